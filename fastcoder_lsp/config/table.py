@@ -75,8 +75,7 @@ class Settings:
         "engine",
         "auto",
         Scope.MACHINE,
-        "The engine that runs the model. `auto` tests this machine and takes the fastest. See docs/gpu.md for "
-        "the GPU engines.",
+        "The engine that runs the model. `auto` chooses one for this machine. See docs/gpu.md for the GPU engines.",
         choices=ENGINES,
     )
     threads: int = _row(
