@@ -1,4 +1,4 @@
-"""What every drafter builds on: its specification, the parts it is made of, and the base class.
+"""Common ground of all drafters: the specification, the parts a drafter is made of, and the base class.
 
 Each drafter's module begins with its `Specification` (several, where one class has several names), `registry` collects
 them, and everything else that depends on the drafter's name is derived from them. This module compiles nothing and

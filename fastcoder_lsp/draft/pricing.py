@@ -72,7 +72,7 @@ def timed(draft: Callable[[], object], figures: Mapping[str, float], clock: Call
 
 
 class Price:
-    """What asking one drafter costs and brings, from its forecast, its drafts and the steps between them.
+    """Cost and yield of asking one drafter, from its forecast, its drafts and the steps between them.
 
     Args:
         costs: of the engine's steps; None if nobody timed them.
@@ -95,7 +95,7 @@ class Price:
         self._step_tokens = 1.0 if costs is None else STEP_TOKENS
         self._asking_ms: deque[float] = deque(maxlen=TIMES)
         self._reading_ms = 0.0
-        """Mean time of reading the text, for each draft made of what was read."""
+        """Mean time of reading the text, for each draft made of it."""
         self._unpaid_ms = 0.0
         """Time of reading since the last draft."""
         self._text_ms = 0.0

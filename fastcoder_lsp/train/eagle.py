@@ -131,7 +131,7 @@ class FeatureLesson(EagleLesson):
     """EAGLE's layer over samples."""
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """As `draft.eagle_layer.EagleLayer` reads them: the target's embeddings are not scaled there."""
+        """As `draft.eagle.EagleLayer` reads them: the target's embeddings are not scaled there."""
         found = {name: value.detach().clone() for name, value in self._parts.items()}
         found["fc"][:, : self._shape.width] *= self._embedded_scale
         return found | {"feature_scale": self._scale_E, "head": self._head_DE, "ids": self._teacher.ids_D}

@@ -1,4 +1,4 @@
-"""What the sources say of a token, sorted into cells; how often each cell was right; and the model's remembered rows.
+"""The evidence of the sources for a token, sorted into cells; how often each cell was right; the remembered rows.
 
 A source that finds the context elsewhere (hits) tells the length of the match, the share of its hits, weighted by the
 lengths of their matches, that go on with the token, and the number of hits. A table tells the token's rank in its row,
