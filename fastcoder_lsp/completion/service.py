@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
 from fastcoder_lsp.completion import protocol, reasons
 from fastcoder_lsp.completion.known import KnownText
@@ -25,22 +25,7 @@ from fastcoder_lsp.observe import Tally
 
 logger = logging.getLogger(__name__)
 
-Params = ParamSpec("Params")
-Result = TypeVar("Result")
 Value = TypeVar("Value")
-
-
-def _alone(
-    verb: "Callable[Concatenate[CompletionService, Params], Result]",
-) -> "Callable[Concatenate[CompletionService, Params], Result]":
-    """A verb that nobody else's may overlap; it neither waits nor computes."""
-
-    @wraps(verb)
-    def alone(service: "CompletionService", /, *arguments: Params.args, **named: Params.kwargs) -> Result:
-        with service.lock:
-            return verb(service, *arguments, **named)
-
-    return alone
 
 
 class CompletionService:
@@ -84,7 +69,6 @@ class CompletionService:
 
     # For the front, from any thread ---------------------------------------------------------------------------------
 
-    @_alone
     def submit(
         self, request: CompletionRequest, policy: Policy | None = None, waited_ms: float = 0.0
     ) -> "Future[Completion]":
@@ -93,106 +77,107 @@ class CompletionService:
         Cancelling the future ends the work for it within a step. Requests for the same place share one answer. Without
         a policy the answer is whole. `waited_ms`: the client has waited so long already; its budget counts from there.
         """
-        future: Future[Completion] = Future()
-        future.add_done_callback(self._count_cancelled)
-        waiting = Waiting(self._question(request, policy or Policy(), waited_ms), [future])
-        question = waiting.question
-        self._tally.count("requests")
-        if self._closing or not self._enabled:
-            self.host.send(protocol.Noticed(question.asked_ms, answered=False))
-            self._tally.count("empty", waiting.answer(nothing(request, "off", reasons.off())))
-        elif (rule := self._known.in_the_way(question)) is not None:
-            self._supersede()
-            self.host.send(protocol.Noticed(question.asked_ms, answered=True))
-            self._tally.suppressed(rule)
-            waiting.answer(nothing(request, rule, reasons.unfit(rule)))
-        elif (recalled := self._known.recall(question)) and not (request.invoked and recalled[0].interim):
-            self._supersede()
-            # A pause makes its text anew, by a better prompt.
-            self.host.send(protocol.Expect(question, known=True, unserved=False))
-            self._tally.count("typed_through")
-            completion = self._known.completion(question, recalled)
-            self._known.shows(question, completion)
-            waiting.answer(completion)
-        elif self._waiting is not None and self._waiting.question.asks(request):  # a popup and ghost text
-            self.host.send(protocol.Noticed(question.asked_ms, answered=False))
-            self._waiting.join(future)
-        else:
-            while self._waiting is not None:  # an answered caller may ask again at once
+        with self.lock:
+            future: Future[Completion] = Future()
+            future.add_done_callback(self._count_cancelled)
+            waiting = Waiting(self._question(request, policy or Policy(), waited_ms), [future])
+            question = waiting.question
+            self._tally.count("requests")
+            if self._closing or not self._enabled:
+                self.host.send(protocol.Noticed(question.asked_ms, answered=False))
+                self._tally.count("empty", waiting.answer(nothing(request, "off", reasons.off())))
+            elif (rule := self._known.in_the_way(question)) is not None:
                 self._supersede()
-            self._known.shows_nothing()
-            self._waiting = waiting
-            self.host.send(protocol.Ask(question))
-        return future
+                self.host.send(protocol.Noticed(question.asked_ms, answered=True))
+                self._tally.suppressed(rule)
+                waiting.answer(nothing(request, rule, reasons.unfit(rule)))
+            elif (recalled := self._known.recall(question)) and not (request.invoked and recalled[0].interim):
+                self._supersede()
+                # A pause makes its text anew, by a better prompt.
+                self.host.send(protocol.Expect(question, known=True, unserved=False))
+                self._tally.count("typed_through")
+                completion = self._known.completion(question, recalled)
+                self._known.shows(question, completion)
+                waiting.answer(completion)
+            elif self._waiting is not None and self._waiting.question.asks(request):  # a popup and ghost text
+                self.host.send(protocol.Noticed(question.asked_ms, answered=False))
+                self._waiting.join(future)
+            else:
+                while self._waiting is not None:  # an answered caller may ask again at once
+                    self._supersede()
+                self._known.shows_nothing()
+                self._waiting = waiting
+                self.host.send(protocol.Ask(question))
+            return future
 
-    @_alone
     def accepted(self, request: CompletionRequest, policy: Policy) -> None:
         """A suggestion was taken whole: `request` is what will probably be asked next."""
-        self._known.taken()
-        if self._enabled and policy.ahead and self._waiting is None:
-            question = self._question(request, policy)
-            self.host.send(protocol.Expect(question, known=self._known.holds(question), unserved=False))
-        else:
-            self.host.send(protocol.Noticed(self._clock(), answered=False))
+        with self.lock:
+            self._known.taken()
+            if self._enabled and policy.ahead and self._waiting is None:
+                question = self._question(request, policy)
+                self.host.send(protocol.Expect(question, known=self._known.holds(question), unserved=False))
+            else:
+                self.host.send(protocol.Noticed(self._clock(), answered=False))
 
-    @_alone
     def preload(self) -> "Future[bool]":
         """Load the model now, before the first request; the answer is whether that went well."""
-        future: Future[bool] = Future()
-        if self._closing:
-            future.set_result(False)
-        else:
-            self._tickets += 1
-            self._loads[self._tickets] = future
-            self.host.send(protocol.Load(self._tickets))
-        return future
+        with self.lock:
+            future: Future[bool] = Future()
+            if self._closing:
+                future.set_result(False)
+            else:
+                self._tickets += 1
+                self._loads[self._tickets] = future
+                self.host.send(protocol.Load(self._tickets))
+            return future
 
-    @_alone
     def document_closed(self, uri: str) -> None:
         """Drop everything kept for a document."""
-        self._known.forget(uri)
-        if self._waiting is not None and self._waiting.question.uri == uri:
-            self._supersede(reasons.changed())
-        self._known.shows_nothing(uri)
-        self.host.send(protocol.Forget(uri))
+        with self.lock:
+            self._known.forget(uri)
+            if self._waiting is not None and self._waiting.question.uri == uri:
+                self._supersede(reasons.changed())
+            self._known.shows_nothing(uri)
+            self.host.send(protocol.Forget(uri))
 
-    @_alone
     def document_renamed(self, old: str, new: str) -> None:
         """Carry what is kept for a document over to its new name."""
-        self._known.rename(old, new)
-        if self._waiting is not None and self._waiting.question.uri == old:
-            self._waiting.question = self._waiting.question.renamed(new)
-        self.host.send(protocol.Rename(old, new))
+        with self.lock:
+            self._known.rename(old, new)
+            if self._waiting is not None and self._waiting.question.uri == old:
+                self._waiting.question = self._waiting.question.renamed(new)
+            self.host.send(protocol.Rename(old, new))
 
-    @_alone
     def set_enabled(self, enabled: bool) -> None:
         """Off unloads the model and answers everything empty; on loads it at the next request."""
-        self._enabled = enabled
-        if not enabled:
-            self._supersede(reasons.off())
-        self.host.send(protocol.Enable(enabled))
+        with self.lock:
+            self._enabled = enabled
+            if not enabled:
+                self._supersede(reasons.off())
+            self.host.send(protocol.Enable(enabled))
 
-    @_alone
     def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
         """Another model from the next request on; where it stays the same, the host alone is told."""
-        self._known.forget(None)
-        self._supersede()
-        self.host.send(protocol.Use(settings, folders))
+        with self.lock:
+            self._known.forget(None)
+            self._supersede()
+            self.host.send(protocol.Use(settings, folders))
 
-    @_alone
     def reload(self) -> None:
         """The model is loaded anew for the next request."""
-        self._known.forget(None)
-        self._supersede()
-        self.host.send(protocol.Reload())
+        with self.lock:
+            self._known.forget(None)
+            self._supersede()
+            self.host.send(protocol.Reload())
 
-    @_alone
     def statistics(self) -> Statistics:
         """Counts since the start, percentiles of late."""
-        facts, totals = self.host.facts(), self._tally.totals()
-        return Statistics(
-            facts.model, facts.engine, resident_bytes=facts.resident_bytes, budget_ms=facts.budget_ms, **totals
-        )
+        with self.lock:
+            facts, totals = self.host.facts(), self._tally.totals()
+            return Statistics(
+                facts.model, facts.engine, resident_bytes=facts.resident_bytes, budget_ms=facts.budget_ms, **totals
+            )
 
     def shutdown(self, wait_s: float = 2.0) -> None:
         """Answer what is open, and have the host give back within a step what this front has of it."""
@@ -230,23 +215,23 @@ class CompletionService:
                 with self.lock:
                     self._tally.worked(counts)
 
-    @_alone
     def _answered(self, number: int, answer: Answer) -> None:
         """The question of this number has its answer; what comes for another one, or once more, is none."""
-        if not self._heard < number <= self._number:
-            return
-        self._heard = number
-        if answer.ms:
-            self._tally.took(answer.ms)
-        waiting = self._waiting
-        if waiting is None or waiting.question.number != number:
-            return
-        self._waiting, completion = None, answer.to(waiting.question.request)
-        if answer.outcome == "empty" and (recalled := self._known.recall(waiting.question)):
-            completion = self._known.completion(waiting.question, recalled)  # a better text takes longer than this
-        if waiting.wanted() and answer.outcome != "failed":
-            self._known.shows(waiting.question, completion)
-        self._tally.count(answer.outcome, waiting.answer(completion))
+        with self.lock:
+            if not self._heard < number <= self._number:
+                return
+            self._heard = number
+            if answer.ms:
+                self._tally.took(answer.ms)
+            waiting = self._waiting
+            if waiting is None or waiting.question.number != number:
+                return
+            self._waiting, completion = None, answer.to(waiting.question.request)
+            if answer.outcome == "empty" and (recalled := self._known.recall(waiting.question)):
+                completion = self._known.completion(waiting.question, recalled)  # a better text takes longer than this
+            if waiting.wanted() and answer.outcome != "failed":
+                self._known.shows(waiting.question, completion)
+            self._tally.count(answer.outcome, waiting.answer(completion))
 
     def _made(self, uri: str, suggestion: Suggestion) -> None:
         """This is suggested from now on; whoever waits where it goes on is told."""
@@ -277,20 +262,22 @@ class CompletionService:
     def _loading(self) -> bool:
         return self._status.state in {"starting", "loading"}
 
-    @_alone
     def _count_cancelled(self, future: "Future[Completion]") -> None:
         """Somebody may wait no more; what the model was not there for is made all the same, once it is."""
-        if not future.cancelled():
-            return
-        self._tally.count("cancelled")
-        waiting = self._waiting
-        if waiting is None or waiting.wanted():
-            return
-        self._waiting = None
-        self.host.send(protocol.Withdraw(waiting.question.number))
-        if self._loading():
-            self.host.send(protocol.Expect(waiting.question, known=self._known.holds(waiting.question), unserved=True))
-            self._known.awaited(waiting.question)
+        with self.lock:
+            if not future.cancelled():
+                return
+            self._tally.count("cancelled")
+            waiting = self._waiting
+            if waiting is None or waiting.wanted():
+                return
+            self._waiting = None
+            self.host.send(protocol.Withdraw(waiting.question.number))
+            if self._loading():
+                self.host.send(
+                    protocol.Expect(waiting.question, known=self._known.holds(waiting.question), unserved=True)
+                )
+                self._known.awaited(waiting.question)
 
 
 def _tell(listener: Callable[[Value], object], value: Value) -> None:

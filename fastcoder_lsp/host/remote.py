@@ -36,7 +36,7 @@ from fastcoder_lsp.completion.protocol import (
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.host.connection import Outbox
+from fastcoder_lsp.host.connection import Maker, Outbox
 from fastcoder_lsp.host.liveness import Patience
 from fastcoder_lsp.host.supervisor import ConnectionSupervisor, Reach
 from fastcoder_lsp.host.texts import MessageBuilder
@@ -200,7 +200,8 @@ class RemoteHost:
         with self._lock:
             before = self._desired.settings
             self._desired.follow(command)
-            self._say(command)
+            if self._outbox is not None:
+                self._outbox.make(*self._message(command))
         if isinstance(command, Ask | Load):
             self._supervisor.awaiting()
         elif isinstance(command, Use):
@@ -222,7 +223,7 @@ class RemoteHost:
         with self._lock:
             self._outbox, self._builder = outbox, MessageBuilder()
             for command in self._desired.commands():
-                self._say(command)
+                outbox.make(*self._message(command))
 
     def disconnected(self) -> None:
         """The connection has ended; commands wait for the next host."""
@@ -294,10 +295,9 @@ class RemoteHost:
             case _:
                 self._tell(message)
 
-    def _say(self, command: Command) -> None:
-        """Leave the host a message, where there is one; the lock is held."""
-        if self._outbox is not None:
-            self._outbox.make(partial(self._messages, self._builder, command), _key(command))
+    def _message(self, command: Command) -> tuple[Maker, Hashable]:
+        """What the outbox is left for a command; the lock is held."""
+        return partial(self._messages, self._builder, command), _key(command)
 
     def _messages(self, builder: MessageBuilder, command: Command) -> Iterable[Message]:
         """Made when it is sent: a question that was answered or withdrawn before is not."""
@@ -315,11 +315,11 @@ class RemoteHost:
         if name is None:
             return
         with self._lock:
-            for path, text in self._desired.texts.copy().items():
-                if str(path) == name:
-                    self._say(DocumentChanged(path, text))
-            for command in self._desired.questions():
-                self._say(command)
+            texts = self._desired.texts.copy().items()
+            again = [DocumentChanged(path, text) for path, text in texts if str(path) == name]
+            for command in (*again, *self._desired.questions()):
+                if self._outbox is not None:
+                    self._outbox.make(*self._message(command))
 
     def _status_changed(self, event: StatusChanged) -> None:
         state = event.status.state

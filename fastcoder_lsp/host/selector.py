@@ -70,7 +70,7 @@ class BackendSelector:
         """While the host is being opened: what it is to be told then."""
         self._opening = self._closed = False
 
-    def send(self, command: Command) -> None:
+    def send(self, command: Command) -> None:  # noqa: C901 a case for each command
         """Pass a command on, in the order of the calls; questions and `Load` open a host where there is none."""
         match command:
             case DocumentChanged(path, text):
@@ -81,7 +81,16 @@ class BackendSelector:
                 self._enabled = enabled
             case Use(settings, folders) if self._use(settings, folders):
                 return
-        if not self._tell(command):
+        with self._lock:
+            host = self._host
+            later = host is None and not self._closed and (self._opening or isinstance(command, Ask | Expect | Load))
+            if later:
+                if not self._opening:
+                    self._begin()
+                self._queue.append(command)
+        if host is not None:
+            host.send(command)
+        elif not later:
             match command:
                 case Load(ticket):
                     self._listener(LoadFinished(ticket, False))
@@ -124,20 +133,6 @@ class BackendSelector:
             threading.Thread(target=old.close, args=(0.0,), name="fastcoder-host-end", daemon=True).start()
         self._refuse(pending)
         self._listener(self._at_rest())
-        return True
-
-    def _tell(self, command: Command) -> bool:
-        """Whether there is or will be a host that this is told."""
-        with self._lock:
-            host = self._host
-            if host is None:
-                if self._closed or not (self._opening or isinstance(command, Ask | Expect | Load)):
-                    return False
-                if not self._opening:
-                    self._begin()
-                self._queue.append(command)
-                return True
-        host.send(command)
         return True
 
     def _begin(self) -> None:

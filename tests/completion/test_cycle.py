@@ -1,49 +1,73 @@
-"""How far a reader has to go: the functions that one request passes through, and who holds a lock."""
+"""How far a reader has to go: the functions that a keystroke passes through, and who holds a lock."""
 
+import asyncio
+import os
 import sys
+import tempfile
 from pathlib import Path
-from types import FrameType
 
 import fastcoder_lsp.completion
 import fastcoder_lsp.scheduling
-from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.scheduling.scheduler import Scheduler
-from tests.completion.simulated import SimulatedEngine, Simulation, script
+from fastcoder_lsp.host.control import find_hosts, stop_host
+from tests.lsp.raw_client import RawClient, running
 
 FRONT, MODEL = (Path(str(one.__file__)).parent for one in (fastcoder_lsp.completion, fastcoder_lsp.scheduling))
 FILES = [*FRONT.glob("*.py"), *MODEL.glob("*.py")]
-START = "x = "
+URI = "file:///a.py"
+SERVE = (sys.executable, "-P", "-m", "tests.completion.traced_process", "serve", "--folder")
 
 
-def functions_to_the_step(simulation: Simulation) -> tuple[list[str], str]:
-    """The functions between the scheduler's cycle and an engine's step, and the answer."""
-    paths: list[list[str]] = []
+async def test_a_keystroke_passes_through_few_functions() -> None:
+    """From the method's handler to the engine's step, by the process that all editors share; all modules count.
 
-    def profile(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code is SimulatedEngine.step.__code__:
-            path, above = list[str](), frame.f_back
-            while above is not None and above.f_code is not Scheduler.turn.__code__:
-                path.append(above.f_code.co_qualname)
-                above = above.f_back
-            paths.append(path)
+    The command waits in an outbox for the connection's thread, and the question in the inbox of the scheduler's: a
+    reader goes on from there. The engine is wrapped in the one that lends its single KV cache: that step is the last.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "run"
+        folder.mkdir(mode=0o700)
+        environment = os.environ | {
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "FASTCODER_CACHE": f"{name}/cache",
+        }
+        try:
+            async with running(command=(*SERVE, str(folder)), environment=environment) as client:
+                await client.initialize()
+                client.open(URI, "x = \n")
+                for _ in range(1000):
+                    if await asked(client, 1):
+                        break
+                    await asyncio.sleep(0.1)  # the process starts
+                (folder / "server").unlink(missing_ok=True)
+                (folder / "host").unlink(missing_ok=True)
+                client.change(URI, 2, [{"text": "yy = \n"}])
+                assert await asked(client, 2) == "suggested = 1"
+                await client.leave()
+        finally:
+            for host in find_hosts([folder]):
+                stop_host(host, 10)
+        server, host_ = (set((folder / side).read_text().split("\n")[:-1]) for side in ("server", "host"))
+        (server_way,), (host_way,) = server, host_
+        assert server_way.split() == [
+            "inline_completion",
+            "CompletionService.submit",
+            "BackendSelector.send",
+            "RemoteHost.send",
+            "Outbox.make",
+        ]
+        assert host_way.split() == [
+            "Scheduler.turn",
+            "Client.serve",
+            "Generation.work",
+            "Decoding.step",
+            "_Borrowed.step",
+        ]
 
-    sys.setprofile(profile)
-    try:
-        completion = simulation.answer(START)
-    finally:
-        sys.setprofile(None)
-    return max(paths, key=len)[::-1], completion.text
 
-
-def test_a_plain_request_passes_through_few_functions() -> None:
-    """From the scheduler's cycle to the engine's step, the model being there."""
-    simulation = Simulation(script("abc(def)\n", START), Policy(4000, 4000))
-    simulation.service.preload()
-    simulation.work()
-    path, text = functions_to_the_step(simulation)
-    assert text == "abc(def)"
-    # The last one is this engine's own: it has one KV cache, which is lent to documents.
-    assert path == ["Client.serve", "Generation.work", "Decoding.step", "_Borrowed.step"]
+async def asked(client: RawClient, version: int) -> str:
+    """The text at the end of the document's line."""
+    items = await client.inline(URI, 0, 3 + version, triggerKind=2)
+    return str(items[0]["insertText"]) if items else ""
 
 
 def test_no_module_is_long_and_there_are_few() -> None:
@@ -56,10 +80,6 @@ def test_no_module_is_long_and_there_are_few() -> None:
 
 def test_one_module_takes_a_lock() -> None:
     """The service's; the scheduler's state belongs to its thread."""
-    taking = {
-        path.stem: path.read_text().count("with self.lock") + path.read_text().count("with service.lock")
-        for path in FILES
-    }
-    assert {name for name, count in taking.items() if count} == {"service"}
-    assert taking["service"] <= 10
+    taking = {path.stem for path in FILES if any(lock in path.read_text() for lock in ("self.lock:", "service.lock"))}
+    assert taking == {"service"}
     assert not [path.stem for path in FILES if "Condition(" in path.read_text() or "acquire(" in path.read_text()]
