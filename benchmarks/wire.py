@@ -32,7 +32,7 @@ from fastcoder_lsp.completion.protocol import (
     Made,
 )
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
-from fastcoder_lsp.completion.suggestions import Recalled, Suggestion
+from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.core import CompletionRequest, Snapshot
@@ -134,7 +134,7 @@ class InstantHost:
                 taken = time.perf_counter() * 1e3
                 text = "return a suggestion of usual length"
                 self._listener(Made(question.uri, Suggestion(question.place, text)))
-                answer = Answer("shown", (Recalled(text, 0),), "stop", ms={TAKEN: taken})
+                answer = Answer("shown", (CachedSuffix(text, 0),), "stop", ms={TAKEN: taken})
                 self._listener(Answered(question.number, answer))
             case Load(ticket):
                 self._listener(LoadFinished(ticket, True))

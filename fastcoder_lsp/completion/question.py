@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.suggestions import Place, Recalled
+from fastcoder_lsp.completion.suggestions import CachedSuffix, CursorContext
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Reason, StepTrace
 from fastcoder_lsp.core.bounds import BudgetMs, Moment, Natural, Short
@@ -81,7 +81,7 @@ class Question:
 
     number: Natural
     request: CompletionRequest
-    place: Place
+    place: CursorContext
     policy: Policy
     asked_ms: Moment
     opened_s: Moment
@@ -136,7 +136,7 @@ class Answer:
     """
 
     outcome: Short
-    candidates: tuple[Recalled, ...]
+    candidates: tuple[CachedSuffix, ...]
     finish: Short
     reason: Reason | None = None
     counts: Counts = field(default_factory=Counts)
@@ -185,12 +185,12 @@ class Waiting:
         return sum(settle(future, completion) for future in self.futures)
 
 
-def place_of(request: CompletionRequest) -> Place:
+def place_of(request: CompletionRequest) -> CursorContext:
     """Where `request` asks, as text."""
     text, selected = request.snapshot.text, request.selected
     if selected is None:
-        return Place(text[: request.offset], text[request.offset :])
-    return Place(text[: selected.start] + selected.text, text[selected.end :])
+        return CursorContext(text[: request.offset], text[request.offset :])
+    return CursorContext(text[: selected.start] + selected.text, text[selected.end :])
 
 
 def nothing(
@@ -201,7 +201,7 @@ def nothing(
 
 
 def answering(
-    request: CompletionRequest, candidates: Sequence[Recalled], finish: str, ms: Mapping[str, float]
+    request: CompletionRequest, candidates: Sequence[CachedSuffix], finish: str, ms: Mapping[str, float]
 ) -> Completion:
     """The answer that inserts the first of `candidates` at the cursor, the others beside it.
 
@@ -211,7 +211,7 @@ def answering(
     return replace(first, others=tuple(others), ms=ms)
 
 
-def _inserting(request: CompletionRequest, candidate: Recalled, finish: str) -> Completion:
+def _inserting(request: CompletionRequest, candidate: CachedSuffix, finish: str) -> Completion:
     start, end, head = request.offset, request.offset, ""
     if request.selected is not None:
         start, end, head = request.selected.start, request.selected.end, request.selected.text

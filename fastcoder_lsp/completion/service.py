@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from fastcoder_lsp.completion import protocol, reasons
-from fastcoder_lsp.completion.known import KnownText
 from fastcoder_lsp.completion.question import Answer, Policy, Question, Waiting, nothing, place_of, settle
 from fastcoder_lsp.completion.status import Statistics, Status
+from fastcoder_lsp.completion.suggestion_cache import SuggestionCache
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason
@@ -63,7 +63,7 @@ class CompletionService:
         self._heard = 0  # questions up to this number have their answers, or never will
         self._waiting: Waiting | None = None
         self._loads: dict[int, Future[bool]] = {}
-        self._known, self._tally = KnownText(), Tally()
+        self._known, self._tally = SuggestionCache(), Tally()
         self.on(protocol.StatusChanged(Status("starting" if enabled else "off")))
         self.host = open_host(self.on)
 

@@ -31,7 +31,7 @@ Rule = Literal["middle_of_word", "rejections", "secret"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CursorContext:
     """The text on both sides of the cursor, the popup's selected entry already inserted."""
 
     before: str
@@ -39,7 +39,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class CachedSuffix:
     """The rest of a suggestion (`interim` as it has it): insert `text`, replacing so many characters to the right."""
 
     text: str
@@ -70,7 +70,7 @@ class Suggestion:
         interim: it was made by a part of the prompt; a text by the whole one is made in a pause, or if asked by a key.
     """
 
-    place: Place
+    place: CursorContext
     text: str
     replaces: Natural = 0
     others: tuple["Suggestion", ...] | None = None
@@ -78,7 +78,7 @@ class Suggestion:
     reason: Reason | None = field(default=None, compare=False)
     interim: bool = field(default=False, compare=False)
 
-    def rest(self, place: Place) -> Recalled | None:
+    def rest(self, place: CursorContext) -> CachedSuffix | None:
         """What is left of this suggestion at `place`; None where that does not belong to it, or nothing is."""
         if not place.before.startswith(self.place.before):
             return None
@@ -87,11 +87,11 @@ class Suggestion:
             return None
         rest = self.text[len(typed) :]
         if place.after == self.place.after:
-            return Recalled(rest, self.replaces, self.interim)
+            return CachedSuffix(rest, self.replaces, self.interim)
         # An opening bracket or quote was typed, and the editor closed it: the rest brings its own closer.
         closers = place.after[: len(place.after) - len(self.place.after)]
         if len(closers) <= len(typed) and place.after.endswith(self.place.after) and _closes(closers, rest):
-            return Recalled(rest, len(closers) + self.replaces, self.interim)
+            return CachedSuffix(rest, len(closers) + self.replaces, self.interim)
         return None
 
 
@@ -132,17 +132,17 @@ class SuggestionMemory:
         while len(of) > 1 and sum(len(one.place.before) + len(one.place.after) for one in of) > MOST_CHARACTERS:
             of.pop()
 
-    def recall(self, document: str, place: Place) -> Recalled | None:
+    def recall(self, document: str, place: CursorContext) -> CachedSuffix | None:
         """The rest of the latest suggestion that goes on at `place`."""
         rests = (suggestion.rest(place) for suggestion in self._of.get(document) or ())
         return next((rest for rest in rests if rest is not None), None)
 
-    def recall_all(self, document: str, place: Place) -> tuple[Recalled, ...]:
+    def recall_all(self, document: str, place: CursorContext) -> tuple[CachedSuffix, ...]:
         """All candidates for exactly this place, the first one first; empty where nobody has looked for others."""
         for suggestion in self._of.get(document) or ():
             if suggestion.others is not None and suggestion.place == place:
                 all_of_it = (suggestion, *suggestion.others)
-                return tuple(Recalled(candidate.text, candidate.replaces) for candidate in all_of_it)
+                return tuple(CachedSuffix(candidate.text, candidate.replaces) for candidate in all_of_it)
         return ()
 
     def forget(self, document: str) -> None:
@@ -178,7 +178,7 @@ class OutdatedSuggestions:
             of.popleft()  # there is more of it now
         of.appendleft(suggestion)
 
-    def expected(self, document: str, place: Place) -> tuple[str, ...]:
+    def expected(self, document: str, place: CursorContext) -> tuple[str, ...]:
         """What may be said at `place` in the light of what was said before, the likeliest first."""
         texts = (rest_after(suggestion, place) for suggestion in self._of.get(document) or ())
         return tuple(dict.fromkeys(text for text in texts if text.strip()))
@@ -204,11 +204,11 @@ class Rejections:
 
     def __init__(self) -> None:
         self._streak = 0
-        self._shown: tuple[str, Place, str] | None = None
+        self._shown: tuple[str, CursorContext, str] | None = None
         self._rejected_in: tuple[str, int] | None = None
         self._rejected_ms = 0.0
 
-    def shown(self, document: str, place: Place, text: str) -> None:
+    def shown(self, document: str, place: CursorContext, text: str) -> None:
         """This was shown; what is left of what was shown before does not count again."""
         if self._shown is None or not self._shown[2].endswith(text):
             self._shown = document, place, text
@@ -217,7 +217,7 @@ class Rejections:
         """A suggestion was taken, or one was asked for."""
         self._streak, self._shown = 0, None
 
-    def asked(self, document: str, place: Place, now_ms: float) -> None:
+    def asked(self, document: str, place: CursorContext, now_ms: float) -> None:
         """The next question tells what became of the last suggestion."""
         if abs(now_ms - self._rejected_ms) > _AT_REST_MS:  # either way: a clock may be put back
             self._streak = 0
@@ -233,17 +233,17 @@ class Rejections:
         self._streak += 1
         self._rejected_in, self._rejected_ms = _line(document, place), now_ms
 
-    def too_many(self, document: str, place: Place, most: int) -> bool:
+    def too_many(self, document: str, place: CursorContext, most: int) -> bool:
         """Whether this line has had its suggestion, `most` in a row having been rejected; 0: never too many."""
         return 0 < most <= self._streak and self._rejected_in == _line(document, place)
 
 
-def in_word(place: Place) -> bool:
+def in_word(place: CursorContext) -> bool:
     """Whether the cursor stands in a word that goes on to its right."""
     return _wordy(place.before[-1:]) and _wordy(place.after[:1])
 
 
-def rest_after(suggestion: Suggestion, place: Place) -> str:
+def rest_after(suggestion: Suggestion, place: CursorContext) -> str:
     """What of `suggestion` is still to come at `place`; "" where the two have nothing to do with each other.
 
     What was typed since is laid along the suggestion: as far as both agree, and then by the last whole piece of it, a
@@ -266,7 +266,7 @@ def rest_after(suggestion: Suggestion, place: Place) -> str:
     return text[_word(text) :] if _word(tail) == len(tail) else ""
 
 
-def _typed_since(suggestion: Suggestion, place: Place) -> str | None:
+def _typed_since(suggestion: Suggestion, place: CursorContext) -> str | None:
     """What was typed since it was made; None where its place is not to be found, or is left long since."""
     site = len(suggestion.place.before)
     if not place.before.startswith(suggestion.place.before):
@@ -292,7 +292,7 @@ def _begins(text: str, at: int) -> bool:
     return at == 0 or not (_word(text[at - 1]) and _word(text[at]))
 
 
-def _line(document: str, place: Place) -> tuple[str, int]:
+def _line(document: str, place: CursorContext) -> tuple[str, int]:
     return document, place.before.rfind("\n")
 
 

@@ -23,7 +23,7 @@ from fastcoder_lsp.completion.protocol import (
     Use,
 )
 from fastcoder_lsp.completion.question import Question, place_of
-from fastcoder_lsp.completion.suggestions import Place, Suggestion
+from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion
 from fastcoder_lsp.core.bounds import MOST_NAMES
 from fastcoder_lsp.core.differences import common_end, first_difference
 from fastcoder_lsp.host.transport import (
@@ -45,7 +45,7 @@ PIECE = 1_000_000
 HASHED_EVERY = 16
 """Texts of a slot between two with a hash, at most."""
 _HASH_BYTES = 8
-_NOWHERE = Place("", "")
+_NOWHERE = CursorContext("", "")
 
 
 class GapError(Exception):
@@ -95,7 +95,7 @@ class SentTexts:
                 sent.texts.popitem(last=False)
             return TextRef(sent.slot, sent.number), differences
 
-    def place(self, at: PlaceRef) -> Place | None:
+    def place(self, at: PlaceRef) -> CursorContext | None:
         """The place that the host speaks of; None where the text that it tells it by is gone.
 
         Raises:
@@ -109,7 +109,7 @@ class SentTexts:
         text = _patched(base, at.head, at.tail, at.middle)
         if at.cursor > len(text):
             raise ProtocolError("a cursor behind the end of its text")
-        return Place(text[: at.cursor], text[at.cursor :])
+        return CursorContext(text[: at.cursor], text[at.cursor :])
 
     def again(self, slot: int) -> str | None:
         """The host has lost a text: its document's name, whose next text goes as a whole; None where it is unknown."""
@@ -197,7 +197,7 @@ class KeptTexts:
             raise GapError(at.slot)
         return text
 
-    def place(self, slot: int, place: Place) -> PlaceRef | None:
+    def place(self, slot: int, place: CursorContext) -> PlaceRef | None:
         """A place in a document, told by the last text of it; None where there is none."""
         with self._lock:
             number, base = self._of.get(slot, (None, ""))

@@ -9,7 +9,7 @@ from typing import Final
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import MOST_ALTERNATIVES, Question
-from fastcoder_lsp.completion.suggestions import Place, Suggestion, are_closers
+from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, are_closers
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
@@ -76,7 +76,7 @@ class Saying:
         """Whether it has the candidates that the question wants; others are looked for where it was begun."""
         return question.candidates < 2 or (self.place == question.place and self.question.candidates > 1)
 
-    def agrees(self, place: Place) -> bool:
+    def agrees(self, place: CursorContext) -> bool:
         """Whether what is said serves `place`, as far as is known: the user has typed along it, or nothing."""
         if self.finished:
             return place == self.place or self.made().rest(place) is not None

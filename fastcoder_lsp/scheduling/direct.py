@@ -27,7 +27,7 @@ from fastcoder_lsp.scheduling.scheduler import IDLE_MS, Scheduler, now_ms
 LoadRuntime = Callable[[Progress], Runtime]
 
 
-class Whole:
+class SingleClientModel:
     """A model that is one front's, and closed with its runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -114,7 +114,7 @@ class DirectHost(SchedulerHost):
         threaded: bool = True,
     ) -> None:
         self.load_runtime = load
-        self.scheduler = Scheduler(lambda progress: Whole(load(progress)), clock, idle_ms)
+        self.scheduler = Scheduler(lambda progress: SingleClientModel(load(progress)), clock, idle_ms)
         super().__init__(
             self.scheduler, listener, lambda whole: whole.runtime, lambda: self._use(self.load_runtime), enabled=enabled
         )
@@ -129,4 +129,4 @@ class DirectHost(SchedulerHost):
             self._thread.join(wait_s)
 
     def _use(self, load: LoadRuntime) -> None:
-        self.scheduler.use(lambda progress: Whole(load(progress)))
+        self.scheduler.use(lambda progress: SingleClientModel(load(progress)))

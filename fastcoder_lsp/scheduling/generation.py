@@ -11,7 +11,7 @@ from functools import cached_property, partial
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Clock
-from fastcoder_lsp.completion.suggestions import Place, Suggestion, Work, are_closers
+from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, Work, are_closers
 from fastcoder_lsp.core import (
     CompletionRequest,
     Counts,
@@ -56,7 +56,7 @@ class Generation:
         latency: LatencyEstimator,
         clock: Clock,
         snapshot: Snapshot,
-        place: Place,
+        place: CursorContext,
         request: DecodeRequest,
         head: str = "",
     ) -> None:
@@ -168,7 +168,7 @@ class Generation:
         """What the model is asked."""
         return self._decoding.request
 
-    def agrees(self, place: Place) -> bool:
+    def agrees(self, place: CursorContext) -> bool:
         """Whether it serves `place` too, as far as is known: the user typed along it, or nothing."""
         if self.finished:
             return place == self.place or self.made().rest(place) is not None
@@ -253,7 +253,7 @@ def begin(
     latency: LatencyEstimator,
     clock: Clock,
     request: CompletionRequest,
-    place: Place,
+    place: CursorContext,
     expected: Sequence[str],
     spans: Spans,
     *,

@@ -23,7 +23,7 @@ from fastcoder_lsp.completion.protocol import (
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
+from fastcoder_lsp.completion.suggestions import CachedSuffix, CursorContext, Suggestion
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Snapshot
 
 URI = "file:///a.py"
@@ -31,7 +31,7 @@ URI = "file:///a.py"
 
 def answer(text: str) -> Answer:
     """One candidate."""
-    return Answer("shown", (Recalled(text, 0),), "stop", ms={"total": 5.0})
+    return Answer("shown", (CachedSuffix(text, 0),), "stop", ms={"total": 5.0})
 
 
 class ScriptedHost:
@@ -188,7 +188,7 @@ def test_any_order_of_anything(story: list[tuple[str, object]]) -> None:
             case "answered", int(number):
                 listener(Answered(number, answer("1")))
             case "made", str(text):
-                listener(Made(URI, Suggestion(Place("a = ", "\n"), text)))
+                listener(Made(URI, Suggestion(CursorContext("a = ", "\n"), text)))
             case "forgotten", uri:
                 listener(Forgotten(uri if isinstance(uri, str) else None))
             case "told", "loading" | "ready" | "error" | "thinking" as state:

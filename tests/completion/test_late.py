@@ -6,7 +6,7 @@ In simulated time; `Simulation.late` holds what was told, and when.
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.completion.suggestions import Place
+from fastcoder_lsp.completion.suggestions import CursorContext
 from fastcoder_lsp.core import Late
 from tests.completion.simulated import URI, Simulation, script
 
@@ -87,7 +87,7 @@ def test_a_beginning_is_told_as_soon_as_it_is_worth_showing_and_then_the_whole()
     while len(seen) < 3:
         told = len(simulation.late)
         simulation.work(until=lambda: len(simulation.late) > told)  # noqa: B023
-        recalled = simulation.service._known._memory.recall(URI, Place(START, simulation.after))
+        recalled = simulation.service._known._memory.recall(URI, CursorContext(START, simulation.after))
         assert recalled is not None
         seen.append(recalled.text)
     simulation.rest(60_000)

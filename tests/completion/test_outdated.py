@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Place, Suggestion, rest_after
+from fastcoder_lsp.completion.suggestions import CursorContext, OutdatedSuggestions, Suggestion, rest_after
 
 URI = "file:///a.py"
 BEFORE = "import os\n\ndef size(path):\n    "
 
 
 def rest(text: str, typed: str, before: str = BEFORE, now: str = BEFORE) -> str:
-    return rest_after(Suggestion(Place(before, "\n"), text), Place(now + typed, "\n"))
+    return rest_after(Suggestion(CursorContext(before, "\n"), text), CursorContext(now + typed, "\n"))
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_an_edit_above_moves_it() -> None:
 def test_it_belongs_to_its_document_and_is_bounded() -> None:
     """The newest first, each text once, closed documents forgotten."""
     outdated = OutdatedSuggestions(documents=2, suggestions=2)
-    place = Place(BEFORE, "\n")
+    place = CursorContext(BEFORE, "\n")
     for text in ("one", "two", "two", "three"):
-        outdated.keep(URI, Suggestion(Place(BEFORE, "\n"), text))
+        outdated.keep(URI, Suggestion(CursorContext(BEFORE, "\n"), text))
     assert outdated.expected(URI, place) == ("three", "two")
     outdated.rename(URI, "file:///b.py")
     assert outdated.expected(URI, place) == ()
@@ -54,9 +54,9 @@ def test_it_belongs_to_its_document_and_is_bounded() -> None:
 def test_more_of_the_same_takes_its_place() -> None:
     """The beginning of a suggestion and then all of it are one."""
     outdated = OutdatedSuggestions()
-    outdated.keep(URI, Suggestion(Place(BEFORE, "\n"), "one\ntwo"))
-    outdated.keep(URI, Suggestion(Place(BEFORE, "\n"), "one\ntwo\nthree"))
-    assert outdated.expected(URI, Place(BEFORE, "\n")) == ("one\ntwo\nthree",)
+    outdated.keep(URI, Suggestion(CursorContext(BEFORE, "\n"), "one\ntwo"))
+    outdated.keep(URI, Suggestion(CursorContext(BEFORE, "\n"), "one\ntwo\nthree"))
+    assert outdated.expected(URI, CursorContext(BEFORE, "\n")) == ("one\ntwo\nthree",)
 
 
 @given(st.text("ab( \n", max_size=12), st.text("ab( \n", max_size=12), st.text("ab( \n", max_size=60))

@@ -3,7 +3,7 @@
 import pytest
 
 from fastcoder_lsp.completion.question import Policy, policy_of
-from fastcoder_lsp.completion.suggestions import Place, Rejections, in_word
+from fastcoder_lsp.completion.suggestions import CursorContext, Rejections, in_word
 from fastcoder_lsp.config import Layer, resolve
 from tests.completion.simulated import Simulation, script
 
@@ -25,7 +25,7 @@ MODEL = script("abc(def)\n", START)
 )
 def test_the_middle_of_a_word(before: str, after: str, inside: bool) -> None:
     """Letters, digits and underscores on both sides of the cursor."""
-    assert in_word(Place(before, after)) == inside
+    assert in_word(CursorContext(before, after)) == inside
 
 
 def test_rules_keep_suggestions_away_and_say_so() -> None:
@@ -87,18 +87,18 @@ def test_a_taken_word_ends_a_streak() -> None:
 
     def reject(times: int) -> None:
         for number in range(times):
-            rejections.shown(uri, Place("", ""), f"other {number}")
-            rejections.asked(uri, Place("x", ""), 0.0)
+            rejections.shown(uri, CursorContext("", ""), f"other {number}")
+            rejections.asked(uri, CursorContext("x", ""), 0.0)
 
     reject(3)
-    assert rejections.too_many(uri, Place("x", ""), 3)
-    assert not rejections.too_many(uri, Place("x", ""), 4)
-    assert not rejections.too_many(uri, Place("x", ""), 0)
-    rejections.shown(uri, Place("x", ""), " = first + second")
-    rejections.asked(uri, Place("x = fir", ""), 0.0)
-    assert rejections.too_many(uri, Place("x = fir", ""), 3)
-    rejections.asked(uri, Place("x = first ", ""), 0.0)
-    assert not rejections.too_many(uri, Place("x = first ", ""), 1)
+    assert rejections.too_many(uri, CursorContext("x", ""), 3)
+    assert not rejections.too_many(uri, CursorContext("x", ""), 4)
+    assert not rejections.too_many(uri, CursorContext("x", ""), 0)
+    rejections.shown(uri, CursorContext("x", ""), " = first + second")
+    rejections.asked(uri, CursorContext("x = fir", ""), 0.0)
+    assert rejections.too_many(uri, CursorContext("x = fir", ""), 3)
+    rejections.asked(uri, CursorContext("x = first ", ""), 0.0)
+    assert not rejections.too_many(uri, CursorContext("x = first ", ""), 1)
     reject(3)
-    rejections.asked(uri, Place("x", ""), 30_000.0)
-    assert not rejections.too_many(uri, Place("x", ""), 3)
+    rejections.asked(uri, CursorContext("x", ""), 30_000.0)
+    assert not rejections.too_many(uri, CursorContext("x", ""), 3)

@@ -24,7 +24,7 @@ from fastcoder_lsp.completion.protocol import (
 )
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.suggestions import Recalled, Suggestion
+from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.workspace.open_texts import OpenTexts
@@ -103,7 +103,7 @@ class ScriptedHost:
         while word == "SEIZE":
             ctypes.PyDLL(None).usleep(900_000)  # no other thread runs meanwhile
         self.listener(Made(question.uri, Suggestion(question.place, word, 0, ())))
-        answer = Answer("shown", (Recalled(word, 0),), "stop", ms={"total": 1.0}, model="scripted")
+        answer = Answer("shown", (CachedSuffix(word, 0),), "stop", ms={"total": 1.0}, model="scripted")
         self.listener(Answered(question.number, answer))
 
     def facts(self) -> HostFacts:

@@ -31,7 +31,7 @@ from fastcoder_lsp.completion.protocol import (
 )
 from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.suggestions import Recalled, Suggestion, Work
+from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion, Work
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
     CompletionRequest,
@@ -124,7 +124,7 @@ def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
     counts = Counts(3, 5, 2, 9, 100, {"auto": 2})
     answer = Answer(
         "shown",
-        (Recalled(HALF, 2), Recalled("other", 0)),
+        (CachedSuffix(HALF, 2), CachedSuffix("other", 0)),
         "stop",
         Reason("slow", "text", "hint"),
         counts,

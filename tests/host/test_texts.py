@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.suggestions import Place
+from fastcoder_lsp.completion.suggestions import CursorContext
 from fastcoder_lsp.core.differences import common_end, first_difference
 from fastcoder_lsp.host import texts as module
 from fastcoder_lsp.host.texts import GapError, KeptTexts, SentTexts
@@ -63,7 +63,7 @@ def test_the_other_side_has_what_was_sent(
             if where is None:
                 where = sent_over(front, host, name, text)
             assert where is not None, "a gap after a whole text"
-            place = Place(text[:at] + added, text[at:])
+            place = CursorContext(text[:at] + added, text[at:])
             told = host.place(where.slot, place)
             assert told is not None
             assert front.place(told) == place

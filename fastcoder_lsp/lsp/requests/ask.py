@@ -54,7 +54,7 @@ def question(
     return replace(request, offset=offset, invoked=invoked, selected=entry)
 
 
-def foresee(session: Session, uri: str, offset: int) -> None:
+def prefetch(session: Session, uri: str, offset: int) -> None:
     """A suggestion was taken whole, up to `offset`: what follows it will be asked next."""
     request = question_anywhere(session, uri)
     if not isinstance(request, Reason):

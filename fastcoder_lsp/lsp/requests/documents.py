@@ -7,7 +7,7 @@ from pathlib import PurePath
 from lsprotocol import types
 
 from fastcoder_lsp.lsp.convert import document_of, edits_of
-from fastcoder_lsp.lsp.requests.ask import foresee
+from fastcoder_lsp.lsp.requests.ask import prefetch
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.documents import Cell
 from fastcoder_lsp.workspace.folders import SETTINGS_FILE
@@ -97,7 +97,7 @@ def _change(session: Session, uri: str, version: int, changes: Sequence[types.Te
         end = session.accepts.changed(uri, document.clean_text)
     session.document_changed(uri)
     if end is not None:
-        foresee(session, uri, end)
+        prefetch(session, uri, end)
 
 
 def _close(session: Session, uri: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from fastcoder_lsp.completion.question import Question, answering
 from fastcoder_lsp.completion.suggestions import (
-    Recalled,
+    CachedSuffix,
     Rejections,
     Rule,
     Suggestion,
@@ -41,7 +41,7 @@ class Shown:
         return not self.text.startswith(text)
 
 
-class KnownText:
+class SuggestionCache:
     """What was suggested of late, and what is shown now."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class KnownText:
             return "middle_of_word"
         return "rejections" if self._rejections.too_many(question.uri, place, policy.rejections) else None
 
-    def recall(self, question: Question) -> tuple[Recalled, ...]:
+    def recall(self, question: Question) -> tuple[CachedSuffix, ...]:
         """What is known to go on at the question's place; empty where the model is to be asked.
 
         Who asks by a key is not answered with one candidate alone where others were not looked for: editors take such
@@ -80,7 +80,7 @@ class KnownText:
         recalled = self._memory.recall(uri, place)
         return () if recalled is None else (recalled,)
 
-    def completion(self, question: Question, recalled: Sequence[Recalled]) -> Completion:
+    def completion(self, question: Question, recalled: Sequence[CachedSuffix]) -> Completion:
         """The answer to the question with that, and how it came about, as far as that is still known."""
         ms = Spans.since(question.opened_s).close()
         completion = answering(question.request, recalled, "typed-through", ms)
