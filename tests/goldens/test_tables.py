@@ -3,6 +3,8 @@
 import argparse
 import errno
 import shlex
+from contextlib import redirect_stderr, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +100,9 @@ def _whole_parser(monkeypatch: pytest.MonkeyPatch) -> argparse.ArgumentParser:
 
 def _options(parser: argparse.ArgumentParser) -> list[tuple[str, list[str]]]:
     """Command → its options, each with its default, choices and help; verbs as commands."""
+    if parser.get_default("module") is not None:  # a benchmark, which adds its options when it is asked to parse
+        with suppress(SystemExit), redirect_stderr(StringIO()):
+            parser.parse_known_args([])
     options, below = [], []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
