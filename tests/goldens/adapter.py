@@ -6,6 +6,7 @@ from importlib.metadata import entry_points
 from typing import Any
 from zlib import crc32
 
+from fastcoder_lsp.client.rpc import RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.reasons import CODES
 from fastcoder_lsp.config.table import specs
 from fastcoder_lsp.core import Snapshot
@@ -63,7 +64,8 @@ def exclusions() -> list[str]:
 
 def errors() -> dict[str, int]:
     """Name of an error class → exit code of the command line."""
-    kinds: list[type[FastcoderError]] = [FastcoderError, *FastcoderError.__subclasses__()]
+    kinds: set[type[FastcoderError]] = {FastcoderError, RequestFailedError, ServerGoneError}
+    kinds |= set(FastcoderError.__subclasses__())
     return {kind.__name__: kind.exit_code for kind in kinds}
 
 
