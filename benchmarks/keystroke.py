@@ -15,11 +15,10 @@ from rich.console import Console
 
 from benchmarks.datasets import histories
 from benchmarks.drafting.drafters import drafter_names
-from benchmarks.harness import Answers, shown, write
+from benchmarks.harness import Answers, error_of_sum, shown, write
 from benchmarks.keystroke_figures import figures, timeline
 from benchmarks.keystroke_page import page
 from benchmarks.product import FullAnswer
-from benchmarks.scores import error_of_sum
 from benchmarks.server import server_command, server_settings
 from benchmarks.typist import hands
 from benchmarks.typist.ceiling import Ceiling, FullAnswers, Tree, answered_in, ceiling

@@ -15,10 +15,8 @@ from rich.progress import Progress
 
 from benchmarks.datasets import infilling, repoeval, repositories, require, spread
 from benchmarks.datasets.repositories import Repository
-from benchmarks.harness import Answers, decode_request, key, line_end, write
-from benchmarks.lines import file_of, line_cases
-from benchmarks.questions import ARMS, Arm, Question, RepositoryWords, arm, prompt_of
-from benchmarks.scores import Mean, edit_similarity, paired
+from benchmarks.harness import Answers, Mean, decode_request, edit_similarity, key, line_end, paired, write
+from benchmarks.questions import ARMS, Arm, Question, RepositoryWords, arm, file_of, line_cases, prompt_of
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option

@@ -16,9 +16,8 @@ from benchmarks import sandbox
 from benchmarks.datasets import data_folder, infilling, repoeval, require, spread
 from benchmarks.drafting.drafters import DrafterParts, make
 from benchmarks.drafting.pairs import Listening, Pair, figures, run_once
-from benchmarks.harness import decode_request, line_end, write
+from benchmarks.harness import Mean, decode_request, line_end, paired, write
 from benchmarks.questions import Arm, Question, prompt_of
-from benchmarks.scores import Mean, paired
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option

@@ -12,8 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from benchmarks.datasets import histories, require
-from benchmarks.harness import write
-from benchmarks.scores import error_of_sum
+from benchmarks.harness import error_of_sum, write
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset, history_parts
 from benchmarks.typist.reckoned import MACHINES, Clock, DiskContext, Room, Text

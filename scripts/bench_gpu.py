@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
-"""Measure the graph engine on an NVIDIA GPU: see docs/gpu.md.
+"""Run the benchmarks on an NVIDIA GPU's graph engine, as `fastcoder-lsp bench gpu` does: see docs/gpu.md.
 
     python scripts/bench_gpu.py --first          # two minutes: what works, how fast a step is
     python scripts/bench_gpu.py [--out FOLDER]   # under ten minutes: everything
     python scripts/bench_gpu.py --smoke          # small, on the CPU
-
-Needs no installation of this project: torch, transformers, safetensors and numpy beside a checkout will do.
 """
 
 import sys

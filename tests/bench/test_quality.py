@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.datasets import infilling
-from benchmarks.harness import Answers, key
+from benchmarks.harness import Answers, Mean, edit_similarity, key, paired
 from benchmarks.quality import Suite, evaluate
 from benchmarks.questions import Question, RepositoryWords, arm, prompt_of
-from benchmarks.scores import Mean, edit_similarity, paired
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt
 from tests.prompt.toy_tokenizers import of_family

@@ -8,9 +8,8 @@ import pytest
 
 from benchmarks.datasets import repositories
 from benchmarks.datasets.repositories import Repository
-from benchmarks.lines import MOST_OF_A_FILE, file_of, line_cases
-from benchmarks.questions import arm, prompt_of
-from benchmarks.scores import clustered_error, paired
+from benchmarks.harness import clustered_error, paired
+from benchmarks.questions import MOST_OF_A_FILE, arm, file_of, line_cases, prompt_of
 from fastcoder_lsp.errors import UsageError
 from tests.prompt.toy_tokenizers import of_family
 
