@@ -150,7 +150,7 @@ class SlotEngines:
         """Memory that all caches take."""
         return sum(slot.bytes_held() for slot in self._held)
 
-    def prepare(self, slot: "Slot", tokens: Tokens) -> TreeEngine | None:
+    def claim(self, slot: "Slot", tokens: Tokens) -> TreeEngine | None:
         """Give `slot` a cache that holds as much of `tokens` as is known anywhere; its engine.
 
         None where it is a spare one for which others would have to give way that were used lately.
@@ -277,7 +277,7 @@ class Slot:
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         """Make the cache hold `tokens`; what another slot begins with is taken over."""
-        engine = self._pool.prepare(self, tokens)
+        engine = self._pool.claim(self, tokens)
         return Prefilled(0, 0, done=False) if engine is None else engine.prefill(tokens, should_stop)
 
     def step(

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from fastcoder_lsp import core
 from fastcoder_lsp.core import CacheLost, DraftTree, Engine
 from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.engine.slots import SlotEngines
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.decode.toy_engine import ToyEngine
@@ -109,3 +111,9 @@ def test_work_that_can_wait_is_done_when_nobody_asks() -> None:
     assert scheduler.turn() == math.inf
     scheduler._model.loaded = model, nothing
     assert [scheduler.turn() for _ in range(3)] == [0.0, 0.0, math.inf]
+
+
+def test_a_pool_of_slots_has_nothing_to_prepare() -> None:
+    """A method of that name would have it asked, by its name alone, when a model is loaded."""
+    assert not issubclass(SlotEngines, core.Preparing)
+    assert issubclass(OneSlot, core.Preparing)
