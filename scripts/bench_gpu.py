@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Run the benchmarks on an NVIDIA GPU's graph engine, as `fastcoder-lsp bench gpu` does: see docs/gpu.md.
+"""Run the benchmarks on an NVIDIA GPU's graph engine, as `fastcoder-lsp bench gpu` does; see docs/gpu.md.
 
-    python scripts/bench_gpu.py --first          # two minutes: what works, how fast a step is
-    python scripts/bench_gpu.py [--out FOLDER]   # under ten minutes: everything
-    python scripts/bench_gpu.py --smoke          # small, on the CPU
+`--first` takes two minutes: what works, how fast a step is. Without it everything takes under ten. `--smoke` is small,
+on the CPU. `--out FOLDER` names the folder of results.
 """
 
 import sys
