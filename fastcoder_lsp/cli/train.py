@@ -45,9 +45,7 @@ def _add_sdsat(actions: Actions) -> None:
         epilog=f"{_TRAIN} sdsat --data ~/src/mine --out tuned --max-minutes 60",
     )
     _add_tuned(sdsat)
-    sdsat.add_argument(
-        "--longest", type=at_least(1), default=5, metavar="L", help="longest run of adaptive tokens; default: 5"
-    )
+    _add_count(sdsat, "--longest", "L", "longest run of adaptive tokens", default=5)
     sdsat.add_argument(
         "--weight", type=weight, default=1.0, metavar="W", help="weight of the masked stream's loss; default: 1"
     )
@@ -78,7 +76,7 @@ def _add_cllm(actions: Actions) -> None:
         epilog=f"{_TRAIN} cllm --data ~/src/mine --out tuned --max-minutes 60",
     )
     _add_tuned(cllm)
-    cllm.add_argument("--block", type=at_least(2), default=16, metavar="N", help="tokens guessed at once; default: 16")
+    _add_count(cllm, "--block", "N", "tokens guessed at once", least=2, default=16)
     cllm.add_argument(
         "--weight", type=weight, default=1.0, metavar="W", help="weight of the autoregressive loss; default: 1"
     )
@@ -88,13 +86,8 @@ def _add_cllm(actions: Actions) -> None:
         default="global",
         help="the loss: towards the end of a trajectory, or its next state; default: global",
     )
-    cllm.add_argument(
-        "--trajectories",
-        type=at_least(1),
-        metavar="N",
-        help="trajectories to collect; default: as many as the machine allows",
-    )
-    cllm.add_argument("--blocks", type=at_least(1), default=6, metavar="N", help="blocks in a trajectory; default: 6")
+    _add_count(cllm, "--trajectories", "N", "trajectories to collect; default: as many as the machine allows")
+    _add_count(cllm, "--blocks", "N", "blocks in a trajectory", default=6)
     cllm.add_argument(
         "--correct", type=share, default=0.2, metavar="SHARE", help="share of wrong tokens to correct; default: 0.2"
     )
@@ -123,10 +116,8 @@ def _add_medusa(actions: Actions) -> None:
         epilog=f"{_TRAIN} medusa --data ~/src/mine --out heads --max-minutes 60",
     )
     _add_drafter(parser)
-    parser.add_argument("--heads", type=at_least(1), default=4, metavar="K", help="number of heads; default: 4")
-    parser.add_argument(
-        "--blocks", type=at_least(1), default=1, metavar="N", help="residual blocks in a head; default: 1"
-    )
+    _add_count(parser, "--heads", "K", "number of heads", default=4)
+    _add_count(parser, "--blocks", "N", "residual blocks in a head", default=1)
     parser.add_argument(
         "--own-heads",
         dest="own",
@@ -164,14 +155,8 @@ def _add_eagle(actions: Actions) -> None:
     parser.add_argument(
         "--version", type=int, choices=(1, 3), default=3, help="1: EAGLE and EAGLE-2; 3: EAGLE-3; default: 3"
     )
-    parser.add_argument(
-        "--test-steps",
-        type=at_least(1),
-        default=4,
-        metavar="N",
-        help="steps of training-time test (published: 7; EAGLE: 1); default: 4",
-    )
-    parser.add_argument("--inner", type=at_least(1), metavar="N", help="width of the inner layer; default: the model's")
+    _add_count(parser, "--test-steps", "N", "steps of training-time test (published: 7; EAGLE: 1)", default=4)
+    _add_count(parser, "--inner", "N", "width of the inner layer; default: the model's")
     parser.set_defaults(run=_eagle)
 
 
@@ -192,13 +177,9 @@ def _add_dflash(actions: Actions) -> None:
         epilog=f"{_TRAIN} dflash --data ~/src/mine --out block --max-minutes 60",
     )
     _add_drafter(parser)
-    parser.add_argument("--layers", type=at_least(1), default=2, metavar="N", help="layers (published: 5); default: 2")
-    parser.add_argument(
-        "--block", type=at_least(2), default=8, metavar="N", help="tokens in a block (published: 16); default: 8"
-    )
-    parser.add_argument(
-        "--anchors", type=at_least(1), default=12, metavar="N", help="anchors of a text in one step; default: 12"
-    )
+    _add_count(parser, "--layers", "N", "layers (published: 5)", default=2)
+    _add_count(parser, "--block", "N", "tokens in a block (published: 16)", least=2, default=8)
+    _add_count(parser, "--anchors", "N", "anchors of a text in one step", default=12)
     parser.set_defaults(run=_dflash)
 
 
@@ -228,12 +209,8 @@ def _add_distill(actions: Actions) -> None:
         help="students tuned earlier: learn only the tokens that all of them miss (SpecInfer's boost-tuning)",
     )
     parser.add_argument("--student", required=True, help="the smaller model: as for `complete --model`")
-    parser.add_argument(
-        "--said",
-        type=at_least(0),
-        default=64,
-        metavar="TOKENS",
-        help="tokens that the model adds to the first half of each text; default: 64",
+    _add_count(
+        parser, "--said", "TOKENS", "tokens that the model adds to the first half of each text", least=0, default=64
     )
     _add_tuning(parser)
     parser.set_defaults(run=_distill)
@@ -288,15 +265,9 @@ def _add_self(actions: Actions) -> None:
         metavar="SOURCE",
         help="folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
     )
-    parser.add_argument(
-        "--places", type=at_least(1), default=24, metavar="N", help="places in the code to measure at; default: 24"
-    )
-    parser.add_argument(
-        "--rounds", type=at_least(1), default=100, metavar="N", help="sets of layers to try; default: 100"
-    )
-    parser.add_argument(
-        "--seed", type=at_least(0), default=0, metavar="N", help="random seed; the same seed gives the same set"
-    )
+    _add_count(parser, "--places", "N", "places in the code to measure at", default=24)
+    _add_count(parser, "--rounds", "N", "sets of layers to try", default=100)
+    _add_count(parser, "--seed", "N", "random seed; the same seed gives the same set", least=0, default=0)
     parser.set_defaults(run=_self)
 
 
@@ -368,23 +339,16 @@ def _add_common(parser: argparse.ArgumentParser, model: str, *, each: str, text:
     parser.add_argument(
         "--max-minutes", type=above_zero, metavar="M", help="stop after M minutes; without --steps, plan for that time"
     )
-    parser.add_argument(
-        "--steps",
-        type=at_least(1),
-        metavar="N",
-        help="training steps; default: as published, or as many as the machine allows",
-    )
-    parser.add_argument("--batch", type=at_least(1), metavar="N", help=f"{each} in a step")
-    parser.add_argument("--length", type=at_least(2), metavar="TOKENS", help=f"{text} length in tokens")
+    _add_count(parser, "--steps", "N", "training steps; default: as published, or as many as the machine allows")
+    _add_count(parser, "--batch", "N", f"{each} in a step")
+    _add_count(parser, "--length", "TOKENS", f"{text} length in tokens", least=2)
     parser.add_argument("--rate", type=above_zero, metavar="LR", help="highest learning rate")
     parser.add_argument(
         "--precision",
         choices=("fp32", "bf16"),
         help="precision of the computation (bf16: mixed); default: the faster one here",
     )
-    parser.add_argument(
-        "--seed", type=at_least(0), default=0, metavar="N", help="random seed; the same seed gives the same weights"
-    )
+    _add_count(parser, "--seed", "N", "random seed; the same seed gives the same weights", least=0, default=0)
     parser.add_argument("--restart", action="store_true", help="discard the run that is in --out, and start again")
 
 
@@ -392,7 +356,7 @@ def _add_tuned(parser: argparse.ArgumentParser) -> None:
     """Add the options of CLLM and SDSAT."""
     _add_common(parser, "what to tune", each="windows or trajectories", text="window")
     _add_tuning(parser)
-    parser.add_argument("--rank", type=at_least(1), metavar="R", help="rank of LoRA; default: 16")
+    _add_count(parser, "--rank", "R", "rank of LoRA; default: 16")
     parser.add_argument("--device", default="auto", help="device to train on: cpu, cuda or cuda:N; default: auto")
 
 
@@ -400,33 +364,34 @@ def _add_drafter(parser: argparse.ArgumentParser) -> None:
     """Add the options of drafters with weights."""
     _add_common(parser, "the model to draft for", each="texts", text="text")
     _add_samples(parser)
-    parser.add_argument(
+    _add_count(
+        parser,
         "--said",
-        type=at_least(0),
-        default=0,
-        metavar="TOKENS",
-        help="let the model continue the first half of each text by this many tokens, and learn from that; default: 0, "
+        "TOKENS",
+        "let the model continue the first half of each text by this many tokens, and learn from that; default: 0, "
         "learn from the text itself",
+        least=0,
+        default=0,
     )
-    parser.add_argument(
-        "--vocabulary",
-        type=at_least(1),
-        default=16_384,
-        metavar="N",
-        help="number of different tokens that the drafter can guess; default: 16384",
-    )
+    _add_count(parser, "--vocabulary", "N", "number of different tokens that the drafter can guess", default=16_384)
 
 
 def _add_samples(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--samples", type=at_least(1), metavar="N", help="texts to learn from; default: as many as the machine allows"
-    )
+    _add_count(parser, "--samples", "N", "texts to learn from; default: as many as the machine allows")
 
 
 def _add_tuning(parser: argparse.ArgumentParser) -> None:
     way = parser.add_mutually_exclusive_group()
     way.add_argument("--lora", dest="tuning", action="store_const", const="lora", help="tune by LoRA (peft)")
     way.add_argument("--full", dest="tuning", action="store_const", const="full", help="tune all weights")
+
+
+def _add_count(
+    parser: argparse.ArgumentParser, flag: str, metavar: str, text: str, *, least: int = 1, default: int | None = None
+) -> None:
+    """Add an option that is a whole number; a default above 0 is appended to its text."""
+    told = f"{text}; default: {default}" if default else text
+    parser.add_argument(flag, type=at_least(least), default=default, metavar=metavar, help=told)
 
 
 def _sources(arguments: argparse.Namespace) -> tuple[str, ...]:

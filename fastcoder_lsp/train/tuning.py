@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.core import NORMED
@@ -37,6 +37,9 @@ PUBLISHED_TRAJECTORIES = 100_000
 class TuningSession(Session):
     """A session that writes a model: that of a run's newest checkpoint, merged."""
 
+    trained: ClassVar[bool] = False
+    """Whether the losses on training text are among the record's figures."""
+
     @property
     def place(self) -> Path:
         """The model's folder."""
@@ -63,13 +66,13 @@ class TuningSession(Session):
     def write(self) -> TrainingRecord:
         """Export the newest checkpoint."""
         self.listener.note(f"writing {self.place}")
-        return _export(self.base.folder, self.settings, self.folder, self.place, self.record)
+        return _export(self.base.folder, self.settings, self.folder, self.place, self.record, trained=self.trained)
 
 
 class TaskSession(TuningSession):
     """CLLM and SDSAT: a model is tuned by the examples of a task, on any device."""
 
-    used = 0.95
+    used, trained = 0.95, True
 
     def machine(self) -> Machine:
         """The device that the user named."""
@@ -124,11 +127,6 @@ class TaskSession(TuningSession):
     @abstractmethod
     def task(self, trainable: Trainable) -> Task | None:
         """The task; None if the user stopped before it was ready."""
-
-    def write(self) -> TrainingRecord:
-        """Export the newest checkpoint; the training losses are figures, too."""
-        self.listener.note(f"writing {self.place}")
-        return _export(self.files.folder, self.settings, self.folder, self.place, self.record, trained=True)
 
 
 class SdsatSession(TaskSession):
