@@ -14,8 +14,8 @@ import pytest
 from tests.goldens.golden import Goldens, command, sample_files
 from tests.lsp.raw_client import Json, RawClient, running
 
-QUICK_LINES = 14
-"""Lines around a place of the quick subset."""
+ABOVE, BELOW = 7, 4
+"""Lines around a place: a prompt of fewer than 192 tokens is never shortened on a slow or busy machine."""
 EVERY = 7
 """Of so many places of all, the quick subset has one."""
 SETTINGS: Json = {
@@ -47,8 +47,8 @@ def places() -> Iterator[tuple[str, str, int, int]]:
 def quick_places() -> Iterator[tuple[str, str, int, int]]:
     """Eight of them, in a few lines."""
     for name, text, number, column in islice(places(), 2, None, EVERY):
-        first = max(0, number - QUICK_LINES)
-        yield name, "\n".join(text.split("\n")[first : number + QUICK_LINES // 2]), number - first, column
+        first = max(0, number - ABOVE)
+        yield name, "\n".join(text.split("\n")[first : number + BELOW]), number - first, column
 
 
 @pytest.mark.model
