@@ -1,4 +1,4 @@
-"""What is known without the model: suggestions of late, what is shown of them, and what became of them.
+"""The suggestion cache: recent suggestions, what is shown of them, and what became of them.
 
 Owns the answers that cost nothing: the rest of a suggestion that is typed along, and that a suggestion would be in the
 way. It says, too, where more is known by now than is shown. Whoever calls holds the service's lock.
@@ -30,7 +30,7 @@ class Shown:
     """A question and the text that its answer showed behind the cursor, "" for none.
 
     The client is told when there is more, text where nothing was shown or text that goes on where a beginning was, and
-    in a pause, when the model says something else by a better prompt. What is shown is never taken back by that.
+    in a pause, when the model says something else by a better prompt. A shown text is never withdrawn by that.
     """
 
     question: Question
@@ -42,7 +42,7 @@ class Shown:
 
 
 class SuggestionCache:
-    """What was suggested of late, and what is shown now."""
+    """Recent suggestions, and the one that is shown now."""
 
     def __init__(self) -> None:
         self._memory, self._rejections = SuggestionMemory(), Rejections()
@@ -69,7 +69,7 @@ class SuggestionCache:
         return "rejections" if self._rejections.too_many(question.uri, place, policy.rejections) else None
 
     def recall(self, question: Question) -> tuple[CachedSuffix, ...]:
-        """What is known to go on at the question's place; empty where the model is to be asked.
+        """Cached suggestions that continue at the question's place; empty where the model is to be asked.
 
         Who asks by a key is not answered with one candidate alone where others were not looked for: editors take such
         an answer for all there is, and their keys for the next one do nothing from then on.

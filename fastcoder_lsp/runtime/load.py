@@ -73,14 +73,14 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool | None
             record.start.compiled = compiled.count
 
 
-def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE, seat: str = "") -> Runtime:
+def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE, front: str = "") -> Runtime:
     """What one front has of a model: milliseconds.
 
     Args:
         model: loaded.
         settings: of the front.
         around: what it is told of the front's workspace.
-        seat: the front's name; no other one has it.
+        front: the front's name; no other one has it.
 
     Raises:
         FastcoderError: there is no such drafter, or the model was not tuned for it.
@@ -89,9 +89,9 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
 
     require_tuned(settings.drafter, model.trained)
     require_smaller(settings.drafter, len(settings.draft_models))
-    drafter = _drafter(model, settings.drafter, around, seat)
+    drafter = _drafter(model, settings.drafter, around, front)
     warm_up(drafter)
-    slots = Slots(model.engines, seat)
+    slots = Slots(model.engines, front)
     room = slots.info.context - settings.completion_max_tokens
     prefill_ms, beside = model.costs.prefill_ms, model.engines.beside(_TIMED) is not None
     told = context_tokens(settings.context_enabled, prefill_ms, room, beside=beside)
@@ -104,7 +104,7 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
         allow=lambda remaining: allowed(model.tokenizer, remaining),
         limits=Limits(settings.completion_max_tokens, cpu_nodes(model.costs) if fills_rows else GPU_NODES),
         costs=model.costs,
-        closing=partial(model.smaller.leave, seat) if model.smaller is not None else _nothing_more,
+        closing=partial(model.smaller.leave, front) if model.smaller is not None else _nothing_more,
     )
 
 
@@ -217,7 +217,7 @@ def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress
             warm_up_index()
 
 
-def _drafter(model: Model, name: str, around: Surroundings, seat: str = "") -> Drafter:
+def _drafter(model: Model, name: str, around: Surroundings, front: str = "") -> Drafter:
     from fastcoder_lsp.draft import skipped_parts  # noqa: PLC0415 brings a compiler along
     from fastcoder_lsp.draft.base import nothing  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 as above
@@ -225,7 +225,7 @@ def _drafter(model: Model, name: str, around: Surroundings, seat: str = "") -> D
     from fastcoder_lsp.engine.int8.linear import packed_linear  # noqa: PLC0415
 
     kept = cache_folder() / "learnt" / f"{_name(around.workspace, model.digest)}.npz" if around.workspace else None
-    smaller = no_models if model.smaller is None else partial(model.smaller.of, seat)
+    smaller = no_models if model.smaller is None else partial(model.smaller.of, front)
     pin, skipped = around.pin or nothing, skipped_parts.kept(cache_folder(), model.digest)
     linear = partial(packed_linear, kernels=kernels_folder())
     piece, costs, trained = model.tokenizer.piece, model.costs, model.trained

@@ -15,11 +15,11 @@ class Slots:
 
     Args:
         engines: the model, with a cache a name.
-        seat: the front's name; no other front has it.
+        front: the front's name; no other front has it.
     """
 
-    def __init__(self, engines: Engines, seat: str = "") -> None:
-        self._engines, self._seat = engines, seat
+    def __init__(self, engines: Engines, front: str = "") -> None:
+        self._engines, self._front = engines, front
         self._names: dict[str, None] = {}
         self._closed: dict[str, None] = {}
 
@@ -86,4 +86,4 @@ class Slots:
         self._engines.forget(self._name(document))
 
     def _name(self, document: str) -> str:
-        return f"{self._seat}\n{document}"
+        return f"{self._front}\n{document}"

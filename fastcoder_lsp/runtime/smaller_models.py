@@ -76,7 +76,7 @@ class SmallerModels:
     def __len__(self) -> int:
         return len(self._lending.names)
 
-    def of(self, seat: str) -> Sequence[DocumentEngines]:
+    def of(self, front: str) -> Sequence[DocumentEngines]:
         """Each model with the KV caches of one front's documents.
 
         Raises:
@@ -89,7 +89,7 @@ class SmallerModels:
             except BaseException:
                 self.close()
                 raise
-        return self._slots.setdefault(seat, [Slots(one, seat) for one in self._engines])
+        return self._slots.setdefault(front, [Slots(one, front) for one in self._engines])
 
     def keep_apart(self, apart: Callable[[Engines], Engines]) -> None:
         """Lend what `apart` makes of each model, those that are loaded by now among them."""
@@ -98,9 +98,9 @@ class SmallerModels:
             self._engines = [apart(one) for one in self._engines]
             self._slots.clear()
 
-    def leave(self, seat: str) -> None:
+    def leave(self, front: str) -> None:
         """The front is gone: its caches are given up."""
-        for slots in self._slots.pop(seat, []):
+        for slots in self._slots.pop(front, []):
             slots.close()
 
     def close(self) -> None:

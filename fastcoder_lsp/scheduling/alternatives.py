@@ -1,8 +1,8 @@
-"""More candidates for a place, beside what the model would say by itself.
+"""More candidates for a place than the model's greedy text.
 
-Owns where they part from it: at the earliest tokens of which the model was least certain, each candidate going on
-greedily from there. All share the prompt in the KV cache, and one pass over the first tokens tells every such place.
-Runs in the scheduler's thread, one piece of work at a time.
+They branch from it at the early tokens that the model was least certain of, and continue greedily. All share the prompt
+in the KV cache, and one pass over the first tokens finds all branches. Runs in the scheduler's thread, one piece of
+work at a time.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,11 @@ from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.prefetch import Prefill
 
 EARLY_TOKENS = 8
-"""Candidates part from the first one within so many tokens: later they would look the same."""
+"""Candidates branch from the first one within so many tokens: later branches would look the same."""
 TOP_K = 3
-"""So many of a place's best tokens are looked at."""
+"""Tokens that are considered at each position."""
 ATTEMPTS = 5
-"""So many branches are decoded at most, in search of candidates that differ in what is shown."""
+"""Branches that are decoded at most, in search of candidates that look different."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ def branches(
 ) -> list[Branch]:
     """Where else the text could have gone, the least unlikely ones first.
 
-    `top_ids`, `top_logits`: the best ids of each position of `said` and their logits. What cannot stand there, because
-    it ends the text or contradicts what the user has typed, is left out.
+    `top_ids`, `top_logits`: the best ids of each position of `said` and their logits. Tokens that end the text, or
+    contradict what the user has typed, are left out.
     """
     found, healing = [], Healing(request.healing, request.piece, request.allow)
     for position, token in enumerate(said):
@@ -139,7 +139,7 @@ def branches(
 
 
 def from_branch(request: DecodeRequest, branch: Branch) -> tuple[str, DecodeRequest] | None:
-    """What the branch's text begins with, and what the model is asked then; None where that is a text's end already."""
+    """The beginning of the branch's text, and the request that continues it; None where the text ends there."""
     said = b"".join(map(request.piece, branch.tokens))
     new = said[len(request.healing) :]
     try:

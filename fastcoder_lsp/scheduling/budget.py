@@ -1,10 +1,9 @@
-"""Time: how long a request may take, what work will take, and how much of it there is while nobody waits.
+"""Time: the budget of a request, estimates of what work takes, and the budget of background work.
 
-Owns no clock. What work takes is what was measured, times how much slower it was of late; a stall (a stopped process, a
-suspended machine, a burst of other work, a clock that jumped) looks like a slow piece of work and says nothing about
-the next one. So a single slow piece is not believed at all, many are believed only up to a bound, a few quick ones in a
-row take all of it back, and what is a few seconds old counts no more, whether anything was done since or not.
-Milliseconds throughout.
+An estimate is the measured cost, times how much slower work was recently. A stall (a stopped process, a suspended
+machine, a burst of other work, a clock that jumped) looks like a slow piece of work and says nothing about the next
+one. So the estimator ignores a single slow piece, believes many of them only up to a bound, takes all of it back after
+a few quick ones in a row, and forgets what is a few seconds old. Milliseconds throughout.
 """
 
 import math
@@ -29,14 +28,14 @@ MOST = 6.0
 """So many times what was measured is reckoned with at most: work that takes longer still is late by one piece of it,
 while a belief that nothing fits any more would keep every later answer away."""
 FORGET_MS = 5000.0
-"""What is older says nothing about the next piece of work."""
+"""Older observations say nothing about the next piece of work."""
 _EFFICIENT = 2.5
 """A stretch may take so many times what a single token takes, on slow machines too."""
 _SEEN, _IN_A_ROW = 8, 3
 _OVER = 1.5
 """After a few pieces in a row, the next one takes hardly longer than so many times the slowest of them."""
 _ALONE = 2.0
-"""What a first slow piece is believed at most."""
+"""Times the usual value: the most that a first slow piece is believed."""
 _BEGINNING_MS, _MOST_BEGINNING_MS = 3.0, 40.0
 _UNKNOWN = StepCosts((1, 8, 64), (30.0, 40.0, 120.0), 1.0)
 """Of a machine that nothing sensible is known about: what is measured soon takes its place."""
@@ -45,7 +44,7 @@ LINE_STEPS = 16
 _LINE_PREFILL = 256
 """Tokens of a prompt that are new after a change of place in the same file."""
 _MOST_INVOKED_MS = 60_000.0
-"""Nobody who asked by a key still waits for it then; more than the settings allow to be asked for."""
+"""A person who asked by a key has left by then; more than the settings allow."""
 MOST_MS = 8500.0
 """Of work after a request, whatever is allowed: ten seconds after it all is quiet…"""
 PREPARING_MS = 14_000.0
@@ -59,7 +58,7 @@ _CHARGED_MS = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """What a request may take from its arrival, and what is spent on a suggestion while nobody waits."""
+    """How long a request may take from its arrival, and how much background work may follow it."""
 
     automatic_ms: float
     invoked_ms: float
@@ -97,7 +96,7 @@ def first_tokens(question: Question, latency: "LatencyEstimator") -> int | None:
 
 @dataclass(slots=True)
 class BackgroundBudget:
-    """How much work may follow `question` while nobody waits.
+    """How much background work may follow `question`.
 
     Attributes:
         question: the one that all of it is for.
@@ -119,7 +118,7 @@ class BackgroundBudget:
 
     @classmethod
     def of(cls, question: Question, budgets: Budgets) -> "BackgroundBudget":
-        """What a new question brings."""
+        """The budget that a new question brings."""
         granted = min(budgets.background_ms, MOST_MS)
         limited = question.policy.background_ms > 0
         owed, kept = (0.0, 0.0) if limited else (max(OWED_MS - granted, 0.0), PREPARING_MS - granted)
@@ -151,7 +150,7 @@ class BackgroundBudget:
 
 
 class LatencyEstimator:
-    """What steps and prefills will take, hardly ever more.
+    """Estimates what steps and prefills will take at most, apart from rare exceptions.
 
     Args:
         costs: as measured; not taken where they cannot be true.
@@ -164,15 +163,15 @@ class LatencyEstimator:
         self._beginnings_ms = _RecentHigh(_BEGINNING_MS, _MOST_BEGINNING_MS, clock)
 
     def step_ms(self, rows: int) -> float:
-        """What a step of so many rows will take."""
+        """How long a step of so many rows takes."""
         return self._steps.high() * self.costs.step_ms(rows)
 
     def prefill_ms(self, tokens: int) -> float:
-        """What so many tokens of a prompt will take in one stretch."""
+        """How long a stretch of so many prompt tokens takes."""
         return self._prefills.high() * self._plain_prefill_ms(tokens)
 
     def answer_ms(self) -> float:
-        """What is to be kept back of a budget for the answer itself."""
+        """The part of a budget that the answer itself needs."""
         return ANSWER_MS + self._beginnings_ms.high()
 
     def rows_within(self, ms: float, at_most: int) -> int:
@@ -208,7 +207,7 @@ class LatencyEstimator:
 
 
 class _RecentHigh:
-    """What a value was of late, and what it will hardly exceed.
+    """A value's recent observations, and a bound that it rarely exceeds.
 
     Args:
         usual: what it is where nothing was seen of late.
@@ -221,7 +220,7 @@ class _RecentHigh:
         self._seen: deque[tuple[float, float]] = deque(maxlen=_SEEN)
 
     def high(self) -> float:
-        """What is exceeded only now and then: all but the highest of the last few values stay below it."""
+        """The bound: all but the highest of the last few values stay below it."""
         now = self._clock()
         # By the distance either way: a clock that jumped back makes what was seen no fresher.
         fresh = [value for when, value in self._seen if abs(now - when) < FORGET_MS]

@@ -83,7 +83,7 @@ class Client:
         self._outdated = OutdatedSuggestions()
         self._prefetch = Prefetch(self, clock, idle_ms)
         self._unserved: Question | None = None
-        """The last question, where nothing could be shown for it: its text is made for whoever waits there."""
+        """The last question, where its answer showed nothing: the background makes its text."""
         self._background: BackgroundBudget | None = None
         self._asked_ms = clock()
         self.budgets: Budgets | None = None
@@ -102,13 +102,13 @@ class Client:
         self.post(self, self._left)
 
     def info(self) -> EngineInfo | None:
-        """What engine runs, or None while none is loaded."""
+        """The engine that runs; None while none is loaded."""
         return loaded.runtime.info if (loaded := self.model.loaded) is not None else None
 
     # Work, in the scheduler's thread ---------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Leave a request that nobody waits for any more."""
+        """Leave a request that was answered, withdrawn or overtaken."""
         if self._active is not None and self._active is not self.request:
             self._leave(self._active)
 
@@ -150,12 +150,12 @@ class Client:
         return (self.request.branch if self.request is not None else None) or self.generation
 
     def piece_ms(self) -> float:
-        """What the next piece for the request usually takes."""
+        """How long the next piece for the request usually takes."""
         generation = self.generation
         return generation.piece_ms() if generation is not None and self._taken() else CHUNK_MS
 
     def prefetch(self) -> None:
-        """Begin what nobody waits for yet, or any more: what follows a suggestion that was taken whole, for one."""
+        """Begin the upcoming question, for example the one after a suggestion that was taken whole."""
         assert self.upcoming is not None, "something is expected"
         (question, known), self.upcoming = self.upcoming, None
         loaded = self.model.loaded or (self._ready(self) if question is self._unserved else None)
@@ -166,12 +166,12 @@ class Client:
             self.begin(question, question.asked_ms, Spans(), ahead=True)
 
     def work_ahead(self) -> float:
-        """One piece of what nobody waits for; returns 0, or for how many milliseconds there will be nothing to do."""
+        """One piece of background work; returns 0, or for how many milliseconds there will be none."""
         loaded, budget, unserved = self.model.loaded, self._background, self._unserved
         if loaded is None or budget is None:
             return math.inf
         if unserved is not None and budget.room_ms(owed=True) > 0 and self.serving(unserved) is None:
-            # What an earlier question left, and this one took over, has gone another way than the user.
+            # The generation that this question took over from an earlier one has gone another way than the user.
             self.begin(unserved, unserved.asked_ms, Spans())
         return self._prefetch.work(loaded, budget, self._asked_ms, unserved=unserved is not None)
 
@@ -241,7 +241,7 @@ class Client:
     # Its state -------------------------------------------------------------------------------------------------------
 
     def fail(self, error: BaseException) -> None:
-        """Tell whoever waits; what was being said is not to be trusted."""
+        """Answer the request with the failure; the generation is not to be trusted."""
         status = failure("An internal error occurred", error)
         request, self._active, self._background = self._active, None, None
         self.generation = None
@@ -257,7 +257,7 @@ class Client:
             self.emit(StatusChanged(Status("starting")))
 
     def unload(self) -> None:
-        """What the client has of the model goes, and all that was said."""
+        """Give back the client's part of the model, and forget what it said."""
         try:
             if self._active is not None:
                 self._leave(self._active)
@@ -296,7 +296,7 @@ class Client:
         self.emit(Answered(request.question.number, answer))
 
     def _leave(self, request: ActiveRequest) -> None:
-        """It is answered, or nobody wants the answer any more; its generation stays, and its time is nobody's."""
+        """The request is over; its generation stays, and its times are no request's."""
         self._active = None
         alternatives = request.leave()
         if self.generation is not None:
@@ -350,7 +350,7 @@ class Client:
         self.model.rename(old, new)
 
     def _stop_preparing(self, uri: str) -> None:
-        """The document goes on under another name, or not at all: nobody waits there, nothing is prepared."""
+        """The document was closed or renamed: prepare nothing there."""
         if self._unserved is not None and self._unserved.uri == uri:
             self._unserved = None
         if self._background is not None and self._background.question.uri == uri:

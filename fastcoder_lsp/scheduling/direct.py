@@ -1,6 +1,6 @@
 """Hosts in this process without a workspace: one for a client of a scheduler, one with a scheduler of its own.
 
-What concerns files is nothing to them: for commands and tests that have one model, made by a function.
+They ignore commands about files: for programs and tests that have one model, made by a function.
 """
 
 import threading
@@ -35,7 +35,7 @@ class SingleClientModel:
 
     @property
     def costs(self) -> StepCosts:
-        """What its work takes."""
+        """The costs of its work."""
         return self.runtime.costs
 
     def close(self) -> None:

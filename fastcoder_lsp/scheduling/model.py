@@ -28,11 +28,11 @@ RETRY_MS = 5000.0
 
 
 class Shared(Protocol):
-    """What all clients share (`runtime.parts.Model`)."""
+    """The model that all clients share (`runtime.parts.Model`)."""
 
     @property
     def costs(self) -> StepCosts:
-        """What its work takes, as measured."""
+        """The measured costs of its work."""
         ...
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class SharedModel(Generic[SomeModel]):
         return self.loaded
 
     def settle(self) -> None:
-        """What is there now will live as long as the model, and is not to be looked through again.
+        """Exempt all objects that exist now from garbage collection: they live as long as the model.
 
         A full collection of it holds all threads for 150 ms, most of a keystroke's budget.
         """
@@ -102,7 +102,7 @@ class SharedModel(Generic[SomeModel]):
         self._untidy = self.loaded is not None
 
     def tidy(self) -> None:
-        """Look through all of it once, after somebody left; when nobody waits."""
+        """Collect garbage once after a client left; called when there is no other work."""
         if self._untidy:
             self._untidy = False
             gc.unfreeze()
@@ -169,7 +169,7 @@ class ClientModel:
         self._make, self.failed = make or self._make, None
 
     def forget(self, uri: str) -> None:
-        """A document was closed; who waits for an answer in another one is not to suffer from what goes wrong."""
+        """A document was closed; a failure here must not cost an answer in another document."""
         if self.loaded is not None:
             with logged("forgetting a document failed"):
                 self.loaded.runtime.forget(uri)
@@ -196,7 +196,7 @@ def of_late(failed_ms: float, clock: Clock) -> bool:
 
 @contextmanager
 def logged(what: str) -> Iterator[None]:
-    """What goes wrong inside is in the log, and no more comes of it."""
+    """Log exceptions of the block, and go on."""
     try:
         yield
     except BaseException:  # libraries written in Rust raise what is no Exception

@@ -1,4 +1,4 @@
-"""Work while nobody waits: finishing the generation that was begun, and preparing the next prompt.
+"""Background work: finishing the generation that was begun, and preparing the next prompt.
 
 The last request's `BackgroundBudget` limits it, and any request interrupts it between two pieces. Code of other files
 is prefilled in a second KV cache of its document, while keys go on with the first one; `Runtime` says when the second
@@ -65,7 +65,7 @@ class _Planned:
 
 
 class Prefetch:
-    """A client's work that nobody waits for.
+    """A client's background work.
 
     Args:
         client: its generation is finished, and its next prompts are prepared.
@@ -189,7 +189,7 @@ class Prefetch:
             loaded: the model.
             budget: of the last question.
             room_ms: how long it may take.
-            paused: whether nobody has asked for a while: code of other files is looked for anew.
+            paused: whether there was no request for a while: code of other files is looked for anew.
             still: whether nothing was typed since the question, and nothing is being said: the second cache may take
                 the first one's place. In the middle of a line it does so after a pause, or if the old prompt is short.
         """
@@ -214,7 +214,7 @@ class Prefetch:
         may = paused or not begun(snapshot.text, offset) or loaded.runtime.prompts.is_short(question.uri)
         if not may or not loaded.runtime.exchange_computed(snapshot, offset):
             return False
-        if math.isfinite(question.policy.automatic_ms):  # else the answer was whole, and nobody is told of another
+        if math.isfinite(question.policy.automatic_ms):  # else the answer was whole, and no late one is told
             budget.again()
             self._client.begin(question, question.asked_ms, Spans(), ahead=True)
         return True

@@ -80,7 +80,7 @@ class ActiveRequest:
         self._client.emit(Counted("adopted", 1))
 
     def leave(self) -> Counts:
-        """It is answered, or nobody waits for the answer. Returns the work that went into alternatives."""
+        """Give up the alternatives; returns the work that went into them."""
         alternatives, self._alternatives = self._alternatives, None
         return alternatives.counts if alternatives is not None else Counts()
 

@@ -49,7 +49,7 @@ class RoundRobin:
         """The generation for which the last client keeps its turn, until it has done so many steps."""
 
     def __iter__(self) -> Iterator[Client]:
-        """Those that are there now, whoever comes or leaves meanwhile."""
+        """The clients at this moment: they may come and leave during the iteration."""
         return iter(tuple(self._clients))
 
     def join(self, client: Client) -> None:
@@ -74,7 +74,7 @@ class RoundRobin:
         return client
 
     def keeps(self, client: Client) -> bool:
-        """Whether it is this one's turn again, whoever waits."""
+        """Whether it is this one's turn again, even if others wait."""
         generation = client.works_on()
         if generation is None or self._kept is None or self._kept[0] is not generation:
             return False
@@ -97,7 +97,7 @@ class Scheduler(Generic[SomeModel]):
         self._model = SharedModel(load, self._progress, clock)
         self._clients = RoundRobin()
         self._heard: set[Client] = set()
-        """Who was told how far the load is that is going on."""
+        """The clients that were told of the progress of the current load."""
         self._acting: Client | None = None
         """The client that is worked for: what goes wrong is its failure, and no other's."""
         self._served: Client | None = None
@@ -134,11 +134,11 @@ class Scheduler(Generic[SomeModel]):
         self._inbox.put(lambda: None)
 
     def info(self) -> EngineInfo | None:
-        """What engine runs for any of the clients, or None while none does."""
+        """The engine that runs for any of the clients; None while none does."""
         return next((info for client in self._clients if (info := client.info()) is not None), None)
 
     def turn_of(self) -> Client | None:
-        """The client whose question is worked on; None where nobody's is."""
+        """The client whose request is worked on, if any."""
         served = self._served
         return served if served is not None and served.request is not None else None
 
@@ -193,7 +193,7 @@ class Scheduler(Generic[SomeModel]):
             self._arrived.popleft()()
 
     def _work_ahead(self) -> float:
-        """One piece of what nobody waits for; for how long there will be nothing to do, where there is none."""
+        """One piece of background work; returns 0, or for how many milliseconds there will be none."""
         idle, wait_ms = list(self._clients), math.inf
         while idle:
             client = self._acting = self._clients.next(idle)
@@ -225,7 +225,7 @@ class Scheduler(Generic[SomeModel]):
     # The model ------------------------------------------------------------------------------------------------------
 
     def _ready(self, client: Client) -> Loaded | None:
-        """The model as the client has it, made ready if need be; from then on runs the time of whoever waits for it."""
+        """The client's part of the model, loaded if need be; budgets of waiting requests begin after that."""
         if self._closing:
             return None
         before, shared, started_ms = client.model.loaded, self._model.loaded, self._clock()
@@ -242,14 +242,14 @@ class Scheduler(Generic[SomeModel]):
     def _make(self, make_runtime: Callable[[SomeModel], Runtime]) -> Loaded:
         """The model as one client has it."""
         first = self._model.loaded is None
-        model, pace = self._model.get()
-        loaded = Loaded(make_runtime(model), pace)
+        model, latency = self._model.get()
+        loaded = Loaded(make_runtime(model), latency)
         if first:
             self._model.settle()
         return loaded
 
     def _progress(self, share: float, what: str) -> None:
-        """Tell everybody who waits for the model how far it is."""
+        """Tell the clients that wait for the model how far it is."""
         for client in self._clients:
             if client.model.loaded is None and (client.enabled or client is self._acting):
                 self._heard.add(client)
@@ -272,7 +272,7 @@ class Scheduler(Generic[SomeModel]):
             self._act(client, client.replace)
 
     def _changed(self, client: Client) -> None:
-        """A client has given back what it had; the model goes once nobody wants it, and stays while nobody is there."""
+        """A client gave back its part: unload the model once no client wants it; keep it while there is no client."""
         if client.gone:
             self._clients.leave(client)
             self._served = None if self._served is client else self._served

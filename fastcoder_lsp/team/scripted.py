@@ -61,10 +61,10 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool | None
     return Model(engines, _Bytes(), engines.costs(), digest="scripted")
 
 
-def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE, seat: str = "") -> Runtime:  # noqa: ARG001
+def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE, front: str = "") -> Runtime:  # noqa: ARG001
     """What one front has of it."""
     return Runtime(
-        slots=Slots(model.engines, seat),
+        slots=Slots(model.engines, front),
         tokenizer=model.tokenizer,
         prompts=_Prompts(),
         drafter=NoDrafter(),

@@ -84,11 +84,11 @@ class ScriptedEngine:
         pass
 
 
-def scripted_runtime(model: Model, settings: Settings, _around: Surroundings, seat: str) -> Runtime:
+def scripted_runtime(model: Model, settings: Settings, _around: Surroundings, front: str) -> Runtime:
     """What a front has of a scripted model."""
     told = context_tokens(settings.context_enabled, model.costs.prefill_ms)
     return Runtime(
-        slots=Slots(model.engines, seat),
+        slots=Slots(model.engines, front),
         tokenizer=model.tokenizer,
         prompts=ToyPrompts(lambda _: (_MARK,), PromptOptions(context_tokens=told)),  # what is said depends on nothing
         drafter=NoDrafter(),

@@ -58,8 +58,8 @@ def test_models_that_draft_are_apart_too(loaded: bool, tmp_path: Path) -> None:
     write_tokenizer(place, "abcdefgh")
     smaller = models(place, tmp_path, place)
 
-    def reused(seat: str) -> int:
-        return smaller.of(seat)[0].of("a.py").prefill(TEXT, never).reused
+    def reused(front: str) -> int:
+        return smaller.of(front)[0].of("a.py").prefill(TEXT, never).reused
 
     if loaded:
         reused("ada\0front-1")
