@@ -66,7 +66,7 @@ class Options:
 
 def run(options: Options) -> int:
     """Run everything; 1 where nothing could be measured."""
-    engine = options.engine or ("cpu-graphs" if options.smoke else "cuda-graphs")
+    engine = options.engine or ("cpu-int8" if options.smoke else "cuda-graphs")
     chosen = SMOKE if options.smoke else FIRST if options.first else ALL
     until = time.monotonic() + (options.seconds or (FIRST_SECONDS if options.first else SECONDS))
     folder = options.out.resolve()
@@ -79,7 +79,7 @@ def run(options: Options) -> int:
         result = files.with_suffix(".json")
         if result.exists():
             report["parts"][name] = json.loads(result.read_text(encoding="utf-8"))
-        else:
+        elif why:
             report["skipped"][name] = why
         print(f"{name}: {why or 'done'}, {until - time.monotonic():.0f} s left", flush=True)
         (folder / "report.json").write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -95,8 +95,8 @@ def _commands(options: Options, engine: str, chosen: Mapping[str, Sequence[str]]
         named = ["--engines" if benchmark == "quality" else "--engine", engine, "--model", options.model]
         peers = ["--no-transformers"] if benchmark == "engine" and options.no_peers else []
         commands[name] = [*program, "bench", benchmark, *rest, *named, *dict.fromkeys(peers)]
-    shapes = [sys.executable, "-m", "benchmarks.shapes", "--engine", engine, "--kernels", options.kernels]
-    names = "tiny" if options.smoke else options.models
+    graphs, names = ("cpu-graphs", "tiny") if options.smoke else (engine, options.models)
+    shapes = [sys.executable, "-m", "benchmarks.shapes", "--engine", graphs, "--kernels", options.kernels]
     for name in names.split(",") if names != "none" else ():
         commands[f"shape {name}"] = [*shapes, "--shapes", name]
     return commands

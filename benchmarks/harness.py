@@ -17,11 +17,20 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fastcoder_lsp.bench.report import write_json
+from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import GREEDY, DraftTree, Engine, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.prompt.healing import allowed
 from fastcoder_lsp.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """Options of every benchmark that writes a report."""
+
+    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
+
 
 NODES = 16
 """Rows of one verification where a benchmark says nothing else."""
@@ -150,7 +159,7 @@ def _lines(console: Console, what: str, total: int) -> Callable[[int], None]:
     return tell
 
 
-def write(options: Any, benchmark: str, results: Mapping[str, Any], **settings: Any) -> None:
+def write(options: Reported, benchmark: str, results: Mapping[str, Any], **settings: Any) -> None:
     """Write the report that `--json` asks for: its settings are the options, and what they came to."""
     if options.json is not None:
         told = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from benchmarks.harness import write
+from benchmarks.harness import Reported, write
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
@@ -47,13 +47,12 @@ Tokens = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Reported):
     """Measure the datastore: building and merging, searching at 1, 10 and 100 million tokens, and sizes.
 
     Also a save and a keystroke in a 1,000-line file until it can be drafted from, bytes on the disk and in memory.
     """
 
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
     limit: int = option("only the first N sizes", 3, metavar="N")
     model: str = option("whose tokenizer to use: as for `complete`", "auto")
 

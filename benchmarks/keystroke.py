@@ -19,7 +19,7 @@ from benchmarks.harness import Answers, error_of_sum, shown, write
 from benchmarks.keystroke_figures import figures, timeline
 from benchmarks.keystroke_page import page
 from benchmarks.product import FullAnswer
-from benchmarks.server import server_command, server_settings
+from benchmarks.server import ServerOptions
 from benchmarks.typist import hands
 from benchmarks.typist.ceiling import Ceiling, FullAnswers, Tree, answered_in, ceiling
 from benchmarks.typist.hands import Subset, choose_runs, keys_of
@@ -58,7 +58,7 @@ worth) and the answers from memory.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(ServerOptions):
     """Type runs of a recorded history against the real server, at 5 and 10 characters a second.
 
     Report the time to ghost text, what was accepted, and what it cost. Each drafter at each speed types the same runs
@@ -78,35 +78,19 @@ class Options:
         False,
     )
     seed: int = option("of the choice and of the pauses", 0, metavar="N")
-    model: str = option("as the setting `model`", "auto")
-    engine: str = option("as the setting `engine`", "auto")
-    set: list[str] = option(
-        "a setting of the server, such as budget.automatic_ms=200; may be given again", [], metavar="NAME=VALUE"
-    )
     against: list[str] = option(
         "type nothing and start no server: what full answers save with this setting and without, run by run, such as "
         "context.enabled=true; may be given again",
         [],
         metavar="NAME=VALUE",
     )
-    server: str | None = option(
-        "type against another server, such as 'OLD/.venv/bin/fastcoder-lsp serve'; the ceiling stays this one's",
-        None,
-        metavar="COMMAND",
-    )
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
     html: Path | None = option("draw the report into FILE, one page without network", None, metavar="FILE")
     source: Path | None = option("type nothing: draw this JSON report", None, flags=("--from",), metavar="FILE")
-    here: Path | None = None
 
     @property
     def taker(self) -> hands.Taker:
         """Who accepts."""
         return hands.STRICT if self.strict else hands.TAB
-
-    def server_settings(self, *more: str) -> dict[str, Any]:
-        """The settings that the server gets, and `more`."""
-        return server_settings(self.model, self.engine, [*self.set, *more])
 
 
 def run(options: Options) -> int:
@@ -123,7 +107,7 @@ def run(options: Options) -> int:
     if options.against:
         return _compare(options, name, subset, files)
     arms = _arms(options)
-    command = server_command(options.server, options.here)
+    command = options.command()
     _announce(name, subset, arms)
     top = _ceiling(options, subset, files)
     results: dict[Arm, dict[str, Any]] = {}
@@ -152,7 +136,7 @@ def _compare(options: Options, name: str, subset: Subset, files: Mapping[str, st
     """The settings of --set against these and those of --against, with no server and no clock."""
     model, tops, tokens = find_model(options.model), list[Ceiling](), list[float]()
     for what, pairs in (("without", []), ("with", options.against)):
-        given = options.server_settings(*pairs) | {"drafter": CEILING_DRAFTER}
+        given = options.settings(*pairs) | {"drafter": CEILING_DRAFTER}
         with tempfile.TemporaryDirectory(prefix="fastcoder-typing-") as folder, shown(what, subset.keys) as on_key:
             tree = Tree(Path(folder).resolve(), files)
             server = FullAnswer(given, tree.root, tree.open_texts)
@@ -215,7 +199,7 @@ def _draw_again(source: Path, target: Path | None) -> int:
 
 def _arms(options: Options) -> list[Arm]:
     """Each drafter at each speed; the ablation at the first speed."""
-    given = options.server_settings()
+    given = options.settings()
     speeds, names = _speeds(options.speed), drafter_names(options.drafters)
     arms = [Arm(name, name, speed, given) for name in names for speed in speeds]
     if options.ablation:
@@ -237,7 +221,7 @@ def _speeds(text: str) -> list[float]:
 def _ceiling(options: Options, subset: Subset, files: Mapping[str, str]) -> Ceiling:
     """The full answers for every place of the subset; the model is in this process as long as that takes."""
     model = find_model(options.model)
-    server = FullAnswer(options.server_settings() | {"drafter": CEILING_DRAFTER})
+    server = FullAnswer(options.settings() | {"drafter": CEILING_DRAFTER})
     try:
         ask = FullAnswers(_kept(model), f"{model.files.digest} {server.engine_name}", server)
         with shown("full answers, for the ceiling", subset.keys) as on_key:

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.datasets import histories
 from benchmarks.harness import shown, write
 from benchmarks.product import FullAnswer
-from benchmarks.server import Server, fresh_workspace, server_command, server_settings
+from benchmarks.server import Server, ServerOptions, fresh_workspace
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import Client
@@ -38,7 +38,7 @@ _COMMENTS = ("#", "//", '"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(ServerOptions):
     """Cut lines of a tree near their middle and ask the real server there by key, with ample time.
 
     Report how many first lines are right, how many texts are empty, and how long they take. Then ask once more after a
@@ -54,18 +54,6 @@ class Options:
     places: int = option("how many places", 40, metavar="N")
     rest: float = option("seconds before the second ask", 2.0, metavar="SECONDS")
     seed: int = option("of the choice of places", 5, metavar="N")
-    model: str = option("as the setting `model`", "auto")
-    engine: str = option("as the setting `engine`", "auto")
-    set: list[str] = option(
-        "a setting of the server, such as context.enabled=false; may be given again", [], metavar="NAME=VALUE"
-    )
-    server: str | None = option(
-        "ask another server, such as 'OLD/.venv/bin/fastcoder-lsp serve'; parity is with this one's `complete`",
-        None,
-        metavar="COMMAND",
-    )
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
-    here: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +124,8 @@ def run(options: Options) -> int:
     folder, name = histories.named(options.base)
     files = histories.base(folder, name)
     places = choose(files, options.places, options.seed)
-    settings = server_settings(options.model, options.engine, options.set)
-    command = server_command(options.server, options.here)
+    settings = options.settings()
+    command = options.command()
     with fresh_workspace() as (root, environment):
         for path, text in files.items():
             file = root / path

@@ -8,11 +8,10 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from benchmarks.datasets import histories, require
-from benchmarks.harness import write
+from benchmarks.harness import Reported, write
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
@@ -28,7 +27,7 @@ KINDS = ("line", "enter", "open")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Reported):
     """Type recorded runs of real histories and count the prompt tokens that are not in the KV cache.
 
     Needs the model's tokenizer only.
@@ -38,7 +37,6 @@ class Options:
     limit: int | None = option("only the first N typed runs of each history", None, metavar="N")
     plain: bool = option("the plain order, for comparison", False)
     no_auto_indent: bool = option("type the blanks at the start of lines, too", False)
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
 
 
 @dataclass(slots=True)

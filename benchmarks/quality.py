@@ -15,7 +15,7 @@ from rich.progress import Progress
 
 from benchmarks.datasets import infilling, repoeval, repositories, require, spread
 from benchmarks.datasets.repositories import Repository
-from benchmarks.harness import Answers, Mean, decode_request, edit_similarity, key, line_end, paired, write
+from benchmarks.harness import Answers, Mean, Reported, decode_request, edit_similarity, key, line_end, paired, write
 from benchmarks.questions import ARMS, Arm, Question, RepositoryWords, arm, file_of, line_cases, prompt_of
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import print_table
@@ -39,7 +39,7 @@ CONTEXT = 2560
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Reported):
     """Ask infilling and repository tasks in several ways and compare the answers pairwise, with standard errors.
 
     Answers are kept in --answers: a stopped run goes on where it ended.
@@ -57,7 +57,6 @@ class Options:
     answers: Path | None = option("where answers are kept (default: in the cache)", None, metavar="FILE")
     export: Path | None = option("write the first arm's prompts, and do no more", None, metavar="FILE")
     outside: Path | None = option("answers of another program to these", None, flags=("--import",), metavar="FILE")
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness import Reported
 from benchmarks.product import Status
+from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import Client
 from fastcoder_lsp.client.rpc import Params, ServerGoneError
 from fastcoder_lsp.config import Layer, cache_folder, resolve
@@ -29,6 +32,35 @@ QUIET_S = 1.5
 OF_A_WORKSPACE = frozenset({"index", "learnt"})
 """What the cache folder holds for one workspace each: a session begins without."""
 _SCRATCH = "untitled:before-typing.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions(Reported):
+    """Which server, with which settings."""
+
+    model: str = option("as the setting `model`", "auto")
+    engine: str = option("as the setting `engine`", "auto")
+    set: list[str] = option(
+        "a setting of the server, such as budget.automatic_ms=200; may be given again", [], metavar="NAME=VALUE"
+    )
+    server: str | None = option(
+        "ask another server, such as 'OLD/.venv/bin/fastcoder-lsp serve'; what is compared with stays this one's",
+        None,
+        metavar="COMMAND",
+    )
+    here: Path | None = None
+
+    def command(self) -> tuple[str, ...]:
+        """The command that starts it."""
+        return server_command(self.server, self.here)
+
+    def settings(self, *more: str) -> dict[str, Any]:
+        """The settings that it gets, and `more`.
+
+        Raises:
+            UsageError: the server would not take one of them.
+        """
+        return server_settings(self.model, self.engine, [*self.set, *more])
 
 
 def server_command(words: str | None, here: Path | None) -> tuple[str, ...]:

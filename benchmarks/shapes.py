@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +20,7 @@ import numpy.typing as npt
 import psutil
 import torch
 
-from benchmarks.harness import write
+from benchmarks.harness import Reported, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import add_options, filled, option
 from fastcoder_lsp.config import kernels_folder
@@ -99,7 +98,7 @@ TINY: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Reported):
     """Measure models of published shapes with random weights."""
 
     shapes: str = option("models whose names hold one of these, by commas", "1.5B,3B,7B")
@@ -107,7 +106,6 @@ class Options:
     bits: int | None = option("4 or 8: as the engine cpu-int4 or cpu-int8", None, choices=(4, 8))
     kernels: str = option("of the graph engine, by commas: torch, fused", "torch")
     rounds: int = option("measurements of each figure", 8)
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import psutil
 
 from benchmarks.datasets import histories, require
-from benchmarks.harness import write
+from benchmarks.harness import Reported, write
 from benchmarks.server import SERVER
 from benchmarks.typist.hands import choose_runs
 from benchmarks.typist.reckoned import MACHINES, Account, Room, Text
@@ -38,7 +38,7 @@ _SETTLED_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Reported):
     """Type runs of a recorded history for each person, alone and then all at once over one model.
 
     Time is reckoned: steps and prompts take what they take on an idle machine, so that the figures are the same on a
@@ -55,7 +55,6 @@ class Options:
     speed: float = option("keys a second", 3.0, metavar="KEYS")
     limit: int | None = option("runs each (default: as many as make 480 keys)", None, metavar="N")
     seed: int = option("of the runs and the rhythm", 0)
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
 
 
 def run(options: Options) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.datasets import histories
 from benchmarks.datasets.histories import Typed
-from benchmarks.harness import write
+from benchmarks.harness import Reported, write
 from benchmarks.team_client import Asked, Interface, Server
 from benchmarks.team_load import GIVEN_UP, OwnServer, arriving, closed, type_all
 from fastcoder_lsp.bench.report import print_table
@@ -29,7 +29,7 @@ _PLAIN = "[limits]\nopen = 10000\na_minute = 1000000\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Reported):
     """Have so many people type recorded histories at a team's server, with pauses as people make them.
 
     Without --url a server of its own is begun here, of a model that takes the time it is told; with --url any server
@@ -51,7 +51,6 @@ class Options:
         "scripted:step=4,prefill=0.01,letters=6",
     )
     replay: Path | None = option("the history (default: of FASTCODER_DATA)", None, metavar="DIR/NAME")
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
 
 
 def run(options: Options) -> int:

@@ -16,7 +16,7 @@ from benchmarks import sandbox
 from benchmarks.datasets import data_folder, infilling, repoeval, require, spread
 from benchmarks.drafting.drafters import DrafterParts, make
 from benchmarks.drafting.pairs import Listening, Pair, figures, run_once
-from benchmarks.harness import Mean, decode_request, line_end, paired, write
+from benchmarks.harness import Mean, Reported, decode_request, line_end, paired, write
 from benchmarks.questions import Arm, Question, prompt_of
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import print_table
@@ -42,7 +42,7 @@ DISTINCT_LEAST = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Reported):
     """Decode with a tuned model, and with the one it was tuned from, and compare.
 
     Jacobi's fast-forward and stationary tokens for each n, SDSAT's accepted guesses for each k, speed against plain
@@ -63,7 +63,6 @@ class Options:
     ks: str = option("k of SDSAT", "1,3,5,8,13", metavar="K,…")
     drafters: str = option("for speed", "jacobi,lookahead,sdsat,auto,auto:without=trained", metavar="NAMES")
     quality_limit: int = option("tasks of infilling", 100, metavar="N")
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
 
 
 @dataclass(frozen=True, slots=True)

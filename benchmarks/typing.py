@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from benchmarks.datasets import histories, require
-from benchmarks.harness import error_of_sum, write
+from benchmarks.harness import Reported, error_of_sum, write
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset, history_parts
 from benchmarks.typist.reckoned import MACHINES, Clock, DiskContext, Room, Text
@@ -36,7 +36,7 @@ Name = tuple[str, int, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Reported):
     """Type runs of recorded histories key by key, with each value of `context.enabled` in turn, over the same keys.
 
     Time is reckoned: steps and prompts take what they take on an idle machine, so that the figures are the same on a
@@ -52,7 +52,6 @@ class Options:
     speed: float = option("keys a second", 3.0, metavar="KEYS")
     seed: int = option("of the runs and the rhythm", 0)
     answers: Path | None = option("what was typed already, a line for each part", None, metavar="FILE")
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
 
 
 @dataclass(frozen=True, slots=True)

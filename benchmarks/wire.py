@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.harness import write
+from benchmarks.harness import Reported, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.completion.protocol import (
@@ -54,7 +54,7 @@ _LOOK_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Reported):
     """Type into a document and ask at every key of a shared process whose model answers at once.
 
     The figures are the time from the question until that process has it, and from its answer until the editor's server
@@ -64,7 +64,6 @@ class Options:
     requests: int = option("keys", 2000, metavar="N")
     lines: int = option("lines of the document", 2000, metavar="N")
     pause_ms: float = option("time between two keys", 5.0, metavar="MS")
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
 
 
 def run(options: Options) -> int:

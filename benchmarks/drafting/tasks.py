@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.datasets import repoeval, require, spread
 from benchmarks.drafting.drafters import DrafterParts, require_smaller, require_tuned
-from benchmarks.harness import NODES, decode_request
+from benchmarks.harness import NODES, Reported, decode_request
 from benchmarks.product import SmallerModels, smaller_models
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.cli.options import option
@@ -46,7 +46,7 @@ _GROUPS = "names, with parameters after a colon, or a group: `ablation`, `sweep-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskOptions:
+class TaskOptions(Reported):
     """Which tasks, which model."""
 
     tasks: Path | None = option("tasks.jsonl and repos.tar.gz (default: RepoEval)", None, metavar="DIR")
@@ -57,7 +57,6 @@ class TaskOptions:
     draft_model: list[str] = option(
         "a smaller model, for drafters that draft by one; may be given several times", [], metavar="NAME"
     )
-    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
