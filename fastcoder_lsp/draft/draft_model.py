@@ -2,9 +2,9 @@
 
 `draft-model`: Leviathan et al. 2023, *Fast Inference from Transformers via Speculative Decoding*, and Chen et al. 2023,
 *Accelerating LLM Decoding with Speculative Sampling*: a chain of γ tokens, verified in one pass. By rejection sampling
-they are drawn from the smaller model's distribution and accepted by chance (`engine/rejection`). By the keyed sampler
-the smaller model's tokens are chosen with the noise that will choose the model's, so both choose the same token as
-often as their logits are alike.
+they are drawn from the smaller model's distribution and accepted by chance (`engine/verification`). By the keyed
+sampler the smaller model's tokens are chosen with the noise that will choose the model's, so both choose the same
+token as often as their logits are alike.
 
 `draft-distilled`: the same with a student that `train distill` tuned on the model's own outputs (Zhou et al. 2024,
 *DistillSpec*).

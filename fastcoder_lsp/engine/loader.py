@@ -179,7 +179,7 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
 
 def _on_nvidia(job: Job, shape: Shape | None) -> tuple[str | None, list[str]]:
     """What `auto` takes on an NVIDIA GPU that has room; None for the CPU's engine."""
-    from fastcoder_lsp.engine.gpu_room import lacking_room  # noqa: PLC0415 asks torch
+    from fastcoder_lsp.engine.static.memory import lacking_room  # noqa: PLC0415 asks torch
 
     if (lacking := lacking_room(job)) is not None:  # asked anew at each start: another time more may be free
         return None, [f"the GPU is not used: {lacking}"]

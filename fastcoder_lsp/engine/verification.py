@@ -1,16 +1,93 @@
-"""Which drafts of a tree the model agrees with: pure walking from the root, drawing once per node that is reached.
+"""Which drafts of a tree the model agrees with: a walk from the root that draws once for each node that it reaches.
 
-Owns the rule that every row's token is what plain decoding would say; `rejection` has the other one.
+Two rules. By the default one each row's token is what plain decoding would say. By rejection sampling the text has the
+distribution of plain sampling, whatever was guessed.
+
+Rejection is Leviathan et al. 2023, section 2.3, and Chen et al. 2023, Algorithm 2: a token x that was drawn from q is
+accepted with the probability min(1, p(x) / q(x)); where it is not, p becomes what of it exceeds q, scaled up to 1. Miao
+et al. 2024 (SpecInfer, section 4.3): several guesses in one place are tried one after the other, each against what the
+ones before it left of p. A guess that was not drawn follows from the text alone: it is tried as a draw from a
+distribution that holds nothing else. Tokens that no drafter guessed are drawn with the noise of plain sampling.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import DraftTree, Sampler
-from fastcoder_lsp.engine.rejection import accept_by_rejection
-from fastcoder_lsp.engine.sampling import choose
+from fastcoder_lsp.core import DraftTree, Proposal, Sampler
+from fastcoder_lsp.core.noise import gumbel, uniform
+from fastcoder_lsp.engine.sampling import choose, distribution
+
+Attempts = Mapping[int, list[tuple[int, Proposal]]]
+"""node → its children as they are to be tried, each with what it was drawn from."""
+
+
+def accept_by_rejection(
+    tree: DraftTree,
+    logits_RV: npt.NDArray[np.float32],
+    sampler: Sampler,
+    allowed: Mapping[int, npt.NDArray[np.int64]],
+    cached: int,
+    room: int,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Arguments and results as of `verification.accept`; the sampler's temperature is above 0."""
+    attempts = attempts_of(tree)
+    first, node = len(tree) - len(logits_RV), tree.pending - 1
+    path: list[int] = []
+    emitted: list[int] = []
+    while True:
+        position = cached + tree.pending + len(path)
+        target_V = distribution(logits_RV[node - first], sampler, allowed.get(node))
+        tried = attempts.get(node, []) if len(path) < room else []
+        child, target_V = _try(tree, tried, target_V, sampler.seed, position)
+        if child is None:
+            emitted.append(_draw(target_V, sampler.seed, position))
+            return tuple(path), tuple(emitted)
+        emitted.append(tree.tokens[child])
+        path.append(child)
+        node = child
+
+
+def attempts_of(tree: DraftTree) -> Attempts:
+    """What is tried at each node: what was drawn, in the order of drawing, then what was not, in the tree's order."""
+    attempts: defaultdict[int, list[tuple[int, Proposal]]] = defaultdict(list)
+    drawn = set()
+    for draw in tree.draws:
+        attempts[tree.parents[draw.node]].append((draw.node, draw.proposal))
+        drawn.add(draw.node)
+    for node in range(tree.pending, len(tree)):
+        if node not in drawn:
+            certain = Proposal(np.array([tree.tokens[node]]), np.ones(1))
+            attempts[tree.parents[node]].append((node, certain))
+    return attempts
+
+
+def _try(
+    tree: DraftTree, tried: list[tuple[int, Proposal]], target_V: npt.NDArray[np.float64], seed: int, position: int
+) -> tuple[int | None, npt.NDArray[np.float64]]:
+    """The child that is accepted, or None and what is left of the distribution."""
+    for index, (child, proposal) in enumerate(tried):
+        token = tree.tokens[child]
+        wanted = target_V[token] if 0 <= token < len(target_V) else 0.0
+        guessed = float(proposal.probabilities[proposal.ids == token].sum())
+        if uniform(seed, position, index) * guessed < wanted:
+            return child, target_V
+        left_V = target_V.copy()
+        known = (proposal.ids >= 0) & (proposal.ids < len(target_V))
+        np.subtract.at(left_V, proposal.ids[known], proposal.probabilities[known])
+        np.maximum(left_V, 0.0, out=left_V)
+        # Nothing is left where p is q up to rounding; then a rejection was rounding, too.
+        if (mass := left_V.sum()) > 0:
+            target_V = left_V / mass
+    return None, target_V
+
+
+def _draw(target_V: npt.NDArray[np.float64], seed: int, position: int) -> int:
+    """One token from the distribution: the same that `sampling.choose` draws where nothing was rejected."""
+    ids = np.flatnonzero(target_V)
+    return int(ids[int(np.argmax(np.log(target_V[ids]) + gumbel(seed, position, ids)))])
 
 
 def accept(

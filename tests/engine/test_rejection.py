@@ -12,7 +12,7 @@ import pytest
 
 from fastcoder_lsp.core import DraftTree, Draw, Proposal, Sampler
 from fastcoder_lsp.core.noise import uniform
-from fastcoder_lsp.engine import rejection
+from fastcoder_lsp.engine import verification
 from fastcoder_lsp.engine.sampling import choose, distribution
 from fastcoder_lsp.engine.verification import accept
 
@@ -139,7 +139,7 @@ def _once(
     return RIGHT(tree, [one for n, one in enumerate(tried) if one[0] not in children[:n]], target_V, seed, position)
 
 
-RIGHT = rejection._try
+RIGHT = verification._try
 """What is planted stands in its place."""
 
 
@@ -147,7 +147,7 @@ RIGHT = rejection._try
 @pytest.mark.parametrize("wrong", [_kept, _greedy, _once])
 def test_a_planted_wrong_rule_is_caught(monkeypatch: pytest.MonkeyPatch, wrong: Callable[..., object]) -> None:
     """The same comparison fails, of fewer decodes even."""
-    monkeypatch.setattr(rejection, "_try", wrong)
+    monkeypatch.setattr(verification, "_try", wrong)
     assert surprise(texts(drawn((0, 0, 0)), 8_000)) > 1
 
 

@@ -10,11 +10,11 @@ import torch
 from fastcoder_lsp.core import Draft, DraftTree, Engine, Sampler
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.tree import build_tree
-from fastcoder_lsp.engine.static import products
+from fastcoder_lsp.engine.static import weights
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.engine import StaticEngine
-from fastcoder_lsp.engine.static.products import GROUP, Int4Product, Int8Product, PlainProduct, working_product
+from fastcoder_lsp.engine.static.weights import GROUP, Int4Product, Int8Product, PlainProduct, working_product
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.model import ModelFiles
 from tests.engine.rows import check_place
@@ -293,7 +293,7 @@ def test_a_product_is_used_only_where_it_works(
     make: Callable[..., PlainProduct], chosen: str, weight: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that fails or disagrees gives way to the one that runs everywhere."""
-    monkeypatch.setattr(products, "PRODUCTS", {"int8": {"torch": make, "widened": Int8Product}})
+    monkeypatch.setattr(weights, "PRODUCTS", {"int8": {"torch": make, "widened": Int8Product}})
     assert working_product(weight.bfloat16(), "int8") == chosen
 
 

@@ -11,20 +11,16 @@ from benchmarks.shapes import TINY, named
 from fastcoder_lsp.core import GREEDY, DraftTree
 from fastcoder_lsp.engine.static import device as device_module
 from fastcoder_lsp.engine.static import programs as programs_module
-from fastcoder_lsp.engine.static import top, verifier
-from fastcoder_lsp.engine.static.attention import TreeAttention
+from fastcoder_lsp.engine.static import verifier
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.cache import StaticCache
-from fastcoder_lsp.engine.static.device import CpuDevice
-from fastcoder_lsp.engine.static.graphs import GraphSet
-from fastcoder_lsp.engine.static.kernels import TorchKernels
+from fastcoder_lsp.engine.static.device import CpuDevice, GraphSet
 from fastcoder_lsp.engine.static.plan import plan
-from fastcoder_lsp.engine.static.products import PlainProduct
 from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs
 from fastcoder_lsp.engine.static.step_io import StepInput
-from fastcoder_lsp.engine.static.transformer import Transformer
+from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
 from fastcoder_lsp.engine.static.verifier import Ask
-from fastcoder_lsp.engine.static.weights import Block, Model, Norm
+from fastcoder_lsp.engine.static.weights import Block, Model, Norm, PlainProduct
 from tests.engine.fake_cuda import FakeCuda, faked
 from tests.engine.planted import changed
 from tests.engine.static_parts import META, Counted, MetaDevice, StreamDevice, tiny_recipe
@@ -209,7 +205,7 @@ def test_the_best_ids_are_found_in_one_look() -> None:
     """Of 64 rows of the largest vocabulary, at most 120 MB are read and written."""
     logits = torch.empty(64, 152064, dtype=torch.bfloat16, device=META)
     with Counted() as counted:
-        top.top_rows(logits, TOP_K)
+        verifier.top_rows(logits, TOP_K)
     assert logits.nbytes < counted.bytes < 120e6
 
 

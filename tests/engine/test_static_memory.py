@@ -12,11 +12,11 @@ import torch
 from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.gpu_faults import LOST, GpuFaults
-from fastcoder_lsp.engine.static import products
+from fastcoder_lsp.engine.static import weights
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.memory import least_bytes, require, weight_bytes
-from fastcoder_lsp.engine.static.products import GROUP, Int4Product, Int8Product, round_groups, round_rows
+from fastcoder_lsp.engine.static.weights import GROUP, Int4Product, Int8Product, round_groups, round_rows
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.process import HUNG
 from tests.engine.static_parts import MeanDevice, tiny_recipe
@@ -80,7 +80,7 @@ def test_rounding_in_slices_is_rounding(round_: object, monkeypatch: pytest.Monk
     weight = torch.randn(70, 2 * GROUP).bfloat16()
     assert callable(round_)
     whole = round_(weight)
-    monkeypatch.setattr(products, "SLICE", 16)
+    monkeypatch.setattr(weights, "SLICE", 16)
     parts = round_(weight)
     assert all(torch.equal(left, right) for left, right in zip(whole, parts, strict=True))
     assert whole[0].itemsize == 1

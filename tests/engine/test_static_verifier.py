@@ -12,16 +12,14 @@ from fastcoder_lsp.core import DraftTree, Sampler
 from fastcoder_lsp.core.noise import gumbel
 from fastcoder_lsp.engine import sampling, verification
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import layout, noise
-from fastcoder_lsp.engine.static.attention import TreeAttention
+from fastcoder_lsp.engine.static import layout, step_io, verifier
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
-from fastcoder_lsp.engine.static.moves import Moves
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, READ_WIDTHS, affordable_context, plan
+from fastcoder_lsp.engine.static.programs import Moves, follow
 from fastcoder_lsp.engine.static.step_io import Inputs, StepInput
-from fastcoder_lsp.engine.static.top import top_rows
-from fastcoder_lsp.engine.static.verifier import HEAD, UNDECIDED, Ask, choose_rows
-from fastcoder_lsp.engine.static.walk import follow
+from fastcoder_lsp.engine.static.transformer import TreeAttention
+from fastcoder_lsp.engine.static.verifier import HEAD, UNDECIDED, Ask, choose_rows, top_rows
 
 VOCABULARY = 13
 SHAPE = Shape("qwen2", 2, 8, 2, 1, 4, 8, VOCABULARY, 1e-6, 512, np.ones(2))
@@ -111,7 +109,7 @@ def test_the_walk_is_the_plain_walk(tree: DraftTree, room: int, seed: int, data:
     )
     inputs = sent(tree, 32, cached=7, sampler=sampler)
     if sampler.temperature:
-        keys = noise.keys_of(VOCABULARY, torch.device("cpu"))
+        keys = verifier.keys_of(VOCABULARY, torch.device("cpu"))
         ask = Ask(sampled=True, nucleus=sampler.top_k > 0 or sampler.top_p < 1, whole=data.draw(st.booleans()))
         said = choose_rows(torch.from_numpy(logits), inputs, keys, ask)
     else:
@@ -137,7 +135,7 @@ def test_the_best_alone_decide_what_the_whole_vocabulary_would(sampler: Sampler,
     logits = (rng.normal(size=(rows, vocabulary)) * spread * 8).round().astype(np.float32) / 8
     sampler = replace(sampler, seed=5)
     inputs = sent(DraftTree.chain([1] * rows), rows, cached=3, sampler=sampler)
-    keys = noise.keys_of(vocabulary, torch.device("cpu"))
+    keys = verifier.keys_of(vocabulary, torch.device("cpu"))
     found = choose_rows(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True)).tolist()
     whole = choose_rows(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True, whole=True)).tolist()
     expected = [sampling.choose(row, sampler, 4 + place) for place, row in enumerate(logits)]
@@ -148,9 +146,9 @@ def test_the_best_alone_decide_what_the_whole_vocabulary_would(sampler: Sampler,
 @given(st.integers(-(2**70), 2**70), st.integers(0, 2**20))
 def test_noise_is_that_of_the_host(seed: int, position: int) -> None:
     """The same 64-bit draws, whatever the seed; floats agree to rounding."""
-    start = torch.tensor(noise.start_of(seed))
-    keys = noise.keys_of(50, torch.device("cpu"))
-    found = noise.gumbel(start, torch.tensor([position]), keys)[0].numpy()
+    start = torch.tensor(step_io.start_of(seed))
+    keys = verifier.keys_of(50, torch.device("cpu"))
+    found = verifier.gumbel(start, torch.tensor([position]), keys)[0].numpy()
     np.testing.assert_allclose(found, gumbel(seed, position, np.arange(50)), rtol=1e-12)
 
 

@@ -18,13 +18,11 @@ from triton.runtime import interpreter
 from fastcoder_lsp.core import GREEDY, DraftTree
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static import fused, triton_kernels
-from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.cache import Saved, StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
-from fastcoder_lsp.engine.static.kernels import TorchKernels
-from fastcoder_lsp.engine.static.moves import Moves
+from fastcoder_lsp.engine.static.programs import Moves, follow
 from fastcoder_lsp.engine.static.step_io import WALK, StepInput, StepOutput
-from fastcoder_lsp.engine.static.walk import follow
+from fastcoder_lsp.engine.static.transformer import TorchKernels, TreeAttention
 
 CAPACITY, BUCKET = 512, 384
 VOCABULARY = 1000

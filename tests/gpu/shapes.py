@@ -4,16 +4,13 @@ import torch
 
 from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.fused import FusedKernels
-from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.plan import plan
-from fastcoder_lsp.engine.static.products import PlainProduct
 from fastcoder_lsp.engine.static.programs import TOP_K, Programs
 from fastcoder_lsp.engine.static.step_io import Inputs, StepInput, StepOutput
-from fastcoder_lsp.engine.static.transformer import Transformer
-from fastcoder_lsp.engine.static.weights import Block, Model, Norm
+from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
+from fastcoder_lsp.engine.static.weights import Block, Model, Norm, PlainProduct
 from tests.engine.static_parts import META, MetaDevice
 from tests.gpu.launches import Launch, recorded
 

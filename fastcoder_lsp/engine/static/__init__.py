@@ -4,8 +4,7 @@ A step is one replay: the tree's mask is a comparison of numbers that the host s
 row says its token; one small copy tells the host, which walks down the tree and has what was accepted moved together
 while it drafts. On the CPU the same programs run launch by launch: capture is the only difference.
 
-Read in this order: `plan` (which sizes), `layout` and `step_io` (what goes in and out), `cache`, `attention`,
-`transformer`, `verifier`, `graphs`, `programs` (a step from end to end), `walk` and `moves` (what was accepted),
-`engine`. `weights` and `products` hold the model, `kernels` and `fused` are two ways of computing what stands between
-the products, `kernel_choice` and `tuning` choose, `shelf` keeps other prefixes.
+Read in this order: `plan` (which sizes), `layout` and `step_io` (what goes in and out), `device`, `cache`, `weights`,
+`transformer`, `verifier`, `programs` (a step from end to end), `backend` and `engine`, `build` and `check`. `fused` and
+`triton_kernels` are another way of computing attention and a step's end, off by default.
 """

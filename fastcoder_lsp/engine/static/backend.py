@@ -13,10 +13,9 @@ import torch
 from fastcoder_lsp.core import GREEDY, Tokens
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
-from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.cache import Shelf, StaticCache
 from fastcoder_lsp.engine.static.device import Device
 from fastcoder_lsp.engine.static.programs import Program, Programs
-from fastcoder_lsp.engine.static.shelf import Shelf
 
 
 class StaticBackend:

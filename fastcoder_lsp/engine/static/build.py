@@ -13,21 +13,17 @@ import torch
 
 from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.backend import StaticBackend
-from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.cache import Shelf, StaticCache
 from fastcoder_lsp.engine.static.check import kernels_objection, replay_objection
 from fastcoder_lsp.engine.static.device import Device
 from fastcoder_lsp.engine.static.engine import StaticEngine
-from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.memory import require
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, Plan, affordable_context, plan
-from fastcoder_lsp.engine.static.products import PRODUCTS, Make, working_product
 from fastcoder_lsp.engine.static.programs import Programs
-from fastcoder_lsp.engine.static.shelf import Shelf
-from fastcoder_lsp.engine.static.transformer import Transformer
+from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
 from fastcoder_lsp.engine.static.ways import FUSED, TORCH, way
-from fastcoder_lsp.engine.static.weights import HEAD, Model, Source, read_model
+from fastcoder_lsp.engine.static.weights import HEAD, PRODUCTS, Make, Model, Source, read_model, working_product
 from fastcoder_lsp.errors import ResourceError
 
 logger = logging.getLogger(__name__)

@@ -11,10 +11,9 @@ from dataclasses import replace
 import torch
 
 from fastcoder_lsp.core import GREEDY, DraftTree
-from fastcoder_lsp.engine.static.products import agree
-from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs
+from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs, follow
 from fastcoder_lsp.engine.static.verifier import Ask
-from fastcoder_lsp.engine.static.walk import follow
+from fastcoder_lsp.engine.static.weights import agree
 
 logger = logging.getLogger(__name__)
 ENDED_WIDTHS = (1, 32)

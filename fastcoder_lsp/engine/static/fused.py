@@ -11,11 +11,10 @@ import torch
 
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static import triton_kernels
-from fastcoder_lsp.engine.static.attention import TreeView
 from fastcoder_lsp.engine.static.cache import StaticCache
-from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.step_io import Inputs, Outputs
-from fastcoder_lsp.engine.static.top import CHUNK
+from fastcoder_lsp.engine.static.transformer import TorchKernels, TreeView
+from fastcoder_lsp.engine.static.verifier import CHUNK
 
 MOST_ROWS = 128
 """Rows above which torch's attention is taken: prefill chunks."""

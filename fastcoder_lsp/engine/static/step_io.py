@@ -9,15 +9,16 @@ P = T + 1 (how many guesses are accepted, and which).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from fastcoder_lsp.core import Sampler
+from fastcoder_lsp.core.noise import seed_start
 from fastcoder_lsp.engine.static import layout
 from fastcoder_lsp.engine.static.device import Device
-from fastcoder_lsp.engine.static.noise import start_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,12 @@ class Inputs:
     slots_T: torch.Tensor
     parents_T: torch.Tensor
     stretches_2E: torch.Tensor
+
+
+@lru_cache(maxsize=64)
+def start_of(seed: int) -> int:
+    """Where the stream of a seed starts, as a wrapped int64; every step asks, and most for the same."""
+    return int(np.uint64(seed_start(seed)).astype(np.int64))
 
 
 class StepInput:
@@ -162,7 +169,7 @@ class StepOutput:
         return found
 
     def path(self, width: int, pending: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """The accepted guesses and the emitted tokens, as `walk.follow` says them; None where it has to."""
+        """The accepted guesses and the emitted tokens, as `programs.follow` says them; None where it has to."""
         count = int(self.on_host[width])
         if count == WALK:
             return None

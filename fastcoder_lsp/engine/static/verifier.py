@@ -1,17 +1,84 @@
-"""Which token every row says where noise decides, on the device and without a look from the host.
+"""Which token each row says where noise decides, and every row's best ids: on the device, without a look from the host.
 
-Owns choosing, as `engine.sampling` does, token for token.
+The choice is that of `engine.sampling`, token for token: a draw is a function of (seed, position, id), by SplitMix64 in
+wrapping int64, whose logical shifts are arithmetic ones with the copies of the sign masked off.
 
-Legend: T rows, V vocabulary.
+Legend: T rows, V vocabulary, K best ids, C chunks of a row, N ids of a chunk, M candidates.
 """
 
 from dataclasses import dataclass
 
 import torch
 
-from fastcoder_lsp.engine.static.noise import gumbel
 from fastcoder_lsp.engine.static.step_io import Inputs
-from fastcoder_lsp.engine.static.top import top_rows
+
+GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
+"""2^64 over the golden ratio, as a wrapped int64."""
+
+
+def keys_of(vocabulary: int, device: torch.device) -> torch.Tensor:
+    """The part of every id's noise that depends on the id alone, [V]; made once."""
+    return _mix(torch.arange(vocabulary, dtype=torch.int64, device=device) * GOLDEN + GOLDEN)
+
+
+def gumbel(start: torch.Tensor, positions_T: torch.Tensor, keys_V: torch.Tensor) -> torch.Tensor:
+    """Gumbel noise of every id at every position, float64 [T, V]."""
+    streams_T = _mix(start + positions_T * GOLDEN)
+    bits_TV = _mix(streams_T[:, None] ^ keys_V)
+    uniform_TV = (_shift(bits_TV, 11).double() + 0.5) * 2.0**-53
+    return -torch.log(-torch.log(uniform_TV))
+
+
+def _mix(values: torch.Tensor) -> torch.Tensor:
+    """SplitMix64's finaliser (Steele, Lea, Flood 2014)."""
+    values = (values ^ _shift(values, 30)) * (0xBF58476D1CE4E5B9 - (1 << 64))
+    values = (values ^ _shift(values, 27)) * (0x94D049BB133111EB - (1 << 64))
+    return values ^ _shift(values, 31)
+
+
+def _shift(values: torch.Tensor, bits: int) -> torch.Tensor:
+    return (values >> bits) & ((1 << (64 - bits)) - 1)
+
+
+CHUNK = 128
+"""Ids that are judged by their highest."""
+
+
+def top_rows(logits_TV: torch.Tensor, count: int, chunk: int = CHUNK) -> tuple[torch.Tensor, torch.Tensor]:
+    """The `count` best ids and logits of every row, best first, equal ones by id: [T, K] each.
+
+    What is among the best lies in one of as many chunks, those whose highest are best: each chunk before its own in
+    that order holds something that is better, or equal and of a lower id.
+    """
+    vocabulary = logits_TV.shape[1]
+    count, chunks = min(count, vocabulary), vocabulary // chunk
+    if chunks <= count:
+        return _best(logits_TV, count)
+    whole = chunks * chunk
+    highest_TC = logits_TV[:, :whole].view(-1, chunks, chunk).amax(2)
+    chosen_TK = _best(highest_TC, count)[0].sort(1).values
+    inside_N = torch.arange(chunk, device=logits_TV.device)
+    ids_TM = (chosen_TK[:, :, None] * chunk + inside_N).flatten(1)
+    if whole < vocabulary:
+        rest = torch.arange(whole, vocabulary, device=logits_TV.device)
+        ids_TM = torch.cat([ids_TM, rest.expand(len(ids_TM), -1)], dim=1)
+    places_TK, values_TK = _best(logits_TV.gather(1, ids_TM), count)
+    return ids_TM.gather(1, places_TK), values_TK
+
+
+def _best(values_TM: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Places and values of the best of few.
+
+    They are joined into keys that have one order: floats as integers that ascend with them, then places.
+    """
+    last = values_TM.shape[1] - 1
+    wide = values_TM.float() + 0.0  # makes one zero of two
+    bits = wide.view(torch.int32)
+    ascending = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    keys = (ascending.long() << 32) + (last - torch.arange(last + 1, device=values_TM.device))
+    places_TK = last - (keys.topk(count, dim=1, sorted=True).values & 0xFFFFFFFF)
+    return places_TK, wide.gather(1, places_TK)
+
 
 HEAD, HEAD_CHUNK = 512, 16
 """Best ids that are looked at first where top-k or top-p bind; found in chunks so small that few others come along."""
