@@ -137,8 +137,7 @@ def refusal(snapshot: Snapshot, path: Path, folders: "Mapping[Path, Settings]", 
 def workspace(named: Path | None, file: Path, own: "Layer") -> "dict[Path, Settings]":
     """The folder that is drafted from with the settings that hold there; none where `file` is in no workspace."""
     from fastcoder_lsp.config import resolve
-    from fastcoder_lsp.workspace.folders import Folder, read_settings_file
-    from fastcoder_lsp.workspace.root import workspace_of
+    from fastcoder_lsp.workspace.folders import Folder, read_settings_file, workspace_of
 
     if named is not None and not named.is_dir():
         raise UsageError(f"{named}: no such folder", "Name the workspace's folder.")

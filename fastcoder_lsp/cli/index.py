@@ -104,7 +104,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.store import Store
-    from fastcoder_lsp.workspace.store_folders import store_folder
+    from fastcoder_lsp.workspace.folders import store_folder
 
     root, tokenizer = _folder(arguments), _tokenizer(arguments)
     settings = _settings(root)
@@ -173,7 +173,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 def _search(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.config.resolve import shown
-    from fastcoder_lsp.workspace.store_search import search_text
+    from fastcoder_lsp.index.searcher import search_text
 
     if not arguments.text:
         raise UsageError("there is nothing to search for", "Example: fastcoder-lsp index search 'def main('")
@@ -197,7 +197,7 @@ def _clear(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.writer_lock import WriterLock
-    from fastcoder_lsp.workspace.store_folders import store_folder
+    from fastcoder_lsp.workspace.folders import store_folder
 
     root = _folder(arguments)
     folder = store_folder(cache_folder(), root, "any").parent
@@ -248,7 +248,7 @@ def _place(root: Path, tokenizer: "Tokenizer") -> Path:
     """
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.manifest import FILE_NAME
-    from fastcoder_lsp.workspace.store_folders import store_folder
+    from fastcoder_lsp.workspace.folders import store_folder
 
     place = store_folder(cache_folder(), root, tokenizer.identity, _settings(root))
     if (place / FILE_NAME).is_file():

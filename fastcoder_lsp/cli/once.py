@@ -17,8 +17,8 @@ from fastcoder_lsp.prompt.account import Shown
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime, Surroundings
 from fastcoder_lsp.scheduling.direct import DirectHost
+from fastcoder_lsp.workspace.folders import words_file
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.store_folders import words_file
 
 if TYPE_CHECKING:
     from fastcoder_lsp.workspace.datastore import Datastore

@@ -31,8 +31,8 @@ from fastcoder_lsp.host.host_log import log_path, open_log
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import resume
 from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.open_texts import OpenTexts
-from fastcoder_lsp.workspace.trouble import each_once
 
 logger = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.parts import Surroundings
 from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.workspace.folders import words_file
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.store_folders import words_file
 
 if TYPE_CHECKING:
     from fastcoder_lsp.workspace.datastore import Datastore

@@ -11,7 +11,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.remote.failures import NotSentError, not_sent
 from fastcoder_lsp.workspace import rules
-from fastcoder_lsp.workspace.root import workspace_of
+from fastcoder_lsp.workspace.folders import workspace_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 
 _KEPT: Final = 16

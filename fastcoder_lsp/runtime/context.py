@@ -23,10 +23,10 @@ from fastcoder_lsp.prompt.definitions import MOST_HELD, heads
 from fastcoder_lsp.prompt.imported import imported_definitions
 from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import FolderWords
+from fastcoder_lsp.workspace.documents import MOST_LETTERS
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines, without_secrets
-from fastcoder_lsp.workspace.yanks import MOST_LETTERS
 
 OPEN_DOCUMENTS = 16
 """Open documents that are looked into whatever the index says: the last ones."""

@@ -19,7 +19,7 @@ from fastcoder_lsp.index.words import stored
 from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
-from fastcoder_lsp.workspace.priority import lower_priority
+from fastcoder_lsp.workspace.background import lower_priority
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS
 

@@ -21,9 +21,8 @@ from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.corpus import Corpora, CorpusInfo
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace import corpus_files
-from fastcoder_lsp.workspace.priority import lower_priority
+from fastcoder_lsp.workspace.background import Trouble, lower_priority
 from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.trouble import Trouble
 
 log = logging.getLogger(__name__)
 

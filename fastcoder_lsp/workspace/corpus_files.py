@@ -1,24 +1,30 @@
 """Texts for corpora: folders, archives, the standard library, a workspace's installed dependencies.
 
-Owns which of their files are worth having: code, of moderate size, no tests, no secrets. Nothing is unpacked to the
-disk; an archive's members (`archives`) are read up to the same caps as files. What is installed in a workspace is read
-unasked, so it is bounded, read as regular files only, and never through a link that leads out of the workspace.
+Selects the files that are worth having: code, of moderate size, no tests, no secrets. Nothing is unpacked to the disk:
+an archive's members are read in memory, up to the same caps as files and a cap for the whole archive, because a few
+bytes can announce many. Installed dependencies are read unasked, so they are bounded, read as regular files only, and
+never through a link that leads out of the workspace.
 """
 
+import lzma
 import os
 import re
 import stat
+import struct
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
 
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.workspace.archives import ARCHIVES, members
 from fastcoder_lsp.workspace.languages import is_known, language_of
-from fastcoder_lsp.workspace.regular import read_real
-from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.secrets import is_secret
+from fastcoder_lsp.workspace.regular import NotRegularError, open_real, read_real
+from fastcoder_lsp.workspace.rules import is_secret, resolved
 from fastcoder_lsp.workspace.walk import list_folder, walk
 
 MAX_FILE_BYTES = 1_000_000
@@ -185,3 +191,71 @@ def _member_wanted(name: str) -> bool:
     """Whether a member is wanted. "." and ".." name no folder, and nothing is ever written to where they lead."""
     path = PurePosixPath(name)
     return _wanted(path) and not any(_SKIPPED.fullmatch(part) for part in path.parts[:-1] if part not in (".", ".."))
+
+
+ARCHIVES: Final = (".zip", ".whl", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+MAX_BYTES: Final = 2_000_000_000
+"""Of all that is taken from an archive, and of what is unpacked on the way to it."""
+MAX_MEMBERS: Final = 500_000
+_ZIPPED: Final = (".zip", ".whl")
+_DAMAGED: Final = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(OSError, EOFError, ValueError, OverflowError, NotImplementedError, RuntimeError),  # the last: a password
+)
+Wanted = Callable[[str], bool]
+
+
+class _TooMuchError(Exception):
+    """The archive holds more than anybody means to give."""
+
+
+def members(path: Path, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of the files in an archive that are `wanted` and no larger than `most` bytes.
+
+    Raises:
+        UsageError: it cannot be read, is damaged, or is too large; what was read before stands.
+    """
+    try:
+        with BufferedReader(open_real(path.resolve())) as file:
+            unpack = _zip if path.suffix in _ZIPPED else _tar
+            yield from unpack(file, wanted, most)
+    except _TooMuchError as error:
+        raise UsageError(
+            f"{path} holds more than {MAX_BYTES // 10**9} GB or {MAX_MEMBERS:,} files",
+            "Unpack it, and name a part of it.",
+        ) from error
+    except NotRegularError as error:
+        raise UsageError(
+            f"{path} is {error.strerror}", "Name folders, code files, .zip, .whl or .tar archives."
+        ) from error
+    except _DAMAGED as error:
+        words = str(error) or type(error).__name__
+        hint = "Use a complete archive without a password."
+        raise UsageError(f"{path} cannot be read: {words}", hint) from error
+
+
+def _zip(file: BinaryIO, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]]:
+    taken = 0
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        if len(entries) > MAX_MEMBERS:
+            raise _TooMuchError
+        for member in entries:
+            if member.is_dir() or member.file_size > most or not wanted(member.filename):
+                continue
+            taken += member.file_size
+            if taken > MAX_BYTES:
+                raise _TooMuchError
+            yield member.filename, archive.read(member)
+
+
+def _tar(file: BinaryIO, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(fileobj=file) as archive:
+        for number, member in enumerate(archive):
+            # What is skipped has to be unpacked too.
+            if number >= MAX_MEMBERS or member.offset_data + member.size > MAX_BYTES:
+                raise _TooMuchError
+            if member.isfile() and member.size <= most and wanted(member.name):
+                opened = archive.extractfile(member)
+                if opened is not None:
+                    yield member.name, opened.read(most)

@@ -18,13 +18,12 @@ from fastcoder_lsp.draft.base import Pinned
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
 from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.searcher import Searcher
+from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.live_index import IndexProgress
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.shared_indexes import SharedIndex, apart
-from fastcoder_lsp.workspace.shared_stores import SharedStores
-from fastcoder_lsp.workspace.trouble import each_once
+from fastcoder_lsp.workspace.shared_stores import SharedIndex, SharedStores, apart
 from fastcoder_lsp.workspace.uris import path_of
 
 log = logging.getLogger(__name__)

@@ -1,7 +1,8 @@
-"""The open documents of a session, and the notebooks that some of them are cells of.
+"""The open documents of a session, the notebooks that some of them are cells of, and what was copied in them.
 
-Owns which documents are open and in which order cells stand. What an unopened URI holds is not its business: it never
-reads the disk.
+Knows which documents are open and in which order cells stand; never reads the disk. Copied lines come from the server's
+own copy of the text, never from a register or a clipboard; whether they may be shown is decided when they are used
+(`runtime/context`).
 """
 
 import time
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 from fastcoder_lsp.core import Snapshot, Yank
 from fastcoder_lsp.workspace.document import Document
+from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines
 
 MAX_NEIGHBOURS = 24
 """Cells above the current one that are shown to the model, at most."""
@@ -100,3 +102,27 @@ class Documents:
         place = next((index for index, cell in enumerate(cells) if cell.uri == uri), 0)
         above = [self._documents.get(cell.uri) for cell in cells[:place] if cell.is_code]
         return tuple(document.clean_text for document in above[-MAX_NEIGHBOURS:] if document is not None)
+
+
+MOST_LETTERS = 2_000
+"""What is longer is data, or was copied to lie somewhere else."""
+
+
+def yank_of(document: Document, first: int, last: int) -> Yank | None:
+    """Lines first…last of a document, both of them, without blank ones around.
+
+    Whole lines, whatever part of them was copied: what a line looks like, a secret say, is known by all of it. None
+    where nothing is left, for what is too long, for a document that is no file's, and for one with a private key, of
+    which lines alone tell nothing.
+    """
+    if document.file is None or not document.uri.lower().startswith("file:"):
+        return None
+    lines = document.lines(first, last)
+    if sum(map(len, lines)) + len(lines) - 1 > MOST_LETTERS or KEYS in document.clean_text:
+        return None
+    secret = secret_lines(document.clean_text, document.language)
+    lines = without_lines("\n".join(lines), secret).split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    above = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    return Yank(str(document.file), first + above, "\n".join(lines[above:])) if lines else None

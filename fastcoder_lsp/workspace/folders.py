@@ -1,14 +1,20 @@
-"""The workspace's folders, in the client's order, and the settings file that each may hold."""
+"""The workspace's folders, in the client's order: the settings file of each, and where its index lies on the disk.
 
+Imports nothing heavy, because commands that answer at once import it.
+"""
+
+import hashlib
+import os
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from fastcoder_lsp.config import Layer, Problem
+from fastcoder_lsp.config import Layer, Problem, Settings
 from fastcoder_lsp.config.resolve import shown
 from fastcoder_lsp.workspace.regular import read_regular
-from fastcoder_lsp.workspace.rules import resolved
+from fastcoder_lsp.workspace.rules import reading_part, resolved
 from fastcoder_lsp.workspace.uris import path_of
 
 SETTINGS_FILE = "fastcoder.toml"
@@ -74,3 +80,34 @@ def read_settings_file(folder: Folder) -> tuple[Layer | None, Problem | None]:
         return None, Problem(origin, "file", "is nested too deeply")
     except ValueError as error:
         return None, Problem(origin, "file", f"is not TOML: {shown(str(error), 200)}")
+
+
+_MARKS: Final = (".git", ".hg", ".svn", ".jj", SETTINGS_FILE)
+
+
+def workspace_of(path: Path, home: Path) -> Path | None:
+    """The workspace folder that holds the file at `path`; None where it is in none."""
+    for folder in path.absolute().parents:
+        if folder in (home, *home.parents):
+            return None
+        if any(os.path.lexists(folder / mark) for mark in _MARKS):
+            return folder
+    return None
+
+
+_DEFAULT = Settings()
+
+
+def store_folder(cache: Path, root: Path, identity: str, settings: Settings = _DEFAULT) -> Path:
+    """Where the store of a workspace folder lies, for one tokenizer and what these settings allow to read.
+
+    Who may read less finds nothing in it, not even for a moment, that others may read.
+    """
+    name, rules = hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16], reading_part(settings)
+    by_rules = "" if rules == reading_part(_DEFAULT) else "-" + hashlib.sha256(repr(rules).encode()).hexdigest()[:8]
+    return cache / "index" / name / f"{identity[:16]}{by_rules}"
+
+
+def words_file(cache: Path, root: Path, settings: Settings = _DEFAULT) -> Path:
+    """The file of the folder's index of words, beside its stores: who deletes them deletes it."""
+    return store_folder(cache, root, "words", settings) / "words.bin"

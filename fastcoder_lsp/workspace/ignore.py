@@ -1,20 +1,25 @@
 """Ignore files: `.gitignore` on every level, git's own exclude files, and `.fastcoderignore`, by git's rules.
 
-Owns which files speak of an entry, and in which order; what they say is worked out by `patterns`. What is known of a
-folder is kept, and holds as long as no ignore file on the way to it has changed, so a change takes effect at once and a
-document's folder is looked up by its files' times alone. A repository writes all of this: what it may cost is bounded.
-Where a file says more than that, or cannot be read, its folder is ignored as a whole. What is no regular file of the
-work tree says nothing, as with git.
+Decides which files apply to an entry, and in which order; `patterns` matches them. The rules of a folder are cached
+until an ignore file on the way to it changes: a change takes effect at once, and a lookup costs the `stat` of these
+files. A repository writes all of this, so the cost is bounded: where a file exceeds the bounds, or cannot be read, its
+whole folder is ignored. As with git, anything but a regular file of the work tree has no rules.
+
+A linked work tree or a submodule has a `.git` file that names its repository. Git's configuration names the user's
+exclude file; it is read and never run. A repository writes its own `.git`, so a place that it names is never looked up
+on another machine, and its content is used as patterns only.
+
+Source: gitignore(5), gitrepository-layout(5), git-config(1) (`core.excludesFile`).
 """
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fastcoder_lsp.workspace.git_excludes import repository_exclude, user_exclude
 from fastcoder_lsp.workspace.patterns import Patterns
 from fastcoder_lsp.workspace.regular import NotRegularError, read_regular
 
@@ -190,3 +195,113 @@ def _stamp(file: str) -> _Stamp:
 def _repository(folder: Path) -> Path | None:
     """The git work tree that `folder` belongs to: its ignore files above `folder` hold inside it."""
     return next((above for above in (folder, *folder.parents) if os.path.lexists(above / ".git")), None)
+
+
+_MAX_BYTES: Final = 100_000
+_EXCLUDE: Final = Path("info", "exclude")
+_SECTION: Final = re.compile(r"\s*\[([^\]]*)\]\s*")
+_VALUE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)")
+_SIGN: Final = re.compile(r"\\.|.")
+_ESCAPED: Final = {"n": "\n", "t": "\t", "b": "\b"}
+_DEEPEST: Final = 5
+"""Configurations that are included in one another; git allows ten."""
+
+
+def repository_exclude(folder: Path) -> Path | None:
+    """The exclude file of the repository whose work tree begins in `folder`; None where none begins there."""
+    git = folder / ".git"
+    # `Path.is_dir` raises where a folder may not be entered, or a path is too long.
+    if os.path.isdir(git):  # noqa: PTH112
+        return git / _EXCLUDE
+    named = _first_line(git, inside=folder)
+    if not named.startswith("gitdir:"):
+        return None
+    own = _local(named.removeprefix("gitdir:").strip(), folder)
+    if own is None:
+        return None
+    # What the work trees of one repository share.
+    shared = _local(_first_line(own / "commondir", inside=Path(own.anchor)) or ".", own)
+    return None if shared is None else shared / _EXCLUDE
+
+
+def user_exclude() -> Path | None:
+    """The file of the user's that holds in all repositories; None where there can be none."""
+    home = _home()
+    if home is None:
+        return None
+    # Made absolute by the specification of these folders, or not heeded.
+    configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    git = (configured if configured.is_absolute() else home / ".config") / "git"
+    for config in (home / ".gitconfig", git / "config"):  # the first one outweighs the second
+        named = [value for key, value in _values(config, home) if key == "core.excludesfile"]
+        if named:  # where it is none, git reads nothing
+            return _user_path(named[-1], home, None)
+    return git / "ignore"
+
+
+def _values(config: Path, home: Path, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """(section.key in small letters, value) of a configuration of git's, and of those that it includes in any case."""
+    section = ""
+    # A line that ends in a backslash goes on in the next one.
+    for line in _text(config, inside=Path(config.anchor)).removeprefix("\ufeff").replace("\\\n", "").split("\n"):
+        header = _SECTION.match(line)
+        section = section if header is None else header[1].strip().lower()
+        value = _VALUE.match(line, 0 if header is None else header.end())
+        if value is None:
+            continue
+        key, said = f"{section}.{value[1].lower()}", _unquoted(value[2])
+        if key != "include.path":
+            yield key, said
+        elif depth < _DEEPEST and (included := _user_path(said, home, config.parent)) is not None:
+            yield from _values(included, home, depth + 1)
+
+
+def _unquoted(value: str) -> str:
+    """A value without its quotes, escapes and the comment that follows it."""
+    found, kept, quoted = "", 0, False
+    for sign in _SIGN.findall(value):
+        if sign == '"':
+            quoted = not quoted
+        elif sign in "#;" and not quoted:
+            break
+        else:
+            found += _ESCAPED.get(sign[1:], sign[1:]) if len(sign) > 1 else sign
+        if quoted or not sign.isspace():
+            kept = len(found)
+    return found[:kept]
+
+
+def _user_path(named: str, home: Path, base: Path | None) -> Path | None:
+    """A path of the user's; None for what means none: nothing, another user's folder, a relative one without `base`."""
+    if "\0" in named or not named or (named.startswith("~") and not named.startswith("~/")):
+        return None
+    path = home / named.removeprefix("~/") if named.startswith("~/") else Path(named)
+    return path if path.is_absolute() else base / path if base is not None else None
+
+
+def _local(named: str, base: Path) -> Path | None:
+    """The folder that is named, if its name does not lead to another machine."""
+    if not named or named.startswith(("//", "\\\\")) or "\0" in named:
+        return None
+    return Path(os.path.normpath(base / named))
+
+
+def _first_line(path: Path, *, inside: Path) -> str:
+    return _text(path, inside=inside).split("\n", 1)[0].rstrip("\r")
+
+
+def _text(path: Path, *, inside: Path) -> str:
+    """What a file says; nothing where there is none."""
+    try:
+        return read_regular(path, _MAX_BYTES, inside=inside).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+
+
+def _home() -> Path | None:
+    if os.environ.get("HOME"):  # git's first choice on Windows too
+        return Path(os.environ["HOME"])
+    try:
+        return Path.home()
+    except RuntimeError:  # nobody's
+        return None

@@ -15,7 +15,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import REMEMBERED, ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, text_digest
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace.long_paths import openable
+from fastcoder_lsp.workspace.paths import openable
 from fastcoder_lsp.workspace.rules import ReadingRules, Reason, resolved
 
 log = logging.getLogger(__name__)

@@ -1,18 +1,18 @@
 """The live index of a workspace: its folders' stores, kept up with the disk and with the editor.
 
-Owns two threads, over the stores (`open_stores`) and what is to be done (`backlog`). The first thread takes what the
-editor and the watcher tell (`inbox`), so that an edit can be found within milliseconds (`edit_follower`); the second,
-here, does what takes long: the first look through the folders, sealing, merging, following another process. The event
-loop only ever puts things into the inbox. Nothing here searches.
+Runs two threads over the stores (`open_stores`). The first (`EditFollower`) takes in what the editor and the watcher
+report (`inbox`), so that an edit can be found within milliseconds. It leaves what takes long to the second (`backlog`):
+the first scan of the folders, sealing, merging, following another process. The event loop only puts things into the
+inbox. Nothing here searches.
 
-Whatever the disk refuses (`trouble`), what is told stays bounded, what could not be done is done later, and what is
-stored goes on being searched.
+If the disk refuses a write, the queues stay bounded, the work is retried later (`background`), and what is stored can
+still be searched.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,16 +20,95 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace.backlog import Backlog
-from fastcoder_lsp.workspace.edit_follower import EditFollower
-from fastcoder_lsp.workspace.inbox import Inbox
+from fastcoder_lsp.workspace.background import Trouble, Wake, each_once, lower_priority
+from fastcoder_lsp.workspace.backlog import BURST, Backlog
+from fastcoder_lsp.workspace.ignore import IGNORE_FILES
+from fastcoder_lsp.workspace.inbox import Inbox, Told
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.open_stores import OpenStores, close
-from fastcoder_lsp.workspace.priority import lower_priority
 from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.trouble import Trouble, each_once
-from fastcoder_lsp.workspace.wake import Wake
-from fastcoder_lsp.workspace.watch import Watcher
+from fastcoder_lsp.workspace.walk import walk
+from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, QUIET, Watcher
+
+FEW = 32
+"""Changed files that are taken one by one; more at once are a matter for the second thread."""
+_REST = 4
+"""After files of the disk were taken in, no more are for this many times as long; documents are."""
+
+
+class EditFollower:
+    """Follows the inbox.
+
+    Args:
+        encoder: the tokenizer.
+        inbox: what is told.
+        backlog: what is to be done, and which folders are wanted.
+        stores: where it goes.
+    """
+
+    def __init__(self, encoder: Encoder, inbox: Inbox, backlog: Backlog, stores: OpenStores) -> None:
+        self._encoder, self._inbox, self._backlog, self._stores = encoder, inbox, backlog, stores
+
+    def run(self) -> None:
+        """The thread's life, until the backlog is stopped."""
+        encoder = ChunkedEncoder(self._encoder)
+        backlog, stores = self._backlog, self._stores
+        intake, of = stores.intake, (backlog.wanted, stores.intake)
+        while True:
+            with backlog.lock:
+                # Until the stores are open, what is told waits in the inbox, which stays small.
+                backlog.lock.wait_for(lambda: backlog.stopping or stores.intake is not None)
+            told = self._inbox.take()
+            with backlog.lock:
+                if backlog.stopping:
+                    return
+                wanted, opened = backlog.wanted, stores.intake
+            if intake is None or wanted is not of[0] or opened is not of[1]:
+                intake, of = opened if wanted is None else self._intake_by(wanted), (wanted, opened)
+            assert intake is not None
+            began = time.monotonic()
+            self._take_in(intake, told, encoder)
+            if told.paths or told.folders:
+                # A file that is written without end is not read without end.
+                self._inbox.rest(_REST * (time.monotonic() - began))
+            for seen in told.waiting:
+                # Taking something in may have put more into the inbox.
+                seen.set() if self._inbox.empty() else self._inbox.wait_for_empty(seen)
+
+    def _intake_by(self, wanted: Mapping[Path, Settings]) -> Intake:
+        """By rules that hold from now on, whatever the second thread is at; the stores that are open."""
+        folders = {resolved(root): settings for root, settings in wanted.items()}
+        stores = {root: store for root, store in self._stores.by_root.items() if root in folders}
+        return Intake({root: folders[root] for root in stores}, stores)
+
+    def _take_in(self, intake: Intake, told: Told, encoder: ChunkedEncoder) -> None:
+        for path, text in told.documents.items():
+            if text is None:
+                intake.drop_overlay(path)
+            else:
+                intake.overlay(path, text, encoder)
+        paths = dict.fromkeys((*told.paths, *intake.below(told.folders)))
+        for path in _files_in(told.folders):
+            if len(paths) > BURST:
+                break
+            # They may have come before their folder was watched.
+            paths[path] = None
+        ruled = any(path.name in IGNORE_FILES or path.parts[-3:] == EXCLUDE_FILE for path in paths)
+        everything = self._backlog.counts_too_many(len(paths)) or ruled or told.lost
+        few = len(paths) <= FEW
+        if few:
+            intake.take_few(paths, encoder)
+        if everything or not few:
+            self._backlog.hand_on(() if few else paths, everything=everything, at_once=ruled)
+        if ruled or told.lost:
+            self._inbox.all_documents()
+
+
+def _files_in(folders: Iterable[Path]) -> Iterator[Path]:
+    """All files below some folders, but those that tools fill."""
+    for folder in folders:
+        yield from walk(folder, lambda path: path.name not in QUIET)
+
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.workspace.background import Trouble
+from fastcoder_lsp.workspace.folders import store_folder
 from fastcoder_lsp.workspace.intake import Intake
-from fastcoder_lsp.workspace.store_folders import store_folder
-from fastcoder_lsp.workspace.trouble import Trouble
 
 log = logging.getLogger(__name__)
 

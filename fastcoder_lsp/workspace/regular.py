@@ -10,8 +10,7 @@ import stat
 from io import FileIO
 from pathlib import Path
 
-from fastcoder_lsp.workspace.long_paths import openable
-from fastcoder_lsp.workspace.names import as_on_disk
+from fastcoder_lsp.workspace.paths import as_on_disk, openable
 
 _FLAGS = (
     os.O_RDONLY

@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass, replace
 
 from fastcoder_lsp.workspace.secret_names import LIKELY, Sort, is_credential_call, name_words, sort_of, words
-from fastcoder_lsp.workspace.secret_tokens import BRACKETED, Token, tokens_of
-from fastcoder_lsp.workspace.secret_values import Look, look_of, stands_out
+from fastcoder_lsp.workspace.secret_values import BRACKETED, Look, Token, look_of, stands_out, tokens_of
 
 MOST_LINES = 400
 """Of one secret."""

@@ -1,14 +1,258 @@
-"""All that the workspaces of a process draft from, each part of it once: live indexes, corpora, tables.
+"""The stores that all workspaces of a process share: live indexes, corpora, tables, each of them once.
 
-Owns which corpora are open for which tokenizer; the rest belongs to the parts.
+Clients that have the same folders open by the same rules share one live index and its watcher. Of an open document the
+index has the text of the client that reported it last; when that client closes it or leaves, the text of the one
+before. An index ends with its last user. Corpora are shared by tokenizer.
 """
 
 import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import Encoder
+from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
-from fastcoder_lsp.workspace.shared_indexes import SharedIndexes
+from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
+from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.rules import reading_part, resolved
+
+Report = Callable[[IndexProgress], None]
+Notice = Callable[[str], None]
+Key = tuple[object, ...]
+"""Of an index: the tokenizer, each folder and what is read of it."""
+
+
+def apart(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]:
+    """Folders in groups of those that lie in one another: what is read of a folder depends on no other one."""
+    groups: list[dict[Path, Settings]] = []
+    for root, settings in folders.items():
+        real = resolved(root)
+        joined: dict[Path, Settings] = {}
+        others: list[dict[Path, Settings]] = []
+        for group in groups:
+            if any(_lie_together(real, resolved(other)) for other in group):
+                joined |= group
+            else:
+                others.append(group)
+        groups = [*others, joined | {root: settings}]
+    return groups
+
+
+@dataclass(eq=False, slots=True)
+class _Shared:
+    """An index, and who uses it."""
+
+    index: LiveIndex
+    users: dict["SharedIndex", None] = field(default_factory=dict)
+    opened: dict[Path, dict["SharedIndex", None]] = field(default_factory=dict)
+    """The users who have a document open, who told its text last at the end."""
+    progress: IndexProgress | None = None
+    notices: list[str] = field(default_factory=list)
+
+
+class SharedIndexes:
+    """The live indexes of a process.
+
+    Args:
+        cache: the program's cache folder.
+        watching: whether to watch the disk.
+    """
+
+    def __init__(self, cache: Path, *, watching: bool = True) -> None:
+        self._cache, self._watching = cache, watching
+        self._lock = threading.RLock()
+        self._indexes: dict[Key, _Shared] = {}
+
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    def open(
+        self,
+        folders: Mapping[Path, Settings],
+        encoder: Encoder,
+        report: Report,
+        notice: Notice,
+        texts: OpenTexts,
+    ) -> "SharedIndex":
+        """The index of these folders, begun where nobody has it; who comes later is told what was told before.
+
+        Args:
+            folders: with their settings.
+            encoder: the tokenizer.
+            report: told of progress, by any thread; it calls nothing here.
+            notice: told what a person should know, by any thread; it calls nothing here.
+            texts: of the user's open documents.
+        """
+        with self._lock:
+            user = SharedIndex(self, encoder, report, notice, texts)
+            self._join(user, folders)
+            return user
+
+    # Of the users -----------------------------------------------------------------------------------------------
+
+    def move(self, user: "SharedIndex", folders: Mapping[Path, Settings]) -> threading.Thread | None:
+        """Other folders or rules; an index that nobody else has is changed, and gives up nothing that still holds."""
+        with self._lock:
+            key, shared = _key_of(user.encoder, folders), self._shared_by(user)
+            if user.key == key:
+                return None
+            if shared is not None and len(shared.users) == 1 and key not in self._indexes:
+                del self._indexes[user.key]
+                self._indexes[key], user.key = shared, key
+                shared.index.change(folders)
+                return None
+            opened = [] if shared is None else [path for path, users in shared.opened.items() if user in users]
+            ending = self.leave(user)
+            self._join(user, folders)
+            for path in opened:
+                self.tell(user, path, user.texts.get(path))
+            return ending
+
+    def leave(self, user: "SharedIndex") -> threading.Thread | None:
+        """A user is done; the thread in which the index ends, where that was its last one."""
+        with self._lock:
+            shared = self._shared_by(user)
+            if shared is None:
+                return None
+            del shared.users[user]
+            if shared.users:
+                for path in [path for path, users in shared.opened.items() if user in users]:
+                    self._take_back(shared, user, path)
+                return None
+            del self._indexes[user.key]
+        ending = threading.Thread(target=shared.index.stop, name="index-end", daemon=True)
+        ending.start()
+        return ending
+
+    def tell(self, user: "SharedIndex", path: Path, text: str | None) -> None:
+        """An open document's text; None: it was closed."""
+        with self._lock:
+            shared = self._shared_by(user)
+            if shared is None:
+                return
+            if text is None:
+                self._take_back(shared, user, path)
+                return
+            users = shared.opened.setdefault(path, {})
+            users.pop(user, None)
+            users[user] = None
+            shared.index.document_changed(path, text)
+
+    def index_of(self, user: "SharedIndex") -> LiveIndex | None:
+        """The index that a user has; None where it has left."""
+        shared = self._shared_by(user)
+        return None if shared is None else shared.index
+
+    def _shared_by(self, user: "SharedIndex") -> _Shared | None:
+        shared = self._indexes.get(user.key)
+        return shared if shared is not None and user in shared.users else None
+
+    def _join(self, user: "SharedIndex", folders: Mapping[Path, Settings]) -> None:
+        key = _key_of(user.encoder, folders)
+        shared = self._indexes.get(key)
+        if shared is None:
+            shared = self._begin(folders, user.encoder)
+            self._indexes[key] = shared
+        user.key = key
+        shared.users[user] = None
+        if shared.progress is not None:
+            user.report(shared.progress)
+        for text in shared.notices:
+            user.notice(text)
+
+    def _begin(self, folders: Mapping[Path, Settings], encoder: Encoder) -> _Shared:
+        def report(progress: IndexProgress) -> None:
+            with self._lock:
+                shared.progress = progress
+                for user in shared.users:
+                    user.report(progress)
+
+        def notice(text: str) -> None:
+            with self._lock:
+                shared.notices.append(text)
+                for user in shared.users:
+                    user.notice(text)
+
+        index = LiveIndex(folders, encoder, self._cache, report, notice, watching=self._watching)
+        shared = _Shared(index)
+        index.start()
+        return shared
+
+    @staticmethod
+    def _take_back(shared: _Shared, user: "SharedIndex", path: Path) -> None:
+        users = shared.opened.get(path, {})
+        was_last = next(reversed(users), None) is user
+        users.pop(user, None)
+        while users and was_last:
+            before = next(reversed(users))
+            if (text := before.texts.get(path)) is not None:
+                shared.index.document_changed(path, text)
+                return
+            del users[before]  # it has closed the document, which it says next
+        if not users:
+            shared.opened.pop(path, None)
+            shared.index.document_closed(path)
+
+
+class SharedIndex:
+    """One user's share of a live index; any thread.
+
+    Args:
+        indexes: whose it is.
+        encoder: the tokenizer.
+        report: told of progress.
+        notice: told what a person should know.
+        texts: of its open documents.
+    """
+
+    def __init__(
+        self, indexes: SharedIndexes, encoder: Encoder, report: Report, notice: Notice, texts: OpenTexts
+    ) -> None:
+        self._indexes, self.encoder, self.report, self.notice, self.texts = indexes, encoder, report, notice, texts
+        self.key: Key = ()
+
+    def pin(self) -> tuple[StoreSnapshot, ...]:
+        """The present state of every folder's store."""
+        index = self._indexes.index_of(self)
+        return () if index is None else index.pin()
+
+    def document_changed(self, path: Path, text: str) -> None:
+        """An open document's text, saved or not; overrides the disk until it is closed. Costs microseconds."""
+        self._indexes.tell(self, path, text)
+
+    def document_closed(self, path: Path) -> None:
+        """A document was closed: the disk holds again, or what another user has open."""
+        self._indexes.tell(self, path, None)
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Files on the disk that appeared, changed or went."""
+        index = self._indexes.index_of(self)
+        if index is not None:
+            index.files_changed(paths)
+
+    def change(self, folders: Mapping[Path, Settings]) -> threading.Thread | None:
+        """Other folders, or other settings for them; the thread in which an index ends because of it, if any."""
+        return self._indexes.move(self, folders)
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until everything told so far can be found; for tests and benchmarks. Returns whether it can."""
+        index = self._indexes.index_of(self)
+        return index is not None and index.settle(timeout_s)
+
+    def close(self) -> threading.Thread | None:
+        """Leave the index; the thread in which it ends, where nobody else has it."""
+        return self._indexes.leave(self)
+
+
+def _key_of(encoder: Encoder, folders: Mapping[Path, Settings]) -> Key:
+    of = sorted((str(resolved(root)), reading_part(settings)) for root, settings in folders.items())
+    return (encoder.identity, *of)
+
+
+def _lie_together(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 class SharedStores:

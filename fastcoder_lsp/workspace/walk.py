@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from fastcoder_lsp.workspace.long_paths import openable
+from fastcoder_lsp.workspace.paths import openable
 
 MAX_ENTRIES: Final = 1_000_000
 """Entries that are looked at, whatever they are."""

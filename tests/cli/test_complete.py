@@ -11,7 +11,7 @@ from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Layer
 from fastcoder_lsp.core import Completion, Counts, DraftTree, StepTrace, TracedToken
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.workspace.root import workspace_of
+from fastcoder_lsp.workspace.folders import workspace_of
 
 
 def test_places_count_from_one() -> None:

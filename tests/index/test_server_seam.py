@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace.store_folders import store_folder
+from fastcoder_lsp.workspace.folders import store_folder
 from tests.index.toy_encoder import ToyEncoder
 from tests.lsp.raw_client import RawClient, running
 

@@ -9,8 +9,7 @@ import pytest
 from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.live_index import IndexProgress
-from fastcoder_lsp.workspace.shared_indexes import apart
-from fastcoder_lsp.workspace.shared_stores import SharedStores
+from fastcoder_lsp.workspace.shared_stores import SharedStores, apart
 from tests.index.live import until, write
 from tests.index.toy_encoder import ToyEncoder
 

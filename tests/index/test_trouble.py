@@ -13,10 +13,10 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.workspace.background import FIRST_S, LONGEST_S, Trouble, each_once
+from fastcoder_lsp.workspace.folders import store_folder
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.store_folders import store_folder
-from fastcoder_lsp.workspace.trouble import FIRST_S, LONGEST_S, Trouble, each_once
 from tests.index.live import SETTINGS, Begin, expected, held, holds, until, write
 from tests.index.toy_encoder import ToyEncoder
 

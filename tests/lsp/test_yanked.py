@@ -12,9 +12,8 @@ from fastcoder_lsp.core import Yank
 from fastcoder_lsp.lsp.requests.yanked import LAST_LINE, yanked
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document, Edit
-from fastcoder_lsp.workspace.documents import KEPT_YANKS, YANKS_KEPT_S, Documents
+from fastcoder_lsp.workspace.documents import KEPT_YANKS, MOST_LETTERS, YANKS_KEPT_S, Documents
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.yanks import MOST_LETTERS
 from tests.lsp.raw_client import Json, running
 
 URI, OTHER = "file:///w/a.py", "file:///w/b.py"

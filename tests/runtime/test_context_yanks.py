@@ -10,8 +10,8 @@ from fastcoder_lsp.core import Snapshot, Yank
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.runtime.context import MOST_AHEAD, ReadableFolder, RepositoryContext
 from fastcoder_lsp.workspace.document import Document
+from fastcoder_lsp.workspace.documents import MOST_LETTERS, yank_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.yanks import MOST_LETTERS, yank_of
 from tests.runtime.context_folder import USE, edited, finder, found_at, main
 
 PLANTED = "planted_9f3a"

@@ -1,7 +1,7 @@
 """What is remembered of where somebody was."""
 
 from fastcoder_lsp.runtime.context import RECENT_PLACES, VISITED_PLACES, RecentPlaces
-from fastcoder_lsp.workspace.yanks import MOST_LETTERS
+from fastcoder_lsp.workspace.documents import MOST_LETTERS
 
 TEXT = "".join(f"line_{number} = {number}\n" for number in range(200))
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace.store_folders import store_folder
+from fastcoder_lsp.workspace.folders import store_folder
 from tests.lsp.raw_client import RawClient
 from tests.security import hostile
 

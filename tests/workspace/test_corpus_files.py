@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.workspace import archives
+from fastcoder_lsp.workspace import corpus_files
 from fastcoder_lsp.workspace.corpus_files import dependencies, installed, texts_of
 
 CODE = "def add(a, b):\n    return a + b\n"
@@ -109,8 +109,8 @@ def test_a_damaged_archive_is_said_to_be_one(tmp_path: Path, name: str, make: Ca
 
 def test_an_archive_that_says_it_is_endless_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what its members say of themselves and by what unpacking would take, before anything large is unpacked."""
-    monkeypatch.setattr(archives, "MAX_BYTES", 5_000)
-    monkeypatch.setattr(archives, "MAX_MEMBERS", 5)
+    monkeypatch.setattr(corpus_files, "MAX_BYTES", 5_000)
+    monkeypatch.setattr(corpus_files, "MAX_MEMBERS", 5)
     many, large = tmp_path / "many.tar", tmp_path / "large.tar.gz"
     with tarfile.open(many, "w") as archive:
         for number in range(9):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.workspace.git_excludes import repository_exclude, user_exclude
+from fastcoder_lsp.workspace.ignore import repository_exclude, user_exclude
 from fastcoder_lsp.workspace.rules import ReadingRules, Reason
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

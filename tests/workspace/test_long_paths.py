@@ -4,7 +4,7 @@ from pathlib import PureWindowsPath
 
 import pytest
 
-from fastcoder_lsp.workspace.long_paths import SHORT, long_form
+from fastcoder_lsp.workspace.paths import SHORT, long_form
 
 DEEP = "\\".join(["folder"] * 50)
 

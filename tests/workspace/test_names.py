@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.workspace import names
-from fastcoder_lsp.workspace.names import own_name
+from fastcoder_lsp.workspace import paths
+from fastcoder_lsp.workspace.paths import own_name
 from fastcoder_lsp.workspace.rules import ReadingRules, Reason, resolved
 
 COMPOSED, APART = "\u00e4.py", "a\u0308.py"
@@ -76,7 +76,7 @@ def test_rules_hold_for_every_spelling(tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / name).touch()
         (tmp_path / name.title()).hardlink_to(tmp_path / name)
     known = disk(tmp_path / "kept.py", tmp_path / "secret.py")
-    monkeypatch.setattr(names, "TELLS_NAMES", True)
+    monkeypatch.setattr(paths, "TELLS_NAMES", True)
     monkeypatch.setattr(own_name, "__defaults__", (known,))
     rules = ReadingRules([tmp_path], Settings(read_exclude=("secret.py",)))
     assert resolved(tmp_path / "Kept.Py") == tmp_path / "kept.py"

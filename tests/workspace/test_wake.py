@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.workspace import live_index
+from fastcoder_lsp.workspace.background import LONG_S, Wake
 from fastcoder_lsp.workspace.live_index import LiveIndex
-from fastcoder_lsp.workspace.wake import LONG_S, Wake
 from tests.index.live import SETTINGS, held, holds, until, write
 from tests.index.toy_encoder import ToyEncoder
 

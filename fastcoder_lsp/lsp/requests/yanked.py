@@ -1,6 +1,6 @@
 """`fastcoder/yanked`: where somebody has just copied code: a place alone, never what a register or a clipboard holds.
 
-Owns what of a client's words is believed; which lines are taken is `workspace/yanks`' business.
+Owns what of a client's words is believed; `workspace/documents` decides which lines are taken.
 """
 
 import logging
@@ -8,7 +8,7 @@ from typing import Final, TypeGuard
 
 from fastcoder_lsp.lsp.plain import at
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.workspace.yanks import yank_of
+from fastcoder_lsp.workspace.documents import yank_of
 
 logger = logging.getLogger(__name__)
 

@@ -1,8 +1,12 @@
-"""The one name of a file where a disk takes several for the same: macOS' own, by default.
+r"""Paths as the operating system spells them: long paths on Windows, and the disk's own spelling on macOS.
 
-There `Foo.py` opens `foo.py`, and a letter with an accent is one sign or two. An editor, a command line and the watcher
-each write a path in their way; what is kept of a file is kept under the name that the disk has. Windows' own `resolve`
-gives that name; macOS' does not.
+Windows opens a path of any length if it begins with `\\?\` before a drive's letter, or `\\?\UNC\` before a share. The
+rest is taken literally and may have 32,767 letters. Only code that opens, lists or inspects a file uses this form.
+(Microsoft: Naming Files, Paths, and Namespaces; Maximum Path Length Limitation.)
+
+On macOS' default disks `Foo.py` opens `foo.py`, and an accented letter may be one character or two. An editor, a
+command line and the watcher each spell a path in their own way, so files are kept under the disk's spelling.
+`Path.resolve` returns it on Windows, but not on macOS.
 """
 
 import os
@@ -10,8 +14,26 @@ import stat
 import sys
 import unicodedata
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Final
+
+SHORT: Final = 247
+"""Letters of a folder's path that every Windows takes; a file in it may have twelve more."""
+_PREFIX, _SHARE = "\\\\?\\", "\\\\"
+
+
+def long_form(path: PureWindowsPath) -> str:
+    """An absolute path as Windows opens it, however long it is."""
+    text = str(path)
+    if len(text) <= SHORT or text.startswith(_PREFIX) or not path.is_absolute():
+        return text
+    return f"{_PREFIX}UNC\\{text[len(_SHARE) :]}" if text.startswith(_SHARE) else _PREFIX + text
+
+
+def openable(path: Path) -> Path:
+    """`path` as this system opens it."""
+    return Path(long_form(PureWindowsPath(path))) if os.name == "nt" else path
+
 
 TELLS_NAMES: Final = sys.platform == "darwin"
 _F_GETPATH, _LONGEST = 50, 1024

@@ -1,15 +1,15 @@
-"""What to do about a disk that does not take what is to be written: say it once, and try again ever less often.
-
-Owns the words and the pauses; the trying is the caller's. Nobody waits longer than he must: where a disk is full, room
-on it ends the pause.
-"""
+"""What background threads share: low priority, pauses after failed writes, and noticing that the machine slept."""
 
 import errno
 import logging
+import os
 import shutil
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 log = logging.getLogger(__name__)
 
@@ -87,3 +87,35 @@ def _free(folder: Path) -> int:
         except OSError:
             continue
     return -1
+
+
+def lower_priority() -> None:
+    """Let the engine and the editor's requests go first, where a single thread's priority can be set."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+
+
+LONG_S: Final = 60.0
+"""What is waited for takes a second: so much more than that is no busy machine."""
+
+
+class Wake:
+    """Looked at before and after each wait.
+
+    Args:
+        wall: the wall's clock, in seconds.
+        steady: one that nobody sets.
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
+        self._wall, self._steady = wall, steady
+        self.begin()
+
+    def begin(self) -> None:
+        """A wait begins."""
+        self._began = self._wall(), self._steady()
+
+    def slept(self) -> bool:
+        """It is over; whether by one of both clocks it took far longer than a wait. A clock set back tells nothing."""
+        wall_s, steady_s = self._began
+        return max(self._wall() - wall_s, self._steady() - steady_s) > LONG_S
