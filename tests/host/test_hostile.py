@@ -118,7 +118,12 @@ def say_badly(place: Place, chance: random.Random) -> None:
 
 @pytest.mark.parametrize(
     ("place", "messages"),
-    [("unix", 400), pytest.param("unix", 10_000, marks=pytest.mark.ci), ("loopback", 40)],
+    [
+        ("unix", 400),
+        pytest.param("unix", 2_000, marks=pytest.mark.ci),
+        pytest.param("unix", 10_000, marks=pytest.mark.long),
+        ("loopback", 40),
+    ],
     indirect=["place"],
 )
 def test_bad_messages_leave_nothing_behind_and_the_others_are_served(

@@ -38,7 +38,9 @@ READY_S, ANSWER_S = 280.0, 120.0
 
 @pytest.mark.ci
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("model", ["small", pytest.param("auto", marks=pytest.mark.model)])
+@pytest.mark.parametrize(
+    "model", [pytest.param("small", marks=pytest.mark.long), pytest.param("auto", marks=pytest.mark.model)]
+)
 async def test_nothing_is_compiled_after_ready(model: str, tmp_path: Path) -> None:
     """Empty caches, a live datastore that grows, is searched, changed and merged, keys, words cut short, whole blocks.
 
