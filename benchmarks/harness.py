@@ -162,8 +162,15 @@ def _lines(console: Console, what: str, total: int) -> Callable[[int], None]:
 def write(options: Reported, benchmark: str, results: Mapping[str, Any], **settings: Any) -> None:
     """Write the report that `--json` asks for: its settings are the options, and what they came to."""
     if options.json is not None:
-        told = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}
+        told = {name: _plain(value) for name, value in asdict(options).items()}
         write_json(options.json, benchmark, told | settings, results)
+
+
+def _plain(value: object) -> object:
+    """An option's value as JSON has it."""
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 @dataclass(frozen=True, slots=True)
