@@ -196,7 +196,7 @@ def _clear(arguments: argparse.Namespace) -> int:
 
     from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.index.writer_lock import WriterLock
+    from fastcoder_lsp.index.store import WriterLock
     from fastcoder_lsp.workspace.folders import store_folder
 
     root = _folder(arguments)

@@ -15,8 +15,7 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.files import private_folder, replace_file
 from fastcoder_lsp.index.part import Document, FileRecord, text_digest
-from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.index.store_status import StoreStatus
+from fastcoder_lsp.index.store import Store, StoreStatus
 
 _INFO = "corpus.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")

@@ -1,22 +1,257 @@
 """The files that a store holds right now, and the snapshot of them that searchers pin.
 
-Owns the memory side of a store: saved and unsaved texts as they come, one after the other, in parts that become one
-where they are many. Every public method may be called from any thread; `pin` costs nothing, the others what sorting
-the handed files costs.
+The memory side of a store: saved and unsaved texts arrive one after the other in parts, and many small parts are merged
+into one. A file has at most one *saved* home (the text on the disk) and one *unsaved* home (the editor's text), which
+hides the saved one while it exists. Every public method of `HeldFiles` may be called from any thread. `pin` is free;
+the others cost what sorting the given files costs. Nothing here touches the disk.
 """
 
+import os
 import threading
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.index import merge as merging
-from fastcoder_lsp.index.liveness import liveness
+from fastcoder_lsp.index.liveness import Liveness, liveness
 from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
-from fastcoder_lsp.index.searcher import NOTHING, StoreSnapshot
-from fastcoder_lsp.index.state import Holding, Kind, State
+from fastcoder_lsp.index.searcher import NOTHING, LivePart, StoreSnapshot
+
+_FEW = 64
+"""Keys that are put in one by one; more are sorted in at once."""
+
+
+class SortedKeys:
+    """Keys that are paths. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self._keys: list[str] = []
+
+    def add(self, keys: Sequence[str]) -> None:
+        """Put in keys that are not in it, each once."""
+        if len(keys) <= _FEW:
+            for key in keys:
+                insort(self._keys, key)
+        else:
+            self._keys += sorted(keys)
+            self._keys.sort()  # two runs in order, which are merged in one pass
+
+    def discard(self, keys: Sequence[str]) -> None:
+        """Take out keys that are in it."""
+        if len(keys) <= _FEW:
+            for key in keys:
+                del self._keys[bisect_left(self._keys, key)]
+        else:
+            gone = set(keys)
+            self._keys = [key for key in self._keys if key not in gone]
+
+    def below(self, folder: str) -> list[str]:
+        """The keys of the files in a folder and in its folders."""
+        prefix = folder.rstrip(os.sep) + os.sep
+        start = bisect_left(self._keys, prefix)
+        return self._keys[start : bisect_left(self._keys, prefix[:-1] + chr(ord(os.sep) + 1), start)]
+
+
+class Kind(Enum):
+    """Where a part's texts come from, and whether it is on the disk."""
+
+    SEGMENT = "segment"
+    SAVED = "saved"
+    UNSAVED = "unsaved"
+
+
+@dataclass(slots=True, eq=False)
+class Holding:
+    """A part that the store holds. `dead` files are gone for good, `hidden` ones lie behind unsaved text."""
+
+    part: Part
+    kind: Kind
+    dead: set[int] = field(default_factory=set)
+    hidden: set[int] = field(default_factory=set)
+    busy: bool = False
+    """It is being woven into another part and must stay in its place."""
+    entry: LivePart | None = None
+
+    def refresh(self) -> LivePart:
+        """The part as a snapshot shows it now; the same object as before if nothing changed."""
+        gone = frozenset(self.dead | self.hidden)
+        if self.entry is None or self.entry.dead != gone:
+            live: Liveness | None = None
+            # Of a part that is all dead nothing is searched, so no bits are wanted.
+            if gone and len(gone) < len(self.part.records):
+                was = (None, frozenset[int]()) if self.entry is None else (self.entry.live, self.entry.dead)
+                live = liveness(self.part.order_M, self.part.starts, gone, was)
+            self.entry = LivePart(self.part, gone, live, self.kind is not Kind.SEGMENT)
+        return self.entry
+
+    def dead_size(self) -> int:
+        """How many of the part's tokens are dead."""
+        return sum(int(self.part.starts[file + 1] - self.part.starts[file]) - 1 for file in self.dead)
+
+
+Home = tuple[Holding, int]
+
+
+class State:
+    """All holdings, oldest first, and the homes of all files."""
+
+    def __init__(self) -> None:
+        self.holdings: list[Holding] = []
+        self.saved: dict[str, Home] = {}
+        self.unsaved: dict[str, Home] = {}
+        self.keys = SortedKeys()  # of `saved`
+        self.touched: set[str] | None = None  # keys saved or removed since somebody began to read many; None: nobody
+        self._generation = 0
+
+    def snapshot(self) -> StoreSnapshot:
+        """What searchers see from now on."""
+        entries = [holding.refresh() for holding in reversed(self.holdings)]
+        shown = [entry for entry in entries if len(entry.dead) < len(entry.part.records)]
+        shown.sort(key=lambda entry: not entry.recent)
+        self._generation += 1
+        return StoreSnapshot(tuple(shown), self._generation)
+
+    def add(self, part: Part, kind: Kind, dead: Sequence[int] = ()) -> None:
+        """Take in a part; its live files replace what the store had under their keys.
+
+        But for those of a segment that were saved or removed since its files began to be read (`touched`).
+        """
+        holding = Holding(part, kind, set(dead))
+        self.holdings.append(holding)
+        late = (self.touched or set()) if kind is Kind.SEGMENT else set()
+        if kind is Kind.SAVED:
+            self._touch([record.key for record in part.records])
+        if kind is not Kind.UNSAVED:
+            keys = dict.fromkeys(r.key for file, r in enumerate(part.records) if file not in holding.dead)
+            self.keys.add([key for key in keys if key not in self.saved and key not in late])
+        for file, record in enumerate(part.records):
+            if file in holding.dead:
+                continue
+            if record.key in late:
+                holding.dead.add(file)
+            elif kind is Kind.UNSAVED:
+                self._leave(self.unsaved, record.key)
+                self.unsaved[record.key] = (holding, file)
+                if record.key in self.saved:
+                    saved, index = self.saved[record.key]
+                    saved.hidden.add(index)
+            else:
+                self._leave(self.saved, record.key)
+                self.saved[record.key] = (holding, file)
+                if record.key in self.unsaved:
+                    holding.hidden.add(file)
+        self._sweep()
+
+    def remove(self, keys: Iterable[str]) -> bool:
+        """Files that are gone from the disk. Returns whether any of them was there."""
+        gone = list(keys)
+        self._touch(gone)
+        found = [key for key in gone if self._leave(self.saved, key)]
+        self.keys.discard(found)
+        self._sweep()
+        return bool(found)
+
+    def uncover(self, key: str) -> bool:
+        """The unsaved text is gone: what was saved is seen again. Returns whether there was any."""
+        if not self._leave(self.unsaved, key):
+            return False
+        if key in self.saved:
+            holding, index = self.saved[key]
+            holding.hidden.discard(index)
+        self._sweep()
+        return True
+
+    def replace(self, old: Sequence[Holding], part: Part, dead: Sequence[frozenset[int]], kind: Kind) -> None:
+        """Put `part` in the place of `old`, of which it was made while the files `dead` of each were dead.
+
+        What died or was hidden in the meantime is so in the new part too.
+        """
+        new = Holding(part, kind)
+        at = 0
+        for holding, out in zip(old, dead, strict=True):
+            for file, record in enumerate(holding.part.records):
+                if file in out:
+                    continue
+                if file in holding.dead:
+                    new.dead.add(at)
+                if file in holding.hidden:
+                    new.hidden.add(at)
+                for homes in (self.saved, self.unsaved):
+                    if homes.get(record.key) == (holding, file):
+                        homes[record.key] = (new, at)
+                at += 1
+        where = self.holdings.index(old[-1])
+        self.holdings[where] = new
+        gone = {id(holding) for holding in old}
+        self.holdings = [holding for holding in self.holdings if id(holding) not in gone]
+        self._sweep()
+
+    def reloaded(self, segments: Sequence[tuple[Part, Sequence[int]]]) -> "State":
+        """The state with these segments (and their dead files) instead of its own.
+
+        Of the saved parts in memory, files stay that the segments do not have, or have with another text; and all
+        unsaved ones. Which of two texts is the disk's, the disk must be asked.
+        """
+        new = State()
+        new._generation = self._generation
+        entries = {holding.part.name: holding.entry for holding in self.of(Kind.SEGMENT)}
+        for part, dead in segments:
+            new.add(part, Kind.SEGMENT, dead)
+            new.holdings[-1].entry = entries.get(part.name)
+        stored = new.records()
+        for kind in (Kind.SAVED, Kind.UNSAVED):
+            for holding in self.of(kind):
+                records = enumerate(holding.part.records)
+                known = {i for i, record in records if kind is Kind.SAVED and _same(record, stored.get(record.key))}
+                new.add(holding.part, kind, sorted(holding.dead | known))
+        new.touched = self.touched
+        return new
+
+    def drop_dead_segments(self) -> None:
+        """Forget segments of which no file lives."""
+        self.holdings = [holding for holding in self.holdings if len(holding.dead) < len(holding.part.records)]
+
+    def of(self, kind: Kind) -> list[Holding]:
+        """The holdings of one kind, oldest first."""
+        return [holding for holding in self.holdings if holding.kind is kind]
+
+    def dead_by_segment(self) -> dict[str, set[int]]:
+        """Name of each segment, oldest first → its dead files, as they are now."""
+        return {holding.part.name: set(holding.dead) for holding in self.of(Kind.SEGMENT)}
+
+    def records(self) -> dict[str, FileRecord]:
+        """key → record of every saved file."""
+        return {key: holding.part.records[file] for key, (holding, file) in self.saved.items()}
+
+    def _touch(self, keys: Iterable[str]) -> None:
+        if self.touched is not None:
+            self.touched.update(keys)
+
+    @staticmethod
+    def _leave(homes: dict[str, Home], key: str) -> bool:
+        home = homes.pop(key, None)
+        if home is None:
+            return False
+        home[0].dead.add(home[1])
+        home[0].hidden.discard(home[1])
+        return True
+
+    def _sweep(self) -> None:
+        """Forget parts in memory that hold nothing any more; segments stay until the manifest has dropped them."""
+        self.holdings = [
+            holding
+            for holding in self.holdings
+            if holding.busy or holding.kind is Kind.SEGMENT or len(holding.dead) < len(holding.part.records)
+        ]
+
+
+def _same(record: FileRecord, stored: FileRecord | None) -> bool:
+    return stored is not None and record.digest == stored.digest
+
 
 TAIL_PARTS = 6
 """Parts of one kind in memory; where there are more, all but the newest become one."""

@@ -1,29 +1,88 @@
 """One store: a folder of segments, and the files that are held in memory with them.
 
-Owns the disk side: who may write, what the manifest says, sealing and merging. Every public method may be called from
-any thread; `seal`, `merge` and `add_segment` may take long and never hold up those of `HeldFiles`.
+The disk side: who may write, what the manifest says, sealing and merging. Every public method may be called from any
+thread; `seal`, `merge` and `add_segment` may take long and never delay the methods of `HeldFiles`.
 """
 
 import errno
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import filelock
 import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.index import merge as merging
 from fastcoder_lsp.index.files import private_folder
-from fastcoder_lsp.index.held_files import HeldFiles
+from fastcoder_lsp.index.held_files import HeldFiles, Kind
 from fastcoder_lsp.index.manifest import Manifest, SegmentEntry, read_manifest
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.segment import DamagedError, SegmentDraft, read_segment, write_segment
-from fastcoder_lsp.index.state import Kind
-from fastcoder_lsp.index.store_status import StoreStatus
 from fastcoder_lsp.index.stored import check_order, delete_all, delete_unnamed, folder_size, load, new_segment_path
-from fastcoder_lsp.index.writer_lock import WriterLock
+
+LOCK_NAME = "writer.lock"
+
+
+class WriterLock:
+    """The lock of one store; waits for nobody."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LOCK_NAME
+        self._lock = filelock.FileLock(self._path, mode=0o600, thread_local=False)
+        self._file: tuple[int, int] | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether this process has taken it."""
+        return bool(self._lock.is_locked)
+
+    def take(self) -> bool:
+        """Take it if nobody has it; returns whether it was taken.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        try:
+            self._lock.acquire(timeout=0)
+        except filelock.Timeout:
+            return False
+        self._file = self._named()
+        return True
+
+    def release(self) -> None:
+        """Release the lock, so that other processes can take it."""
+        self._lock.release()
+
+    def guards(self) -> bool:
+        """Whether the file that is locked is still the one that others would lock."""
+        return self._file is not None and self._named() == self._file
+
+    def _named(self) -> tuple[int, int] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """Sizes of a store: files and tokens that are live, segments and bytes on the disk, tokens held in memory only."""
+
+    folder: Path
+    source: str
+    writable: bool
+    complete: bool
+    files: int
+    tokens: int
+    unsaved: int
+    segments: tuple[int, ...]
+    bytes: int
+    tail_tokens: int
+
 
 log = logging.getLogger(__name__)
 

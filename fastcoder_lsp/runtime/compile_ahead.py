@@ -107,7 +107,7 @@ def needed() -> bool:
 def main(arguments: Sequence[str]) -> int:
     """Compile everything; in the process of its own."""
     from fastcoder_lsp.draft.registry import make, warm_up  # noqa: PLC0415 they bring a compiler along
-    from fastcoder_lsp.index.warm_up import warm_up as warm_up_index  # noqa: PLC0415
+    from fastcoder_lsp.index.searcher import warm_up as warm_up_index  # noqa: PLC0415
 
     if arguments:
         from fastcoder_lsp.engine.int8.ahead import compile_ahead  # noqa: PLC0415

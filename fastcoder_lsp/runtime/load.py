@@ -201,7 +201,7 @@ def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress
     """What guesses is compiled, and the search of the datastore with it; those that are kept are made like it."""
     from fastcoder_lsp.decode.loop import ask_states  # noqa: PLC0415 brings a compiler along
     from fastcoder_lsp.draft.registry import warm_up  # noqa: PLC0415
-    from fastcoder_lsp.index.warm_up import warm_up as warm_up_index  # noqa: PLC0415
+    from fastcoder_lsp.index.searcher import warm_up as warm_up_index  # noqa: PLC0415
     from fastcoder_lsp.kernels import compiling  # noqa: PLC0415
 
     with compiling(progress, "compiling the drafter (first start only)", _DRAFTER_FUNCTIONS):

@@ -23,9 +23,8 @@ from typing import BinaryIO, Final
 
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.workspace.languages import is_known, language_of
-from fastcoder_lsp.workspace.regular import NotRegularError, open_real, read_real
+from fastcoder_lsp.workspace.regular import NotRegularError, list_folder, open_real, read_real, walk
 from fastcoder_lsp.workspace.rules import is_secret, resolved
-from fastcoder_lsp.workspace.walk import list_folder, walk
 
 MAX_FILE_BYTES = 1_000_000
 MAX_LINE = 5_000

@@ -26,8 +26,8 @@ from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.inbox import Inbox, Told
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.open_stores import OpenStores, close
+from fastcoder_lsp.workspace.regular import walk
 from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.walk import walk
 from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, QUIET, Watcher
 
 FEW = 32

@@ -18,8 +18,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.ignore import IgnoreFiles
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.paths import as_on_disk, openable
-from fastcoder_lsp.workspace.regular import NotRegularError, read_regular
-from fastcoder_lsp.workspace.walk import walk_folders
+from fastcoder_lsp.workspace.regular import NotRegularError, read_regular, walk_folders
 
 _TOOL_FOLDERS: Final = frozenset(
     (

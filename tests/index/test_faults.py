@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.draft.frozen_table import TableShape, build
 from fastcoder_lsp.index.files import check_room, replace_file, temporary_for
-from fastcoder_lsp.index.keys import SortedKeys
+from fastcoder_lsp.index.held_files import SortedKeys
 from fastcoder_lsp.index.manifest import FILE_NAME
 from fastcoder_lsp.index.part import Document, FileRecord
-from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.index.writer_lock import LOCK_NAME
+from fastcoder_lsp.index.store import LOCK_NAME, Store
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 Break = Callable[[], None]

@@ -10,8 +10,7 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.index.words.postings import EMPTY, NO_FEW, FewPostings, Postings, merged, postings_of
-from fastcoder_lsp.index.words.stored import StoredWords
+from fastcoder_lsp.index.words.stored import EMPTY, NO_FEW, FewPostings, Postings, StoredWords, merged, postings_of
 
 MOST_FILES = 60_000
 """Numbers are 16 bits; some are left for files that changed since the last merge."""
