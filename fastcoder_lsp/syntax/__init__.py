@@ -1,7 +1,7 @@
 """Rough lexical facts about code in any language: brackets, strings, indentation, what opens a block.
 
-Pure functions of text, never a parser: `lexis` says what strings and comments look like, `lexer` walks over a text,
-`brackets` and `blocks` say what follows from that. Owns no policy.
+Pure functions of text, never a parser: `lexis` says what strings and comments look like, `lexer` finds the brackets,
+and `blocks` what begins and ends a block. Makes no decisions.
 """
 
 from fastcoder_lsp.syntax.blocks import (
@@ -14,8 +14,7 @@ from fastcoder_lsp.syntax.blocks import (
     opens_block,
     width,
 )
-from fastcoder_lsp.syntax.brackets import Brackets, scan, signs
-from fastcoder_lsp.syntax.lexer import CLOSER_OF, Lexed, Start, lex
+from fastcoder_lsp.syntax.lexer import CLOSER_OF, Brackets, Lexed, Start, lex, scan, signs
 from fastcoder_lsp.syntax.lexis import KNOWN, MARKUP, SCRIPT, Quote, lexis_of
 
 __all__ = [
