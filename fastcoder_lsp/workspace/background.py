@@ -20,7 +20,7 @@ _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 _CLOSED = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
 
 
-class Trouble:
+class RetryPolicy:
     """One thing that can fail. Not for several threads at once.
 
     Args:
@@ -32,7 +32,7 @@ class Trouble:
         self._folder, self._notice = folder, notice
         self._pause_s, self._until, self._free = FIRST_S, 0.0, -1
 
-    def met(self, error: OSError) -> None:
+    def failed(self, error: OSError) -> None:
         """Writing failed: say it, and pause."""
         log.warning("cannot update the index (trying again in %.0f s): %s", self._pause_s, error)
         self._until = time.monotonic() + self._pause_s
@@ -40,7 +40,7 @@ class Trouble:
         self._free = _free(self._folder) if error.errno in _FULL else -1
         self._notice(_explain(error, self._folder))
 
-    def over(self) -> None:
+    def succeeded(self) -> None:
         """Writing succeeded: the trouble is over."""
         self._pause_s, self._until, self._free = FIRST_S, 0.0, -1
 

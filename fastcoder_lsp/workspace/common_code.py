@@ -21,7 +21,7 @@ from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.corpus import Corpora, CorpusInfo
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace import corpus_files
-from fastcoder_lsp.workspace.background import Trouble, lower_priority
+from fastcoder_lsp.workspace.background import RetryPolicy, lower_priority
 from fastcoder_lsp.workspace.rules import resolved
 
 log = logging.getLogger(__name__)
@@ -139,18 +139,18 @@ class CommonCode:
 
     def _build(self, user: Installed) -> None:
         """Build what is missing, and open all; later, where it fails."""
-        trouble = Trouble(self._cache, user.notice)
+        retry = RetryPolicy(self._cache, user.notice)
         while not self._unwanted(user):
             try:
                 self._build_all(user)
                 self._count()
             except (OSError, FastcoderError) as error:
-                trouble.met(error if isinstance(error, OSError) else OSError(str(error)))
+                retry.failed(error if isinstance(error, OSError) else OSError(str(error)))
                 self._refused = True
             else:
                 self._refused = False
                 break
-            while not trouble.may_try() and not self._unwanted(user):
+            while not retry.may_try() and not self._unwanted(user):
                 self._stopping.wait(1.0)
 
     def _build_all(self, user: Installed) -> None:

@@ -40,7 +40,7 @@ _Stamp = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Voice:
+class IgnoreRules:
     """A file's patterns, and where their matching stands in some folder."""
 
     patterns: Patterns
@@ -59,9 +59,9 @@ class _Folder:
     stamps: tuple[_Stamp, ...]
     by_git: bool
     by_us: bool
-    git: tuple[_Voice, ...]
-    own: tuple[_Voice, ...]
-    setting: tuple[_Voice, ...]
+    git: tuple[IgnoreRules, ...]
+    own: tuple[IgnoreRules, ...]
+    setting: tuple[IgnoreRules, ...]
 
 
 class IgnoreFiles:
@@ -89,7 +89,7 @@ class IgnoreFiles:
         if path == self._root:
             return False
         folder = self._folder(path.parent)
-        by_git, by_us = _said(folder, path.name, is_folder=is_folder)
+        by_git, by_us = _ignored_by(folder, path.name, is_folder=is_folder)
         return by_us or (by_git and not own_only)
 
     def names_ignored(self, folder: Path) -> Callable[[str], bool]:
@@ -98,7 +98,7 @@ class IgnoreFiles:
         For who lists a folder: the files on the way to it are looked at once, not for each name.
         """
         known = self._folder(folder)
-        return lambda name: any(_said(known, name, is_folder=False))
+        return lambda name: any(_ignored_by(known, name, is_folder=False))
 
     def _folder(self, path: Path) -> _Folder:
         """What is known of a folder, worked out from the top down where an ignore file has changed."""
@@ -118,26 +118,24 @@ class IgnoreFiles:
 
     def _look(self, folder: Path, above: _Folder | None, files: tuple[str, ...], stamps: tuple[_Stamp, ...]) -> _Folder:
         below_root = self._root in folder.parents
-        by_git, by_us = _said(above, folder.name, is_folder=True) if above and below_root else (False, False)
+        by_git, by_us = _ignored_by(above, folder.name, is_folder=True) if above and below_root else (False, False)
         git, own, setting = (
-            (_within(voices, folder.name) for voices in (above.git, above.own, above.setting))
-            if above
-            else ((), (), ())
+            (_inside(rules, folder.name) for rules in (above.git, above.own, above.setting)) if above else ((), (), ())
         )
         if folder == self._root and self._setting:
-            setting = (_Voice(self._setting, self._setting.start),)
+            setting = (IgnoreRules(self._setting, self._setting.start),)
         too_deep = len(folder.parts) - len(self._root.parts) >= MAX_LEVELS
         by_git, by_us = by_git or too_deep, by_us or too_deep or not self._setting.whole
         for file in (file for file, stamp in zip(files, stamps, strict=True) if stamp is not None):
-            room = MAX_SIGNS - sum(len(voice.patterns) for voice in (*git, *own))
+            room = MAX_SIGNS - sum(len(one.patterns) for one in (*git, *own))
             patterns, is_own = self._read(Path(file)), file.endswith(OWN_IGNORE_FILE)
             if patterns is None or len(patterns) > room:
                 logger.warning("cannot read all of %s: ignoring everything in %s", file, folder)
                 by_git, by_us = by_git or not is_own, by_us or is_own
             elif patterns and is_own:
-                own = (_Voice(patterns, patterns.start), *own)
+                own = (IgnoreRules(patterns, patterns.start), *own)
             elif patterns:
-                git = (_Voice(patterns, patterns.start), *git)
+                git = (IgnoreRules(patterns, patterns.start), *git)
         return _Folder(above, files, stamps, by_git, by_us, git, own, setting)
 
     def _files(self, folder: Path) -> tuple[str, ...]:
@@ -164,24 +162,22 @@ class IgnoreFiles:
         return patterns if patterns.whole else None
 
 
-def _said(folder: _Folder, name: str, *, is_folder: bool) -> tuple[bool, bool]:
+def _ignored_by(folder: _Folder, name: str, *, is_folder: bool) -> tuple[bool, bool]:
     """Whether git's files, and whether ours or the settings, ignore an entry of `folder`."""
-    by_git = folder.by_git or _decided(folder.git, name, is_folder=is_folder)
-    by_us = folder.by_us or _decided(folder.own, name, is_folder=is_folder)
-    return by_git, by_us or _decided(folder.setting, name, is_folder=is_folder)
+    by_git = folder.by_git or _is_ignored(folder.git, name, is_folder=is_folder)
+    by_us = folder.by_us or _is_ignored(folder.own, name, is_folder=is_folder)
+    return by_git, by_us or _is_ignored(folder.setting, name, is_folder=is_folder)
 
 
-def _decided(voices: Iterable[_Voice], name: str, *, is_folder: bool) -> bool:
+def _is_ignored(rules: Iterable[IgnoreRules], name: str, *, is_folder: bool) -> bool:
     """The innermost file that speaks of the entry decides."""
-    said = (voice.patterns.look(voice.state, name, is_folder=is_folder).ignored for voice in voices)
+    said = (one.patterns.look(one.state, name, is_folder=is_folder).ignored for one in rules)
     return next((ignored for ignored in said if ignored is not None), False)
 
 
-def _within(voices: Iterable[_Voice], name: str) -> tuple[_Voice, ...]:
-    """These voices, as they speak of the folder `name`."""
-    return tuple(
-        _Voice(voice.patterns, voice.patterns.look(voice.state, name, is_folder=True).below) for voice in voices
-    )
+def _inside(rules: Iterable[IgnoreRules], name: str) -> tuple[IgnoreRules, ...]:
+    """These rules, as they speak of the folder `name`."""
+    return tuple(IgnoreRules(one.patterns, one.patterns.look(one.state, name, is_folder=True).below) for one in rules)
 
 
 def _stamp(file: str) -> _Stamp:

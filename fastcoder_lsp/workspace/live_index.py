@@ -20,7 +20,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace.background import Trouble, Wake, each_once, lower_priority
+from fastcoder_lsp.workspace.background import RetryPolicy, Wake, each_once, lower_priority
 from fastcoder_lsp.workspace.backlog import BURST, Backlog
 from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.inbox import Inbox, Told
@@ -153,9 +153,9 @@ class LiveIndex:
         self._encoder, self._report, self._notice = encoder, report, each_once(notice)
         self._inbox = Inbox()
         self._watcher = Watcher(self._inbox.changed, self._notice) if watching else None
-        self._trouble = Trouble(cache, self._notice)
+        self._retry = RetryPolicy(cache, self._notice)
         self._stores = OpenStores(cache, encoder.identity, self._notice)
-        self._backlog = Backlog(folders, self._trouble.may_try)
+        self._backlog = Backlog(folders, self._retry.may_try)
         follower = EditFollower(encoder, self._inbox, self._backlog, self._stores)
         self._threads = (
             threading.Thread(target=self._guarded, args=(follower.run,), name="index", daemon=True),
@@ -242,9 +242,9 @@ class LiveIndex:
                 self._do_what_is_due(encoder)
             except OSError as error:
                 self._backlog.refused()
-                self._trouble.met(error)
+                self._retry.failed(error)
             else:
-                self._trouble.over()
+                self._retry.succeeded()
 
     def _do_what_is_due(self, encoder: ChunkedEncoder) -> None:
         backlog, watcher = self._backlog, self._watcher

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace.background import Trouble
+from fastcoder_lsp.workspace.background import RetryPolicy
 from fastcoder_lsp.workspace.folders import store_folder
 from fastcoder_lsp.workspace.intake import Intake
 
@@ -33,7 +33,7 @@ class OpenStores:
         self._cache, self._identity, self._notice = cache, identity, notice
         self.by_root: Mapping[Path, Store] = {}
         self.intake: Intake | None = None
-        self._troubles: dict[Store, Trouble] = {}
+        self._retries: dict[Store, RetryPolicy] = {}
         self._tidied: dict[Store, int] = {}
 
     def all(self) -> tuple[Store, ...]:
@@ -50,24 +50,24 @@ class OpenStores:
             else:
                 # As a reader, which a disk that takes nothing allows too; `take_over` does the rest.
                 stores[root] = Store.open(place, self._identity, str(root), self._notice, reader=True)
-        self._troubles = {
-            store: self._troubles.get(store) or Trouble(self._cache, self._notice) for store in stores.values()
+        self._retries = {
+            store: self._retries.get(store) or RetryPolicy(self._cache, self._notice) for store in stores.values()
         }
-        self._tidied = {store: done for store, done in self._tidied.items() if store in self._troubles}
+        self._tidied = {store: done for store, done in self._tidied.items() if store in self._retries}
         self.by_root = stores
         return {root: store for root, store in before.items() if stores.get(root) is not store}
 
     def take_over(self) -> bool:
         """Become the writer where nobody else is; whether everything is to be looked at because of it."""
         taken = False
-        for store, trouble in self._troubles.items():
-            if store.writable or trouble.may_try():
+        for store, retry in self._retries.items():
+            if store.writable or retry.may_try():
                 try:
                     taken |= store.reclaim() or store.take_over()
                 except OSError as error:
-                    trouble.met(error)
+                    retry.failed(error)
                 else:
-                    trouble.over()
+                    retry.succeeded()
         return taken
 
     def tidy(self, changed: Callable[[Iterable[Path]], None], interrupted: Callable[[], bool]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace.background import FIRST_S, LONGEST_S, Trouble, each_once
+from fastcoder_lsp.workspace.background import FIRST_S, LONGEST_S, RetryPolicy, each_once
 from fastcoder_lsp.workspace.folders import store_folder
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -120,22 +120,22 @@ def test_trouble_is_tried_ever_less_often(monkeypatch: pytest.MonkeyPatch, tmp_p
     now, free, said = 1000.0, 0, list[str]()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9 - free, free))
-    trouble, pauses = Trouble(tmp_path, each_once(said.append)), []
+    retry, pauses = RetryPolicy(tmp_path, each_once(said.append)), []
     for _ in range(10):
-        assert trouble.may_try()
-        trouble.met(OSError(errno.ENOSPC, "No space left on device"))
+        assert retry.may_try()
+        retry.failed(OSError(errno.ENOSPC, "No space left on device"))
         began = now
-        while not trouble.may_try():
+        while not retry.may_try():
             now += 1.0
         pauses.append(now - began)
     assert pauses[:3] == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S]
     assert pauses[-1] == LONGEST_S
-    trouble.met(OSError(errno.ENOSPC, "No space left on device"))
-    assert not trouble.may_try()
+    retry.failed(OSError(errno.ENOSPC, "No space left on device"))
+    assert not retry.may_try()
     free = 50_000_000
-    assert trouble.may_try()
-    trouble.over()
-    trouble.met(OSError(errno.EROFS, "Read-only file system"))
+    assert retry.may_try()
+    retry.succeeded()
+    retry.failed(OSError(errno.EROFS, "Read-only file system"))
     now += FIRST_S
-    assert trouble.may_try()
+    assert retry.may_try()
     assert len(said) == 2
