@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from fastcoder_lsp.index.liveness import Liveness
 from fastcoder_lsp.index.memory import int32_array, int64_array, uint64_array
@@ -66,7 +67,7 @@ class Room(Protocol):
         ...
 
     def discard(self) -> None:
-        """Nothing comes of it."""
+        """Give up the merge and what was written."""
         ...
 
 
@@ -74,7 +75,7 @@ MakeRoom: TypeAlias = Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], i
 """From `starts`, `records` and the number of entries."""
 
 
-class MemoryRoom:
+class MemoryRoom(Room):
     """Room for a part in memory."""
 
     def __init__(self, starts: npt.NDArray[np.int64], records: tuple[FileRecord, ...], entries: int) -> None:
@@ -82,12 +83,13 @@ class MemoryRoom:
         self.tokens_N: Tokens32 = np.empty(int(starts[-1]), np.int32)
         self.order_M: Tokens32 = np.empty(entries, np.int32)
 
+    @override
     def finish(self) -> Part:
-        """The part."""
         return Part(self.tokens_N, self.order_M, self._starts, self._records)
 
+    @override
     def discard(self) -> None:
-        """Nothing to do."""
+        pass  # the arrays go with the object
 
 
 def weave(

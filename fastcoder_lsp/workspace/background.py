@@ -21,11 +21,11 @@ _CLOSED = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
 
 
 class RetryPolicy:
-    """One thing that can fail. Not for several threads at once.
+    """When to retry a failed write: after ever longer pauses, or sooner once a full disk has room. Not thread-safe.
 
     Args:
-        folder: where it is written.
-        notice: told what a person should know.
+        folder: where the write goes.
+        notice: receives a message for the user.
     """
 
     def __init__(self, folder: Path, notice: Callable[[str], None]) -> None:
@@ -33,7 +33,7 @@ class RetryPolicy:
         self._pause_s, self._until, self._free = FIRST_S, 0.0, -1
 
     def failed(self, error: OSError) -> None:
-        """Writing failed: say it, and pause."""
+        """Report a failed write and start a pause."""
         log.warning("cannot update the index (trying again in %.0f s): %s", self._pause_s, error)
         self._until = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_S)
@@ -41,16 +41,16 @@ class RetryPolicy:
         self._notice(_explain(error, self._folder))
 
     def succeeded(self) -> None:
-        """Writing succeeded: the trouble is over."""
+        """Note a successful write: the next failure starts with the shortest pause."""
         self._pause_s, self._until, self._free = FIRST_S, 0.0, -1
 
     def may_try(self) -> bool:
-        """Whether it is time to try (again)."""
+        """Whether no pause is running."""
         return time.monotonic() >= self._until or (self._free >= 0 and _free(self._folder) > self._free + _ROOM)
 
 
 def each_once(notice: Callable[[str], None]) -> Callable[[str], None]:
-    """A `notice` that tells each text once."""
+    """A `notice` that passes each text on once."""
     told: set[str] = set()
 
     def tell(text: str) -> None:
@@ -80,7 +80,7 @@ def _explain(error: OSError, folder: Path) -> str:
 
 
 def _free(folder: Path) -> int:
-    """Bytes free on the disk that holds a folder which may not be there; -1 if nobody knows."""
+    """Free bytes on the disk of a folder, which need not exist; -1 if unknown."""
     for above in (folder, *folder.parents):
         try:
             return shutil.disk_usage(above).free
@@ -90,21 +90,24 @@ def _free(folder: Path) -> int:
 
 
 def lower_priority() -> None:
-    """Let the engine and the editor's requests go first, where a single thread's priority can be set."""
+    """Let the engine and the editor's requests go first. Only Linux sets the priority of a single thread."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
 LONG_S: Final = 60.0
-"""What is waited for takes a second: so much more than that is no busy machine."""
+"""A wait takes a second; so much more does not come from a busy machine."""
 
 
 class Wake:
-    """Looked at before and after each wait.
+    """Tells whether the machine slept, or this process was stopped, during a wait.
+
+    Two clocks are needed: the monotonic one stops during sleep on Linux and macOS, but not on Windows; the wall clock
+    never stops, but may be set.
 
     Args:
-        wall: the wall's clock, in seconds.
-        steady: one that nobody sets.
+        wall: the wall clock, in seconds.
+        steady: the monotonic clock, in seconds.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
@@ -112,10 +115,10 @@ class Wake:
         self.begin()
 
     def begin(self) -> None:
-        """A wait begins."""
+        """Begin a wait."""
         self._began = self._wall(), self._steady()
 
     def slept(self) -> bool:
-        """It is over; whether by one of both clocks it took far longer than a wait. A clock set back tells nothing."""
+        """Whether the wait took far longer than usual, by either clock. A clock that is set back proves nothing."""
         wall_s, steady_s = self._began
         return max(self._wall() - wall_s, self._steady() - steady_s) > LONG_S

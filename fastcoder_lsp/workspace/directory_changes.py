@@ -1,8 +1,7 @@
-"""Windows' way of watching, with what watchdog does not tell: that the system's buffer ran over.
+"""Watching on Windows by ReadDirectoryChangesW, reporting what watchdog hides: that the system's buffer overflowed.
 
-Owns the one place where ReadDirectoryChangesW's buffers come in. An empty one says that more happened than it holds,
-and that all of it is forgotten; or the call fails, after which watchdog's reading thread ends and nobody hears of it.
-Both are told here (`Gaps`). (Microsoft: ReadDirectoryChangesW, Remarks.)
+An empty buffer means that more happened than it holds and that all of it is lost. The call may also fail; watchdog's
+reading thread then ends silently. This module records both in `Gaps`. (Microsoft: ReadDirectoryChangesW, Remarks.)
 """
 
 import logging
@@ -10,6 +9,7 @@ import queue
 from contextlib import suppress
 from typing import Any
 
+from typing_extensions import override
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.read_directory_changes import WindowsApiEmitter
 from watchdog.observers.winapi import DirectoryChangeReader, _close_directory_handle, _get_directory_handle
@@ -19,16 +19,16 @@ from fastcoder_lsp.workspace.gaps import Gaps
 log = logging.getLogger(__name__)
 
 TOGETHER, TOGETHER_S = 64, 0.05
-"""Buffers that are told together at most, and the pause in seconds after which those that came are told."""
+"""The most buffers that are reported together, and the pause in seconds after which those that came are reported."""
 Buffer = tuple[bytes, bool]
-"""What a call gave, and in which of two forms."""
+"""The result of a call, and which of two forms it has."""
 
 
 class Observer(BaseObserver):
     """Watches folders by ReadDirectoryChangesW.
 
     Args:
-        gaps: told what is not.
+        gaps: records lost events.
     """
 
     def __init__(self, gaps: Gaps) -> None:
@@ -36,18 +36,15 @@ class Observer(BaseObserver):
 
 
 class _Emitter(WindowsApiEmitter):
-    """Reads by a reader of ours."""
+    """Reads by `_Reader`."""
 
     def __init__(self, *arguments: Any, gaps: Gaps, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._gaps = gaps
 
+    @override
     def on_thread_start(self) -> None:
-        """As watchdog's, with another reader.
-
-        Raises:
-            OSError: the folder cannot be watched, which watchdog's thread would find out by itself and keep to itself.
-        """
+        # Raises OSError if the folder cannot be watched; watchdog's own thread would hide that.
         _close_directory_handle(_get_directory_handle(self.watch.path))
         with self._lock:
             self._reader = reader = _Reader(self.watch.path, self._gaps, recursive=self.watch.is_recursive)
@@ -56,12 +53,13 @@ class _Emitter(WindowsApiEmitter):
 
 
 class _Reader(DirectoryChangeReader):
-    """Tells `Gaps` what watchdog keeps to itself."""
+    """Records in `Gaps` what watchdog hides."""
 
     def __init__(self, path: str, gaps: Gaps, *, recursive: bool) -> None:
         super().__init__(path, recursive=recursive)
         self._gaps, self._buf_queue = gaps, _Buffers(gaps)
 
+    @override
     def _run(self) -> None:
         try:
             super()._run()
@@ -71,25 +69,23 @@ class _Reader(DirectoryChangeReader):
 
 
 class _Buffers(queue.Queue[Buffer]):
-    """From the thread that reads to the one that understands; the first, an empty one, says that reading began."""
+    """Buffers from the reading thread to the parsing one. The first one is empty and says that reading began."""
 
     def __init__(self, gaps: Gaps) -> None:
         super().__init__()
         self._gaps, self._began, self._in_a_row = gaps, False, 0
 
+    @override
     def put(self, item: Buffer, block: bool = True, timeout: float | None = None) -> None:
-        """One more, and what it says of others."""
         if self._began and not item[0]:
             self._gaps.lost = True
         self._began = True
         super().put(item, block, timeout)
 
+    @override
     def get(self, block: bool = True, timeout: float | None = None) -> Buffer:
-        """The next one. Watchdog takes until none comes for a second, and tells of none before: that ends sooner here.
-
-        Raises:
-            queue.Empty: none came, or enough have.
-        """
+        # Watchdog collects buffers until none comes for a second, and reports none before. Raising Empty ends that
+        # sooner: after a short pause, or once there are enough.
         if self._in_a_row >= TOGETHER:
             self._in_a_row = 0
             raise queue.Empty

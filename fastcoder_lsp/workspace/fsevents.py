@@ -1,12 +1,12 @@
-"""macOS' way of watching, with what watchdog does not tell: that the system dropped events.
+"""Watching on macOS by FSEvents, reporting what watchdog hides: that the system dropped events.
 
-Owns the one place where FSEvents' events come in. Where too much happens at once the system says of a folder only that
-it is to be looked through, or that it has forgotten what happened; watchdog passes that over, and here somebody is told
-(`Gaps`). (Apple: File System Events Programming Guide, "Processing Events".)
+When too much happens at once, the system only says that a folder must be scanned, or that it dropped events. Watchdog
+ignores that; this module records it in `Gaps`. (Apple: File System Events Programming Guide, "Processing Events".)
 """
 
 from typing import Any, Final
 
+from typing_extensions import override
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.fsevents import FSEventsEmitter
 
@@ -21,7 +21,7 @@ class Observer(BaseObserver):
     """Watches folders by FSEvents.
 
     Args:
-        gaps: told what is not.
+        gaps: records lost events.
     """
 
     def __init__(self, gaps: Gaps) -> None:
@@ -29,22 +29,23 @@ class Observer(BaseObserver):
 
 
 class _Emitter(FSEventsEmitter):
-    """Tells `Gaps` what watchdog keeps to itself."""
+    """Records in `Gaps` what watchdog hides."""
 
     def __init__(self, *arguments: Any, gaps: Gaps, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._gaps = gaps
 
+    @override
     def events_callback(self, paths: list[bytes], inodes: list[int], flags: list[int], ids: list[int]) -> None:
-        """What the system says at once."""
         if any(flag & LOST for flag in flags):
             self._gaps.lost = True
         super().events_callback(paths, inodes, flags, ids)
 
+    @override
     def queue_events(self, timeout: float, events: list[Any]) -> None:  # type: ignore[override]
-        """Hand them on; those behind one that watchdog stumbles over are lost, which it only writes down."""
+        # If watchdog fails at one event, it logs that and loses the events behind it.
         try:
             super().queue_events(timeout, events)
-        except Exception:  # whatever watchdog stumbles over: it goes up, and all is looked at anew
+        except Exception:  # whatever watchdog fails at: it is raised again, and everything is scanned
             self._gaps.lost = True
             raise

@@ -26,22 +26,22 @@ from fastcoder_lsp.workspace.regular import NotRegularError, read_regular
 IGNORE_FILES = (".gitignore", ".fastcoderignore")
 OWN_IGNORE_FILE = ".fastcoderignore"
 MAX_BYTES: Final = 250_000
-"""Of an ignore file."""
+"""The size limit of an ignore file."""
 MAX_LEVELS: Final = 100
-"""Folders below the root, one in the other; nobody has more, and a path of 4,096 letters has 2,000."""
+"""The depth limit of folders below the root. No project has more, but a path of 4,096 letters may have 2,000."""
 MAX_SIGNS: Final = 400_000
-"""Of all ignore files that speak of one folder together."""
+"""The limit for all ignore files together that apply to one folder."""
 _KEPT_FOLDERS: Final = 512
 
 logger = logging.getLogger(__name__)
 
 _Stamp = tuple[int, int, int] | None
-"""Modification time, size and inode of a file that speaks; None: there is none."""
+"""Modification time, size and inode of an ignore file; None if there is no such file."""
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """A file's patterns, and where their matching stands in some folder."""
+    """The patterns of one file, and the state of their automaton in some folder."""
 
     patterns: Patterns
     state: int
@@ -49,9 +49,9 @@ class IgnoreRules:
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What is known of a folder: whether all in it is ignored, and who speaks of what is in it, the innermost first.
+    """A folder: whether everything in it is ignored, and the rules that apply to its entries, the innermost first.
 
-    `files`: those that begin to speak here; `stamps`: as they were when they were read.
+    `files`: the ignore files that apply from here on; `stamps`: their stamps when they were read.
     """
 
     above: "_Folder | None"
@@ -69,7 +69,7 @@ class IgnoreFiles:
 
     Args:
         root: the workspace folder, absolute, links followed.
-        patterns: patterns from the settings, relative to `root`; they can't be undone by any file.
+        patterns: patterns from the settings, relative to `root`; no file can undo them.
     """
 
     def __init__(self, root: Path, patterns: Sequence[str] = ()) -> None:
@@ -93,15 +93,15 @@ class IgnoreFiles:
         return by_us or (by_git and not own_only)
 
     def names_ignored(self, folder: Path) -> Callable[[str], bool]:
-        """Says of a file's name in `folder` whether the file is ignored, by what the ignore files say now.
+        """A predicate: whether the file of a given name in `folder` is ignored, by the present ignore files.
 
-        For who lists a folder: the files on the way to it are looked at once, not for each name.
+        For listing a folder: the ignore files on the way to it are checked once, not for each name.
         """
         known = self._folder(folder)
         return lambda name: any(_ignored_by(known, name, is_folder=False))
 
     def _folder(self, path: Path) -> _Folder:
-        """What is known of a folder, worked out from the top down where an ignore file has changed."""
+        """The entry of a folder, computed anew from the first level whose ignore files have changed."""
         known: _Folder | None = None
         if len(self._folders) > _KEPT_FOLDERS:
             self._folders = {}  # not one by one: several threads ask
@@ -139,7 +139,7 @@ class IgnoreFiles:
         return _Folder(above, files, stamps, by_git, by_us, git, own, setting)
 
     def _files(self, folder: Path) -> tuple[str, ...]:
-        """The files that begin to speak in `folder`, the weakest first."""
+        """The ignore files that apply from `folder` on, the weakest first."""
         if len(folder.parts) - len(self._root.parts) >= MAX_LEVELS:
             return ()
         users = user_exclude() if folder == self._top else None
@@ -148,7 +148,7 @@ class IgnoreFiles:
         return (*excludes, *(str(folder / name) for name in (".gitignore", *own)))
 
     def _read(self, file: Path) -> Patterns | None:
-        """The patterns of a file, none where a link in the work tree leads out of it; None: they are not known."""
+        """The patterns of a file, empty if a link leads out of the work tree; None if unreadable or over a limit."""
         within = self._top if file.is_relative_to(self._top) else Path(file.anchor)
         try:
             content = read_regular(file, MAX_BYTES + 1, inside=within)
@@ -170,13 +170,13 @@ def _ignored_by(folder: _Folder, name: str, *, is_folder: bool) -> tuple[bool, b
 
 
 def _is_ignored(rules: Iterable[IgnoreRules], name: str, *, is_folder: bool) -> bool:
-    """The innermost file that speaks of the entry decides."""
+    """The verdict of the innermost file whose patterns match the entry."""
     said = (one.patterns.look(one.state, name, is_folder=is_folder).ignored for one in rules)
     return next((ignored for ignored in said if ignored is not None), False)
 
 
 def _inside(rules: Iterable[IgnoreRules], name: str) -> tuple[IgnoreRules, ...]:
-    """These rules, as they speak of the folder `name`."""
+    """The same rules with their states inside the folder `name`."""
     return tuple(IgnoreRules(one.patterns, one.patterns.look(one.state, name, is_folder=True).below) for one in rules)
 
 
@@ -204,7 +204,7 @@ _DEEPEST: Final = 5
 
 
 def repository_exclude(folder: Path) -> Path | None:
-    """The exclude file of the repository whose work tree begins in `folder`; None where none begins there."""
+    """The exclude file of the repository whose work tree begins in `folder`; None if none begins there."""
     git = folder / ".git"
     # `Path.is_dir` raises where a folder may not be entered, or a path is too long.
     if os.path.isdir(git):  # noqa: PTH112
@@ -215,28 +215,28 @@ def repository_exclude(folder: Path) -> Path | None:
     own = _local(named.removeprefix("gitdir:").strip(), folder)
     if own is None:
         return None
-    # What the work trees of one repository share.
+    # All work trees of a repository share this folder.
     shared = _local(_first_line(own / "commondir", inside=Path(own.anchor)) or ".", own)
     return None if shared is None else shared / _EXCLUDE
 
 
 def user_exclude() -> Path | None:
-    """The file of the user's that holds in all repositories; None where there can be none."""
+    """The user's exclude file, which applies in all repositories; None if the user has no home folder."""
     home = _home()
     if home is None:
         return None
-    # Made absolute by the specification of these folders, or not heeded.
+    # The XDG specification ignores relative paths.
     configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     git = (configured if configured.is_absolute() else home / ".config") / "git"
     for config in (home / ".gitconfig", git / "config"):  # the first one outweighs the second
         named = [value for key, value in _values(config, home) if key == "core.excludesfile"]
-        if named:  # where it is none, git reads nothing
+        if named:  # if it names no file, git reads nothing
             return _user_path(named[-1], home, None)
     return git / "ignore"
 
 
 def _values(config: Path, home: Path, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """(section.key in small letters, value) of a configuration of git's, and of those that it includes in any case."""
+    """(section.key in lower case, value) of a git configuration, and of those that it includes unconditionally."""
     section = ""
     # A line that ends in a backslash goes on in the next one.
     for line in _text(config, inside=Path(config.anchor)).removeprefix("\ufeff").replace("\\\n", "").split("\n"):
@@ -268,7 +268,7 @@ def _unquoted(value: str) -> str:
 
 
 def _user_path(named: str, home: Path, base: Path | None) -> Path | None:
-    """A path of the user's; None for what means none: nothing, another user's folder, a relative one without `base`."""
+    """A path in the user's configuration; None if empty, in another user's home, or relative without `base`."""
     if "\0" in named or not named or (named.startswith("~") and not named.startswith("~/")):
         return None
     path = home / named.removeprefix("~/") if named.startswith("~/") else Path(named)
@@ -276,7 +276,7 @@ def _user_path(named: str, home: Path, base: Path | None) -> Path | None:
 
 
 def _local(named: str, base: Path) -> Path | None:
-    """The folder that is named, if its name does not lead to another machine."""
+    """The named folder; None if the name leads to another machine."""
     if not named or named.startswith(("//", "\\\\")) or "\0" in named:
         return None
     return Path(os.path.normpath(base / named))
@@ -287,7 +287,7 @@ def _first_line(path: Path, *, inside: Path) -> str:
 
 
 def _text(path: Path, *, inside: Path) -> str:
-    """What a file says; nothing where there is none."""
+    """The content of a file; empty if it cannot be read."""
     try:
         return read_regular(path, _MAX_BYTES, inside=inside).decode("utf-8", "surrogateescape")
     except OSError:
@@ -299,5 +299,5 @@ def _home() -> Path | None:
         return Path(os.environ["HOME"])
     try:
         return Path.home()
-    except RuntimeError:  # nobody's
+    except RuntimeError:  # the user has none
         return None

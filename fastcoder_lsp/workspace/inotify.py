@@ -1,8 +1,7 @@
-"""Linux's way of watching, with what watchdog does not tell: folders that got no watch, and events that were lost.
+"""Watching on Linux by inotify, reporting what watchdog hides: folders without a watch, and lost events.
 
-Owns the one place where watchdog adds a watch and hands on an event. Watchdog passes over folders below the root that
-it gets no watch for, and goes on as if it had; here somebody is told (`Gaps`). Folders that tools fill get no watch at
-all: there are only so many for all programs of a user.
+Watchdog skips folders below the root that it gets no watch for, and goes on as if it had one; this module records them
+in `Gaps`. Folders that tools fill get no watch at all, because all programs of a user share a limited number.
 """
 
 import errno
@@ -11,6 +10,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from typing_extensions import override
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.inotify import InotifyEmitter
 from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Mask, WatchCallback, WatchDescriptor
@@ -27,8 +27,8 @@ class Observer(BaseObserver):
     """Watches folders by inotify.
 
     Args:
-        wanted: whether a folder is to be watched.
-        gaps: told what is not.
+        wanted: whether to watch a folder.
+        gaps: records what is not watched.
     """
 
     def __init__(self, wanted: Callable[[Path], bool], gaps: Gaps) -> None:
@@ -36,22 +36,24 @@ class Observer(BaseObserver):
         self.descriptor.start()
         super().__init__(InotifyEmitter, inotify_fd=self.descriptor)
 
+    @override
     def on_thread_stop(self) -> None:
-        """Ends with the thread, or before it began."""
+        # Also called where the thread never began.
         super().on_thread_stop()
         self.descriptor.stop()
         self.descriptor.join()
 
 
 class _Descriptor(InotifyFD):
-    """Tells `Gaps` what watchdog keeps to itself."""
+    """Records in `Gaps` what watchdog hides."""
 
     def __init__(self, wanted: Callable[[Path], bool], gaps: Gaps) -> None:
         super().__init__()
         self._wanted, self._gaps = wanted, gaps
 
+    @override
     def add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
-        """Watch one folder more. Watchdog does without where this raises, but for the root."""
+        # If this raises, watchdog goes on without the watch, unless it is the root's.
         folder = Path(os.fsdecode(path))
         if not self._wanted(folder):
             raise FileNotFoundError(errno.ENOENT, "not to be watched", str(folder))
@@ -65,14 +67,14 @@ class _Descriptor(InotifyFD):
             self._gaps.closed.add(folder)
         return descriptor
 
+    @override
     def handle_event(self, event: InotifyEvent) -> None:
-        """One event; the thread must outlive what watchdog's bookkeeping makes of it."""
         if event.is_queue_overflow:
             self._gaps.lost = True
         try:
             super().handle_event(event)
         except (KeyError, RecursionError):
-            # Folders of one name that were moved out, made anew and deleted: watchdog 7.1 takes one for the other.
-            # Or a tree of a thousand levels came, which it goes through by recursion.
+            # Watchdog 7.1 confuses folders of one name that were moved out, made again and deleted, and it recurses
+            # into a new tree of any depth. The thread must survive both.
             log.info("restarting the watcher: it lost track of its folders")
             self._gaps.broken = True

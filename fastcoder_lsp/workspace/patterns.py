@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _KEPT_MASKS: Final = 128
-"""Letters whose masks are remembered."""
+"""The most letters whose masks are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class LetterSet:
     classes: tuple[Callable[[str], bool], ...]
 
     def __len__(self) -> int:
-        """How much there is to look at."""
+        """The cost of a test."""
         return 1 + len(self.ranges) + len(self.classes)
 
     def holds(self, letter: str) -> bool:
@@ -45,9 +45,9 @@ class LetterSet:
 
 @dataclass(slots=True)
 class Pattern:
-    """Signs (a letter, a set, None: anything but "/"), and before which of them stars stand.
+    """Signs (a letter, a set, or None for anything but "/"), and the indexes of the signs that follow a star.
 
-    `stars` loop on all but "/", `globstars` on everything; `skips`: those of a `**/`, which may also be nothing.
+    `stars` loop on all but "/", `globstars` on everything. `skips` are those of a `**/`, which may match nothing.
     """
 
     signs: list[str | LetterSet | None] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Pattern:
 
 
 class Automaton:
-    """Some patterns at once. A run's state is a number; `start` begins it, `step` takes it on."""
+    """Matches several patterns at once. A run's state is an integer: `start` is the first, `step` returns the next."""
 
     def __init__(self, patterns: Sequence[tuple[int, bool, Pattern]]) -> None:
         self._letters: dict[str, list[int]] = {}
@@ -93,7 +93,7 @@ class Automaton:
         self.start = first | (first & self._skips) << 1
 
     def __len__(self) -> int:
-        """How many bits a state has."""
+        """The number of bits of a state."""
         return self._size
 
     def step(self, state: int, text: str) -> int:
@@ -111,12 +111,12 @@ class Automaton:
         return state
 
     def rule(self, state: int, *, is_folder: bool) -> int:
-        """The number of the last rule that matches what was stepped over; -1: none."""
+        """The number of the last rule that matches the text so far; -1 if none does."""
         matching = state & (self._of_folders if is_folder else self._of_files)
         return self._rules[bisect.bisect_left(self._ends, matching.bit_length() - 1)] if matching else -1
 
     def _mask(self, letter: str) -> int:
-        """The states that are reached by `letter`."""
+        """The states that `letter` leads to."""
         mask = self._masks.get(letter)
         if mask is None:
             places = list(self._letters.get(letter, ()))
@@ -137,16 +137,16 @@ class Automaton:
 
 
 MAX_SIGNS: Final = 65_536
-"""Of all patterns of a file together: it bounds the work for a letter."""
+"""The limit for all patterns of a file together. It bounds the work for a letter."""
 MAX_SETS: Final = 500
-"""Bracket expressions of a file, and ranges in them: each is looked at once for each new letter."""
+"""The limit of bracket expressions in a file, and ranges in them: each new letter tests all of them once."""
 IGNORES_CASE: Final = sys.platform in ("darwin", "win32")
-"""Where names that differ in case only are the same, as git takes it (`core.ignorecase`)."""
+"""Whether names that differ only in case are the same, by git's defaults (`core.ignorecase`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the patterns say of an entry, and the state with which those below it begin."""
+    """Whether an entry is ignored (None if no pattern matches), and the state in which matching begins below it."""
 
     ignored: bool | None
     below: int
@@ -156,11 +156,11 @@ class Patterns:
     """The patterns of one file, or of a setting.
 
     Args:
-        lines: as they stand in the file; what matches nothing is left out.
+        lines: the file's lines; lines that match nothing are left out.
         ignores_case: whether names that differ in case only are the same.
 
     Attributes:
-        whole: whether all lines are heeded; False: they are too many, or too long.
+        whole: whether all lines are used; False if they are too many or too long.
     """
 
     def __init__(self, lines: Iterable[str], *, ignores_case: bool = IGNORES_CASE) -> None:
@@ -194,16 +194,16 @@ class Patterns:
         return bool(self._taken_back)
 
     def __len__(self) -> int:
-        """Bits of a state: what a letter costs."""
+        """The number of bits of a state, which is the cost of a letter."""
         return len(self._of_names) + len(self._of_paths)
 
     def look(self, state: int, name: str, *, is_folder: bool) -> Verdict:
-        """What is said of the entry called `name` in the folder that `state` belongs to.
+        """The verdict on the entry called `name` in the folder that `state` belongs to.
 
         Args:
             state: `start` for the folder that the patterns are relative to, else the verdict's on the folder above.
             name: one part of a path.
-            is_folder: what it names.
+            is_folder: whether the entry is a folder.
         """
         name = name.lower() if self._ignores_case else name
         names, paths = self._of_names, self._of_paths
@@ -214,12 +214,12 @@ class Patterns:
 
 
 class _NeverError(Exception):
-    """A pattern that nothing can match."""
+    """The pattern can match nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """A line: `by_name`: it is about an entry's name alone, else about its path."""
+    """A line of the file. `by_name`: it matches an entry's name alone, else its path."""
 
     pattern: Pattern
     takes_back: bool
@@ -228,7 +228,7 @@ class _Rule:
 
 
 def _rule(line: str) -> _Rule | None:
-    """The rule that a line is; None where it matches nothing."""
+    """The rule of a line; None if it can match nothing."""
     text = _without_end(line.removesuffix("\r"))
     takes_back = text.startswith("!")
     text = text[takes_back:]
@@ -245,7 +245,7 @@ def _rule(line: str) -> _Rule | None:
 
 
 def _without_end(line: str) -> str:
-    """A line without the spaces at its end; one that a backslash stands before stays."""
+    """A line without trailing spaces; an escaped space stays."""
     end, at = 0, 0
     while at < len(line):
         escapes = line[at] == "\\"
@@ -256,11 +256,11 @@ def _without_end(line: str) -> str:
 
 
 class _Reader:
-    """Reads one pattern; raises `_NeverError` where nothing can match it."""
+    """Parses one pattern; raises `_NeverError` if it can match nothing."""
 
     def __init__(self, text: str, *, by_name: bool) -> None:
         self._text, self._by_name = text, by_name
-        # Git compares what stands before the first special sign by itself, and then sees the rest as a pattern.
+        # Git compares the text before the first special sign literally, and matches only the rest as a pattern.
         self._special = next((at for at, letter in enumerate(text) if letter in "*?[\\"), len(text))
         self._at = 0
         self._read = Pattern()
@@ -310,7 +310,7 @@ class _Reader:
                 self._at += 1
 
     def _set(self) -> LetterSet:
-        """A bracket expression, its opening bracket being read."""
+        """A bracket expression; its opening bracket has been read."""
         negated = self._next() in "!^"
         self._at += negated
         letters: set[str] = set()
@@ -339,7 +339,7 @@ class _Reader:
         return LetterSet(negated, frozenset(letters), tuple(ranges), tuple(classes))
 
     def _class(self) -> Callable[[str], bool] | None:
-        """A `[:name:]`, its first bracket being read; None where it is none after all."""
+        """A `[:name:]`, whose first bracket has been read; None if it is none after all."""
         end = self._text.find("]", self._at + 1)
         if end < 0:
             raise _NeverError

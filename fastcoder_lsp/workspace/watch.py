@@ -1,8 +1,8 @@
-"""Watching folders for changes on the disk; with `inotify`, `fsevents` and `directory_changes` all that knows watchdog.
+"""Watches folders for changes on the disk. Only this module and its backends for each system use watchdog.
 
-Owns turning a system's events into two sets, of files and of folders that something happened to, and knowing when not
-all of them come (`tend`, `blind`). What happened is not told: whoever is told looks at the disk, which coalesces bursts
-and survives events that come late, twice or not at all.
+Turns a system's events into two sets, of changed files and of changed folders, and knows when events are missing
+(`tend`, `blind`). The kind of change is not reported: the receiver looks at the disk. So bursts coalesce, and events
+may come late, twice or not at all. The backends are `inotify`, `fsevents` and `directory_changes`.
 """
 
 import errno
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+from typing_extensions import override
 from watchdog.events import (
     DirCreatedEvent,
     DirDeletedEvent,
@@ -36,7 +37,7 @@ from fastcoder_lsp.workspace.gaps import Gaps
 log = logging.getLogger(__name__)
 
 Changed = Callable[[Iterable[Path], Iterable[Path]], None]
-"""Told files and folders; called by the watcher's thread, and to return at once."""
+"""Receives files and folders. The watcher's thread calls it, so it must return at once."""
 
 QUIET = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"))
 """Folders whose events are dropped unseen, because tools write to them all the time."""
@@ -47,19 +48,19 @@ _WANTED: list[type[FileSystemEvent]] = [
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
     *((FileAttribEvent,) if sys.platform == "win32" else ()),
 ]
-"""Asked of the system itself: a type checker that reads ten thousand files must not overflow its queue. On Windows a
-text that was written and then given an older time is told as a change of attributes."""
+"""The system filters by these, so that a type checker that reads ten thousand files does not overflow its queue. On
+Windows a text that was written and then given an older time is reported as a change of attributes."""
 _NETWORK = frozenset(("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "drvfs", "vboxsf", "fuse.sshfs"))
-"""File systems that do not tell of changes made elsewhere."""
+"""File systems that do not report changes made on other machines."""
 _POLL_S = 5.0
 _AGAIN_S = 10.0
-"""A watcher that ends again and again, or cannot begin, is begun no more often."""
+"""The least time between two starts of a watcher that keeps ending or cannot start."""
 _LIMITS = Path("/proc/sys/fs/inotify")
 
 
 @dataclass(slots=True)
 class _Watch:
-    """One folder's. `identity`: which folder had the name then, None where there was none."""
+    """The watch of one folder. `identity`: the folder that had the name at the start, None if there was none."""
 
     identity: tuple[int, int] | None
     observer: BaseObserver | None = None
@@ -72,9 +73,9 @@ class Watcher:
     """Watches folders and everything below them. All methods are for one thread.
 
     Args:
-        changed: told what changed.
-        notice: told once if the system has no more watches.
-        may_poll: whether to poll file systems that tell nothing of themselves.
+        changed: receives what changed.
+        notice: called once if the system has no more watches.
+        may_poll: whether to poll file systems that report nothing.
     """
 
     def __init__(self, changed: Changed, notice: Callable[[str], None] = log.warning, *, may_poll: bool = True) -> None:
@@ -83,32 +84,32 @@ class Watcher:
         self._noticed = False
 
     def watch(self, root: Path) -> bool:
-        """Watch one more folder. Returns whether all changes in it will be told; else see `blind`."""
+        """Watch one more folder. Returns whether all changes in it will be reported; if not, `blind` is true."""
         if root not in self._watches:
             self._watches[root] = self._begin(root)
             self._tell(self._watches[root])
         return not self._is_blind(self._watches[root])
 
     def unwatch(self, root: Path) -> None:
-        """Watch a folder no more."""
+        """Stop watching a folder."""
         watch = self._watches.pop(root, None)
         if watch is not None:
             _end(watch.observer)
 
     def close(self) -> None:
-        """Watch nothing more; no thread is left."""
+        """Stop watching all folders and end all threads."""
         for root in list(self._watches):
             self.unwatch(root)
 
     def blind(self) -> bool:
-        """Whether there are folders whose changes are not told: they must be looked at now and then."""
+        """Whether some folders' changes are not reported: they must be scanned now and then."""
         return any(map(self._is_blind, self._watches.values()))
 
     def tend(self) -> bool:
-        """See how watching goes; to be called about once a second. Costs a look at each folder.
+        """Check and repair the watches; call it about once a second. Costs a `stat` of each folder.
 
         Returns:
-            Whether changes may have been missed until now: everything is to be looked at then.
+            Whether changes may have been missed, so that everything must be scanned.
         """
         missed = False
         for root, watch in list(self._watches.items()):
@@ -116,7 +117,7 @@ class Watcher:
         return missed
 
     def try_again(self) -> None:
-        """Watch anew what could not be watched: other programs may have let go of watches, or the limit was raised."""
+        """Retry folders that could not be watched: other programs may have freed watches, or the limit was raised."""
         for root, watch in list(self._watches.items()):
             if self._is_blind(watch) and time.monotonic() - watch.since >= _AGAIN_S:
                 self._renew(root)
@@ -172,19 +173,19 @@ class Watcher:
 
 
 class Handler(FileSystemEventHandler):
-    """Hands paths below `root` on; `dest_path` too, where something moved.
+    """Passes on the paths of events below `root`; of a move both paths.
 
     Args:
-        changed: told them.
-        root: what is watched.
-        knows_folders: whether the system says of what is gone that it was a folder; Windows does not.
+        changed: receives them.
+        root: the watched folder.
+        knows_folders: whether the system says that a deleted entry was a folder; Windows does not.
     """
 
     def __init__(self, changed: Changed, root: Path, *, knows_folders: bool = sys.platform != "win32") -> None:
         self._changed, self._root, self._knows_folders = changed, str(root), knows_folders
 
+    @override
     def on_any_event(self, event: FileSystemEvent) -> None:
-        """See `FileSystemEventHandler`."""
         names = [os.fsdecode(name) for name in (event.src_path, event.dest_path) if name]
         paths = [Path(name) for name in names if not is_quiet(name.removeprefix(self._root))]
         if not paths:
@@ -198,7 +199,7 @@ class Handler(FileSystemEventHandler):
 
 
 def is_quiet(below: str) -> bool:
-    """Whether nothing is to be told of a path, given by what follows its workspace folder."""
+    """Whether changes of a path are not reported. `below`: the path relative to its workspace folder."""
     parts = Path(below).parts
     return not QUIET.isdisjoint(parts) and parts[-3:] != EXCLUDE_FILE
 
@@ -226,7 +227,7 @@ def _observer(root: Path, gaps: Gaps) -> BaseObserver:
 
 
 def _end(observer: BaseObserver | None) -> None:
-    """Stop an observer, one that was never started too: it has threads already."""
+    """Stop an observer. One that was never started has threads too."""
     if observer is not None:
         observer.stop()
         if observer.ident is not None:
@@ -234,14 +235,14 @@ def _end(observer: BaseObserver | None) -> None:
 
 
 def _is_whole(observer: BaseObserver) -> bool:
-    """Whether all threads that it takes are there."""
+    """Whether all of its threads are alive."""
     descriptor = getattr(observer, "descriptor", None)
     threads = (observer, *observer.emitters, *(() if descriptor is None else (descriptor,)))
     return all(thread.is_alive() for thread in threads)
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """Which folder has this name now."""
+    """The folder that has this name now."""
     try:
         status = folder.stat()
     except OSError:
