@@ -1,7 +1,7 @@
-"""What a live index has still to do: told by any thread, done by one.
+"""The work that a live index has still to do. Any thread may add work; one thread does it.
 
-Owns the lock between them, and when everything is to be looked at anew: at once where it was asked for, after a while
-where changes may have been lost, and never so often that nothing else is done.
+Holds the lock between them, and decides when to scan everything: at once on request, after a while if changes may have
+been lost, and never so often that nothing else gets done.
 """
 
 import sys
@@ -14,29 +14,29 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.inbox import MOST
 
 BURST = MOST
-"""After so many changed files everything is looked at where a system's queue loses changes in silence."""
+"""After so many changed files everything is scanned, on systems whose queue loses changes silently."""
 _SILENT = sys.platform != "linux"
 _TICK_S = 1.0
 _RESCAN_S = 20.0
-"""Where changes are not all told, everything is looked at so often, if that is cheap: see `_SHARE`."""
+"""The time between scans where not all changes are reported, if a scan is cheap (see `_BLIND_SHARE`)."""
 _SHARE, _BLIND_SHARE = 2, 20
-"""Looking at everything waits for this many times the processor's time that it last took: after bursts (but for
-`_LONGEST_S` at most), and where nothing is told."""
+"""A scan waits this many times the CPU time of the last scan: after bursts (at most `_LONGEST_S`), and where changes
+are not reported."""
 _LONGEST_S = 30.0
 
 
 class Backlog:
-    """What is to be done. Every method may be called by any thread, those that say so by the one that does it only.
+    """The pending work. Any thread may call its methods, except those that belong to the working thread.
 
     Args:
         folders: the workspace's folders at the start, with their settings.
-        pause_over: whether what failed may be tried again.
+        pause_over: whether failed work may be retried now.
 
     Attributes:
-        lock: guards all of it; notified of every change.
-        wanted: folders whose stores are not open yet as their settings say; None where all are.
-        stopping: nothing more is to be done.
-        scanned_at: when everything was looked at last, on the monotonic clock (s).
+        lock: guards everything here; notified of every change.
+        wanted: folders whose stores are not open yet as their settings say; None if all are.
+        stopping: the work ends.
+        scanned_at: the end of the last scan, on the monotonic clock (s).
     """
 
     def __init__(self, folders: Mapping[Path, Settings], pause_over: Callable[[], bool]) -> None:
@@ -49,34 +49,34 @@ class Backlog:
         self._refused: Mapping[Path, Settings] | None = None
         self._trying: Mapping[Path, Settings] | None = None
         self._many: dict[Path, None] = {}
-        self._told = 0  # changed files, since so many of them made all be looked at
+        self._told = 0  # changed files since the last scan for their number
         self._rescan, self._at_once, self._working = True, True, False
 
     def stop(self) -> None:
-        """End the work: nothing more is to be done."""
+        """End the work."""
         with self.lock:
             self.stopping = True
             self.lock.notify_all()
 
     def want(self, folders: Mapping[Path, Settings]) -> None:
-        """Other folders, or other settings for them: their stores are opened, and everything is looked at."""
+        """Open the stores of other folders, or by other settings, and scan everything."""
         with self.lock:
             self.wanted = dict(folders)
             self.rescan()
 
     def rescan(self) -> None:
-        """Ask for everything to be looked at, at once."""
+        """Request a scan of everything, at once."""
         with self.lock:
             self._rescan = self._at_once = True
             self.lock.notify_all()
 
     def counts_too_many(self, files: int) -> bool:
-        """So many more files have changed; whether that is so many that others may have changed in silence."""
+        """Count changed files. Returns whether they are so many that other changes may have been lost silently."""
         self._told += files
         return _SILENT and self._told > BURST
 
     def hand_on(self, paths: Iterable[Path], *, everything: bool, at_once: bool) -> None:
-        """These files are to be looked at, or everything, `at_once` or when it is due."""
+        """Queue these files, or a scan of everything, `at_once` or when it is due."""
         with self.lock:
             self._many.update(dict.fromkeys(paths))
             if everything or len(self._many) > BURST:
@@ -86,26 +86,26 @@ class Backlog:
             self.lock.notify_all()
 
     def done(self) -> bool:
-        """Whether nothing is to be done or being done."""
+        """Whether no work is pending or running."""
         return not (self._many or self.wanted or self._rescan or self._working)
 
     def wait_done(self, timeout_s: float) -> bool:
-        """Wait for that; whether it came."""
+        """Wait until `done`. Returns whether it is."""
         with self.lock:
             return self.lock.wait_for(self.done, timeout_s)
 
     def interrupted(self) -> bool:
-        """Other folders or settings hold from now on: what is being done is done again by those."""
+        """Whether to give up the present work, because the index stops or has other folders or settings now."""
         return self.stopping or self.wanted is not None
 
     def waits(self) -> bool:
-        """Whether there is something to do that should not wait for long work."""
+        """Whether there is work that should not wait for long work."""
         return self.interrupted() or bool(self._many)
 
-    # Of the thread that does it.
+    # The methods of the working thread.
 
     def take_up(self) -> bool:
-        """The work before is done: wait for more, for a second at most; whether to do what is due now."""
+        """End the last round, and wait a second at most for more work. Returns whether to begin a round."""
         with self.lock:
             self._working = False
             self.lock.notify_all()
@@ -114,39 +114,39 @@ class Backlog:
             return self._working
 
     def refused(self) -> None:
-        """What was taken up failed: it is not tried again until the pause is over."""
+        """The round failed: its folders are not retried before the pause is over."""
         self._refused = self._trying
 
     def opened(self, folders: Mapping[Path, Settings]) -> None:
-        """The stores of these folders are open; what was asked for meanwhile is done in the next round."""
+        """The stores of these folders are open. Folders that were requested meanwhile follow in the next round."""
         with self.lock:
             if self.wanted is folders:
                 self.wanted = None
             self.lock.notify_all()
 
     def may_scan(self) -> bool:
-        """Whether everything is to be looked at, and not so soon after the last time that nothing else is done."""
+        """Whether a scan is requested, and the last one is long enough ago."""
         rested = time.monotonic() - self.scanned_at >= min(_SHARE * self._scan_s, _LONGEST_S)
         return self._rescan and (self._at_once or rested)
 
     def unseen_for_long(self) -> bool:
-        """Whether everything was looked at so long ago that, where not all changes are told, it is time to."""
+        """Whether the last scan is so long ago that a new one is due where not all changes are reported."""
         return time.monotonic() - self.scanned_at > max(_RESCAN_S, _BLIND_SHARE * self._scan_s)
 
     def begin_scan(self) -> None:
-        """Begin to look at everything."""
+        """Begin a scan."""
         with self.lock:
             self._rescan = self._at_once = False
 
     def end_scan(self, took_s: float, *, done: bool) -> None:
-        """It took `took_s` of the processor's time; if it is not `done`, it is to be done anew."""
+        """End a scan, which took `took_s` of CPU time. If it is not `done`, request it again."""
         self.scanned_at = time.monotonic()
         self._scan_s = took_s
         if not done:
             self.rescan()
 
     def take_many(self) -> list[Path]:
-        """The files that are to be looked at, which are the caller's now."""
+        """Take the queued files."""
         with self.lock:
             many, self._many = list(self._many), {}
         return many
@@ -156,5 +156,5 @@ class Backlog:
         return self.stopping or (due and self._may_try())
 
     def _may_try(self) -> bool:
-        """What was not asked for before is tried at once; what failed, after a pause."""
+        """New folders are tried at once, failed ones after a pause."""
         return (self.wanted is not None and self.wanted is not self._refused) or self._pause_over()

@@ -1,7 +1,7 @@
-"""What the live index was told and has not taken in yet: the last text of each document, the set of changed files.
+"""The queue of a live index: the latest text of each document, and the set of changed files.
 
-Owns that it stays small however long nobody takes anything out: a document has one text, and of more files than `MOST`
-no list is kept, but that everything is to be looked at. Whoever puts something in waits for nobody.
+It stays small however long nothing is taken out: a document has one text, and more than `MOST` changed files are
+replaced by a request to scan everything. Putting something in never waits for the thread that takes.
 """
 
 import os
@@ -18,14 +18,14 @@ LONGEST_REST_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What happened.
+    """The changes that `Inbox.take` returns.
 
     Attributes:
         documents: open documents and their texts; None: closed.
         paths: files that changed.
         folders: folders that appeared or went.
         lost: whether more happened than is listed.
-        waiting: set once all of it was taken in.
+        waiting: events to set once all of it was taken in.
     """
 
     documents: dict[Path, str | None]
@@ -36,7 +36,7 @@ class Told:
 
 
 class Inbox:
-    """What is told of changes and not taken yet, bounded. For any number of threads that tell, and one that takes."""
+    """Changes that were reported and not taken yet, bounded. Any thread may report; one thread takes."""
 
     def __init__(self) -> None:
         self._news = threading.Condition()
@@ -62,13 +62,13 @@ class Inbox:
             self._tell()
 
     def all_documents(self) -> None:
-        """Other rules hold: all open documents are to be looked at again."""
+        """The rules have changed: queue all open documents again."""
         with self._news:
             self._documents.update(dict.fromkeys(self._open))
             self._tell()
 
     def changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
-        """Files and folders that something happened to; of more than can be kept no more than that is asked for."""
+        """Files and folders that changed. If they are too many to list, everything will be scanned."""
         with self._news:
             for put, names in ((self._paths, paths), (self._folders, folders)):
                 for name in filter(_may_exist, names):
@@ -80,27 +80,27 @@ class Inbox:
             self._tell()
 
     def wait_for_empty(self, seen: threading.Event) -> None:
-        """Set `seen` once what is in it now was taken in, and what that brought too."""
+        """Set `seen` once everything queued now was taken in, and everything that this queued in turn."""
         with self._news:
             self._waiting.append(seen)
             self._tell()
 
     def wake(self) -> None:
-        """Have `take` return, though nothing happened."""
+        """Make `take` return although nothing has changed."""
         with self._news:
             self._woken = True
             self._tell()
 
     def rest(self, seconds: float) -> None:
-        """For a while, at most `LONGEST_REST_S`, give out documents only."""
+        """Return only documents for some seconds, at most `LONGEST_REST_S`."""
         with self._news:
             self._rests_until = time.monotonic() + min(seconds, LONGEST_REST_S)
 
     def take(self) -> Told:
-        """All that was told since the last time and is due; waits until there is something."""
+        """All changes since the last call that are due; waits until there are some."""
         with self._news:
             while not (self._woken or self._documents):
-                # Looked at once: a rest that ends between two looks would be waited for without end.
+                # Read the clock once: a rest that ended between two readings would be waited for without end.
                 rest_s = self._rests_until - time.monotonic()
                 if rest_s <= 0 and self._has_more():
                     break
@@ -117,7 +117,7 @@ class Inbox:
             return told
 
     def empty(self) -> bool:
-        """Whether nothing was told since the last time."""
+        """Whether nothing has changed since the last `take`."""
         with self._news:
             return not (self._documents or self._paths or self._folders or self._lost)
 
@@ -132,7 +132,7 @@ class Inbox:
 
 
 def _may_exist(path: Path) -> bool:
-    """Whether a file system could know such a name: a client may say anything."""
+    """Whether a file system could have such a name; clients may send anything."""
     try:
         return b"\0" not in os.fsencode(path)
     except UnicodeError:

@@ -1,7 +1,7 @@
-"""From paths to documents in the stores: reads files by the reading rules, tokenises and stores them.
+"""Takes files into the stores: reads them by the reading rules, tokenises and stores them.
 
-Owns what a file's key is and to which store it goes; no threads, no queue. Everything is looked up on the disk when it
-is called: a path that is not there, or may not be read, is removed.
+Decides a file's key and its store; has no threads and no queue. Every call looks at the disk: a path that does not
+exist, or may not be read, is removed.
 """
 
 import logging
@@ -21,15 +21,15 @@ from fastcoder_lsp.workspace.rules import ReadingRules, Reason, resolved
 log = logging.getLogger(__name__)
 
 _CLOCK_NS = 100_000_000
-"""File systems' clocks tick in steps of up to 10 ms, some network ones' of more."""
+"""File systems' clocks tick in steps of up to 10 ms; some network ones in longer steps."""
 BATCH_CHARACTERS = 4_000_000
 """Text that is tokenised and sorted at once, about 1,200,000 tokens: it bounds memory."""
 _MOST_KNOWN = 100_000
 _ABSENT = frozenset((Reason.UNREADABLE, Reason.NOT_A_FILE))
 Progress = Callable[[int, int], None]
-"""Told how many of how many files are done."""
+"""Receives the number of files that are done, and of all files."""
 _Stamp = tuple[int, int, int]
-"""What the file system says of a file that changes with its text: modified_ns, size, changed_ns."""
+"""The file system's facts that change with a file's text: modified_ns, size, changed_ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Intake:
 
     def files(self) -> Iterator[Path]:
         """Every file that may be read, folder by folder; those that git tracks first."""
-        # What the rules remember of ignore files would grow with every folder that ever was.
+        # New rules, because their cache of ignore files would grow with every folder that ever existed.
         self._rules = self._new_rules()
         for root, settings in self._folders.items():
             for path in ReadingRules((root,), settings).files():
@@ -107,16 +107,16 @@ class Intake:
     ) -> Iterator[Path]:
         """Files that may have changed, in batches, straight into segments.
 
-        Stores that others write are left to them; of what changed there the old text is no longer found.
+        Stores that other processes write are left to them; the old text of a file that changed there is removed.
 
         Args:
             paths: files that may be read, as `ReadingRules.files` gives them.
             encoder: not used by another thread.
-            progress: told after each batch.
-            should_stop: asked for each file.
+            progress: called after each batch.
+            should_stop: called for each file.
 
         Yields:
-            Paths that something happened to while they were read: they are to be looked at again.
+            Paths that changed while they were read: look at them again.
         """
         batch: dict[Store, list[_Text]] = {}
         gone: dict[Store, list[str]] = {}
@@ -146,7 +146,7 @@ class Intake:
                 store.remove(keys)
 
     def below(self, folders: Iterable[Path]) -> list[Path]:
-        """Folders that appeared or went: forgets what was below those that are gone; the files below the others.
+        """Folders that appeared or were deleted. Forgets the files below deleted ones; returns those below the others.
 
         Costs what is below them, and not what is stored.
         """
@@ -161,17 +161,17 @@ class Intake:
         return doubtful
 
     def remove_others(self, paths: Iterable[Path]) -> None:
-        """Forget every file that is none of these."""
+        """Forget all files except these."""
         keys = {str(resolved(path)) for path in paths}
         for root, store in self._stores.items():
-            # A file that appeared meanwhile may be stored already, and none of `paths`.
+            # A file that appeared meanwhile may be stored already without being in `paths`.
             others = [key for key in store.records() if key not in keys or self._root_of(key) != root]
             store.remove(
                 [key for key in others if not os.path.lexists(openable(Path(key))) or self._misplaced(key, root)]
             )
 
     def _new_rules(self) -> dict[Path, ReadingRules]:
-        """The rules of each folder; of one that can't be looked at there are none, and nothing in it is read."""
+        """The rules of each folder. A folder that cannot be read has none, and nothing in it is read."""
         rules = {}
         for root, settings in self._folders.items():
             try:
@@ -207,10 +207,10 @@ class Intake:
     def _look_at(
         self, path: Path, *, checked: bool = False
     ) -> Iterator[tuple[Store, str, "_Text | FileRecord | None"]]:
-        """What is to be done about a path: store, key, and what `_read` says; nothing where it lies in no folder."""
+        """The work for a path: store, key, and the result of `_read`; none if it lies in no folder."""
         key, named = str(resolved(path)), str(path)
         if key != named and (old := self._root_of(named)) is not None and self._stores[old].record(named) is not None:
-            # It leads elsewhere now: what was stored under this name is gone.
+            # The name is a link now: the file that was stored under it is gone.
             yield self._stores[old], named, None
         root = self._root_of(key)
         if root is not None:
@@ -235,7 +235,7 @@ class Intake:
             return None
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         digest = text_digest(text)
-        # A file that was written just now may be written again without its stamp telling: look again next time.
+        # A file that was written just now may be written again within the same stamp: look again next time.
         settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _CLOCK_NS
         if known is not None and known.digest == digest:
             if settled:
@@ -251,7 +251,7 @@ class Intake:
 
     @staticmethod
     def _store(batch: Mapping[Store, Sequence[_Text]], encoder: ChunkedEncoder) -> Iterator[Path]:
-        """Store a batch; the files that have changed or gone since they were read."""
+        """Store a batch. Yields the files that have changed or were deleted since they were read."""
         for store, texts in batch.items():
             tokens = encoder.encode_many([found.text for found in texts])
             store.add_segment([Document(found.record, ids) for found, ids in zip(texts, tokens, strict=True)])
@@ -271,7 +271,7 @@ def _unchanged(record: FileRecord) -> bool:
 
 
 def _outermost(folders: Iterable[Path]) -> list[str]:
-    """Folders, by their real names and by those that a link may have taken; none that lies in another one."""
+    """The outermost of some folders, by their real names and by names that a link may have taken."""
     names = {str(name) for folder in folders for name in (resolved(folder), resolved(folder.parent) / folder.name)}
     found: list[str] = []
     for name in sorted(names, key=lambda name: name.rstrip(os.sep) + os.sep):

@@ -31,32 +31,32 @@ from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, QUIET, Watcher
 
 FEW = 32
-"""Changed files that are taken one by one; more at once are a matter for the second thread."""
+"""The most changed files that are taken one by one; the second thread takes more."""
 _REST = 4
-"""After files of the disk were taken in, no more are for this many times as long; documents are."""
+"""After taking in files from the disk, the thread takes no more of them for this many times as long, only documents."""
 
 
 class EditFollower:
-    """Follows the inbox.
+    """The first thread: takes changes from the inbox into the stores, within milliseconds.
 
     Args:
         encoder: the tokenizer.
-        inbox: what is told.
-        backlog: what is to be done, and which folders are wanted.
-        stores: where it goes.
+        inbox: the reported changes.
+        backlog: the work for the second thread, and the folders that are wanted.
+        stores: the open stores.
     """
 
     def __init__(self, encoder: Encoder, inbox: Inbox, backlog: Backlog, stores: OpenStores) -> None:
         self._encoder, self._inbox, self._backlog, self._stores = encoder, inbox, backlog, stores
 
     def run(self) -> None:
-        """The thread's life, until the backlog is stopped."""
+        """Run until the backlog is stopped."""
         encoder = ChunkedEncoder(self._encoder)
         backlog, stores = self._backlog, self._stores
         intake, of = stores.intake, (backlog.wanted, stores.intake)
         while True:
             with backlog.lock:
-                # Until the stores are open, what is told waits in the inbox, which stays small.
+                # Until the stores are open, changes wait in the inbox, which stays small.
                 backlog.lock.wait_for(lambda: backlog.stopping or stores.intake is not None)
             told = self._inbox.take()
             with backlog.lock:
@@ -76,7 +76,7 @@ class EditFollower:
                 seen.set() if self._inbox.empty() else self._inbox.wait_for_empty(seen)
 
     def _intake_by(self, wanted: Mapping[Path, Settings]) -> Intake:
-        """By rules that hold from now on, whatever the second thread is at; the stores that are open."""
+        """An intake by the newest rules, whatever the second thread is doing, into the stores that are open."""
         folders = {resolved(root): settings for root, settings in wanted.items()}
         stores = {root: store for root, store in self._stores.by_root.items() if root in folders}
         return Intake({root: folders[root] for root in stores}, stores)
@@ -105,7 +105,7 @@ class EditFollower:
 
 
 def _files_in(folders: Iterable[Path]) -> Iterator[Path]:
-    """All files below some folders, but those that tools fill."""
+    """All files below some folders, except in folders that tools fill."""
     for folder in folders:
         yield from walk(folder, lambda path: path.name not in QUIET)
 
@@ -135,9 +135,9 @@ class LiveIndex:
         folders: the workspace's folders with the settings that hold in each.
         encoder: the tokenizer.
         cache: the program's cache folder.
-        report: told of progress, by any thread.
-        notice: told what a person should know, once each.
-        watching: whether to watch the disk; without, `files_changed` and `rescan` tell what happened.
+        report: receives progress, from any thread.
+        notice: receives messages for the user, each once.
+        watching: whether to watch the disk; otherwise `files_changed` and `rescan` report changes.
     """
 
     def __init__(
@@ -196,20 +196,20 @@ class LiveIndex:
         self._inbox.document(path, None)
 
     def files_changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
-        """Files on the disk that appeared, changed or went; and folders that appeared or went."""
+        """Files on the disk that appeared, changed or were deleted, and folders that appeared or were deleted."""
         self._inbox.changed(paths, folders)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
-        """Other folders, or other settings for them; what they no longer allow is removed, open documents at once."""
+        """Other folders, or other settings for them. Removes what they no longer allow, open documents at once."""
         self._backlog.want(folders)
         self._inbox.all_documents()
 
     def rescan(self) -> None:
-        """Look through all folders, by what the file system says of each file."""
+        """Scan all folders, comparing the file system's stamp of each file."""
         self._backlog.rescan()
 
     def settle(self, timeout_s: float) -> bool:
-        """Wait until everything told so far can be found; for tests and benchmarks. Returns whether it can."""
+        """Wait until all reported changes can be found; for tests and benchmarks. Returns whether they can."""
         end = time.monotonic() + timeout_s
         while time.monotonic() < end:
             if not self._backlog.wait_done(end - time.monotonic()):
@@ -221,7 +221,7 @@ class LiveIndex:
         return False
 
     def _guarded(self, run: Callable[[], None]) -> None:
-        """A thread's life: one that ends by a mistake of ours must not end unheard."""
+        """Run a thread, and report it if a bug ends it."""
         try:
             run()
         except Exception:
@@ -262,7 +262,7 @@ class LiveIndex:
         self._stores.tidy(self._inbox.changed, backlog.waits)
 
     def _open(self, folders: Mapping[Path, Settings]) -> None:
-        """Open the stores of new folders and rules, close those of folders and rules that went."""
+        """Open the stores of new folders and rules, and close those that are no longer wanted."""
         wanted = {resolved(root): settings for root, settings in folders.items()}
         gone = self._stores.open_for(wanted)
         with self._backlog.lock:
@@ -278,7 +278,7 @@ class LiveIndex:
                 self._watcher.watch(root)
 
     def _scan(self, encoder: ChunkedEncoder) -> None:
-        """Look at every file that may be read; what only a process that may write can do is left to that one."""
+        """Scan every file that may be read. Stores that another process writes are left to it."""
         self._backlog.begin_scan()
         began_s, done = time.thread_time(), False
         try:
@@ -289,7 +289,7 @@ class LiveIndex:
             self._backlog.end_scan(time.thread_time() - began_s, done=done)
 
     def _look_at_all(self, encoder: ChunkedEncoder) -> bool:
-        """Whether it was done to the end."""
+        """Returns whether the scan was completed."""
         intake = self._stores.intake
         if intake is None or not any(store.writable for store in self.stores()):
             return True

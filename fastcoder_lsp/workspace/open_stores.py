@@ -1,6 +1,6 @@
-"""The stores of a workspace's folders that are open: opened, taken over from other processes, tidied, closed.
+"""The open stores of a workspace's folders: opened, taken over from other processes, tidied, closed.
 
-Owns which are open, and what each has been through. Everything but reading `by_root` and `intake` is for one thread.
+One thread calls everything here; others may read `by_root` and `intake`.
 """
 
 import logging
@@ -22,11 +22,11 @@ class OpenStores:
     Args:
         cache: the program's cache folder.
         identity: of the tokenizer.
-        notice: told what a person should know.
+        notice: receives messages for the user.
 
     Attributes:
-        by_root: each folder's store; replaced as a whole when folders come or go.
-        intake: takes files into them, by the rules they were opened with; None until the first are open.
+        by_root: each folder's store; replaced as a whole when the folders change.
+        intake: takes files into them by the rules that they were opened with; None until the first are open.
     """
 
     def __init__(self, cache: Path, identity: str, notice: Callable[[str], None]) -> None:
@@ -41,7 +41,7 @@ class OpenStores:
         return tuple(self.by_root.values())
 
     def open_for(self, folders: Mapping[Path, Settings]) -> Mapping[Path, Store]:
-        """From now on the stores of these folders, by their rules, are open; the others, for the caller to close."""
+        """Open the stores of these folders, by their rules. Returns the other open ones, for the caller to close."""
         before, stores = self.by_root, dict[Path, Store]()
         for root, settings in folders.items():
             place = store_folder(self._cache, root, self._identity, settings)
@@ -58,7 +58,7 @@ class OpenStores:
         return {root: store for root, store in before.items() if stores.get(root) is not store}
 
     def take_over(self) -> bool:
-        """Become the writer where nobody else is; whether everything is to be looked at because of it."""
+        """Become the writer of stores that have none. Returns whether everything must be scanned because of it."""
         taken = False
         for store, retry in self._retries.items():
             if store.writable or retry.may_try():
@@ -71,23 +71,23 @@ class OpenStores:
         return taken
 
     def tidy(self, changed: Callable[[Iterable[Path]], None], interrupted: Callable[[], bool]) -> None:
-        """Follow other processes, of whose texts and ours the disk says which hold (`changed`); seal and merge."""
+        """Follow other processes; seal and merge. After following, files held in memory here go to `changed`."""
         for store in self.all():
             own = store.in_memory() if not store.writable else []
             if store.follow():
-                # Two processes may have read different texts: the disk says which one holds.
+                # Two processes may have read different texts: read the disk again.
                 changed(map(Path, own))
             generation = store.pin().generation
             if store.writable and generation != self._tidied.get(store):
                 store.seal()
                 while store.merge(interrupted):
                     pass
-                # Not the one after it: what was saved meanwhile is to be sealed too.
+                # Not the generation after it: files that were saved meanwhile must be sealed too.
                 self._tidied[store] = generation
 
 
 def close(store: Store) -> None:
-    """Close a store; a disk that refuses its last words is logged."""
+    """Close a store; log it if the disk refuses the last write."""
     try:
         store.close()
     except OSError as error:

@@ -47,7 +47,7 @@ class _Shared:
     index: LiveIndex
     users: dict["SharedIndex", None] = field(default_factory=dict)
     opened: dict[Path, dict["SharedIndex", None]] = field(default_factory=dict)
-    """The users who have a document open, who told its text last at the end."""
+    """The users who have a document open; the last one reported its text last."""
     progress: IndexProgress | None = None
     notices: list[str] = field(default_factory=list)
 
@@ -76,24 +76,24 @@ class SharedIndexes:
         notice: Notice,
         texts: OpenTexts,
     ) -> "SharedIndex":
-        """The index of these folders, begun where nobody has it; who comes later is told what was told before.
+        """The index of these folders, started if no user has it. Later users receive the earlier progress and notices.
 
         Args:
             folders: with their settings.
             encoder: the tokenizer.
-            report: told of progress, by any thread; it calls nothing here.
-            notice: told what a person should know, by any thread; it calls nothing here.
-            texts: of the user's open documents.
+            report: receives progress, from any thread; it must not call this object.
+            notice: receives messages for the user, from any thread; it must not call this object.
+            texts: the texts of the user's open documents.
         """
         with self._lock:
             user = SharedIndex(self, encoder, report, notice, texts)
             self._join(user, folders)
             return user
 
-    # Of the users -----------------------------------------------------------------------------------------------
+    # The methods of `SharedIndex`.
 
     def move(self, user: "SharedIndex", folders: Mapping[Path, Settings]) -> threading.Thread | None:
-        """Other folders or rules; an index that nobody else has is changed, and gives up nothing that still holds."""
+        """Other folders or rules. An index without other users is changed, and keeps everything that still holds."""
         with self._lock:
             key, shared = _key_of(user.encoder, folders), self._shared_by(user)
             if user.key == key:
@@ -111,7 +111,7 @@ class SharedIndexes:
             return ending
 
     def leave(self, user: "SharedIndex") -> threading.Thread | None:
-        """A user is done; the thread in which the index ends, where that was its last one."""
+        """A user leaves. Returns the thread in which the index ends, if that was its last user."""
         with self._lock:
             shared = self._shared_by(user)
             if shared is None:
@@ -127,7 +127,7 @@ class SharedIndexes:
         return ending
 
     def tell(self, user: "SharedIndex", path: Path, text: str | None) -> None:
-        """An open document's text; None: it was closed."""
+        """Report an open document's text; None if it was closed."""
         with self._lock:
             shared = self._shared_by(user)
             if shared is None:
@@ -141,7 +141,7 @@ class SharedIndexes:
             shared.index.document_changed(path, text)
 
     def index_of(self, user: "SharedIndex") -> LiveIndex | None:
-        """The index that a user has; None where it has left."""
+        """The index of a user; None if it has left."""
         shared = self._shared_by(user)
         return None if shared is None else shared.index
 
@@ -190,21 +190,21 @@ class SharedIndexes:
             if (text := before.texts.get(path)) is not None:
                 shared.index.document_changed(path, text)
                 return
-            del users[before]  # it has closed the document, which it says next
+            del users[before]  # it has closed the document, and will report that next
         if not users:
             shared.opened.pop(path, None)
             shared.index.document_closed(path)
 
 
 class SharedIndex:
-    """One user's share of a live index; any thread.
+    """One user's share of a live index. Thread-safe.
 
     Args:
-        indexes: whose it is.
+        indexes: the indexes that it belongs to.
         encoder: the tokenizer.
-        report: told of progress.
-        notice: told what a person should know.
-        texts: of its open documents.
+        report: receives progress.
+        notice: receives messages for the user.
+        texts: the texts of its open documents.
     """
 
     def __init__(
@@ -223,26 +223,26 @@ class SharedIndex:
         self._indexes.tell(self, path, text)
 
     def document_closed(self, path: Path) -> None:
-        """A document was closed: the disk holds again, or what another user has open."""
+        """A document was closed: the text on the disk holds again, or the one that another user has open."""
         self._indexes.tell(self, path, None)
 
     def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files on the disk that appeared, changed or went."""
+        """Files on the disk that appeared, changed or were deleted."""
         index = self._indexes.index_of(self)
         if index is not None:
             index.files_changed(paths)
 
     def change(self, folders: Mapping[Path, Settings]) -> threading.Thread | None:
-        """Other folders, or other settings for them; the thread in which an index ends because of it, if any."""
+        """Other folders, or other settings for them. Returns the thread in which an index ends by it, if any."""
         return self._indexes.move(self, folders)
 
     def settle(self, timeout_s: float) -> bool:
-        """Wait until everything told so far can be found; for tests and benchmarks. Returns whether it can."""
+        """Wait until all reported changes can be found; for tests and benchmarks. Returns whether they can."""
         index = self._indexes.index_of(self)
         return index is not None and index.settle(timeout_s)
 
     def close(self) -> threading.Thread | None:
-        """Leave the index; the thread in which it ends, where nobody else has it."""
+        """Leave the index. Returns the thread in which it ends, if it has no other user."""
         return self._indexes.leave(self)
 
 
@@ -260,8 +260,8 @@ class SharedStores:
 
     Args:
         cache: the program's cache folder.
-        live: False for one question: nothing is watched, and of what is installed in the workspace, which takes minutes
-            to read, only what has been read before is drafted from.
+        live: False for a single completion: nothing is watched, and installed packages, which take minutes to read, are
+            drafted from only if they were read before.
 
     Attributes:
         indexes: the workspaces' own code.
@@ -274,7 +274,7 @@ class SharedStores:
         self.indexes = SharedIndexes(cache, watching=live)
 
     def join(self, encoder: Encoder, installed: Installed) -> CommonCode:
-        """The corpora of this tokenizer, for a workspace with these packages; to be left again by `leave`."""
+        """The corpora of this tokenizer, for a workspace with these packages. Call `leave` afterwards."""
         with self._lock:
             common = self._common.get(encoder.identity)
             if common is None:
@@ -284,7 +284,7 @@ class SharedStores:
             return common
 
     def leave(self, common: CommonCode, installed: Installed) -> threading.Thread | None:
-        """A workspace drafts from these corpora no more; what ends with the last one that does."""
+        """A workspace stops using these corpora. Returns the thread that ends with the last user, if any."""
         with self._lock:
             if not common.leave(installed):
                 return None
