@@ -1,4 +1,4 @@
-"""What the server offers a client: the static part in `initialize`, the rest registered once it is running."""
+"""What the server offers a client: in `initialize`, and by registration while it runs, where the client allows it."""
 
 import uuid
 from collections.abc import Iterable
@@ -7,6 +7,7 @@ from lsprotocol import types
 
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.configuration import SECTION
+from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.workspace.folders import SETTINGS_FILE
 
 TRIGGER_CHARACTERS = (".", "(", "[", ",", "=", ":", "<")
@@ -80,3 +81,41 @@ def popup_registration() -> types.Registration:
 
 def _registration(method: str, options: object) -> types.Registration:
     return types.Registration(str(uuid.uuid4()), method, options)
+
+
+class Registrar:
+    """Registers and takes back.
+
+    Args:
+        popup: whether suggestions in the completion menu were offered in `initialize` already.
+    """
+
+    def __init__(self, endpoint: Endpoint, client: Client, *, popup: bool) -> None:
+        self._endpoint = endpoint
+        self._client = client
+        self._static_popup = popup
+        self._popup = False
+
+    def open(self) -> None:
+        """The client takes requests from now on."""
+        if wanted := registrations(self._client):
+            self._register(wanted)
+
+    def offer_popup(self, *, wanted: bool) -> None:
+        """Settings changed: offer suggestions in the completion menu, or no longer."""
+        if self._static_popup or not self._client.registers_completion or wanted == self._popup:
+            return
+        self._popup = wanted
+        registration = popup_registration()
+        if wanted:
+            self._register([registration])
+        else:
+            undo = types.UnregistrationParams([types.Unregistration(registration.id, registration.method)])
+            self._endpoint.ask("client/unregisterCapability", undo, _taken)
+
+    def _register(self, wanted: list[types.Registration]) -> None:
+        self._endpoint.ask("client/registerCapability", types.RegistrationParams(wanted), _taken)
+
+
+def _taken(_: object) -> None:
+    """Nothing depends on the answer; a refusal is in the log."""

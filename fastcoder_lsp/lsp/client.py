@@ -3,9 +3,15 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastcoder_lsp.lsp.plain import at
 from fastcoder_lsp.workspace.positions import Encoding
 from fastcoder_lsp.workspace.uris import uri_of
+
+
+def at(value: object, *names: str) -> object:
+    """What stands at a path of names; None where anything on the way is missing or no table."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 @dataclass(frozen=True, slots=True)

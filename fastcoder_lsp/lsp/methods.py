@@ -3,19 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from fastcoder_lsp.lsp.requests import (
-    commands,
-    completion,
-    debug,
-    definitions,
-    documents,
-    inline_completion,
-    statistics,
-    trace,
-    why,
-    workspace,
-    yanked,
-)
+from fastcoder_lsp.lsp.requests import commands, completion, context, documents, inline_completion, reports, workspace
 from fastcoder_lsp.lsp.session import Session
 
 Method = tuple[str, Callable[[Session, Any], Any]]
@@ -28,11 +16,11 @@ METHODS: Final[tuple[Method, ...]] = (
     ("textDocument/inlineCompletion", inline_completion.inline_completion),
     ("textDocument/completion", completion.completion),
     ("workspace/executeCommand", commands.execute_command),
-    ("fastcoder/stats", statistics.statistics),
-    ("fastcoder/trace", trace.trace),
-    ("fastcoder/why", why.why),
-    ("fastcoder/definitions", definitions.definitions),
-    ("fastcoder/yanked", yanked.yanked),
+    ("fastcoder/stats", reports.statistics),
+    ("fastcoder/trace", reports.trace),
+    ("fastcoder/why", reports.why),
+    ("fastcoder/definitions", context.definitions),
+    ("fastcoder/yanked", context.yanked),
     ("initialized", workspace.initialized),
     ("textDocument/didOpen", documents.did_open),
     ("textDocument/didChange", documents.did_change),
@@ -46,4 +34,4 @@ METHODS: Final[tuple[Method, ...]] = (
     ("workspace/didChangeWorkspaceFolders", workspace.did_change_folders),
     ("workspace/didChangeConfiguration", workspace.did_change_configuration),
 )
-DEBUG_METHODS: Final[tuple[Method, ...]] = (("fastcoder/debug/text", debug.debug_text),)
+DEBUG_METHODS: Final[tuple[Method, ...]] = (("fastcoder/debug/text", reports.debug_text),)

@@ -8,12 +8,14 @@ input, or when the client's process is gone.
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final, NoReturn
 
 import psutil
 from lsprotocol import types
@@ -27,7 +29,6 @@ from fastcoder_lsp.lsp.capabilities import server_capabilities
 from fastcoder_lsp.lsp.client import initialization_options, read_client, read_folders
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
-from fastcoder_lsp.lsp.lifeline import GRACE_S, exit_after, process_of, wait_until_gone
 from fastcoder_lsp.lsp.logs import quiet_pygls
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
 from fastcoder_lsp.lsp.requests.commands import command_names
@@ -36,6 +37,40 @@ from fastcoder_lsp.lsp.wire import Writer, read_bodies
 from fastcoder_lsp.workspace.folders import Folders
 
 logger = logging.getLogger(__name__)
+
+GRACE_S: Final = 5.0
+"""How long the event loop gets to end the process after its input has ended."""
+_INTERVAL_S: Final = 1.0
+
+
+def process_of(process_id: int) -> psutil.Process | None:
+    """The client's process; None where it cannot be seen (the client is in another container)."""
+    try:
+        return psutil.Process(process_id)
+    except (psutil.Error, ValueError, OverflowError):
+        return None
+
+
+async def wait_until_gone(process: psutil.Process) -> None:
+    """Return once the process has ended."""
+    while _lives(process):  # noqa: ASYNC110 - nothing tells us when another process ends
+        await asyncio.sleep(_INTERVAL_S)
+
+
+def exit_after(grace_s: float) -> NoReturn:
+    """End the process, should it still be there then: the loop may be stuck in a write that nobody reads."""
+    time.sleep(grace_s)
+    os._exit(1)
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Whether it is the same process (ids are used again), and no zombie."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,19 +26,16 @@ from fastcoder_lsp.completion.protocol import (
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings
-from fastcoder_lsp.core import Late
+from fastcoder_lsp.core import Completion, Late
+from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.host.made_from import made_from
-from fastcoder_lsp.lsp.capabilities import offers_popup
+from fastcoder_lsp.lsp.capabilities import Registrar, offers_popup
 from fastcoder_lsp.lsp.client import Client
-from fastcoder_lsp.lsp.closed import ClosedDocuments
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint
-from fastcoder_lsp.lsp.late import tell_late
 from fastcoder_lsp.lsp.logs import configure_logging
 from fastcoder_lsp.lsp.outcomes import Outcomes
-from fastcoder_lsp.lsp.registration import Registrar
-from fastcoder_lsp.lsp.status import Reporter
-from fastcoder_lsp.lsp.traces import Traces
+from fastcoder_lsp.lsp.status import Reporter, tell_late
 from fastcoder_lsp.lsp.updates import InstalledVersion
 from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.document import position_at
@@ -49,6 +46,77 @@ from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.uris import path_of
 
 logger = logging.getLogger(__name__)
+
+RENAME_GRACE_S = 1.0
+"""A document that is closed and opened again under another name within this time, with the same text, was renamed."""
+
+
+class ClosedDocuments:
+    """What was closed and is not dropped yet.
+
+    Args:
+        loop: the event loop.
+        drop: drops what is kept for a document.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, drop: Callable[[str], None]) -> None:
+        self._loop, self._drop = loop, drop
+        self._waiting: dict[str, tuple[str, asyncio.TimerHandle]] = {}
+
+    def closed(self, uri: str, text: str) -> None:
+        """A document with this text was closed: it is dropped after the grace."""
+        self._waiting[uri] = text, self._loop.call_later(RENAME_GRACE_S, self._over, uri)
+
+    def opened(self, uri: str, text: str) -> str | None:
+        """A document was opened: the closed one that it goes on with, which is dropped no more; None where it is new.
+
+        That is the one of the same name, or else the first one of the same text.
+        """
+        same_text = (old for old, (old_text, _) in self._waiting.items() if old_text == text)
+        old = uri if uri in self._waiting else next(same_text, None)
+        if old is not None:
+            self.keep(old)
+        return old
+
+    def keep(self, uri: str) -> None:
+        """This one, if it was closed, is dropped no more."""
+        waiting = self._waiting.pop(uri, None)
+        if waiting is not None:
+            waiting[1].cancel()
+
+    def stop(self) -> None:
+        """The session ends: nothing is dropped any more."""
+        for _, timer in self._waiting.values():
+            timer.cancel()
+
+    def _over(self, uri: str) -> None:
+        del self._waiting[uri]
+        self._drop(uri)
+
+
+_DOCUMENTS = 8
+
+
+class Traces:
+    """The latest completions that the model was asked for, of the last documents."""
+
+    def __init__(self) -> None:
+        self._latest: LatestDocuments[Completion] = LatestDocuments(_DOCUMENTS)
+
+    def keep(self, uri: str, completion: Completion) -> None:
+        """A completion came; the rest of one that was typed along leaves the trace of the whole."""
+        latest = self._latest.get(uri)
+        if completion.trace and (latest is None or latest.trace != completion.trace):
+            self._latest.put(uri, completion)
+
+    def latest(self, uri: str) -> Completion | None:
+        """The latest one of a document."""
+        return self._latest.get(uri)
+
+    def forget(self, uri: str) -> None:
+        """The document was closed."""
+        self._latest.forget(uri)
+
 
 SHUTDOWN_S = 1.0
 """What the worker gets to stop in order; an editor kills a server that takes longer than two seconds."""

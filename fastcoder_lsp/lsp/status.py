@@ -1,22 +1,86 @@
-"""What the user is told unasked: the status, progress while loading, one notice per problem.
+"""What the user is told unasked: the status, progress bars, one notice per problem, late suggestions.
 
-Owns the rule "one notice, then the log". Lives on the event loop's thread; `Status` values come in from anywhere
+Owns the rule "one notice, then the log". Lives on the event loop's thread; `Status` values come from any thread
 through `Session`.
 """
 
 import logging
 from collections.abc import Callable
+from functools import partial
+from itertools import count
 from typing import Final
 
 from lsprotocol import types
 
 from fastcoder_lsp.completion.protocol import HostFacts
 from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.core import Late
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.endpoint import Endpoint
-from fastcoder_lsp.lsp.progress import WorkProgress
+from fastcoder_lsp.workspace.positions import Position
 
 logger = logging.getLogger(__name__)
+
+LATE_METHOD: Final = "fastcoder/late"
+
+
+def tell_late(endpoint: Endpoint, late: Late, at: Position) -> None:
+    """Tell the client."""
+    endpoint.notify(
+        LATE_METHOD,
+        {
+            "textDocument": {"uri": late.uri, "version": late.version},
+            "position": {"line": at.line, "character": at.character},
+        },
+    )
+
+
+class WorkProgress:
+    """One kind of work, shown as one progress each time: begin, reports, end, in this order whatever comes when.
+
+    Args:
+        endpoint: the connection.
+        name: tells this work's tokens from others'.
+        title: what the user reads.
+    """
+
+    def __init__(self, endpoint: Endpoint, name: str, title: str) -> None:
+        self._endpoint, self._name, self._title = endpoint, name, title
+        self._latest = ("", 0)
+        self._tokens = count(1)
+        self._token: str | None = None
+        self._begun = False
+
+    def update(self, message: str, percent: int) -> None:
+        """The work goes on; the first time, it begins."""
+        self._latest = (message, percent)
+        if self._token is None:
+            self._create(f"fastcoder/{self._name}/{next(self._tokens)}")
+        elif self._begun:
+            self._report(types.WorkDoneProgressReport(message=message, percentage=percent))
+
+    def end(self, message: str) -> None:
+        """The work is over, if there was any."""
+        if self._token is not None and self._begun:
+            self._report(types.WorkDoneProgressEnd(message=message))
+        self._token, self._begun = None, False
+
+    def _create(self, token: str) -> None:
+        self._token = token
+        params = types.WorkDoneProgressCreateParams(token=token)
+        self._endpoint.ask("window/workDoneProgress/create", params, partial(self._begin, token))
+
+    def _begin(self, token: str, _: object) -> None:
+        """The client made the token; nothing is shown if the work has ended meanwhile."""
+        if token == self._token:
+            self._begun = True
+            message, percent = self._latest
+            self._report(types.WorkDoneProgressBegin(self._title, percentage=percent, message=message))
+
+    def _report(self, value: object) -> None:
+        assert self._token is not None
+        self._endpoint.notify("$/progress", types.ProgressParams(token=self._token, value=value))
+
 
 STATUS_METHOD: Final = "fastcoder/status"
 _MOST_EXPLAINED: Final = 500

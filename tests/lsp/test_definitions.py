@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Definition
-from fastcoder_lsp.lsp.requests.definitions import MOST, MOST_LOOKED_AT, definitions
+from fastcoder_lsp.lsp.requests.context import MOST, MOST_LOOKED_AT, definitions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document, Edit
 from fastcoder_lsp.workspace.documents import Documents

@@ -4,7 +4,7 @@ from typing import get_args
 
 from fastcoder_lsp.completion.reasons import CODES, unfit
 from fastcoder_lsp.completion.suggestions import Rule
-from fastcoder_lsp.lsp.silence import _WANTED
+from fastcoder_lsp.lsp.outcomes import _WANTED
 
 
 def test_every_rule_has_a_reason_of_its_own_that_is_wanted() -> None:

@@ -7,8 +7,8 @@ import pytest
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Reason
+from fastcoder_lsp.lsp.outcomes import PAUSE_S, SILENT_S, SilentMinute
 from fastcoder_lsp.lsp.reasons import Reasons, of_rule
-from fastcoder_lsp.lsp.silence import PAUSE_S, SILENT_S, SilentMinute
 from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.positions import Position
 

@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Yank
-from fastcoder_lsp.lsp.requests.yanked import LAST_LINE, yanked
+from fastcoder_lsp.lsp.requests.context import LAST_LINE, yanked
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document, Edit
 from fastcoder_lsp.workspace.documents import KEPT_YANKS, MOST_LETTERS, YANKS_KEPT_S, Documents

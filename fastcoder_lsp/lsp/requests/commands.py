@@ -6,8 +6,7 @@ from typing import Any, Final
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
-from fastcoder_lsp.lsp.requests.statistics import statistics
-from fastcoder_lsp.lsp.requests.why import why_command
+from fastcoder_lsp.lsp.requests.reports import statistics, why_command
 from fastcoder_lsp.lsp.session import Session
 
 

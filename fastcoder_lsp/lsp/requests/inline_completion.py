@@ -1,15 +1,39 @@
-"""`textDocument/inlineCompletion`: ghost text."""
+"""`textDocument/inlineCompletion`: ghost text; and `fastcoder/answered`, each answer's times and counts."""
 
 import asyncio
+from typing import Final
 
 from lsprotocol import types
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.core import Completion, CompletionRequest
+from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.lsp.arrival import waited_ms
-from fastcoder_lsp.lsp.requests.answered import tell_answered
 from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, silent, suggestions
 from fastcoder_lsp.lsp.session import Session
+
+ANSWERED_METHOD: Final = "fastcoder/answered"
+
+
+def tell_answered(session: Session, snapshot: Snapshot, completion: Completion) -> None:
+    """Tell the client before the answer itself; `version` is the document's that was asked about."""
+    if not session.client.reports_answers:
+        return
+    session.endpoint.notify(
+        ANSWERED_METHOD,
+        {
+            "uri": snapshot.uri,
+            "version": snapshot.version,
+            "finish": completion.finish,
+            "ms": dict(completion.ms),
+            "steps": completion.counts.steps,
+            "tokens": completion.counts.tokens,
+            "accepted": completion.counts.accepted,
+            "accepted_by_source": dict(completion.counts.by_source),
+            "prefilled": completion.counts.prefilled,
+            "reused": completion.counts.reused,
+        },
+    )
+
 
 METHOD = "textDocument/inlineCompletion"
 

@@ -1,5 +1,6 @@
-"""`fastcoder/why`: why nothing was suggested in a document of late, in words, and as values for a program."""
+"""Requests that report on the server: `fastcoder/why`, `fastcoder/stats`, `fastcoder/trace`, `fastcoder/debug/text`."""
 
+from dataclasses import asdict
 from pathlib import PurePath
 
 from lsprotocol import types
@@ -7,6 +8,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Reason
+from fastcoder_lsp.decode.trace import as_plain
 from fastcoder_lsp.lsp.reasons import Shown, Silence
 from fastcoder_lsp.lsp.requests.ask import question_anywhere
 from fastcoder_lsp.lsp.session import Session
@@ -111,3 +113,70 @@ def _uri_of(params: object) -> str:
 
 def _uri_in(argument: object) -> str:
     return argument if isinstance(argument, str) and argument else _uri_of(argument)
+
+
+def statistics(session: Session, _params: object) -> dict[str, object]:
+    """Counts, rates, percentiles and memory, as plain JSON; null for what is not known before a model is loaded."""
+    service, accepts = session.service.statistics(), session.accepts.counts()
+    counts = asdict(service)
+    host = session.service.host.facts()
+    prompt_tokens = service.prefilled + service.reused
+    return {
+        "model": counts.pop("model") or None,
+        "engine": counts.pop("engine") or None,
+        "ms": counts.pop("ms"),
+        "memory": {"resident_bytes": counts.pop("resident_bytes")},
+        "host": {
+            "shared": host.shared,
+            "process_id": host.process_id or None,
+            "fronts": host.fronts,
+            "turn": host.turn or None,
+        },
+        "suggestions": asdict(accepts),
+        "accepted_by_source": counts.pop("accepted_by_source"),
+        "suppressed": counts.pop("suppressed"),
+        "budget_ms": counts.pop("budget_ms"),
+        "requests": counts,
+        "rates": {
+            "accepted": _share(accepts.accepted, accepts.shown),
+            "typed_through": _share(service.typed_through, service.requests),
+            "prompt_cache": _share(service.reused, prompt_tokens),
+        },
+        "open_documents": len(session.documents),
+    }
+
+
+def _share(part: int, whole: int) -> float | None:
+    """None where there is nothing to take a share of."""
+    return round(part / whole, 4) if whole else None
+
+
+def trace(session: Session, params: object) -> dict[str, object] | None:
+    """`fastcoder/trace` {uri}: the latest completion that the model was asked for; null where there is none.
+
+    `steps` is what `decode.trace.as_plain` describes; `text` is what was suggested; `context` names the places of other
+    code that the prompt showed.
+    """
+    uri = params.get("uri") if isinstance(params, dict) else None
+    if not isinstance(uri, str):
+        raise JsonRpcInvalidParams("uri must be a string")
+    completion = session.traces.latest(uri)
+    if completion is None:
+        return None
+    return {
+        "text": completion.text,
+        "finish": completion.finish,
+        "tokens": completion.counts.tokens,
+        "accepted_by_source": dict(completion.counts.by_source),
+        "context": list(completion.context),
+        "steps": as_plain(completion.trace),
+    }
+
+
+def debug_text(session: Session, params: object) -> dict[str, object]:
+    """`fastcoder/debug/text` {uri}: the server's own copy of an open document, line ends as the client sent them."""
+    uri = params.get("uri") if isinstance(params, dict) else None
+    document = session.documents.get(uri) if isinstance(uri, str) else None
+    if document is None:
+        raise JsonRpcInvalidParams("no such open document")
+    return {"version": document.version, "text": document.text}

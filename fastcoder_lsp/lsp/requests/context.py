@@ -1,15 +1,16 @@
-"""`fastcoder/definitions`: where names near the cursor are defined, which the editor's other servers know.
+"""Places of code that the editor knows: `fastcoder/definitions` and `fastcoder/yanked`.
 
-Owns what of a client's words is believed: places alone, of files on this disk. Whether they may be read is asked when
-they are, by whoever reads them (`runtime/context`).
+Decides which messages are valid. They carry places only, never text: whoever reads a definition's file checks the
+reading rules then (`runtime/context`), and `workspace/documents` takes the lines of a copy from the server's own document.
 """
 
 import logging
-from typing import Final
+from typing import Final, TypeGuard
 
 from fastcoder_lsp.core import Definition
-from fastcoder_lsp.lsp.plain import at
+from fastcoder_lsp.lsp.client import at
 from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.workspace.documents import yank_of
 from fastcoder_lsp.workspace.uris import path_of
 
 logger = logging.getLogger(__name__)
@@ -63,3 +64,42 @@ def _read(value: object) -> Definition | None:
     if path is None or not path.is_absolute() or ".." in path.parts or len(str(path)) > LONGEST_PATH:
         return None
     return Definition(name or "", str(path), line)
+
+
+def yanked(session: Session, params: object) -> None:
+    """`fastcoder/yanked` {textDocument: {uri, version}, range}: of that version; it ends as the protocol's ranges do.
+
+    The lines that the range touches are kept, as the server's copy of the document has them, and go along with what is
+    asked of each document from its next version on. A message that makes no sense, or is of another version than the
+    server has (null: whichever it is), changes nothing.
+    """
+    uri, version = at(params, "textDocument", "uri"), at(params, "textDocument", "version")
+    lines = _lines(at(params, "range"))
+    if not isinstance(uri, str) or lines is None or not (version is None or _is_whole(version)):
+        logger.warning("ignored fastcoder/yanked: it needs textDocument.uri, its version, and a range of lines")
+        return
+    document = session.documents.get(uri)
+    if document is None or version not in (None, document.version):
+        logger.debug("a yank in a document that is not open, or of another version: %s", uri)
+        return
+    folder = session.folder_of(uri)
+    settings = session.settings(folder)
+    if not (settings.context_enabled and session.completes(settings)):
+        return
+    if session.rules(folder).may_complete(document.file, document.language) is not None:
+        return  # it may hold secrets, by what the editor says of it, too, which nobody knows when it is shown
+    yank = yank_of(document, *lines)
+    if yank is not None:
+        session.documents.yanked(yank)
+
+
+def _lines(place: object) -> tuple[int, int] | None:
+    """The first and the last line that a range touches; None where it is none."""
+    first, last, behind = at(place, "start", "line"), at(place, "end", "line"), at(place, "end", "character")
+    if not (_is_whole(first) and _is_whole(last) and _is_whole(behind) and 0 <= first <= last <= LAST_LINE):
+        return None
+    return first, last - 1 if behind == 0 and last > first else last
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
