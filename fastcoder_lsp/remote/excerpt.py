@@ -1,20 +1,70 @@
-"""What of a document is sent: the lines around the cursor, none that looks like a secret.
+"""Which documents may be sent to a server, and which part: the lines around the cursor without those that look secret.
 
-Owns how much that is. A server that is given a prompt gets whole lines, from a beginning that does not move with each
-key, so that what it has computed of one serves the next. This program's own server cleans what the model says, and sees
-for that as far as a front does: by less it would take brackets for open that close further down.
+A server that reads a prompt gets whole lines from a beginning that does not move with each key, so that its KV cache
+serves the next question. This program's own server post-processes the answer, and for that gets as much text as a front
+sees: with less, brackets that close further down would look open.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from typing import Final
 
 from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.decode.stop import LineRule, stop_rule
 from fastcoder_lsp.postprocess.text_around import FAR
+from fastcoder_lsp.remote.failures import NotSentError, not_sent
+from fastcoder_lsp.workspace import rules
+from fastcoder_lsp.workspace.folders import workspace_of
+from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import beginning, in_secret, judge
 from fastcoder_lsp.workspace.secret_text import NOTHING_OPEN, Open
+
+_KEPT: Final = 16
+"""Folders whose rules are kept: a workspace may have hundreds."""
+
+
+class Allowed:
+    """The rules; used in one thread, but for `change`.
+
+    Args:
+        settings: of the session.
+        folders: of the workspace, with their settings.
+    """
+
+    def __init__(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
+        self.change(settings, folders)
+
+    def change(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
+        """Other folders, or other settings for them."""
+        self._said: tuple[Settings, dict[Path, Settings], dict[Path | None, ReadingRules]]
+        self._said = settings, dict(folders), {}
+
+    def why_not(self, snapshot: Snapshot, host: str) -> NotSentError | None:
+        """Why a document must not be sent to `host`; None where it may be. Heeds what the ignore files say now."""
+        path = None if snapshot.path is None else Path(snapshot.path)
+        rule = self._rules(path).may_send(path, snapshot.language)
+        if rule is None:
+            return None
+        return not_sent(host, "secret" if rule is rules.Reason.SECRET else "ignored", rule.value)
+
+    def _rules(self, path: Path | None) -> ReadingRules:
+        settings, folders, kept = self._said
+        holding = (root for root in folders if path is not None and path.is_relative_to(root))
+        root = max(holding, key=lambda root: len(root.parts), default=None)
+        roots, key = tuple(folders), root
+        if path is not None and not folders:
+            key = workspace_of(path, Path(path.anchor)) or path.parent
+            roots = (key,)
+        if key not in kept:
+            if len(kept) >= _KEPT:
+                kept.clear()
+            kept[key] = ReadingRules(roots, settings if root is None else folders[root])
+        return kept[key]
+
 
 BEFORE = 8_000
 """Characters before the cursor, at most."""

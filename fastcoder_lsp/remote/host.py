@@ -5,11 +5,14 @@ the server; files, folders and settings go no further than this machine.
 """
 
 import asyncio
+import contextlib
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -40,19 +43,51 @@ from fastcoder_lsp.completion.question import Answer, Clock, Question, policy_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Reason
-from fastcoder_lsp.remote.allowed import Allowed
-from fastcoder_lsp.remote.asking import Asking
-from fastcoder_lsp.remote.budgets import by_kind
 from fastcoder_lsp.remote.client import TimeOuts, Way
 from fastcoder_lsp.remote.dialects import Dialect
-from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, Piece
+from fastcoder_lsp.remote.excerpt import Allowed, Excerpt, Excerpts, Piece
 from fastcoder_lsp.remote.failures import NotSentError, RemoteError
 from fastcoder_lsp.remote.fallback import Fallback
-from fastcoder_lsp.remote.loop_thread import LoopThread
-from fastcoder_lsp.remote.pauses import PAUSES_S, Pauses
 from fastcoder_lsp.remote.pieces import Pieces
+from fastcoder_lsp.remote.scheduler import Asking
 from fastcoder_lsp.remote.server import Server
+from fastcoder_lsp.remote.timing import PAUSES_S, Pauses, by_kind
 from fastcoder_lsp.workspace.open_texts import OpenTexts
+
+
+class LoopThread:
+    """The thread; it runs at once."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="fastcoder-remote", daemon=True)
+        self._thread.start()
+
+    def post(self, call: Callable[[], object]) -> None:
+        """Do this there, in the order of the calls; nothing happens once it has ended."""
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(call)
+
+    def end(self, last: Callable[[], Coroutine[Any, Any, None]], wait_s: float) -> None:
+        """Do this last there; waits at most so long for it."""
+
+        def begin() -> None:
+            task = self.loop.create_task(last())
+            task.add_done_callback(lambda _: self.loop.stop())
+
+        self.post(begin)
+        self._thread.join(wait_s)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            for task in asyncio.all_tasks(self.loop):
+                task.cancel()
+            self.loop.run_until_complete(asyncio.sleep(0))
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+            self.loop.close()
 
 
 class ServerHost:

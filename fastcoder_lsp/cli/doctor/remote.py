@@ -32,7 +32,7 @@ async def _answers(settings: Settings) -> Check:
     from fastcoder_lsp.remote import failures
     from fastcoder_lsp.remote.client import TimeOuts, Way
     from fastcoder_lsp.remote.excerpt import Excerpt
-    from fastcoder_lsp.remote.saying import LETTERS_A_TOKEN
+    from fastcoder_lsp.remote.generation import LETTERS_A_TOKEN
     from fastcoder_lsp.remote.server import Server
 
     way = Way(partial(read_remote_key, settings), proxy_for(settings.remote_url))

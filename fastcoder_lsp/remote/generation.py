@@ -3,17 +3,21 @@
 Owns the text, where it ends, and whether it serves another place too, where the user has typed along it.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Final
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.question import MOST_ALTERNATIVES, Question
+from fastcoder_lsp.completion.question import MOST_ALTERNATIVES, Answer, Question
 from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, are_closers
-from fastcoder_lsp.core import Reason
+from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
 from fastcoder_lsp.remote.dialects import Heard
+from fastcoder_lsp.remote.excerpt import Excerpt
+from fastcoder_lsp.remote.identity import Identity
+from fastcoder_lsp.remote.server import Server
 
 LETTERS_A_TOKEN: Final = 32
 """More than any text has: what goes on for longer is a server's that does not end where it was told to."""
@@ -128,3 +132,62 @@ class Saying:
 
     def _suggestion(self, text: str) -> Suggestion:
         return Suggestion(self.place, text, written_over(text, self._around) if text else 0)
+
+
+def answer_of(
+    question: Question,
+    suggestion: Suggestion,
+    finish: str,
+    ms: Mapping[str, float],
+    saying: Saying | None,
+    identity: Identity | None,
+    reason: Reason | None = None,
+) -> Answer:
+    """The answer that shows `suggestion`, and the others with it, where they go on at the question's place.
+
+    Args:
+        question: is answered.
+        suggestion: of that place, or of one before it.
+        finish: why it ended.
+        ms: milliseconds by span.
+        saying: what it is of; None where the server has said nothing.
+        identity: of the server; None while it is not known.
+        reason: why there is nothing, if it is not the model's doing.
+    """
+    candidates = (suggestion, *(suggestion.others or ()))
+    rests = tuple(rest for one in candidates if (rest := one.rest(question.place)) is not None)
+    if not rests and reason is None and saying is not None:
+        reason = saying.why_nothing()
+    pieces = saying.pieces if saying is not None else 0
+    return Answer(
+        "shown" if rests else "empty",
+        rests,
+        finish,
+        reason=None if rests else reason,
+        counts=Counts(steps=pieces, tokens=pieces),
+        ms=ms,
+        model=identity.model if identity is not None else "",
+        engine=identity.dialect.name if identity is not None else "",
+    )
+
+
+async def vary(server: Server, excerpt: Excerpt, saying: Saying, wanted: int) -> tuple[Suggestion, ...]:
+    """So many at most, each once and none like the first; one that fails is none."""
+    asked = (_one(server, excerpt, saying, 1 + number) for number in range(wanted))
+    results = await asyncio.gather(*asked, return_exceptions=True)
+    others = {one.text: one for one in results if isinstance(one, Suggestion) and one.text}
+    others.pop(saying.made().text, None)
+    return tuple(others.values())
+
+
+async def _one(server: Server, excerpt: Excerpt, saying: Saying, variant: int) -> Suggestion:
+    said, finish, pieces = "", "", server.say(excerpt, variant)
+    most, cut = LETTERS_A_TOKEN * excerpt.max_tokens, saying.follow()
+    try:
+        async for heard in pieces:
+            said, finish = (said + heard.text)[:most], heard.finish
+            if cut(said) is not None or len(said) == most:
+                break
+    finally:
+        await pieces.aclose()
+    return saying.variant(said, finish)

@@ -16,16 +16,12 @@ from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.remote import failures
-from fastcoder_lsp.remote.answers import answer_of
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, stays_here
 from fastcoder_lsp.remote.failures import NotSentError, RemoteError
-from fastcoder_lsp.remote.pauses import Pauses
-from fastcoder_lsp.remote.rest import Rest
-from fastcoder_lsp.remote.saying import Saying
+from fastcoder_lsp.remote.generation import Saying, answer_of, vary
 from fastcoder_lsp.remote.server import Server
-from fastcoder_lsp.remote.variants import vary
-from fastcoder_lsp.remote.waiting import Waiting
+from fastcoder_lsp.remote.timing import Pauses, Rest, Waiting
 
 _WHOLE_S = 120.0
 """No answer takes longer, however it drips."""
