@@ -5,6 +5,7 @@ Owns what HTTP has beside that: clients that hang up, the time of an answer, err
 
 import asyncio
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from starlette.applications import Starlette
@@ -15,10 +16,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from fastcoder_lsp import __version__
+from fastcoder_lsp.completion.status import Statistics
 from fastcoder_lsp.http.ask import Ask, Said, said
 from fastcoder_lsp.http.desks import Desks, Gone
-from fastcoder_lsp.http.encoding import event_response, json_response
-from fastcoder_lsp.http.errors import RequestError, error_response
 from fastcoder_lsp.http.forms import (
     CompletionForm,
     InfillForm,
@@ -29,10 +29,44 @@ from fastcoder_lsp.http.forms import (
     ask_of_openai,
     read_form,
 )
-from fastcoder_lsp.http.guard import Door, Guard
-from fastcoder_lsp.http.metrics import metrics_text
-from fastcoder_lsp.http.receiving import hung_up, read_body
+from fastcoder_lsp.http.guard import Door, Guard, hung_up, read_body
 from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
+from fastcoder_lsp.http.responses import RequestError, error_response, event_response, json_response
+
+_COUNTERS = {
+    "requests": "Requests.",
+    "shown": "Requests answered with a suggestion from the model.",
+    "typed_through": "Requests answered from an earlier suggestion.",
+    "empty": "Requests answered without a suggestion.",
+    "cancelled": "Requests whose client disconnected.",
+    "failed": "Requests that failed.",
+    "steps": "Forward passes.",
+    "tokens": "Tokens produced by forward passes.",
+    "accepted_drafts": "Drafted tokens among them.",
+    "prefilled": "Prompt tokens computed.",
+    "reused": "Prompt tokens found in the KV cache.",
+}
+
+
+def metrics_text(statistics: Sequence[Statistics], busy: int) -> str:
+    """The page; `busy`: requests that are worked on."""
+    return "".join(f"{line}\n" for line in _lines(statistics, busy))
+
+
+def _lines(statistics: Sequence[Statistics], busy: int) -> Iterator[str]:
+    for name, about in _COUNTERS.items():
+        total = sum(int(getattr(one, name)) for one in statistics)
+        yield from _metric(f"fastcoder_{name}_total", "counter", about, total)
+    yield from _metric("fastcoder_requests_processing", "gauge", "Requests in progress.", busy)
+    resident = max((one.resident_bytes for one in statistics), default=0)
+    yield from _metric("fastcoder_resident_bytes", "gauge", "Memory of the process that runs the model.", resident)
+
+
+def _metric(name: str, kind: str, about: str, value: int) -> Iterator[str]:
+    yield f"# HELP {name} {about}"
+    yield f"# TYPE {name} {kind}"
+    yield f"{name} {value}"
+
 
 ANSWER_S = 120.0
 """How long an answer may take; loading a model counts."""

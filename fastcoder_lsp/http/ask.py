@@ -3,6 +3,7 @@
 Owns no form and no model.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastcoder_lsp.core import Completion, Extra
@@ -69,3 +70,25 @@ def _inserted(ask: Ask, completion: Completion) -> tuple[str, str]:
     cuts = [(at, word) for word in ask.stop if word and (at := text.find(word)) >= 0]
     at, word = min(cuts, default=(len(text), ""))
     return text[:at], word
+
+
+LONGEST_EXTRA = 50_000
+"""Characters of a chunk: what is longer has no place in any prompt, and would be read by the model's thread in vain."""
+MOST_EXTRAS, EXTRA_CHARACTERS = 256, 200_000
+"""Chunks of a document, and their characters together: many times what a prompt has room for."""
+LONGEST_EXTRA_NAME = 4096
+"""Characters: no file's is longer, and the process with the model hangs up after 65,536 bytes of one."""
+
+
+def within_bounds(extras: Sequence[Extra]) -> tuple[Extra, ...]:
+    """The last ones that are not too long, in their order."""
+    kept, room = list[Extra](), EXTRA_CHARACTERS
+    for extra in reversed(extras):
+        length = len(extra.name) + len(extra.text)
+        if length > LONGEST_EXTRA or len(extra.name) > LONGEST_EXTRA_NAME:
+            continue
+        room -= length
+        if room < 0 or len(kept) == MOST_EXTRAS:
+            break
+        kept.append(extra)
+    return tuple(reversed(kept))

@@ -16,9 +16,8 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
-from fastcoder_lsp.http.ask import Ask
-from fastcoder_lsp.http.errors import RequestError
-from fastcoder_lsp.http.extras import within_bounds
+from fastcoder_lsp.http.ask import Ask, within_bounds
+from fastcoder_lsp.http.responses import RequestError
 
 OpenDesk = Callable[[HostListener], ModelHost]
 """Opens a host for one more listener."""

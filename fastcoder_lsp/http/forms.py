@@ -4,6 +4,7 @@ Sources: llama.cpp's tools/server/README.md ("POST /infill", "POST /completion")
 Fields that are not named are passed over, and so is how to sample: the answer is what greedy decoding says.
 """
 
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated, TypeVar
 
@@ -12,10 +13,49 @@ from msgspec import Meta, Struct
 
 from fastcoder_lsp.completion.question import MOST_ALTERNATIVES
 from fastcoder_lsp.core import Extra
-from fastcoder_lsp.http.ask import Ask
-from fastcoder_lsp.http.errors import RequestError
-from fastcoder_lsp.http.marks import Parts, taken_apart
+from fastcoder_lsp.http.ask import MOST_EXTRAS, Ask
+from fastcoder_lsp.http.responses import RequestError
+from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.workspace.languages import is_known, language_of
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Of a prompt: the text before and after the cursor, and what of other files stood before both."""
+
+    before: str
+    after: str = ""
+    extras: tuple[Extra, ...] = ()
+
+
+def taken_apart(prompt: str) -> Parts:
+    """The parts of `prompt`; one without any family's marks is the text before the cursor.
+
+    Families share the marks around the cursor and differ in those of files: the one that knows them is asked.
+    """
+    found = (_by(template, prompt) for template in TEMPLATES if template.middle)
+    return max((parts for parts in found if parts), key=lambda parts: len(parts.extras), default=Parts(prompt))
+
+
+def _by(template: Template, prompt: str) -> Parts | None:
+    head, prefix, rest = prompt.partition(template.prefix)
+    before, suffix, rest = rest.partition(template.suffix)
+    after, middle, typed = rest.partition(template.middle)
+    if not (prefix and suffix and middle):
+        return None
+    return Parts(before + typed, after, _files(template.file, head))
+
+
+def _files(mark: str, head: str) -> tuple[Extra, ...]:
+    """What stands before the prefix mark: a name in the first line of each file; what has no text tells nothing.
+
+    Of more files than a question may have, the last ones: a body of marks alone would make half a million.
+    """
+    if not mark:
+        return ()
+    pieces = (piece.partition("\n") for piece in head.split(mark)[1:][-MOST_EXTRAS:])
+    return tuple(Extra(name.strip(), text) for name, _, text in pieces if text.strip())
+
 
 Form = TypeVar("Form", bound="Struct")
 _Words = Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=64)]

@@ -1,16 +1,18 @@
-"""Who may ask, and how much: before a request comes to anything else.
+"""What precedes a request's work: who may ask, how much at once, how long a body may be and take.
 
-Owns the checks of a request's head and the number of open ones. A web page in the user's browser can send requests to
-this machine: what names another host (DNS rebinding), or comes from a page (`Origin`, `Sec-Fetch-Site`), is refused.
+A head's limits are the connection's (`server`).
 """
 
+import asyncio
 import hmac
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from fastcoder_lsp.http.errors import error_response
+from fastcoder_lsp.http.responses import RequestError, error_response
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 MOST_OPEN = 64
@@ -76,3 +78,40 @@ def _names_key(headers: Headers, key: str) -> bool:
     kind, _, value = headers.get("authorization", "").partition(" ")
     named = value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
     return hmac.compare_digest(named.encode(), key.encode())
+
+
+BODY_BYTES = 8_000_000
+BODY_S = 10.0
+"""How long a body may take to arrive."""
+
+
+async def read_body(request: Request) -> bytes:
+    """The whole body.
+
+    Raises:
+        RequestError: it is too long, which its head may say already, or does not arrive in time.
+        ClientDisconnect: the client has hung up (Starlette's).
+    """
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > BODY_BYTES:
+        raise _too_long()
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > BODY_BYTES:
+                    raise _too_long()
+    except TimeoutError:
+        raise RequestError(408, f"the request body did not arrive within {BODY_S:.0f} s") from None
+    return bytes(body)
+
+
+async def hung_up(receive: Callable[[], Awaitable[Message]]) -> None:
+    """Wait until the client has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _too_long() -> RequestError:
+    return RequestError(413, f"the request body is longer than {BODY_BYTES} bytes")

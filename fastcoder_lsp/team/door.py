@@ -19,10 +19,8 @@ from starlette.types import Receive, Scope, Send
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.http.encoding import json_response
-from fastcoder_lsp.http.errors import RequestError, error_body, error_response
-from fastcoder_lsp.http.guard import LOOPBACK, host_name
-from fastcoder_lsp.http.receiving import hung_up, read_body
+from fastcoder_lsp.http.guard import LOOPBACK, host_name, hung_up, read_body
+from fastcoder_lsp.http.responses import RequestError, error_body, error_response, json_response
 from fastcoder_lsp.team.configuration import Limits
 from fastcoder_lsp.team.counts import Counts, Outcome
 from fastcoder_lsp.team.forms import FORMS, reply

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from starlette.responses import Response
 
 from fastcoder_lsp.http.ask import Ask
-from fastcoder_lsp.http.encoding import event_response, json_response
 from fastcoder_lsp.http.forms import (
     CompletionForm,
     InfillForm,
@@ -19,6 +18,7 @@ from fastcoder_lsp.http.forms import (
     read_form,
 )
 from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
+from fastcoder_lsp.http.responses import event_response, json_response
 from fastcoder_lsp.team.values import Answered
 
 Form = InfillForm | CompletionForm | OpenAIForm

@@ -20,7 +20,7 @@ from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime
 from fastcoder_lsp.http.app import ANSWER_S
 from fastcoder_lsp.http.ask import Ask, said
 from fastcoder_lsp.http.desks import Gone, is_same_document
-from fastcoder_lsp.http.errors import RequestError
+from fastcoder_lsp.http.responses import RequestError
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.host import TeamCore
 from fastcoder_lsp.team.recent import Held, RecentCalls

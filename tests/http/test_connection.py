@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from uvicorn.server import ServerState
 
-from fastcoder_lsp.http import connection, receiving
-from fastcoder_lsp.http.connection import HEAD_S, MOST_AHEAD, MOST_CONNECTIONS, READ_S, Connection
-from fastcoder_lsp.http.server import configuration
+from fastcoder_lsp.http import guard
+from fastcoder_lsp.http import server as http_server
+from fastcoder_lsp.http.server import HEAD_S, MOST_AHEAD, MOST_CONNECTIONS, READ_S, Connection, configuration
 from tests.http.toy_server import ToyServer
 
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -216,7 +216,7 @@ async def test_requests_ahead_of_their_answers_wait_at_the_client() -> None:
 
 def test_over_a_socket(start: Callable[..., ToyServer], monkeypatch: pytest.MonkeyPatch) -> None:
     """Who drips the head is cut off, and who drips the body is told so."""
-    monkeypatch.setattr(connection, "HEAD_S", 0.3)
+    monkeypatch.setattr(http_server, "HEAD_S", 0.3)
     server = start("x\n")
     with socket.create_connection(("127.0.0.1", server.port)) as slow:
         slow.settimeout(0.05)
@@ -226,8 +226,8 @@ def test_over_a_socket(start: Callable[..., ToyServer], monkeypatch: pytest.Monk
                     break
         else:
             raise AssertionError("it is never cut off")
-    monkeypatch.setattr(connection, "HEAD_S", 600.0)
-    monkeypatch.setattr(receiving, "BODY_S", 0.3)
+    monkeypatch.setattr(http_server, "HEAD_S", 600.0)
+    monkeypatch.setattr(guard, "BODY_S", 0.3)
     with socket.create_connection(("127.0.0.1", server.port)) as slow:
         slow.sendall(POST)
         assert slow.recv(12) == b"HTTP/1.1 408"

@@ -16,8 +16,7 @@ from fastcoder_lsp.cli.http import read_key
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.http import desks
 from fastcoder_lsp.http.desks import MOST_DESKS
-from fastcoder_lsp.http.guard import Door
-from fastcoder_lsp.http.receiving import BODY_BYTES
+from fastcoder_lsp.http.guard import BODY_BYTES, Door
 from tests.http.toy_server import PREFIX, ToyServer
 
 MALFORMED = [pytest.param(1000, id="some"), pytest.param(10_000, marks=pytest.mark.ci, id="many")]

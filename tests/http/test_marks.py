@@ -3,10 +3,8 @@
 import pytest
 
 from fastcoder_lsp.core import Completion, Extra
-from fastcoder_lsp.http.ask import Ask, said
-from fastcoder_lsp.http.extras import MOST
-from fastcoder_lsp.http.forms import OpenAIForm, ask_of_openai
-from fastcoder_lsp.http.marks import Parts, taken_apart
+from fastcoder_lsp.http.ask import MOST_EXTRAS, Ask, said
+from fastcoder_lsp.http.forms import OpenAIForm, Parts, ask_of_openai, taken_apart
 
 QWEN = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
 
@@ -33,9 +31,9 @@ def test_marks(prompt: str, parts: Parts) -> None:
 
 def test_of_very_many_files_the_last_ones() -> None:
     """No question has more, and each is looked at on the event loop."""
-    head = "".join(f"<|file_sep|>{number}.py\nx = {number}\n" for number in range(MOST + 2))
+    head = "".join(f"<|file_sep|>{number}.py\nx = {number}\n" for number in range(MOST_EXTRAS + 2))
     extras = taken_apart("{}{}a{}b{}".format(head, *QWEN)).extras
-    assert [one.name for one in extras] == [f"{number}.py" for number in range(2, MOST + 2)]
+    assert [one.name for one in extras] == [f"{number}.py" for number in range(2, MOST_EXTRAS + 2)]
 
 
 def test_with_a_suffix_marks_are_text() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.http import receiving
+from fastcoder_lsp.http import guard
 from fastcoder_lsp.team.counts import RequestFile
 from fastcoder_lsp.team.keys import KeyFile
 from fastcoder_lsp.team.limits import Refusal
@@ -151,7 +151,7 @@ def test_open_requests_of_a_key_are_bounded(
     start: Callable[..., ToyTeam], keys: KeyFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that wait for the rest of a body count; who hangs up frees its place."""
-    monkeypatch.setattr(receiving, "BODY_S", 600.0)
+    monkeypatch.setattr(guard, "BODY_S", 600.0)
     ada = keys.add("ada", open_=1)
     team = start(keys=keys)
     slow = socket.create_connection(("127.0.0.1", team.port))
@@ -164,15 +164,13 @@ def test_open_requests_of_a_key_are_bounded(
 
 def test_a_slow_body_ends(start: Callable[..., ToyTeam], monkeypatch: pytest.MonkeyPatch) -> None:
     """With 408, having held no replica; a long one with 413, by its head alone where that says so."""
-    monkeypatch.setattr(receiving, "BODY_S", 0.3)
+    monkeypatch.setattr(guard, "BODY_S", 0.3)
     team = start()
     with socket.create_connection(("127.0.0.1", team.port)) as slow:
         slow.sendall(b"POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
         assert slow.recv(12) == b"HTTP/1.1 408"
     with socket.create_connection(("127.0.0.1", team.port)) as long:
-        long.sendall(
-            b"POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (receiving.BODY_BYTES + 1)
-        )
+        long.sendall(b"POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (guard.BODY_BYTES + 1))
         assert long.recv(12) == b"HTTP/1.1 413"
     assert not team.calls
 

@@ -1,10 +1,24 @@
-"""What went wrong with a request, in the form that llama.cpp's and OpenAI's clients read."""
+"""Responses: values as JSON and as events of a stream, and errors in the form of llama.cpp's and OpenAI's clients."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
 from starlette.responses import Response
 
-from fastcoder_lsp.http.encoding import json_response
+
+def json_response(value: Any, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A value as the body of a response."""
+    return Response(msgspec.json.encode(value), code, dict(headers or {}), "application/json")
+
+
+def event_response(values: Iterable[Any], *, done: bool) -> Response:
+    """Values as server-sent events; `done`: OpenAI's last word after them."""
+    events = [b"data: " + msgspec.json.encode(value) + b"\n\n" for value in values]
+    if done:
+        events.append(b"data: [DONE]\n\n")
+    return Response(b"".join(events), 200, {"cache-control": "no-cache"}, "text/event-stream")
+
 
 _KINDS = {
     400: "invalid_request_error",
