@@ -1,7 +1,7 @@
 """Places of code that the editor knows: `fastcoder/definitions` and `fastcoder/yanked`.
 
-Decides which messages are valid. They carry places only, never text: whoever reads a definition's file checks the
-reading rules then (`runtime/context`), and `workspace/documents` takes the lines of a copy from the server's own document.
+Decides which messages are valid. They carry places only, never text: `runtime/context` checks the reading
+rules when it reads a definition's file, and `workspace/documents` takes copied lines from the server's own document.
 """
 
 import logging
