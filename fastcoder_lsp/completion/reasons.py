@@ -72,7 +72,7 @@ def secret_file() -> Reason:
     """The file's name says that it holds secrets."""
     return Reason(
         "secret",
-        "No suggestions: this file's name says that it holds secrets.",
+        "This file's name says that it holds secrets.",
         "Such files are never read. No setting changes that.",
     )
 
@@ -81,14 +81,14 @@ def secret_line() -> Reason:
     """The text left of the cursor looks like a secret."""
     return Reason(
         "secret",
-        "No suggestions: this looks like a secret.",
+        "The text before the cursor looks like a secret.",
         "If it is none, set `where.secrets` to true.",
     )
 
 
 def in_word() -> Reason:
     """The cursor is inside a word."""
-    return Reason("in-word", "No suggestions inside a word.", _BY_KEY)
+    return Reason("in-word", "The cursor is inside a word.", _BY_KEY)
 
 
 def rejected() -> Reason:

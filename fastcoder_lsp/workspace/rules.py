@@ -39,6 +39,7 @@ class Reason(Enum):
     TOOL_FOLDER = "in a folder of a tool or of installed packages"
     SECRET = "may hold secrets"  # noqa: S105 - words, no password
     IGNORED = "ignored by git (.gitignore, an exclude file), .fastcoderignore or the setting read.exclude"
+    EXCLUDED = "matches a pattern in .fastcoderignore or in the setting read.exclude"
     LANGUAGE = "in a language that the settings leave out"
     TOO_LARGE = "larger than the setting read.max_file_bytes"
     LONG_LINES = "has a line longer than the setting read.max_line_length"
@@ -104,7 +105,7 @@ class ReadingRules:
         root = self._root_of(real)
         if is_secret(real, below=root) or is_secret(path, below=root):
             return Reason.SECRET
-        return Reason.IGNORED if root is not None and self._ignored(root, real, path, own_only=True) else None
+        return Reason.EXCLUDED if root is not None and self._ignored(root, real, path, own_only=True) else None
 
     def may_send(self, path: Path | None, language: str) -> Reason | None:
         """Why an open document must not leave the machine, by its names; `path` is None for an untitled one.

@@ -90,7 +90,7 @@ def test_an_ignore_file_that_is_not_heeded_whole_ignores_its_folder(root: Path, 
     assert {path.name for path in of.files()} & {"hidden.py", "near.py", "other.py"} == (
         set() if is_above else {"other.py"}
     )
-    by_us = Reason.IGNORED if name.endswith(".fastcoderignore") else None
+    by_us = Reason.EXCLUDED if name.endswith(".fastcoderignore") else None
     assert of.may_complete(near, "python") is by_us
     ignore.write_text("*.log\nhidden.py\n")
     assert (of.may_read(hidden), of.may_read(near)) == (Reason.IGNORED, None)
@@ -154,8 +154,8 @@ def test_our_own_ignore_file_and_setting_hold_for_open_documents_too(root: Path)
     of = rules(root, read_exclude=("*.gen.py",))
     for name, on_disk, opened in (
         ("scratch.py", Reason.IGNORED, None),
-        ("private/a.py", Reason.IGNORED, Reason.IGNORED),
-        ("b.gen.py", Reason.IGNORED, Reason.IGNORED),
+        ("private/a.py", Reason.IGNORED, Reason.EXCLUDED),
+        ("b.gen.py", Reason.IGNORED, Reason.EXCLUDED),
         ("c.py", None, None),
     ):
         path = write(root, name)
@@ -304,11 +304,11 @@ def test_what_a_folder_above_says_is_known_anew_when_its_file_changes(root: Path
     of = rules(root)
     assert of.may_complete(path, "python") is None
     upper = write(root, "a/.fastcoderignore", "c.py\n")
-    assert of.may_complete(path, "python") is Reason.IGNORED
+    assert of.may_complete(path, "python") is Reason.EXCLUDED
     inner = write(root, "a/b/.fastcoderignore", "!c.py\n")
     assert of.may_complete(path, "python") is None
     upper.write_text("b/\n")
-    assert of.may_complete(path, "python") is Reason.IGNORED
+    assert of.may_complete(path, "python") is Reason.EXCLUDED
     upper.unlink()
     assert of.may_complete(path, "python") is None
     inner.unlink()
@@ -336,7 +336,7 @@ def test_an_ignore_file_that_is_none_is_passed_over(root: Path, tmp_path: Path) 
     own.rmdir()
     write(root, "sub/patterns", "*.py\n")
     own.symlink_to("sub/patterns")
-    assert of.may_complete(path, "python") is Reason.IGNORED
+    assert of.may_complete(path, "python") is Reason.EXCLUDED
 
 
 def test_of_hundreds_of_folders_only_those_are_looked_at_that_are_asked_about(
