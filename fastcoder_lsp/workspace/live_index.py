@@ -1,9 +1,9 @@
 """The live index of a workspace: its folders' stores, kept up with the disk and with the editor.
 
-Runs two threads over the stores (`open_stores`). The first (`EditFollower`) takes in what the editor and the watcher
-report (`inbox`), so that an edit can be found within milliseconds. It leaves what takes long to the second (`backlog`):
-the first scan of the folders, sealing, merging, following another process. The event loop only puts things into the
-inbox. Nothing here searches.
+Runs two threads over the stores (`open_stores`). The first (`EditFollower`) takes the changes that the editor and the
+watcher report from the inbox, so that an edit can be found within milliseconds. It leaves what takes long to the second,
+by the backlog: the first scan of the folders, sealing, merging, following another process. The event loop only puts
+changes into the inbox. Nothing here searches.
 
 If the disk refuses a write, the queues stay bounded, the work is retried later (`background`), and what is stored can
 still be searched.
@@ -21,9 +21,8 @@ from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.background import RetryPolicy, Wake, each_once, lower_priority
-from fastcoder_lsp.workspace.backlog import BURST, Backlog
+from fastcoder_lsp.workspace.backlog import BURST, Backlog, Inbox, Told
 from fastcoder_lsp.workspace.ignore import IGNORE_FILES
-from fastcoder_lsp.workspace.inbox import Inbox, Told
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.open_stores import OpenStores, close
 from fastcoder_lsp.workspace.regular import walk

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.workspace.inbox import LONGEST_REST_S, MOST, Inbox, Told
+from fastcoder_lsp.workspace.backlog import LONGEST_REST_S, MOST, Inbox, Told
 
 
 def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine time passes between any two looks at the clock; nobody tells of what was told already."""
     seconds = count()
-    monkeypatch.setattr("fastcoder_lsp.workspace.inbox.time.monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr("fastcoder_lsp.workspace.backlog.time.monotonic", lambda: float(next(seconds)))
     held = Inbox()
     held.rest(1.5)
     held.changed([Path("a.py")])
