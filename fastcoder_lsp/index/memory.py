@@ -1,7 +1,6 @@
-"""Arrays that somebody else keeps alive, seen through their addresses.
+"""Arrays from addresses, in compiled code, so that one compiled call can read any number of parts.
 
-Owns the one place where an address becomes an array, so that one compiled call can look into any number of parts. Who
-makes a row of addresses keeps the arrays alive for as long as the call lasts.
+The caller that passes a row of addresses must keep the arrays alive until the call returns.
 """
 
 from typing import Any
@@ -13,7 +12,7 @@ from numba.np.arrayobj import populate_array
 
 
 def _array_at(element: Any) -> Any:
-    """What makes an array of `element` in compiled code: numba's own `carray` takes far longer to compile."""
+    """An intrinsic that makes an array of `element` from an address; numba's `carray` takes far longer to compile."""
 
     def array_at(_context: Any, address: Any = None, size: Any = None) -> Any:  # noqa: ARG001 what numba calls it with
         kind = types.Array(element, 1, "C")

@@ -78,5 +78,5 @@ def build_part(documents: Sequence[Document]) -> Part:
 
 
 def text_digest(text: str) -> str:
-    """What tells two texts apart: 32 hexadecimal digits. Lone surrogates are digested too."""
+    """The digest of a text: 32 hexadecimal digits. Lone surrogates are digested too."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

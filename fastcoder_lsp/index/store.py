@@ -27,7 +27,10 @@ LOCK_NAME = "writer.lock"
 
 
 class WriterLock:
-    """The lock of one store; waits for nobody."""
+    """Says which process may write a store: the one that holds the lock in its folder. Never waits.
+
+    A lock whose file was deleted guards nothing: other processes make a new one and write.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / LOCK_NAME
@@ -40,10 +43,10 @@ class WriterLock:
         return bool(self._lock.is_locked)
 
     def take(self) -> bool:
-        """Take it if nobody has it; returns whether it was taken.
+        """Take the lock if it is free. Returns whether it was taken.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: the lock file cannot be made.
         """
         try:
             self._lock.acquire(timeout=0)
@@ -57,7 +60,7 @@ class WriterLock:
         self._lock.release()
 
     def guards(self) -> bool:
-        """Whether the file that is locked is still the one that others would lock."""
+        """Whether the locked file is still the one that other processes would lock."""
         return self._file is not None and self._named() == self._file
 
     def _named(self) -> tuple[int, int] | None:
@@ -87,7 +90,7 @@ class StoreStatus:
 log = logging.getLogger(__name__)
 
 MOST_SEGMENTS = 16
-"""Where there are more, as while a large repository is read for the first time, nobody waits for a quiet moment."""
+"""With more segments, as while a large repository is first read, adding one merges at once."""
 
 
 class Store(HeldFiles):
@@ -118,14 +121,14 @@ class Store(HeldFiles):
         """Open the store in `folder`, or begin one.
 
         Args:
-            folder: private to this store; made, where this process may write, if it is not there.
+            folder: private to this store; made if missing, if this process may write.
             identity: the tokenizer's.
             source: what is indexed, for people.
-            notice: told once if what was stored cannot be used and is built anew.
-            reader: do not write, even if nobody else does, until `take_over`.
+            notice: receives a message if the stored index cannot be used and is rebuilt.
+            reader: do not write before `take_over`, even if no other process does.
 
         Raises:
-            OSError: this process was to write, and the folder or the lock in it cannot be made or read.
+            OSError: this process should write, but the folder or its lock cannot be made or read.
         """
         store = cls(folder, identity, source, notice)
         if not reader:
@@ -136,7 +139,7 @@ class Store(HeldFiles):
 
     @property
     def writable(self) -> bool:
-        """Whether this process is the one that writes."""
+        """Whether this process is the writer."""
         return self._writer.held
 
     @property
@@ -145,7 +148,7 @@ class Store(HeldFiles):
         return self._manifest.complete
 
     def take_over(self) -> bool:
-        """Become the writer if nobody else is; returns whether this process is it now, and was not.
+        """Become the writer if no process is. Returns whether this process has just become it.
 
         Raises:
             OSError: the folder or the lock cannot be made, or what is stored can't be read now; nothing has changed.
@@ -164,15 +167,15 @@ class Store(HeldFiles):
         return True
 
     def reclaim(self) -> bool:
-        """See whether the folder, or the lock in it, was deleted under this process while it was writing.
+        """Recover if the folder, or the lock in it, was deleted while this process was the writer.
 
-        Then what it held is written anew, unless another process has begun the store again by now; that one's holds.
+        The files held are written again, unless another process has begun the store again; then its files hold.
 
         Returns:
-            Whether it was so. Everything is to be looked at then.
+            Whether that happened, so that everything must be scanned.
 
         Raises:
-            OSError: it was so, and nothing can be written now; this process does not write any longer.
+            OSError: it happened, and nothing can be written now; this process is no longer the writer.
         """
         if not self.writable or self._writer.guards():
             return False
@@ -183,7 +186,7 @@ class Store(HeldFiles):
         return True
 
     def follow(self) -> bool:
-        """For a process that does not write: see what the writer has sealed. Returns whether there was anything new."""
+        """As a reader, load what the writer has sealed. Returns whether there was anything new."""
         if self.writable:
             return False
         with self._disk:
@@ -215,7 +218,7 @@ class Store(HeldFiles):
                 self.merge()
 
     def seal(self) -> None:
-        """Put what is saved but in memory only into a segment; does nothing where another process writes."""
+        """Write saved files that are only in memory to a segment; does nothing in a reader."""
         if not self.writable:
             return
         with self._disk:
@@ -229,7 +232,7 @@ class Store(HeldFiles):
                 self._write_manifest()
 
     def merge(self, should_stop: Callable[[], bool] = lambda: False) -> bool:
-        """Merge segments once, where the policy wants it. Returns whether anything was merged."""
+        """Merge segments once, if the policy says so. Returns whether anything was merged."""
         if not self.writable:
             return False
         with self._disk:
@@ -245,13 +248,13 @@ class Store(HeldFiles):
         return True
 
     def mark_complete(self) -> None:
-        """All files were read once."""
+        """Note that all files were read once."""
         with self._disk:
             if self.writable and not self._manifest.complete:
                 self._write_manifest(replace(self._manifest, complete=True))
 
     def verify(self) -> list[str]:
-        """What is wrong with the store on the disk, in plain words; empty if nothing is."""
+        """The faults of the store on the disk, in plain words; empty if there are none."""
         with self._disk:
             problems = []
             for holding in self._state.of(Kind.SEGMENT):
@@ -295,14 +298,14 @@ class Store(HeldFiles):
             self._writer.release()
 
     def abandon(self) -> None:
-        """Delete what is stored, for nobody wants it, and let another process write."""
+        """Delete the stored files, which are no longer wanted, and let another process write."""
         with self._disk:
             if self.writable:
                 delete_all(self.folder)
             self._writer.release()
 
     def _begin(self) -> None:
-        """As the new writer: take what is stored, or write what is held if it was deleted, or begin."""
+        """As the new writer, load the stored files; if they were deleted, write those that are held."""
         try:
             stored = self._load()
         except DamagedError as damage:
@@ -310,7 +313,7 @@ class Store(HeldFiles):
             self._restart()
             return
         if not stored:
-            # Segments that were deleted are mapped still.
+            # Deleted segments are still mapped.
             for holding in self._state.of(Kind.SEGMENT):
                 self._weave([holding], Kind.SEGMENT, self._segment_room)
             if self._state.of(Kind.SEGMENT):
@@ -343,7 +346,7 @@ class Store(HeldFiles):
             self._publish()
 
     def _write_manifest(self, now: Manifest | None = None) -> None:
-        """Make the disk say what the state is, `now` but for its segments, and delete segments that are out of it."""
+        """Write the manifest `now` with the present state's segments, and delete segments that it does not name."""
         with self._lock:
             self._state.drop_dead_segments()
             dead = self._state.dead_by_segment()
@@ -353,6 +356,6 @@ class Store(HeldFiles):
         if not self._writer.guards():
             raise FileNotFoundError(errno.ENOENT, "the index was deleted while it was written", str(self.folder))
         now.write(self.folder)
-        # Only what the disk has said is said to be on the disk: otherwise it is tried again.
+        # Only now, so that a failed write is tried again.
         self._manifest = now
         delete_unnamed(self.folder, now)

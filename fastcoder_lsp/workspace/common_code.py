@@ -1,7 +1,7 @@
 """The corpora of one tokenizer, open once for all workspaces that draft from them, and the tables counted of them.
 
-Owns which corpora there are (the standard library of the running Python, what is installed in a workspace, and every
-corpus that the user built) and the thread that builds what is missing. A workspace has the common ones and its own.
+The corpora are the standard library of the running Python, the packages installed in a workspace, and every corpus that
+the user built. A background thread builds what is missing. A workspace has the common ones and its own.
 """
 
 import hashlib
@@ -38,14 +38,14 @@ def is_common(corpus: str) -> bool:
 
 
 class Installed:
-    """What one workspace has installed.
+    """The packages installed in one workspace.
 
     Attributes:
-        names: of the corpora that are its own; known once its folders were looked through.
+        names: the names of its own corpora; known once its folders were scanned.
 
     Args:
-        folders: of the workspace.
-        notice: told what a person should know, by any thread.
+        folders: the workspace's folders.
+        notice: receives messages for the user, from any thread.
     """
 
     def __init__(self, folders: Mapping[Path, Settings], notice: Callable[[str], None]) -> None:
@@ -59,10 +59,10 @@ class CommonCode:
     Args:
         cache: the program's cache folder.
         encoder: the tokenizer.
-        builds_installed: False: of what is installed in workspaces only what has been read before is drafted from.
+        builds_installed: if False, installed packages are drafted from only if they were read before.
 
     Attributes:
-        builder: what is under way, the last of it; None before the first.
+        builder: the thread of the last job; None before the first.
     """
 
     def __init__(self, cache: Path, encoder: Encoder, *, builds_installed: bool = True) -> None:
@@ -74,16 +74,16 @@ class CommonCode:
         self._stopping = threading.Event()
         self.builder: threading.Thread | None = None
         self._refused = False
-        """Whether the disk has refused what is under way, which is tried again."""
+        """Whether the disk has refused the present job, which is retried."""
 
     def join(self, user: Installed) -> None:
-        """A workspace drafts from them from now on; what it lacks is built in the background, once for all times."""
+        """A workspace starts to use the corpora. Missing ones are built in the background, once."""
         with self._lock:
             self._users[user] = None
         self._then(partial(self._build, user), "corpora", at_once=partial(self._look_at, user))
 
     def leave(self, user: Installed) -> bool:
-        """A workspace is done; whether it was the last one: then this ends."""
+        """A workspace stops using them. Returns whether it was the last one, with which everything ends."""
         with self._lock:
             self._users.pop(user, None)
             if self._users:
@@ -96,7 +96,7 @@ class CommonCode:
         return tuple(store for name, (_, store) in self._stores.items() if is_common(name) or name in user.names)
 
     def frozen(self, shape: TableShape) -> FrozenTable | None:
-        """The common corpora's table; the first question for a shape has it made, once the corpora are there."""
+        """The common corpora's table; None until it is ready. The first request for a shape starts making it."""
         with self._lock:
             known = shape in self._tables
             table = self._tables.setdefault(shape, None)
@@ -105,7 +105,7 @@ class CommonCode:
         return table
 
     def wait(self, timeout_s: float) -> None:
-        """Until what is under way is done, is refused (it is tried again later), or the time is over."""
+        """Wait until the present job is done, the disk refuses it (it is retried later), or the time is over."""
         end = time.monotonic() + timeout_s
         while (builder := self.builder) is not None and builder.is_alive() and time.monotonic() < end:
             if self._refused:
@@ -113,7 +113,7 @@ class CommonCode:
             builder.join(min(_LOOK_S, end - time.monotonic()))
 
     def _then(self, work: Callable[[], None], name: str, at_once: Callable[[], None] = lambda: None) -> None:
-        """Have something done in the background, `at_once`, and `work` after all that is under way."""
+        """Run `at_once` in the background now, and `work` after the earlier jobs."""
         with self._lock:
             if self._stopping.is_set():
                 return
@@ -130,15 +130,15 @@ class CommonCode:
             self.builder.start()
 
     def _look_at(self, user: Installed) -> None:
-        """What others built, or this workspace long ago, need not wait for what is being built."""
+        """Open the corpora that exist already, without waiting for those that are being built."""
         try:
             user.names = frozenset(name for name, _, _ in _always(user.folders) if not is_common(name))
             self._open(Corpora(self._cache))
-        except (OSError, FastcoderError) as error:  # said by who builds, who meets it too
+        except (OSError, FastcoderError) as error:  # the build fails too, and tells the user
             log.info("corpora could not be opened: %s", error)
 
     def _build(self, user: Installed) -> None:
-        """Build what is missing, and open all; later, where it fails."""
+        """Build missing corpora and open all; retry later if that fails."""
         retry = RetryPolicy(self._cache, user.notice)
         while not self._unwanted(user):
             try:
@@ -162,14 +162,14 @@ class CommonCode:
             while missing and not self._unwanted(user):
                 if corpora.build(name, sources, texts(), self._encoder, should_stop=lambda: self._unwanted(user)):
                     break
-                # Another process is at it.
+                # Another process is building it.
                 self._stopping.wait(_RETRY_S)
                 missing = not _is_built(corpora, name, sources, identity)
             if wanted:
                 self._open(corpora)
 
     def _open(self, corpora: Corpora) -> None:
-        """Open every common corpus of the tokenizer, and those that are the own of a workspace that is there."""
+        """Open every common corpus of the tokenizer, and the present workspaces' own ones."""
         with self._opening:
             before, stores = self._stores, {}
             own = {name for user in tuple(self._users) for name in user.names}
@@ -181,7 +181,7 @@ class CommonCode:
             self._stores = stores
 
     def _count(self) -> None:
-        """Make the tables that were asked for and are not there."""
+        """Make the requested tables that are missing."""
         with self._lock:
             wanted = [shape for shape, table in self._tables.items() if table is None]
         common = [store.pin() for name, (_, store) in self._stores.items() if is_common(name)]

@@ -1,8 +1,7 @@
-"""What one workspace's drafters draft from: its live indexes (D_r) and corpora of common code (D_c), as one thing.
+"""The datastore of one workspace's drafters: its live indexes (D_r) and corpora of common code (D_c).
 
-Owns which of the shared stores (`shared_stores`) are this workspace's, by its folders and their rules, and the texts
-that are open in it. Begins only when a tokenizer is known (`start`); what is told before is not lost. Nobody who calls
-it ever waits for it.
+Selects the workspace's part of the shared stores (`shared_stores`), by its folders and their rules. It starts once a
+tokenizer is known (`start`); changes that are reported before are kept. Callers never wait for it.
 """
 
 import logging
@@ -46,10 +45,10 @@ class Datastore:
 
     Args:
         folders: the workspace's folders with their settings.
-        stores: what it shares with other workspaces.
-        report: told of the live indexes' progress, by any thread.
-        notice: told what a person should know, by any thread.
-        texts: of the open documents.
+        stores: the stores that it shares with other workspaces.
+        report: receives the live indexes' progress, from any thread.
+        notice: receives messages for the user, from any thread.
+        texts: the texts of the open documents.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Datastore:
         self._stopped = False
 
     def start(self, encoder: Encoder) -> None:
-        """Begin with a model's tokenizer, or go on with another one. Returns at once."""
+        """Start with a model's tokenizer, or switch to another one. Returns at once."""
         with self._lock:
             old = self._started
             if self._stopped or (old is not None and old.encoder.identity == encoder.identity):
@@ -111,7 +110,7 @@ class Datastore:
                 index.document_closed(path)
 
     def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files on the disk that appeared, changed or went, as a client tells them."""
+        """Files on the disk that appeared, changed or were deleted, as a client reports them."""
         paths = list(paths)
         for index in self._indexes():
             index.files_changed(paths)
@@ -140,7 +139,7 @@ class Datastore:
         )
 
     def _frozen(self, shape: TableShape) -> FrozenTable | None:
-        """The corpora's table; the first question for a shape has it made, once the corpora are there."""
+        """The corpora's table; None until it is ready. The first request for a shape starts making it."""
         if shape not in self._shapes:
             with self._lock:
                 self._shapes[shape] = None
@@ -148,7 +147,7 @@ class Datastore:
         return None if started is None else started.common.frozen(shape)
 
     def settle(self, timeout_s: float) -> bool:
-        """Wait until what was told can be found and the corpora are there; for tests and benchmarks."""
+        """Wait until all reported changes can be found and the corpora are ready; for tests and benchmarks."""
         started = self._started
         if started is None:
             return False
@@ -156,7 +155,7 @@ class Datastore:
         return all(index.settle(timeout_s) for index in started.indexes.values())
 
     def _key_of(self, document: str) -> str:
-        """Under which key the stores have it; remembered, for a slow disk is not to be asked at every decode."""
+        """The key in the stores; cached, because a decode must not wait for a slow disk."""
         known = self._keys.get(document)
         if known is None:
             path = path_of(document)
@@ -170,7 +169,7 @@ class Datastore:
         return () if (started := self._started) is None else tuple(started.indexes.values())
 
     def _open_indexes(self) -> None:
-        """An index for each group of folders; of the ones that are open, those stay whose folders do."""
+        """An index for each group of folders. Open indexes stay if their folders do."""
         assert self._started is not None, "there is no tokenizer yet"
         started, before, indexes = self._started, dict(self._started.indexes), dict[tuple[Path, ...], SharedIndex]()
         for group in apart(self._folders):
@@ -195,7 +194,7 @@ class Datastore:
         return index
 
     def _told(self, label: object, progress: IndexProgress) -> None:
-        """Progress of one index; what is reported is that of all."""
+        """Note the progress of one index, and report that of all."""
         self._progress[label] = progress
         every = tuple(self._progress.values())
         building = any(one.building for one in every)

@@ -16,9 +16,9 @@ from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lin
 MAX_NEIGHBOURS = 24
 """Cells above the current one that are shown to the model, at most."""
 KEPT_YANKS = 2
-"""What was copied before the last ones was for another purpose…"""
+"""Only the last yanks are kept: older ones served another purpose."""
 YANKS_KEPT_S = 600.0
-"""…and so was what was copied long ago."""
+"""Yanks are forgotten after this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,13 @@ class Documents:
         return self._documents.pop(uri, None)
 
     def yanked(self, yank: Yank) -> None:
-        """Somebody copied lines: they go with the snapshots of each document's next version."""
+        """Lines were copied: the next version of each document has them in its snapshot."""
         before = ((one, at_s) for one, at_s in self._yanks if one != yank)
         self._yanks = ((yank, self._clock_s()), *before)[:KEPT_YANKS]
 
     @property
     def yanks(self) -> tuple[Yank, ...]:
-        """What was copied lately in any of them, the newest first; it outlives the document, as a clipboard does."""
+        """The recent yanks of all documents, the newest first. They outlive their document, as a clipboard does."""
         since_s = self._clock_s() - YANKS_KEPT_S
         self._yanks = tuple((one, at_s) for one, at_s in self._yanks if at_s > since_s)
         return tuple(one for one, _ in self._yanks)
@@ -105,7 +105,7 @@ class Documents:
 
 
 MOST_LETTERS = 2_000
-"""What is longer is data, or was copied to lie somewhere else."""
+"""Longer text is data, or was copied to be moved elsewhere."""
 
 
 def yank_of(document: Document, first: int, last: int) -> Yank | None:

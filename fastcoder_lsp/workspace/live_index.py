@@ -1,9 +1,9 @@
 """The live index of a workspace: its folders' stores, kept up with the disk and with the editor.
 
 Runs two threads over the stores (`open_stores`). The first (`EditFollower`) takes the changes that the editor and the
-watcher report from the inbox, so that an edit can be found within milliseconds. It leaves what takes long to the second,
-by the backlog: the first scan of the folders, sealing, merging, following another process. The event loop only puts
-changes into the inbox. Nothing here searches.
+watcher report from the inbox, so that an edit can be found within milliseconds. By the backlog it leaves long work to
+the second: the first scan of the folders, sealing, merging, following another process. The event loop only puts changes
+into the inbox. Nothing here searches.
 
 If the disk refuses a write, the queues stay bounded, the work is retried later (`background`), and what is stored can
 still be searched.

@@ -8,7 +8,7 @@ from pathlib import Path
 class OpenTexts:
     """Texts by path, the one that changed last at the end; for any thread.
 
-    Who is told of a change puts it here before telling anybody else. To put the same text again changes nothing.
+    The first receiver of a change puts it here before passing it on. Putting the same text again changes nothing.
     """
 
     def __init__(self) -> None:

@@ -80,10 +80,10 @@ def _told(path: Path, ask: Callable[[int], bytes]) -> Path | None:
             os.close(descriptor)
     except OSError:
         return None
-    # A file with two names (a hard link) may be told by the other one.
+    # For a file with two names (a hard link) the system may return the other one.
     return told if _folded(told) == _folded(path) else None
 
 
 def _folded(path: Path) -> str:
-    """What is the same of names that a disk takes for the same."""
+    """The form in which names are equal that such a disk treats as the same."""
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", str(path)).casefold())

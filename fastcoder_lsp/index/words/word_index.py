@@ -2,7 +2,7 @@
 
 Two tiers: the lists of all files, and those of the files that changed since, which are made anew at the first question
 after a change. Bounded in files and in words a file. One thread changes it (`put`, `remove`, `settle`, `adopt`),
-another may ask: what takes long, merging, holds nobody up.
+another may search: merging takes long, but blocks no search.
 """
 
 import threading
@@ -31,7 +31,7 @@ _NUMBERS = np.iinfo(np.uint16).max
 
 
 class WordIndex:
-    """Files by their words. The key of a file is the caller's: a path, told as it was given."""
+    """Files by their words. The caller chooses the key of a file, a path; it is returned unchanged."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,7 +62,7 @@ class WordIndex:
             return list(self._numbers)
 
     def stamp(self, key: str) -> int | None:
-        """What was told of a file with its words; None where it is not known."""
+        """The stamp that was given with a file's words; None if the file is unknown."""
         with self._lock:
             number = self._numbers.get(key)
             return int(self._stamps[number]) if number is not None else None
