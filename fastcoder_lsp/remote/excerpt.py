@@ -27,7 +27,7 @@ _KEPT: Final = 16
 """Folders whose rules are kept: a workspace may have hundreds."""
 
 
-class Allowed:
+class SendingRules:
     """The rules; used in one thread, but for `change`.
 
     Args:

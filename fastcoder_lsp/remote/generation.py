@@ -24,7 +24,7 @@ LETTERS_A_TOKEN: Final = 32
 _PIECES_A_TOKEN: Final = 4
 
 
-class Saying:
+class RemoteGeneration:
     """One answer in the making.
 
     Attributes:
@@ -139,7 +139,7 @@ def answer_of(
     suggestion: Suggestion,
     finish: str,
     ms: Mapping[str, float],
-    saying: Saying | None,
+    generation: RemoteGeneration | None,
     identity: Identity | None,
     reason: Reason | None = None,
 ) -> Answer:
@@ -150,15 +150,15 @@ def answer_of(
         suggestion: of that place, or of one before it.
         finish: why it ended.
         ms: milliseconds by span.
-        saying: what it is of; None where the server has said nothing.
+        generation: what it is of; None where the server has said nothing.
         identity: of the server; None while it is not known.
         reason: why there is nothing, if it is not the model's doing.
     """
     candidates = (suggestion, *(suggestion.others or ()))
     rests = tuple(rest for one in candidates if (rest := one.rest(question.place)) is not None)
-    if not rests and reason is None and saying is not None:
-        reason = saying.why_nothing()
-    pieces = saying.pieces if saying is not None else 0
+    if not rests and reason is None and generation is not None:
+        reason = generation.why_nothing()
+    pieces = generation.pieces if generation is not None else 0
     return Answer(
         "shown" if rests else "empty",
         rests,
@@ -171,18 +171,18 @@ def answer_of(
     )
 
 
-async def vary(server: Server, excerpt: Excerpt, saying: Saying, wanted: int) -> tuple[Suggestion, ...]:
+async def vary(server: Server, excerpt: Excerpt, generation: RemoteGeneration, wanted: int) -> tuple[Suggestion, ...]:
     """So many at most, each once and none like the first; one that fails is none."""
-    asked = (_one(server, excerpt, saying, 1 + number) for number in range(wanted))
+    asked = (_one(server, excerpt, generation, 1 + number) for number in range(wanted))
     results = await asyncio.gather(*asked, return_exceptions=True)
     others = {one.text: one for one in results if isinstance(one, Suggestion) and one.text}
-    others.pop(saying.made().text, None)
+    others.pop(generation.made().text, None)
     return tuple(others.values())
 
 
-async def _one(server: Server, excerpt: Excerpt, saying: Saying, variant: int) -> Suggestion:
+async def _one(server: Server, excerpt: Excerpt, generation: RemoteGeneration, variant: int) -> Suggestion:
     said, finish, pieces = "", "", server.say(excerpt, variant)
-    most, cut = LETTERS_A_TOKEN * excerpt.max_tokens, saying.follow()
+    most, cut = LETTERS_A_TOKEN * excerpt.max_tokens, generation.follow()
     try:
         async for heard in pieces:
             said, finish = (said + heard.text)[:most], heard.finish
@@ -190,4 +190,4 @@ async def _one(server: Server, excerpt: Excerpt, saying: Saying, variant: int) -
                 break
     finally:
         await pieces.aclose()
-    return saying.variant(said, finish)
+    return generation.variant(said, finish)

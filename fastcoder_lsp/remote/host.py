@@ -45,13 +45,13 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.remote.client import TimeOuts, Way
 from fastcoder_lsp.remote.dialects import Dialect
-from fastcoder_lsp.remote.excerpt import Allowed, Excerpt, Excerpts, Piece
+from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, Piece, SendingRules
 from fastcoder_lsp.remote.failures import NotSentError, RemoteError
 from fastcoder_lsp.remote.fallback import Fallback
 from fastcoder_lsp.remote.pieces import Pieces
-from fastcoder_lsp.remote.scheduler import Asking
+from fastcoder_lsp.remote.scheduler import RemoteScheduler
 from fastcoder_lsp.remote.server import Server
-from fastcoder_lsp.remote.timing import PAUSES_S, Pauses, by_kind
+from fastcoder_lsp.remote.timing import PAUSES_S, Backoff, by_kind
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 
@@ -119,12 +119,14 @@ class ServerHost:
     ) -> None:
         self._listener, self._settings, self._texts = listener, settings, texts
         self._pieces, self._excerpts = Pieces(folders, texts, lambda text: listener(Notice(text))), Excerpts()
-        self._allowed = Allowed(settings, folders)
+        self._sending_rules = SendingRules(settings, folders)
         self._reader = ThreadPoolExecutor(1, "fastcoder-remote-files")
         self._server = Server(settings, way, time_outs)
-        self._pauses = Pauses(pauses_s)
+        self._backoff = Backoff(pauses_s)
         self._clock = clock
-        self._asking = Asking(self._server, self._excerpt, listener, self._failed, self._well, self._pauses, clock)
+        self._scheduler = RemoteScheduler(
+            self._server, self._excerpt, listener, self._failed, self._well, self._backoff, clock
+        )
         self._fallback = Fallback(open_local, listener, settings, folders, texts) if settings.remote_fallback else None
         self._noticed: str | None = None
         self._process = psutil.Process()
@@ -136,20 +138,20 @@ class ServerHost:
         """Questions go to the server; all but them is told to the local model too, which may have to stand in."""
         match command:
             case Ask(question):
-                self._loop.post(partial(self._asking.ask, question))
+                self._loop.post(partial(self._scheduler.ask, question))
             case Noticed(_, answered):
-                self._loop.post(partial(self._asking.noticed, answered=answered))
+                self._loop.post(partial(self._scheduler.noticed, answered=answered))
                 self._tell_local(command)
             case Withdraw() | Expect() | Forget() | Reload() | Enable():
                 self._loop.post(partial(self._take, command))
             case Rename(old, new):
-                self._loop.post(partial(self._asking.rename, old, new))
+                self._loop.post(partial(self._scheduler.rename, old, new))
                 self._tell_local(command)
             case Load(ticket):  # asks the server what it is
                 self._loop.post(lambda: asyncio.get_running_loop().create_task(self._load(ticket)))
             case Use(settings, folders):  # another server is another host's
                 self._settings = settings
-                self._allowed.change(settings, folders)
+                self._sending_rules.change(settings, folders)
                 self._pieces.change(folders)
                 self._tell_local(command)
             case DocumentChanged(path, text):
@@ -191,7 +193,7 @@ class ServerHost:
         Raises:
             NotSentError: a rule forbids it.
         """
-        if (forbidden := self._allowed.why_not(question.request.snapshot, self._server.host)) is not None:
+        if (forbidden := self._sending_rules.why_not(question.request.snapshot, self._server.host)) is not None:
             raise forbidden
         pieces: tuple[Piece, ...] = ()
         if self._pieces.wanted():
@@ -203,23 +205,23 @@ class ServerHost:
     def _take(self, command: Withdraw | Expect | Forget | Reload | Enable) -> None:
         match command:
             case Withdraw(number):
-                self._asking.withdraw(number)
+                self._scheduler.withdraw(number)
             case Expect(question, known, unserved):
                 stands_in = self._fallback is not None and self._fallback.active
-                if not stands_in or self._pauses.holds(self._clock()) is None:
-                    self._asking.expect(question, known=known, unserved=unserved)
+                if not stands_in or self._backoff.holds(self._clock()) is None:
+                    self._scheduler.expect(question, known=known, unserved=unserved)
                     return
             case Forget(uri):
-                self._asking.forget(uri)
+                self._scheduler.forget(uri)
                 self._listener(Forgotten(uri))
             case Reload():  # the server is asked anew what it is, at once and whatever went wrong
-                self._asking.clear()
+                self._scheduler.clear()
                 self._server.forget()
-                self._pauses.answered()
+                self._backoff.answered()
                 self._noticed = None
                 self._listener(Forgotten(None))
             case Enable(enabled) if not enabled:
-                self._asking.clear()
+                self._scheduler.clear()
         self._tell_local(command)
         if isinstance(command, Enable):
             self._listener(StatusChanged(Status("starting" if command.enabled else "off")))
@@ -236,7 +238,7 @@ class ServerHost:
             self._listener(StatusChanged(Status("ready")))
             there = True
         except RemoteError as error:
-            self._pauses.failed(error, self._clock())
+            self._backoff.failed(error, self._clock())
             self._failed(None, error)
             if self._fallback is not None:
                 self._fallback.load(ticket, error.reason)
@@ -277,5 +279,5 @@ class ServerHost:
             self._fallback.calm()
 
     async def _end(self) -> None:
-        self._asking.clear()
+        self._scheduler.clear()
         await self._server.close()

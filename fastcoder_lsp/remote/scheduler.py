@@ -19,15 +19,15 @@ from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, stays_here
 from fastcoder_lsp.remote.failures import NotSentError, RemoteError
-from fastcoder_lsp.remote.generation import Saying, answer_of, vary
+from fastcoder_lsp.remote.generation import RemoteGeneration, answer_of, vary
 from fastcoder_lsp.remote.server import Server
-from fastcoder_lsp.remote.timing import Pauses, Rest, Waiting
+from fastcoder_lsp.remote.timing import Backoff, IdleTimeout, PendingQuestion
 
 _WHOLE_S = 120.0
 """No answer takes longer, however it drips."""
 
 
-class Asking:
+class RemoteScheduler:
     """What is wanted of the server now, and what it says.
 
     Args:
@@ -36,7 +36,7 @@ class Asking:
         listener: told what comes of it.
         failed: told of a question that the server did not answer, and why.
         well: told that it has answered one.
-        pauses: how long it is left alone after failures.
+        backoff: how long it is left alone after failures.
         clock: milliseconds.
     """
 
@@ -47,17 +47,17 @@ class Asking:
         listener: HostListener,
         failed: Callable[[Question | None, RemoteError], None],
         well: Callable[[], None],
-        pauses: Pauses,
+        backoff: Backoff,
         clock: Clock,
     ) -> None:
         self._server, self._excerpt, self._listener = server, excerpt, listener
-        self._failed, self._well, self._pauses, self._clock = failed, well, pauses, clock
-        self._waiting: Waiting | None = None
+        self._failed, self._well, self._backoff, self._clock = failed, well, backoff, clock
+        self._pending: PendingQuestion | None = None
         self._unserved: Question | None = None
         """The last question, where nothing was shown for it: what can be shown of its text is told as it comes."""
-        self._saying: Saying | None = None
+        self._generation: RemoteGeneration | None = None
         self._stream: asyncio.Task[None] | None = None
-        self._rest = Rest(self._hang_up)
+        self._idle_timeout = IdleTimeout(self._hang_up)
         self._unheard_ms: float | None = None
         """Since when it is asked and has said nothing: who types on hangs up before a time-out could tell."""
 
@@ -67,9 +67,9 @@ class Asking:
         self._unserved = None
         if stays_here(question):
             self._listener(Answered(question.number, Answer("empty", (), "secret", reasons.secret_line())))
-            self._rests()
+            self._start_idle_timeout()
             return
-        if (error := self._pauses.holds(self._clock())) is not None:
+        if (error := self._backoff.holds(self._clock())) is not None:
             self._failed(question, error)
             return
         if self._unheard_ms is not None and self._clock() - self._unheard_ms > self._server.silent_ms:
@@ -77,17 +77,17 @@ class Asking:
             self._give_up(question, failures.slow(self._server.host))
             return
         patient = self._server.identity is None
-        self._waiting = Waiting(question, self._clock(), partial(self._overdue, question), patient=patient)
+        self._pending = PendingQuestion(question, self._clock(), partial(self._overdue, question), patient=patient)
         self._listener(StatusChanged(Status("thinking")))
-        saying = self._serving(question)
-        if saying is None or not saying.has_enough_for(question):
+        generation = self._serving(question)
+        if generation is None or not generation.has_enough_for(question):
             self._begin(question)
-        elif saying.ahead:
-            saying.ahead = False
+        elif generation.ahead:
+            generation.ahead = False
         else:
             self._listener(Counted("adopted", 1))
-        if saying is not None and saying is self._saying and saying.finished:
-            self._ended(saying)
+        if generation is not None and generation is self._generation and generation.finished:
+            self._ended(generation)
 
     def noticed(self, *, answered: bool) -> None:
         """Somebody asked, which needs no server; `answered`: nobody waits at the last place."""
@@ -96,9 +96,9 @@ class Asking:
 
     def withdraw(self, number: int) -> None:
         """Nobody waits for the answer to a question; what was begun for it may serve the next one."""
-        if self._waiting is not None and self._waiting.question.number == number:
+        if self._pending is not None and self._pending.question.number == number:
             self._leave()
-            self._rests()
+            self._start_idle_timeout()
 
     def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
         """What will be asked next; `known`: what follows there is; `unserved`: somebody waits there for a late text."""
@@ -106,26 +106,26 @@ class Asking:
             return
         self._unserved = question if unserved else self._unserved
         wanted = unserved or (question.policy.ahead and not known)
-        if self._waiting is not None or not wanted or self._pauses.holds(self._clock()) is not None:
+        if self._pending is not None or not wanted or self._backoff.holds(self._clock()) is not None:
             return
         if self._serving(question) is None:
             self._begin(question, ahead=True)
-        self._rests()
+        self._start_idle_timeout()
 
     def forget(self, uri: str) -> None:
         """A document was closed, or goes on under another name."""
         if self._unserved is not None and self._unserved.uri == uri:
             self._unserved = None
-        if self._saying is not None and self._saying.uri == uri:
+        if self._generation is not None and self._generation.uri == uri:
             self._hang_up()
 
     def rename(self, old: str, new: str) -> None:
         """A document has another name: whoever waits for an answer in it goes on waiting."""
         self.forget(old)
-        waiting = self._waiting
-        if waiting is not None and waiting.question.uri == old:
-            waiting.question = waiting.question.renamed(new)
-            self._begin(waiting.question)
+        pending = self._pending
+        if pending is not None and pending.question.uri == old:
+            pending.question = pending.question.renamed(new)
+            self._begin(pending.question)
 
     def clear(self) -> None:
         """Nobody wants anything any more."""
@@ -135,163 +135,168 @@ class Asking:
 
     # What the server says -------------------------------------------------------------------------------------------
 
-    def _serving(self, question: Question) -> Saying | None:
-        saying = self._saying
-        return saying if saying is not None and saying.serves(question) else None
+    def _serving(self, question: Question) -> RemoteGeneration | None:
+        generation = self._generation
+        return generation if generation is not None and generation.serves(question) else None
 
     def _begin(self, question: Question, *, ahead: bool = False) -> None:
         unheard_ms = self._clock() if self._unheard_ms is None else self._unheard_ms
         self._hang_up()
         identity, self._unheard_ms = self._server.identity, unheard_ms
         grows = identity is not None and identity.dialect.streams
-        self._saying = Saying(question, grows=grows, ahead=ahead)
-        self._stream = asyncio.get_running_loop().create_task(self._listen(self._saying))
+        self._generation = RemoteGeneration(question, grows=grows, ahead=ahead)
+        self._stream = asyncio.get_running_loop().create_task(self._listen(self._generation))
 
-    async def _listen(self, saying: Saying) -> None:
+    async def _listen(self, generation: RemoteGeneration) -> None:
         try:
             async with asyncio.timeout(_WHOLE_S):
-                await self._hear(saying)
+                await self._hear(generation)
         except RemoteError as error:
-            self._broke(saying, error)
+            self._broke(generation, error)
         except TimeoutError:
-            self._broke(saying, failures.slow(self._server.host))
+            self._broke(generation, failures.slow(self._server.host))
         except Exception as error:  # noqa: BLE001 the boundary: a fault of ours costs one answer
-            self._faulty(saying, error)
+            self._faulty(generation, error)
 
-    async def _hear(self, saying: Saying) -> None:
+    async def _hear(self, generation: RemoteGeneration) -> None:
         identity = await self._server.meet()
-        saying.grows = identity.dialect.streams
-        excerpt = await self._excerpt(saying.question, identity.dialect)
-        wanted = saying.question.candidates
+        generation.grows = identity.dialect.streams
+        excerpt = await self._excerpt(generation.question, identity.dialect)
+        wanted = generation.question.candidates
         pieces = self._server.say(excerpt, wanted=wanted)
         try:
             async for heard in pieces:
-                self._took(saying)
-                saying.hear(heard, excerpt.max_tokens)
-                if saying.finished:
+                self._took(generation)
+                generation.hear(heard, excerpt.max_tokens)
+                if generation.finished:
                     break
-                self._grew(saying)
+                self._grew(generation)
         finally:
             await pieces.aclose()
         if wanted > 1 and identity.dialect.variants:
-            saying.others = await vary(self._server, excerpt, saying, wanted - 1)
+            generation.others = await vary(self._server, excerpt, generation, wanted - 1)
         self._stream = None
-        self._pauses.answered()
+        self._backoff.answered()
         self._well()
-        self._listener(Worked(Counts(steps=saying.pieces, tokens=saying.pieces)))
-        self._ended(saying)
+        self._listener(Worked(Counts(steps=generation.pieces, tokens=generation.pieces)))
+        self._ended(generation)
 
-    def _took(self, saying: Saying) -> None:
+    def _took(self, generation: RemoteGeneration) -> None:
         """Count the time since the last piece: the first one ends what the prompt took."""
         self._unheard_ms = None
-        if self._waiting is not None:
-            self._waiting.came("verify" if saying.pieces else "prefill")
+        if self._pending is not None:
+            self._pending.came("verify" if generation.pieces else "prefill")
 
-    def _grew(self, saying: Saying) -> None:
+    def _grew(self, generation: RemoteGeneration) -> None:
         """More is said. Who waits and has gone another way is served anew; who waits no more may be told of it."""
-        waiting = self._waiting
-        if waiting is not None:
-            if not saying.serves(waiting.question):
-                self._begin(waiting.question)
-        elif self._unserved is not None and "\n" in saying.said:
-            useful = saying.useful()
+        pending = self._pending
+        if pending is not None:
+            if not generation.serves(pending.question):
+                self._begin(pending.question)
+        elif self._unserved is not None and "\n" in generation.said:
+            useful = generation.useful()
             if useful.text and useful.rest(self._unserved.place) is not None:
-                self._listener(Made(saying.uri, useful))
+                self._listener(Made(generation.uri, useful))
 
-    def _ended(self, saying: Saying) -> None:
+    def _ended(self, generation: RemoteGeneration) -> None:
         """All is said: that is the answer, or is told to whoever comes there."""
-        waiting = self._waiting
-        if waiting is None:
-            self._listener(Counted("ahead" if saying.ahead else "background", 1))
-            made = self._suggestion(saying)
-            self._listener(Made(saying.uri, made if made.text else replace(made, reason=saying.why_nothing())))
+        pending = self._pending
+        if pending is None:
+            self._listener(Counted("ahead" if generation.ahead else "background", 1))
+            made = self._suggestion(generation)
+            self._listener(Made(generation.uri, made if made.text else replace(made, reason=generation.why_nothing())))
             return
-        if not saying.serves(waiting.question):
-            self._begin(waiting.question)
+        if not generation.serves(pending.question):
+            self._begin(pending.question)
             return
-        self._answer(waiting, saying, self._suggestion(saying), saying.finish)
+        self._answer(pending, generation, self._suggestion(generation), generation.finish)
 
-    def _suggestion(self, saying: Saying) -> Suggestion:
+    def _suggestion(self, generation: RemoteGeneration) -> Suggestion:
         """What was said, with the other answers if they were looked for."""
-        others = () if saying.others is None and saying.question.candidates > 1 else saying.others
+        others = () if generation.others is None and generation.question.candidates > 1 else generation.others
         for other in reversed(others or ()):
-            self._listener(Made(saying.uri, other))
+            self._listener(Made(generation.uri, other))
         if others:
             self._listener(Counted("alternatives", len(others)))
-        return replace(saying.made(), others=others)
+        return replace(generation.made(), others=others)
 
     def _overdue(self, question: Question) -> None:
         """The time is over: the longest beginning worth showing is the answer, and the rest goes on."""
-        waiting, saying = self._waiting, self._saying
-        if waiting is None or waiting.question.number != question.number:
+        pending, generation = self._pending, self._generation
+        if pending is None or pending.question.number != question.number:
             return
-        question = waiting.question
+        question = pending.question
         serving = self._serving(question)
         beginning = serving.useful() if serving is not None else Suggestion(question.place, "")
         if beginning.rest(question.place) is not None:
             self._listener(Counted("budgeted", 1))
-            self._answer(waiting, saying, beginning, "budget")
+            self._answer(pending, generation, beginning, "budget")
         else:
             self._listener(Counted("budgeted_empty", 1))
             self._unserved = question
-            reason = reasons.slow(self._server.host, waiting.allowed_ms, None, invoked=question.request.invoked)
-            self._answer(waiting, saying, Suggestion(question.place, ""), "budget", reason)
-        self._rests()
+            reason = reasons.slow(self._server.host, pending.allowed_ms, None, invoked=question.request.invoked)
+            self._answer(pending, generation, Suggestion(question.place, ""), "budget", reason)
+        self._start_idle_timeout()
 
     def _answer(
-        self, waiting: Waiting, saying: Saying | None, suggestion: Suggestion, finish: str, reason: Reason | None = None
+        self,
+        pending: PendingQuestion,
+        generation: RemoteGeneration | None,
+        suggestion: Suggestion,
+        finish: str,
+        reason: Reason | None = None,
     ) -> None:
-        question, ms = waiting.question, waiting.spans.close()
-        answer = answer_of(question, suggestion, finish, ms, saying, self._server.identity, reason)
-        if suggestion.text and saying is not None:
-            self._listener(Made(saying.uri, suggestion))
+        question, ms = pending.question, pending.spans.close()
+        answer = answer_of(question, suggestion, finish, ms, generation, self._server.identity, reason)
+        if suggestion.text and generation is not None:
+            self._listener(Made(generation.uri, suggestion))
         self._leave()
         self._listener(Answered(question.number, answer))
 
     # When it does not -----------------------------------------------------------------------------------------------
 
-    def _broke(self, saying: Saying, error: RemoteError) -> None:
+    def _broke(self, generation: RemoteGeneration, error: RemoteError) -> None:
         """The server did not answer."""
-        if self._saying is not saying:
+        if self._generation is not generation:
             return  # somebody has hung up before
-        self._saying = self._stream = self._unheard_ms = None
-        waiting = self._waiting
+        self._generation = self._stream = self._unheard_ms = None
+        pending = self._pending
         self._leave(quietly=True)
-        self._give_up(waiting.question if waiting is not None else None, error)
+        self._give_up(pending.question if pending is not None else None, error)
 
     def _give_up(self, question: Question | None, error: RemoteError) -> None:
         if not isinstance(error, NotSentError):
-            self._pauses.failed(error, self._clock())
+            self._backoff.failed(error, self._clock())
         self._failed(question, error)
 
-    def _faulty(self, saying: Saying, error: Exception) -> None:
+    def _faulty(self, generation: RemoteGeneration, error: Exception) -> None:
         status = failure("An internal error occurred", error)
-        if self._saying is saying:
-            self._saying = self._stream = self._unheard_ms = None
-        waiting = self._waiting
+        if self._generation is generation:
+            self._generation = self._stream = self._unheard_ms = None
+        pending = self._pending
         self._leave(quietly=True)
-        if waiting is not None:
-            self._listener(Answered(waiting.question.number, Answer.failed(status)))
+        if pending is not None:
+            self._listener(Answered(pending.question.number, Answer.failed(status)))
         self._listener(StatusChanged(status))
 
     def _leave(self, *, quietly: bool = False) -> None:
         """Nobody waits any more."""
-        waiting, self._waiting = self._waiting, None
-        self._rest.end()
-        if waiting is None:
+        pending, self._pending = self._pending, None
+        self._idle_timeout.end()
+        if pending is None:
             return
-        waiting.over()
+        pending.over()
         if not quietly:
             self._listener(StatusChanged(Status("ready")))
 
-    def _rests(self) -> None:
+    def _start_idle_timeout(self) -> None:
         """Nobody waits for what is being said: it goes on for a while, for whoever comes there next."""
-        saying = self._saying
-        if saying is not None and not saying.finished and self._waiting is None:
-            self._rest.begin(saying.question.policy)
+        generation = self._generation
+        if generation is not None and not generation.finished and self._pending is None:
+            self._idle_timeout.begin(generation.question.policy)
 
     def _hang_up(self) -> None:
-        stream, self._stream, self._saying = self._stream, None, None
+        stream, self._stream, self._generation = self._stream, None, None
         self._unheard_ms = None
         if stream is not None:
             stream.cancel()

@@ -13,7 +13,7 @@ from fastcoder_lsp.remote.failures import RemoteError
 AUTOMATIC_MS: Final = 400.0
 """A person has typed on after that, and gets the text when it is made."""
 INVOKED_MS: Final = 5_000.0
-REST_MS: Final = 30_000.0
+IDLE_MS: Final = 30_000.0
 """So long an answer may go on that nobody waits for."""
 _KEPT_MS: Final = 12.0
 """Kept back of a budget for the way to the editor."""
@@ -30,9 +30,9 @@ def allowed_ms(question: Question, *, patient: bool = False) -> float:
     return chosen if math.isinf(chosen) else max(0.0, chosen - _KEPT_MS)
 
 
-def rest_ms(policy: Policy) -> float:
+def idle_ms(policy: Policy) -> float:
     """How long what nobody waits for may go on."""
-    return policy.background_ms or REST_MS
+    return policy.background_ms or IDLE_MS
 
 
 def by_kind(policy: Policy) -> dict[str, float]:
@@ -40,11 +40,11 @@ def by_kind(policy: Policy) -> dict[str, float]:
     return {
         "automatic": policy.automatic_ms or AUTOMATIC_MS,
         "invoked": policy.invoked_ms or INVOKED_MS,
-        "background": rest_ms(policy),
+        "background": idle_ms(policy),
     }
 
 
-class Waiting:
+class PendingQuestion:
     """One question.
 
     Attributes:
@@ -55,7 +55,7 @@ class Waiting:
     Args:
         question: as it was asked.
         now_ms: the time, by the service's clock.
-        patient: see `budgets.allowed_ms`.
+        patient: see `allowed_ms`.
         overdue: called when its time is over, unless it was answered before.
     """
 
@@ -79,7 +79,7 @@ class Waiting:
             self._bell.cancel()
 
 
-class Rest:
+class IdleTimeout:
     """A time that runs from the last moment when somebody waited.
 
     Args:
@@ -93,7 +93,7 @@ class Rest:
     def begin(self, policy: Policy) -> None:
         """From now on nobody waits."""
         self.end()
-        self._timer = asyncio.get_running_loop().call_later(rest_ms(policy) / 1e3, self._over)
+        self._timer = asyncio.get_running_loop().call_later(idle_ms(policy) / 1e3, self._over)
 
     def end(self) -> None:
         """Somebody waits, or nothing is said any more."""
@@ -106,7 +106,7 @@ PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 
 
 @dataclass(slots=True)
-class Pauses:
+class Backoff:
     """The failures in a row.
 
     Attributes:
