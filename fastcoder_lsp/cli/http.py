@@ -16,8 +16,8 @@ from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
     from fastcoder_lsp.config import Settings
-    from fastcoder_lsp.http.desks import OpenDesk
-    from fastcoder_lsp.http.guard import Door
+    from fastcoder_lsp.http.guard import AccessRules
+    from fastcoder_lsp.http.sessions import OpenSessionHost
 
 PORT = 8012
 """llama.vim's and llama.vscode's default."""
@@ -56,7 +56,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
     from fastcoder_lsp.config import Layer, resolve
-    from fastcoder_lsp.http.guard import LOOPBACK, Door
+    from fastcoder_lsp.http.guard import LOOPBACK, AccessRules
 
     here = arguments.host in LOOPBACK
     key = read_key(whole_path(arguments.key_file, arguments.here)) if arguments.key_file else ""
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp http --help")
     keep_log_quiet()
-    _serve(settings, arguments.host, arguments.port, Door(key, LOOPBACK if here else frozenset()))
+    _serve(settings, arguments.host, arguments.port, AccessRules(key, LOOPBACK if here else frozenset()))
     return 0
 
 
@@ -95,36 +95,36 @@ def read_key(path: Path) -> str:
     return key
 
 
-def _serve(settings: "Settings", host: str, port: int, door: "Door") -> None:
+def _serve(settings: "Settings", host: str, port: int, rules: "AccessRules") -> None:
     from fastcoder_lsp.completion.question import policy_of
     from fastcoder_lsp.http.app import make_app
-    from fastcoder_lsp.http.desks import Desks
     from fastcoder_lsp.http.server import listen, serve
+    from fastcoder_lsp.http.sessions import SessionPool
     from fastcoder_lsp.model import find
 
     listening = listen(host, port)
     find(settings.model)  # else every client would be told that it is missing, and only when it asks
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is learnt is kept then, too
     open_host, close = _shared(settings) if settings.host_enabled else _alone(settings)
-    desks = Desks(open_host, policy_of(settings), settings.completion_max_tokens)
+    sessions = SessionPool(open_host, policy_of(settings), settings.completion_max_tokens)
 
     def say(loaded: "Future[bool]") -> None:
-        status = desks.status
+        status = sessions.status
         what = "ready" if loaded.result() else f"{status.message}\n{status.hint}\n{_WAITING}"
         print(f"fastcoder-lsp: {what}", file=sys.stderr, flush=True)
 
-    desks.preload().add_done_callback(say)
+    sessions.preload().add_done_callback(say)
     print(f"fastcoder-lsp: http://{host}:{listening.getsockname()[1]}, loading", file=sys.stderr, flush=True)
     try:
-        serve(make_app(desks, door, settings.context_tokens), listening)
+        serve(make_app(sessions, rules, settings.context_tokens), listening)
     except KeyboardInterrupt:
         pass
     finally:
-        desks.close(_END_S)
+        sessions.close(_END_S)
         close()
 
 
-def _shared(settings: "Settings") -> tuple["OpenDesk", Callable[[], None]]:
+def _shared(settings: "Settings") -> tuple["OpenSessionHost", Callable[[], None]]:
     """Opens a front of the process that editors share, and ends what is this command's own: nothing."""
     from fastcoder_lsp.host.spawn import open_shared
     from fastcoder_lsp.workspace.open_texts import OpenTexts
@@ -132,7 +132,7 @@ def _shared(settings: "Settings") -> tuple["OpenDesk", Callable[[], None]]:
     return lambda listener: open_shared(listener, settings, {}, OpenTexts()), lambda: None
 
 
-def _alone(settings: "Settings") -> tuple["OpenDesk", Callable[[], None]]:
+def _alone(settings: "Settings") -> tuple["OpenSessionHost", Callable[[], None]]:
     """The same with a model in this process, which ends with it."""
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.host.local import ModelServer

@@ -17,8 +17,6 @@ from starlette.types import ASGIApp
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.completion.status import Statistics
-from fastcoder_lsp.http.ask import Ask, Said, said
-from fastcoder_lsp.http.desks import Desks, Gone
 from fastcoder_lsp.http.forms import (
     CompletionForm,
     InfillForm,
@@ -29,9 +27,11 @@ from fastcoder_lsp.http.forms import (
     ask_of_openai,
     read_form,
 )
-from fastcoder_lsp.http.guard import Door, Guard, hung_up, read_body
+from fastcoder_lsp.http.guard import AccessRules, Guard, hung_up, read_body
+from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, said
 from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
 from fastcoder_lsp.http.responses import RequestError, error_response, event_response, json_response
+from fastcoder_lsp.http.sessions import Gone, SessionPool
 
 _COUNTERS = {
     "requests": "Requests.",
@@ -74,16 +74,16 @@ _NOBODY = 499
 """What a request is logged with whose client has hung up; nobody reads it."""
 
 
-def make_app(desks: Desks, door: Door, context_tokens: int, answer_s: float = ANSWER_S) -> ASGIApp:
+def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, answer_s: float = ANSWER_S) -> ASGIApp:
     """The server as an ASGI application.
 
     Args:
-        desks: answer.
-        door: what is let in.
+        sessions: answer.
+        rules: what is let in.
         context_tokens: what the model is shown at most, as `/props` tells.
         answer_s: how long an answer may take, in seconds.
     """
-    server = _Server(desks, context_tokens, answer_s)
+    server = _Server(sessions, context_tokens, answer_s)
     routes = [
         Route("/infill", server.infill, methods=["POST"]),
         *(Route(path, server.completion, methods=["POST"]) for path in ("/completion", "/completions")),
@@ -96,12 +96,12 @@ def make_app(desks: Desks, door: Door, context_tokens: int, answer_s: float = AN
     handlers = {RequestError: _refused, HTTPException: _unknown, Gone: _nobody, ClientDisconnect: _nobody}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False  # behind a proxy it would send a body and a key to another name, in the open
-    return Guard(app, door)
+    return Guard(app, rules)
 
 
 class _Server:
-    def __init__(self, desks: Desks, context_tokens: int, answer_s: float) -> None:
-        self._desks, self._context_tokens, self._answer_s = desks, context_tokens, answer_s
+    def __init__(self, sessions: SessionPool, context_tokens: int, answer_s: float) -> None:
+        self._sessions, self._context_tokens, self._answer_s = sessions, context_tokens, answer_s
         self._started = int(time.time())
 
     async def infill(self, request: Request) -> Response:
@@ -125,7 +125,7 @@ class _Server:
         return json_response({"object": "list", "data": [model]})
 
     async def health(self, _: Request) -> Response:
-        status = self._desks.status
+        status = self._sessions.status
         if status.state == "error":
             return error_response(500, status.message)
         if status.state in ("starting", "loading"):
@@ -136,7 +136,7 @@ class _Server:
         return json_response(
             {
                 "default_generation_settings": {"n_ctx": self._context_tokens, "params": {"temperature": 0.0}},
-                "total_slots": self._desks.most,
+                "total_slots": self._sessions.most,
                 "model_path": self._model(),
                 "chat_template": "",
                 "build_info": f"fastcoder-lsp {__version__}",
@@ -144,19 +144,19 @@ class _Server:
         )
 
     async def metrics(self, _: Request) -> Response:
-        text = metrics_text(self._desks.statistics(), self._desks.busy)
+        text = metrics_text(self._sessions.statistics(), self._sessions.busy)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     def _model(self) -> str:
-        return self._desks.statistics()[0].model or "fastcoder-lsp"
+        return self._sessions.statistics()[0].model or "fastcoder-lsp"
 
-    async def _said(self, request: Request, ask: Ask) -> Said:
+    async def _said(self, request: Request, ask: InfillRequest) -> InfillAnswer:
         """The answer, unless the client hangs up first, which ends the work for it."""
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         listening = asyncio.create_task(_tell(gone, request))
         try:
             async with asyncio.timeout(self._answer_s):
-                return said(ask, await self._desks.answer(ask, gone))
+                return said(ask, await self._sessions.answer(ask, gone))
         except TimeoutError:
             raise RequestError(504, f"no answer within {self._answer_s:.0f} s") from None
         finally:
@@ -171,7 +171,7 @@ async def _tell(gone: "asyncio.Future[None]", request: Request) -> None:
         gone.set_result(None)
 
 
-def _llama(form: LlamaFields, answer: Said) -> Response:
+def _llama(form: LlamaFields, answer: InfillAnswer) -> Response:
     if form.stream:
         return event_response(llama_events(answer, form.response_fields), done=False)
     return json_response(only(llama_reply(answer), form.response_fields))

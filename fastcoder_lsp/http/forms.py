@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from fastcoder_lsp.completion.question import MOST_ALTERNATIVES
 from fastcoder_lsp.core import Extra
-from fastcoder_lsp.http.ask import MOST_EXTRAS, Ask
+from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest
 from fastcoder_lsp.http.responses import RequestError
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.workspace.languages import is_known, language_of
@@ -139,7 +139,7 @@ def read_form(body: bytes, form: type[Form]) -> Form:
         raise RequestError(400, f"the request body is invalid: {str(wrong)[:300]}") from None
 
 
-def ask_of_infill(form: InfillForm) -> Ask:
+def ask_of_infill(form: InfillForm) -> InfillRequest:
     """What an infill request asks. `prompt` is what of the cursor's line stands before the cursor.
 
     Raises:
@@ -150,7 +150,7 @@ def ask_of_infill(form: InfillForm) -> Ask:
     return _llama(form, form.input_prefix + form.prompt, form.input_suffix, extras)
 
 
-def ask_of_completion(form: CompletionForm) -> Ask:
+def ask_of_completion(form: CompletionForm) -> InfillRequest:
     """What a plain completion asks; marks of filling in the middle in its prompt are understood.
 
     Raises:
@@ -161,7 +161,7 @@ def ask_of_completion(form: CompletionForm) -> Ask:
     return _llama(form, parts.before, parts.after, parts.extras)
 
 
-def ask_of_openai(form: OpenAIForm) -> Ask:
+def ask_of_openai(form: OpenAIForm) -> InfillRequest:
     """What a request of OpenAI's form asks.
 
     Raises:
@@ -176,7 +176,7 @@ def ask_of_openai(form: OpenAIForm) -> Ask:
     prompt = form.prompt if isinstance(form.prompt, str) else form.prompt[0]
     parts = Parts(prompt, form.suffix) if form.suffix else taken_apart(prompt)
     stop = (form.stop,) if isinstance(form.stop, str) else tuple(form.stop or ())
-    return Ask(
+    return InfillRequest(
         before=_lines(parts.before),
         after=_lines(parts.after),
         extras=parts.extras,
@@ -186,10 +186,10 @@ def ask_of_openai(form: OpenAIForm) -> Ask:
     )
 
 
-def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]) -> Ask:
+def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]) -> InfillRequest:
     # What llama.cpp counts from the first token is counted here from the question, with what the prompt may take.
     patience = max(form.t_max_prompt_ms, 0) + form.t_max_predict_ms if form.t_max_predict_ms > 0 else None
-    return Ask(
+    return InfillRequest(
         before=_lines(before),
         after=_lines(after),
         extras=extras,

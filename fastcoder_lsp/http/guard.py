@@ -20,7 +20,7 @@ MOST_OPEN = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class AccessRules:
     """What is let in.
 
     Attributes:
@@ -37,9 +37,9 @@ class Door:
 class Guard:
     """ASGI: refuses what may not come in, by a response in JSON."""
 
-    def __init__(self, app: ASGIApp, door: Door) -> None:
-        assert door.key or door.hosts, "a server for other machines needs a key"
-        self._app, self._door, self._open = app, door, 0
+    def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
+        assert rules.key or rules.hosts, "a server for other machines needs a key"
+        self._app, self._rules, self._open = app, rules, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 ASGI's
         if scope["type"] != "http":
@@ -55,14 +55,14 @@ class Guard:
             self._open -= 1
 
     def _refused(self, path: str, headers: Headers) -> tuple[int, str] | None:
-        door = self._door
-        if door.hosts and host_name(headers.get("host", "")) not in door.hosts:
+        rules = self._rules
+        if rules.hosts and host_name(headers.get("host", "")) not in rules.hosts:
             return 403, "the Host header does not name this server"
         if headers.get("origin") is not None or headers.get("sec-fetch-site", "none") != "none":
             return 403, "requests from web pages are refused (Origin header)"
-        if door.key and path != "/health" and not _names_key(headers, door.key):
+        if rules.key and path != "/health" and not _names_key(headers, rules.key):
             return 401, "a key is required: Authorization: Bearer KEY"
-        if self._open >= door.most_open:
+        if self._open >= rules.most_open:
             return 503, f"too many requests: {self._open} are open"
         return None
 

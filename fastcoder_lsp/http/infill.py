@@ -10,7 +10,7 @@ from fastcoder_lsp.core import Completion, Extra
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class InfillRequest:
     r"""What comes between two texts?
 
     Attributes:
@@ -35,7 +35,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class InfillAnswer:
     """The answer.
 
     Attributes:
@@ -53,15 +53,15 @@ class Said:
     others: tuple[str, ...] = ()
 
 
-def said(ask: Ask, completion: Completion) -> Said:
+def said(ask: InfillRequest, completion: Completion) -> InfillAnswer:
     """The answer to `ask`: these clients insert, and replace nothing, so closers that it would replace stay away."""
     text, word = _inserted(ask, completion)
     finish = "length" if not word and completion.finish in ("length", "context", "budget") else "stop"
     others = dict.fromkeys(other for one in completion.others if (other := _inserted(ask, one)[0]) and other != text)
-    return Said(text, finish, word, completion, tuple(others))
+    return InfillAnswer(text, finish, word, completion, tuple(others))
 
 
-def _inserted(ask: Ask, completion: Completion) -> tuple[str, str]:
+def _inserted(ask: InfillRequest, completion: Completion) -> tuple[str, str]:
     """The text up to the first stop word, and which one that is."""
     text = completion.text
     replaced = ask.after[: completion.end - completion.start]

@@ -5,10 +5,10 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from fastcoder_lsp.http.ask import Said
+from fastcoder_lsp.http.infill import InfillAnswer
 
 
-def llama_reply(said: Said) -> dict[str, Any]:
+def llama_reply(said: InfillAnswer) -> dict[str, Any]:
     """llama.cpp's body of `/infill` and `/completion`."""
     counts, word = said.completion.counts, said.word
     return {
@@ -30,7 +30,7 @@ def llama_reply(said: Said) -> dict[str, Any]:
     } | ({"alternatives": list(said.others)} if said.others else {})
 
 
-def timings(said: Said) -> dict[str, float]:
+def timings(said: InfillAnswer) -> dict[str, float]:
     """What the answer took; zeros where it was known, for then the model was not asked."""
     counts, ms = said.completion.counts, said.completion.ms
     prompt_ms = ms.get("prefill", 0.0)
@@ -57,13 +57,13 @@ def only(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
     return found
 
 
-def llama_events(said: Said, fields: Sequence[str] | None) -> list[dict[str, Any]]:
+def llama_events(said: InfillAnswer, fields: Sequence[str] | None) -> list[dict[str, Any]]:
     """The same as a stream: the text, which is exact once it is whole, then the rest."""
     last = {**llama_reply(said), "content": ""}
     return [{"index": 0, "content": said.text, "tokens": [], "stop": False}, only(last, fields)]
 
 
-def openai_reply(said: Said, model: str, choices: int) -> dict[str, Any]:
+def openai_reply(said: InfillAnswer, model: str, choices: int) -> dict[str, Any]:
     """OpenAI's body of `/v1/completions`; greedy choices are all the same."""
     counts = said.completion.counts
     prompt = counts.prefilled + counts.reused
@@ -80,7 +80,7 @@ def openai_reply(said: Said, model: str, choices: int) -> dict[str, Any]:
     }
 
 
-def openai_events(said: Said, model: str, choices: int) -> list[dict[str, Any]]:
+def openai_events(said: InfillAnswer, model: str, choices: int) -> list[dict[str, Any]]:
     """The same as a stream."""
     head = _openai_head(model)
     return [

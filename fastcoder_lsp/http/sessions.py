@@ -16,12 +16,12 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
-from fastcoder_lsp.http.ask import Ask, within_bounds
+from fastcoder_lsp.http.infill import InfillRequest, within_bounds
 from fastcoder_lsp.http.responses import RequestError
 
-OpenDesk = Callable[[HostListener], ModelHost]
+OpenSessionHost = Callable[[HostListener], ModelHost]
 """Opens a host for one more listener."""
-MOST_DESKS = 4
+MOST_SESSIONS = 4
 """So many requests are worked on at a time, taking turns; what is beyond waits."""
 _SAME = 0.5
 """The share of lines in common from which two texts are versions of one document."""
@@ -34,10 +34,10 @@ class Gone(Exception):  # noqa: N818 nothing went wrong: nobody is there to be a
     """The client has hung up."""
 
 
-class Desk:
+class DocumentSession:
     """A service and its document."""
 
-    def __init__(self, number: int, open_host: OpenDesk) -> None:
+    def __init__(self, number: int, open_host: OpenSessionHost) -> None:
         self.uri = f"http-client:/document/{number}"
         self.status = Status("starting")
         self.busy, self.used, self.lines = False, 0, frozenset[str]()
@@ -53,7 +53,7 @@ class Desk:
         """The share of lines that its text has in common with another one."""
         return _alike(self.lines, lines)
 
-    def seat(self, lines: frozenset[str]) -> None:
+    def assign(self, lines: frozenset[str]) -> None:
         """It is for a text with these lines now; what is kept for another document is dropped."""
         if self.lines and self.alike(lines) < _SAME:
             for uri in self._uris:
@@ -61,7 +61,7 @@ class Desk:
             self._uris.clear()
         self.busy, self.lines = True, lines
 
-    def request(self, ask: Ask, at_most: int) -> CompletionRequest:
+    def request(self, ask: InfillRequest, at_most: int) -> CompletionRequest:
         """`ask` as the service is asked; one of no tokens expects what the one before wanted.
 
         Answers of another greatest length are of another document: what is known of one would be too long for the
@@ -83,7 +83,7 @@ class Desk:
         return CompletionRequest(snapshot, len(ask.before), invoked=ask.alternatives > 1, max_tokens=tokens)
 
 
-class Desks:
+class SessionPool:
     """All of them.
 
     Args:
@@ -93,33 +93,33 @@ class Desks:
         most: of desks.
     """
 
-    def __init__(self, open_host: OpenDesk, policy: Policy, max_tokens: int, most: int = MOST_DESKS) -> None:
+    def __init__(self, open_host: OpenSessionHost, policy: Policy, max_tokens: int, most: int = MOST_SESSIONS) -> None:
         self.most = most
         self._open_host, self._max_tokens = open_host, max_tokens
         self._policy = replace(policy, automatic_ms=math.inf)
         self._free = asyncio.Condition()
         self._taken = 0
-        self._desks = [Desk(0, open_host)]
+        self._sessions = [DocumentSession(0, open_host)]
 
     def preload(self) -> "Future[bool]":
         """Load the model; whether that went well."""
-        return self._desks[0].service.preload()
+        return self._sessions[0].service.preload()
 
     @property
     def status(self) -> Status:
         """Of the model, which is the same for all desks."""
-        return self._desks[0].status
+        return self._sessions[0].status
 
     def statistics(self) -> tuple[Statistics, ...]:
         """Of each desk."""
-        return tuple(desk.service.statistics() for desk in self._desks)
+        return tuple(session.service.statistics() for session in self._sessions)
 
     @property
     def busy(self) -> int:
         """How many desks have a request."""
-        return sum(desk.busy for desk in self._desks)
+        return sum(session.busy for session in self._sessions)
 
-    async def answer(self, ask: Ask, gone: "asyncio.Future[None]") -> Completion:
+    async def answer(self, ask: InfillRequest, gone: "asyncio.Future[None]") -> Completion:
         """The completion that `ask` wants.
 
         Args:
@@ -130,32 +130,32 @@ class Desks:
             Gone: that came first.
             RequestError: the model cannot be loaded.
         """
-        desk = await self._take(ask, gone)
+        session = await self._take(ask, gone)
         try:
             if ask.max_tokens == 0:
-                return self._expect(desk, ask)
-            return await self._ask(desk, ask, gone)
+                return self._expect(session, ask)
+            return await self._ask(session, ask, gone)
         finally:
-            desk.busy = False
+            session.busy = False
             async with self._free:
                 self._free.notify_all()  # whoever is first may have hung up
 
     def close(self, wait_s: float) -> None:
         """Answer what is open, and give back what the desks have."""
-        for desk in self._desks:
-            desk.service.shutdown(wait_s)
+        for session in self._sessions:
+            session.service.shutdown(wait_s)
 
-    def _expect(self, desk: Desk, ask: Ask) -> Completion:
+    def _expect(self, session: DocumentSession, ask: InfillRequest) -> Completion:
         if ask.before or ask.after:
-            desk.service.accepted(desk.request(ask, self._max_tokens), self._policy)
+            session.service.accepted(session.request(ask, self._max_tokens), self._policy)
         return Completion("", len(ask.before), len(ask.before), finish="stop")
 
-    async def _ask(self, desk: Desk, ask: Ask, gone: "asyncio.Future[None]") -> Completion:
-        request, patience_ms = desk.request(ask, self._max_tokens), ask.patience_ms or math.inf
+    async def _ask(self, session: DocumentSession, ask: InfillRequest, gone: "asyncio.Future[None]") -> Completion:
+        request, patience_ms = session.request(ask, self._max_tokens), ask.patience_ms or math.inf
         policy = replace(self._policy, alternatives=ask.alternatives)
         while True:
             policy = replace(policy, automatic_ms=patience_ms, invoked_ms=patience_ms)
-            future = desk.service.submit(request, policy)
+            future = session.service.submit(request, policy)
             completion = await _unless(gone, future)
             if completion.finish == "error":
                 raise RequestError(500, completion.reason.text if completion.reason else "the model cannot run")
@@ -163,28 +163,28 @@ class Desks:
                 return completion
             patience_ms *= _MORE_PATIENCE  # nothing is no answer to these clients: they ask once a key
 
-    async def _take(self, ask: Ask, gone: "asyncio.Future[None]") -> Desk:
+    async def _take(self, ask: InfillRequest, gone: "asyncio.Future[None]") -> DocumentSession:
         lines = _lines_of(ask)
         async with self._free:
-            while all(desk.busy for desk in self._desks) and len(self._desks) >= self.most:
+            while all(session.busy for session in self._sessions) and len(self._sessions) >= self.most:
                 if gone.done():
                     raise Gone
                 await _within(self._free.wait)
-            desk = self._choose(lines)
+            session = self._choose(lines)
             self._taken += 1
-            desk.used = self._taken
-            desk.seat(lines)
-            return desk
+            session.used = self._taken
+            session.assign(lines)
+            return session
 
-    def _choose(self, lines: frozenset[str]) -> Desk:
-        free = [desk for desk in self._desks if not desk.busy]
-        best = max(free, key=lambda desk: desk.alike(lines), default=None)
+    def _choose(self, lines: frozenset[str]) -> DocumentSession:
+        free = [session for session in self._sessions if not session.busy]
+        best = max(free, key=lambda session: session.alike(lines), default=None)
         if best is not None and (best.alike(lines) >= _SAME or not best.lines):
             return best
-        if len(self._desks) < self.most:
-            self._desks.append(Desk(len(self._desks), self._open_host))
-            return self._desks[-1]
-        return min(free, key=lambda desk: desk.used)
+        if len(self._sessions) < self.most:
+            self._sessions.append(DocumentSession(len(self._sessions), self._open_host))
+            return self._sessions[-1]
+        return min(free, key=lambda session: session.used)
 
 
 async def _unless(gone: "asyncio.Future[None]", future: "Future[Completion]") -> Completion:
@@ -206,7 +206,7 @@ async def _within(wait: Callable[[], Awaitable[object]]) -> None:
         return
 
 
-def is_same_document(ask: Ask, other: Ask) -> bool:
+def is_same_document(ask: InfillRequest, other: InfillRequest) -> bool:
     """Whether both texts are taken for versions of one document: the later one has the desk of the other."""
     return _alike(_lines_of(ask), _lines_of(other)) >= _SAME
 
@@ -215,6 +215,6 @@ def _alike(lines: frozenset[str], others: frozenset[str]) -> float:
     return len(lines & others) / max(1, min(len(lines), len(others)))
 
 
-def _lines_of(ask: Ask) -> frozenset[str]:
+def _lines_of(ask: InfillRequest) -> frozenset[str]:
     lines: Mapping[str, None] = dict.fromkeys(line.strip() for line in (ask.before + ask.after).split("\n"))
     return frozenset(line for line in lines if line)

@@ -47,7 +47,7 @@ class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
         first_text_ms: milliseconds until text that autoscaling keeps the 95th of a hundred below.
         cpus: cores that Ray sets aside for one; 0: as many replicas fit a machine as are asked for.
         gpus: GPUs that Ray sets aside for one.
-        tenants: whose desks one keeps at a time; the one that asked least recently gives way.
+        tenants: whose sessions a replica keeps at a time; the one that asked least recently gives way.
         drain_s: how long requests have that are open when a replica ends.
         surge: whether an upgrade begins a new replica before it ends an old one; false where there is no room for it.
         at_once: so many it begins at a time; with all of them documents move once, and there are twice as many a while.

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from starlette.responses import Response
 
-from fastcoder_lsp.http.ask import Ask
 from fastcoder_lsp.http.forms import (
     CompletionForm,
     InfillForm,
@@ -17,6 +16,7 @@ from fastcoder_lsp.http.forms import (
     ask_of_openai,
     read_form,
 )
+from fastcoder_lsp.http.infill import InfillRequest
 from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
 from fastcoder_lsp.http.responses import event_response, json_response
 from fastcoder_lsp.team.values import Answered
@@ -24,22 +24,22 @@ from fastcoder_lsp.team.values import Answered
 Form = InfillForm | CompletionForm | OpenAIForm
 
 
-def _infill(body: bytes) -> tuple[Form, Ask]:
+def _infill(body: bytes) -> tuple[Form, InfillRequest]:
     form = read_form(body, InfillForm)
     return form, ask_of_infill(form)
 
 
-def _completion(body: bytes) -> tuple[Form, Ask]:
+def _completion(body: bytes) -> tuple[Form, InfillRequest]:
     form = read_form(body, CompletionForm)
     return form, ask_of_completion(form)
 
 
-def _openai(body: bytes) -> tuple[Form, Ask]:
+def _openai(body: bytes) -> tuple[Form, InfillRequest]:
     form = read_form(body, OpenAIForm)
     return form, ask_of_openai(form)
 
 
-FORMS: dict[str, Callable[[bytes], tuple[Form, Ask]]] = {
+FORMS: dict[str, Callable[[bytes], tuple[Form, InfillRequest]]] = {
     "/infill": _infill,
     "/completion": _completion,
     "/completions": _completion,

@@ -18,16 +18,16 @@ from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime
 from fastcoder_lsp.http.app import ANSWER_S
-from fastcoder_lsp.http.ask import Ask, said
-from fastcoder_lsp.http.desks import Gone, is_same_document
+from fastcoder_lsp.http.infill import InfillRequest, said
 from fastcoder_lsp.http.responses import RequestError
+from fastcoder_lsp.http.sessions import Gone, is_same_document
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.host import TeamCore
 from fastcoder_lsp.team.recent import Held, RecentCalls
 from fastcoder_lsp.team.tenants import Folders, Tenants
 from fastcoder_lsp.team.values import Answered, Call, Refused, Tenant
 
-DESKS = 4
+SESSIONS = 4
 """Documents of one tenant that a replica works on at a time, by turns."""
 PROBE_S = 10.0
 """The model's thread is stuck when it finds no moment between two pieces of work in this time."""
@@ -69,7 +69,7 @@ class TeamReplica:
         parts: Parts = import_module(model)
         self._core = TeamCore(parts.load_model, parts.make_runtime, settings, cache_folder())
         self._most_tenants = config.replicas.tenants
-        self._tenants = Tenants(self._core, settings, folders, self._most_tenants, DESKS)
+        self._tenants = Tenants(self._core, settings, folders, self._most_tenants, SESSIONS)
         self._own = CompletionService(self._open, self._told)
         if not self._own.preload().result():
             status = self.status
@@ -117,12 +117,12 @@ class TeamReplica:
         asked later, for want of room or because it is taken for the same document, is not read. Returns how many were.
         """
         begun, done = time.monotonic(), list[tuple[float, Call]]()
-        read = defaultdict[Tenant, list[Ask]](list)
+        read = defaultdict[Tenant, list[InfillRequest]](list)
         for age_s, call in calls:
             if time.monotonic() >= begun + seconds:
                 break
             later = read.get(call.tenant, ())
-            if len({*read, call.tenant}) > self._most_tenants or len(later) >= DESKS:
+            if len({*read, call.tenant}) > self._most_tenants or len(later) >= SESSIONS:
                 continue
             if any(is_same_document(call.ask, other) for other in later):
                 continue

@@ -1,6 +1,6 @@
-"""Desks for each tenant of one replica: the same ones while it asks, until others need the room.
+"""A pool of document sessions for each tenant of one replica: the same one while it asks, until others need the room.
 
-Owns which tenants have desks. Two tenants never share one, nor anything that a desk has: its document, its host, its
+Owns which tenants have one. Two tenants never share a session, nor anything that it has: its document, its host, its
 drafter, its chunks of other files. Used by the event loop's thread alone, but for closing.
 """
 
@@ -15,8 +15,8 @@ from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion
-from fastcoder_lsp.http.ask import Ask
-from fastcoder_lsp.http.desks import Desks
+from fastcoder_lsp.http.infill import InfillRequest
+from fastcoder_lsp.http.sessions import SessionPool
 from fastcoder_lsp.team.host import TeamCore
 from fastcoder_lsp.team.places import place_of
 from fastcoder_lsp.team.values import Tenant
@@ -33,22 +33,22 @@ class Tenants:
         core: the model.
         settings: of every tenant.
         folders: of repositories.
-        most: whose desks are kept.
-        desks: of one tenant, so many documents at a time.
+        most: tenants whose sessions are kept.
+        sessions: of one tenant: documents at a time.
     """
 
-    def __init__(self, core: TeamCore, settings: Settings, folders: Folders, most: int, desks: int) -> None:
+    def __init__(self, core: TeamCore, settings: Settings, folders: Folders, most: int, sessions: int) -> None:
         self._core, self._settings, self._folders = core, settings, folders
-        self._most, self._desks = most, desks
-        self._of: dict[Tenant, tuple[Desks, Mapping[Path, Settings]]] = {}
+        self._most, self._sessions = most, sessions
+        self._of: dict[Tenant, tuple[SessionPool, Mapping[Path, Settings]]] = {}
         """The one that asked last at the end."""
 
-    async def answer(self, tenant: Tenant, ask: Ask, gone: "asyncio.Future[None]") -> Completion:
-        """The completion; see `Desks.answer`."""
-        return await self._desks_of(tenant).answer(ask, gone)
+    async def answer(self, tenant: Tenant, ask: InfillRequest, gone: "asyncio.Future[None]") -> Completion:
+        """The completion; see `SessionPool.answer`."""
+        return await self._pool_of(tenant).answer(ask, gone)
 
     def asked(self, tenant: Tenant) -> None:
-        """It is as if it had asked now, where it has desks: others give way first."""
+        """It is as if it had asked now, where it has sessions: others give way first."""
         if (known := self._of.pop(tenant, None)) is not None:
             self._of[tenant] = known
 
@@ -57,11 +57,11 @@ class Tenants:
 
     def close(self, wait_s: float) -> None:
         """Answer what is open, and give everything back."""
-        for desks, _ in self._of.values():
-            desks.close(wait_s)
+        for pool, _ in self._of.values():
+            pool.close(wait_s)
         self._of.clear()
 
-    def _desks_of(self, tenant: Tenant) -> Desks:
+    def _pool_of(self, tenant: Tenant) -> SessionPool:
         folders = self._folders(tenant.repositories) if tenant.repositories else {}
         known = self._of.pop(tenant, None)
         if known is not None and known[1] != folders:  # a repository has come, or its tree was exchanged
@@ -70,12 +70,12 @@ class Tenants:
             else:
                 _close_aside(known[0])
                 known = None
-        desks = known[0] if known else self._new(tenant, folders)
-        self._of[tenant] = desks, folders
+        pool = known[0] if known else self._new(tenant, folders)
+        self._of[tenant] = pool, folders
         self._make_room()
-        return desks
+        return pool
 
-    def _new(self, tenant: Tenant, folders: Mapping[Path, Settings]) -> Desks:
+    def _new(self, tenant: Tenant, folders: Mapping[Path, Settings]) -> SessionPool:
         name = place_of(tenant.key, tenant.workspace)
 
         def open_host(listener: HostListener) -> ModelHost:
@@ -83,18 +83,18 @@ class Tenants:
 
         # A clock decides how far ahead is worked, not a key: what is made ahead for one is taken from all others.
         policy = replace(policy_of(self._settings), background_ms=1.0, ahead=False)
-        return Desks(open_host, policy, self._settings.completion_max_tokens, self._desks)
+        return SessionPool(open_host, policy, self._settings.completion_max_tokens, self._sessions)
 
     def _make_room(self) -> None:
         """Of the key that has most, what asked least recently gives way: many workspaces of one push out no other's."""
         while len(self._of) > self._most:
-            idle = [tenant for tenant, (desks, _) in list(self._of.items())[:-1] if not desks.busy]
+            idle = [tenant for tenant, (pool, _) in list(self._of.items())[:-1] if not pool.busy]
             if not idle:
                 return
             has = Counter(tenant.key for tenant in self._of)
             _close_aside(self._of.pop(max(idle, key=lambda tenant: has[tenant.key]))[0])
 
 
-def _close_aside(desks: Desks) -> None:
+def _close_aside(pool: SessionPool) -> None:
     """Closing waits for the model's thread; the event loop must not."""
-    threading.Thread(target=desks.close, args=(_END_S,), name="fastcoder-team-close", daemon=True).start()
+    threading.Thread(target=pool.close, args=(_END_S,), name="fastcoder-team-close", daemon=True).start()

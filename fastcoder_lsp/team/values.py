@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastcoder_lsp.http.ask import Ask, Said
+from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Call:
 
     place: str
     tenant: Tenant
-    ask: Ask
+    ask: InfillRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Answered:
         waited_ms: milliseconds in the replica, its queue and all.
     """
 
-    said: Said
+    said: InfillAnswer
     replica: str
     waited_ms: float
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.core import Extra
-from fastcoder_lsp.http.ask import within_bounds
 from fastcoder_lsp.http.forms import CompletionForm, ask_of_completion
+from fastcoder_lsp.http.infill import within_bounds
 from tests.http.toy_server import PREFIX, ToyServer
 
 SAYS = "return sum(items)"

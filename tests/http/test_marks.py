@@ -3,8 +3,8 @@
 import pytest
 
 from fastcoder_lsp.core import Completion, Extra
-from fastcoder_lsp.http.ask import MOST_EXTRAS, Ask, said
 from fastcoder_lsp.http.forms import OpenAIForm, Parts, ask_of_openai, taken_apart
+from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest, said
 
 QWEN = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
 
@@ -49,4 +49,4 @@ def test_with_a_suffix_marks_are_text() -> None:
 )
 def test_closers_stay_away_that_an_editor_would_replace(after: str, text: str, replaces: int, inserted: str) -> None:
     """They stand behind the cursor already."""
-    assert said(Ask("f(", after), Completion(text, 2, 2 + replaces)).text == inserted
+    assert said(InfillRequest("f(", after), Completion(text, 2, 2 + replaces)).text == inserted

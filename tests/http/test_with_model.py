@@ -12,8 +12,6 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot
-from fastcoder_lsp.http.ask import Ask, Said, said
-from fastcoder_lsp.http.desks import Desks
 from fastcoder_lsp.http.forms import (
     CompletionForm,
     ExtraChunk,
@@ -23,6 +21,8 @@ from fastcoder_lsp.http.forms import (
     ask_of_infill,
     ask_of_openai,
 )
+from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, said
+from fastcoder_lsp.http.sessions import SessionPool
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
@@ -84,9 +84,9 @@ class Machine:
         self.made.append(make_runtime(self.model, SETTINGS, around, f"{id(self)}-{len(self.made)}"))
         return self.made[-1]
 
-    def by_http(self, ask: Ask) -> str:
+    def by_http(self, ask: InfillRequest) -> str:
         async def answer() -> str:
-            desks = Desks(self.open_host, WORDED, SETTINGS.completion_max_tokens)
+            desks = SessionPool(self.open_host, WORDED, SETTINGS.completion_max_tokens)
             gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             try:
                 return said(ask, await desks.answer(ask, gone)).text
@@ -100,7 +100,7 @@ class Machine:
         try:
             snapshot = Snapshot("file:///a.py", None, "python", 1, before + after)
             completion = service.submit(CompletionRequest(snapshot, len(before)), WORDED).result(120)
-            return said(Ask(before, after), completion).text
+            return said(InfillRequest(before, after), completion).text
         finally:
             service.shutdown(10.0)
 
@@ -131,8 +131,8 @@ def test_other_texts_are_those_of_an_editor(model: Model) -> None:
     machine, at = Machine(model), TEXT.index("self.items.append(") + len("self.items.")
     form = InfillForm(input_prefix=TEXT[:at], input_suffix="\n", filename="a.py", alternatives=3)
 
-    async def answer() -> Said:
-        desks = Desks(machine.open_host, WORDED, SETTINGS.completion_max_tokens)
+    async def answer() -> InfillAnswer:
+        desks = SessionPool(machine.open_host, WORDED, SETTINGS.completion_max_tokens)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             return said(ask_of_infill(form), await desks.answer(ask_of_infill(form), gone))

@@ -18,9 +18,9 @@ from fastcoder_lsp.core import EngineInfo, Prefilled, Progress, StepCosts, Verif
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.http.app import make_app
-from fastcoder_lsp.http.desks import Desks
-from fastcoder_lsp.http.guard import Door
+from fastcoder_lsp.http.guard import AccessRules
 from fastcoder_lsp.http.server import configuration
+from fastcoder_lsp.http.sessions import SessionPool
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.scheduling.direct import SchedulerHost
@@ -92,7 +92,12 @@ class ToyServer:
     """
 
     def __init__(
-        self, says: str | Callable[[str], str], *, step_s: float = 0.0, door: Door | None = None, answer_s: float = 30.0
+        self,
+        says: str | Callable[[str], str],
+        *,
+        step_s: float = 0.0,
+        door: AccessRules | None = None,
+        answer_s: float = 30.0,
     ) -> None:
         self.engine = Says(says if isinstance(says, str) else "", step_s)
         self._says = None if isinstance(says, str) else says
@@ -100,12 +105,12 @@ class ToyServer:
         """What stood before the cursor, of each prompt."""
         self.holds = False
         """Whether the model waits, at each new prompt, until it may step."""
-        self.desks: Desks
+        self.desks: SessionPool
         self._numbers = itertools.count()
         self._scheduler: Scheduler[Model] = Scheduler(self._load)
         self._worker = threading.Thread(target=self._scheduler.run, daemon=True)
         self._worker.start()
-        self._door, self._answer_s = door or Door(), answer_s
+        self._door, self._answer_s = door or AccessRules(), answer_s
         self._ready = threading.Event()
         self._server = uvicorn.Server(configuration(self._app))
         self._thread = threading.Thread(target=self._server.run, daemon=True)
@@ -115,7 +120,7 @@ class ToyServer:
         assert self.desks.preload().result(WAIT_S)
 
     def _app(self) -> Any:
-        self.desks = Desks(self.open, Policy(background_ms=1, ahead=False), LETTERS)
+        self.desks = SessionPool(self.open, Policy(background_ms=1, ahead=False), LETTERS)
         return make_app(self.desks, self._door, 4096, self._answer_s)
 
     def open(self, listener: HostListener) -> SchedulerHost:

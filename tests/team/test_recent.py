@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from fastcoder_lsp.http.ask import Ask
+from fastcoder_lsp.http.infill import InfillRequest
 from fastcoder_lsp.team import recent
 from fastcoder_lsp.team.places import place_of, preferred
 from fastcoder_lsp.team.recent import READ_S, READ_SOON_S, Held, RecentCalls, coming, time_to_read
@@ -18,7 +18,7 @@ TEXT = "value = 1\n" * 40
 
 
 def call(number: int, text: str = TEXT) -> Call:
-    return Call(place_of("ada", f"{number}.py"), Tenant("ada", str(number)), Ask(f"# {number}\n{text}", ""))
+    return Call(place_of("ada", f"{number}.py"), Tenant("ada", str(number)), InfillRequest(f"# {number}\n{text}", ""))
 
 
 def places(calls: Iterable[tuple[float, Call]]) -> list[str]:
@@ -99,7 +99,7 @@ def test_what_would_push_out_a_later_text_is_not_read(start: Callable[..., ToyTe
     team = start()
     replica = TeamReplica(team.config, "later", no_folders, MODULE)
     most = team.config.replicas.tenants
-    older = Call(place_of("ada", "copy.py"), Tenant("ada", "0"), Ask(f"# copied\n{TEXT}", ""))
+    older = Call(place_of("ada", "copy.py"), Tenant("ada", "0"), InfillRequest(f"# copied\n{TEXT}", ""))
 
     async def asked() -> tuple[int, int]:
         read = await replica.read(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.draft.auto.evidence import EvidenceCounts
-from fastcoder_lsp.http.ask import Ask
+from fastcoder_lsp.http.infill import InfillRequest
 from fastcoder_lsp.team.configuration import parse_config
 from fastcoder_lsp.team.places import place_of
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
@@ -60,7 +60,7 @@ def work(replica: TeamReplica, tenant: Tenant) -> list[tuple[str, int, int, int]
         found = []
         for place in PLACES:
             at = TEXT.index(place) + len(place)
-            ask = Ask(TEXT[:at], TEXT[at:], language="python")
+            ask = InfillRequest(TEXT[:at], TEXT[at:], language="python")
             answer = await replica.answer(Call(place_of(tenant.key, "a.py"), tenant, ask))
             assert isinstance(answer, Answered)
             counts = answer.said.completion.counts
