@@ -17,7 +17,7 @@ from benchmarks.product import FullAnswer
 from benchmarks.server import Server, ServerOptions, fresh_workspace
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.client.client import Client
+from fastcoder_lsp.client.client import LanguageClient
 from fastcoder_lsp.client.ghost import ghost_of
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.errors import UsageError
@@ -174,7 +174,7 @@ async def _served(
         await server.client.stop()
 
 
-async def ask(client: Client, uri: str, place: Place, version: int, rest_s: float) -> Answered:
+async def ask(client: LanguageClient, uri: str, place: Place, version: int, rest_s: float) -> Answered:
     """Open the file, ask by key until a text is there, rest, ask again, close."""
     now = asyncio.get_running_loop().time
 

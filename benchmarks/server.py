@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.harness import Reported
 from benchmarks.product import Status
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.client.client import Client
+from fastcoder_lsp.client.client import LanguageClient
 from fastcoder_lsp.client.rpc import Params, ServerGoneError
 from fastcoder_lsp.config import Layer, cache_folder, resolve
 from fastcoder_lsp.config.programs import python_command
@@ -123,7 +123,7 @@ class Server:
         self._indexing = 0
         self._heard = time.monotonic()
         self._gone: ServerGoneError | None = None
-        self.client = Client(
+        self.client = LanguageClient(
             self._on_status,
             lambda _: None,
             self._on_gone,

@@ -21,7 +21,7 @@ from benchmarks.typist.hands import choose_runs
 from benchmarks.typist.reckoned import MACHINES, Account, Room, Text
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.client.client import Client
+from fastcoder_lsp.client.client import LanguageClient
 from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import FastcoderError, UsageError
@@ -156,7 +156,9 @@ async def start_all(count: int, settings: Mapping[str, Any], folder: Path) -> St
     Raises:
         FastcoderError: no ghost text came, or the servers share no process.
     """
-    clients = [Client(lambda _: None, lambda _: None, lambda _: None, name="fastcoder-lsp bench") for _ in range(count)]
+    clients = [
+        LanguageClient(lambda _: None, lambda _: None, lambda _: None, name="fastcoder-lsp bench") for _ in range(count)
+    ]
     starts, host = list[Start](), 0
     try:
         for number, client in enumerate(clients):
@@ -178,7 +180,7 @@ async def start_all(count: int, settings: Mapping[str, Any], folder: Path) -> St
             await client.stop()
 
 
-async def _shown(client: Client, uri: str) -> None:
+async def _shown(client: LanguageClient, uri: str) -> None:
     """Wait for the first ghost text.
 
     Raises:

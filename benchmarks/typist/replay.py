@@ -19,7 +19,7 @@ from benchmarks.server import SERVER, Server, fresh_workspace
 from benchmarks.typist import hands
 from benchmarks.typist.hands import Subset
 from benchmarks.typist.typist import KeyPosition, Typist
-from fastcoder_lsp.client.client import Client
+from fastcoder_lsp.client.client import LanguageClient
 from fastcoder_lsp.client.ghost import Ghost, ghost_of
 from fastcoder_lsp.client.rpc import Params, RequestFailedError, ServerGoneError
 from fastcoder_lsp.errors import FastcoderError, UsageError
@@ -144,7 +144,7 @@ class Editor:
         files: path → text of the tree at the start; written below `root`.
     """
 
-    def __init__(self, client: Client, root: Path, files: dict[str, str]) -> None:
+    def __init__(self, client: LanguageClient, root: Path, files: dict[str, str]) -> None:
         self._client, self._root, self._files = client, root, files
         self._open: OrderedDict[str, bool] = OrderedDict()
         self.version = 0
@@ -238,7 +238,7 @@ class Replay(Typist):
         given: of every typist.
     """
 
-    def __init__(self, client: Client, editor: Editor, told: dict[int, Params], **given: Any) -> None:
+    def __init__(self, client: LanguageClient, editor: Editor, told: dict[int, Params], **given: Any) -> None:
         super().__init__(**given)
         self.requests: list[Request] = []
         self.work: list[ServerWork] = []

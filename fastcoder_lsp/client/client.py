@@ -42,14 +42,14 @@ class WorkDone:
 
 @dataclass(frozen=True, slots=True)
 class LatePlace:
-    """Where a suggestion is by now that came too late for its question; `position` as `Client.position` writes it."""
+    """The place of a suggestion that came too late for its question; `position` as in `LanguageClient.position`."""
 
     uri: str
     version: int
     position: Mapping[str, int]
 
 
-class Client:
+class LanguageClient:
     """A client of one server for one workspace.
 
     Args:

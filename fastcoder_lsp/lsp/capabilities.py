@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from lsprotocol import types
 
-from fastcoder_lsp.lsp.client import Client
+from fastcoder_lsp.lsp.client import EditorFeatures
 from fastcoder_lsp.lsp.configuration import SECTION
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.workspace.folders import SETTINGS_FILE
@@ -14,7 +14,7 @@ TRIGGER_CHARACTERS = (".", "(", "[", ",", "=", ":", "<")
 
 
 def server_capabilities(
-    client: Client, *, popup: bool, definitions: bool, commands: Iterable[str]
+    client: EditorFeatures, *, popup: bool, definitions: bool, commands: Iterable[str]
 ) -> types.ServerCapabilities:
     """The answer to `initialize`.
 
@@ -50,7 +50,7 @@ def server_capabilities(
     )
 
 
-def offers_popup(client: Client, *, popup: bool) -> bool:
+def offers_popup(client: EditorFeatures, *, popup: bool) -> bool:
     """Suggestions come in the completion menu where nothing else can show them, or where they are asked for."""
     return popup or not client.inline_completion
 
@@ -60,7 +60,7 @@ def completion_options() -> types.CompletionOptions:
     return types.CompletionOptions(trigger_characters=list(TRIGGER_CHARACTERS), resolve_provider=False)
 
 
-def registrations(client: Client) -> list[types.Registration]:
+def registrations(client: EditorFeatures) -> list[types.Registration]:
     """What is registered after `initialized`, where the client lets us."""
     wanted = []
     if client.registers_configuration:
@@ -90,7 +90,7 @@ class Registrar:
         popup: whether suggestions in the completion menu were offered in `initialize` already.
     """
 
-    def __init__(self, endpoint: Endpoint, client: Client, *, popup: bool) -> None:
+    def __init__(self, endpoint: Endpoint, client: EditorFeatures, *, popup: bool) -> None:
         self._endpoint = endpoint
         self._client = client
         self._static_popup = popup

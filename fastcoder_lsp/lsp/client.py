@@ -15,7 +15,7 @@ def at(value: object, *names: str) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class EditorFeatures:
     """The client's abilities and wishes.
 
     `command_suffix` makes our commands' names unique where one editor starts us twice (VS Code registers them for the
@@ -44,7 +44,7 @@ class Client:
     shows_late: bool = False
 
 
-def read_client(params: object) -> Client:
+def read_client(params: object) -> EditorFeatures:
     """The client behind the raw params of `initialize`.
 
     They are read by hand, so that nothing in them, such as a value that a later protocol brings, keeps a client out.
@@ -55,7 +55,7 @@ def read_client(params: object) -> Client:
     capabilities = at(params, "capabilities")
     workspace, document = at(capabilities, "workspace"), at(capabilities, "textDocument")
     formats = at(document, "completion", "completionItem", "documentationFormat")
-    return Client(
+    return EditorFeatures(
         name=name if isinstance(name, str) else "",
         process_id=process_id if isinstance(process_id, int) else None,
         encoding=_first_known(at(capabilities, "general", "positionEncodings")),

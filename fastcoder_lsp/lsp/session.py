@@ -30,7 +30,7 @@ from fastcoder_lsp.core import Completion, Late
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.host.made_from import made_from
 from fastcoder_lsp.lsp.capabilities import Registrar, offers_popup
-from fastcoder_lsp.lsp.client import Client
+from fastcoder_lsp.lsp.client import EditorFeatures
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging
@@ -136,7 +136,7 @@ class Session:
     def __init__(
         self,
         endpoint: Endpoint,
-        client: Client,
+        client: EditorFeatures,
         configuration: Configuration,
         folders: Folders,
         open_host: OpenHost,

@@ -15,7 +15,7 @@ from lsprotocol import types
 from fastcoder_lsp.completion.protocol import HostFacts
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Late
-from fastcoder_lsp.lsp.client import Client
+from fastcoder_lsp.lsp.client import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.workspace.positions import Position
 
@@ -98,7 +98,7 @@ class Reporter:
         self._endpoint = endpoint
         self.facts: Callable[[], HostFacts] = HostFacts
         self.context: Callable[[], bool] = bool
-        self._client: Client | None = None
+        self._client: EditorFeatures | None = None
         self._status = Status("starting")
         self._told_host: dict[str, object] | None = None
         self._told_context = False
@@ -113,7 +113,7 @@ class Reporter:
         """The service's state, as it was told last."""
         return self._status
 
-    def open(self, client: Client) -> None:
+    def open(self, client: EditorFeatures) -> None:
         """The client takes notifications from now on."""
         self._client, self._told_context = client, self.context()
         self._tell(client)
@@ -169,7 +169,7 @@ class Reporter:
             else None
         )
 
-    def _tell(self, client: Client) -> None:
+    def _tell(self, client: EditorFeatures) -> None:
         status, host = self._status, self._told_host
         told = {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint}
         asks, context = self.facts().asks or None, self._told_context

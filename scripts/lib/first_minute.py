@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fastcoder_lsp.client.client import Client
+from fastcoder_lsp.client.client import LanguageClient
 from fastcoder_lsp.client.rpc import Params, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 
@@ -34,7 +34,7 @@ class Typist:
         self._folder, self._path = folder, folder / "settings.py"
         self._uri, self._text, self._version = self._path.as_uri(), "", 1
         self._late, self._ready = asyncio.Event(), asyncio.Event()
-        self._client = Client(self._status, print, self._gone, on_told=self._told, name="first minute")
+        self._client = LanguageClient(self._status, print, self._gone, on_told=self._told, name="first minute")
 
     async def type_all(self) -> int:
         """Type; how many pauses brought nothing."""

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.datasets import histories
 from benchmarks.leisure import Answered, Asked, ask, choose, summed
 from benchmarks.server import SERVER, server_command
-from fastcoder_lsp.client.client import Client, Suggestion
+from fastcoder_lsp.client.client import LanguageClient, Suggestion
 from fastcoder_lsp.errors import UsageError
 from tests.bench.keystroke.test_typist import MadeUpTime
 
@@ -61,7 +61,7 @@ def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(texts: list[str
     said = iter(texts)
     told: list[str] = []
 
-    class Server(Client):
+    class Server(LanguageClient):
         def open(self, uri: str, language: str, version: int, text: str) -> None:
             told.append("open")
 

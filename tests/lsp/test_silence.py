@@ -9,7 +9,7 @@ from pygls.lsp.server import LanguageServer
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Reason
-from fastcoder_lsp.lsp.client import Client
+from fastcoder_lsp.lsp.client import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
 from fastcoder_lsp.lsp.outcomes import Outcomes
 from fastcoder_lsp.lsp.status import Reporter
@@ -31,7 +31,7 @@ class Typing:
         assert isinstance(endpoint, Endpoint)
         endpoint.set_writer(Writer(self._wire, lambda: None), include_headers=False)
         self.reporter = Reporter(endpoint)
-        self.reporter.open(Client())
+        self.reporter.open(EditorFeatures())
         self._now_s = 1000.0
         self.outcomes = Outcomes(self.reporter, lambda: self._now_s)
 

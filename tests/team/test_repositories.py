@@ -195,8 +195,8 @@ def test_a_repository_drafts_for_those_alone_who_may_read_it(tmp_path: Path, mon
     try:
         tenants = team.replicas[0]._tenants
         monkeypatch.setattr(tenants, "_folders", given)
-        tenants._desks_of(Tenant("ada", "work", ("core",)))
-        tenants._desks_of(Tenant("eve", "work"))
+        tenants._pool_of(Tenant("ada", "work", ("core",)))
+        tenants._pool_of(Tenant("eve", "work"))
         assert asked == [("core",)]
         folders = {tenant.key: dict(found) for tenant, (_, found) in tenants._of.items()}
         assert list(folders["ada"]) == [tmp_path]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.client.client import Client, LatePlace, WorkDone
+from fastcoder_lsp.client.client import LanguageClient, LatePlace, WorkDone
 from fastcoder_lsp.client.ghost import Ghost, ghost_of
 from fastcoder_lsp.client.rpc import RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.status import Status
@@ -88,7 +88,7 @@ class Session:
         self._serving = False
         self._ready_at = 0.0
         self._on_change = on_change
-        self._client = Client(self._take_status, self._take_notice, self.fail, on_late=self._take_late)
+        self._client = LanguageClient(self._take_status, self._take_notice, self.fail, on_late=self._take_late)
         self._made = asyncio.Event()
         self._asking: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()

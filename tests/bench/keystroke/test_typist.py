@@ -16,7 +16,7 @@ from benchmarks.datasets.histories import Create, Edit, Remove, Save, Step, appl
 from benchmarks.typist.hands import TAB, Subset, Taker, keys_of
 from benchmarks.typist.replay import Editor, Replay
 from benchmarks.typist.typist import KeyPosition
-from fastcoder_lsp.client.client import Client, Suggestion
+from fastcoder_lsp.client.client import LanguageClient, Suggestion
 from fastcoder_lsp.errors import UsageError
 
 STATS: Mapping[str, Any] = {
@@ -49,7 +49,7 @@ class MadeUpTime(asyncio.SelectorEventLoop):
         super()._run_once()  # type: ignore[misc]
 
 
-class MadeUpServer(Client):
+class MadeUpServer(LanguageClient):
     """Keeps its own copies; suggests what `says` does for (text, offset), `seconds` after it was asked."""
 
     def __init__(self, says: Any, seconds: float) -> None:
