@@ -1,4 +1,4 @@
-"""The server's routes: each reads a form, asks a desk, and writes a reply.
+"""The server's routes: each reads a form, asks a session, and writes a reply.
 
 Owns what HTTP has beside that: clients that hang up, the time of an answer, errors in JSON.
 """

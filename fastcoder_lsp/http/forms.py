@@ -1,4 +1,4 @@
-"""The bodies of requests, as clients write them: what is read of each, and what is refused.
+"""The bodies of requests, as clients write them: the fields that are read, and the values that are refused.
 
 Sources: llama.cpp's tools/server/README.md ("POST /infill", "POST /completion"); OpenAI's reference, "Completions".
 Fields that are not named are passed over, and so is how to sample: the answer is what greedy decoding says.
@@ -21,7 +21,7 @@ from fastcoder_lsp.workspace.languages import is_known, language_of
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Of a prompt: the text before and after the cursor, and what of other files stood before both."""
+    """A prompt's text before and after the cursor, and the other files in front of them."""
 
     before: str
     after: str = ""
@@ -74,7 +74,7 @@ class ExtraChunk(Struct):
 
 
 class LlamaFields(Struct, kw_only=True):
-    """What `/infill` and `/completion` share.
+    """The fields that `/infill` and `/completion` share.
 
     `filename`, `language` and `alternatives` are this program's own: the first two tell of the text around the cursor,
     for where a block ends, the third asks for other texts beside the first.

@@ -1,6 +1,7 @@
-"""What precedes a request's work: who may ask, how much at once, how long a body may be and take.
+"""Checks before a request runs: host, origin and key, open requests, length and time of the body.
 
-A head's limits are the connection's (`server`).
+The connection limits the head (`server`). A web page in the user's browser can send requests to this machine, so
+requests that name another host (DNS rebinding) or come from a page (`Origin`, `Sec-Fetch-Site`) are refused.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ MOST_OPEN = 64
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """What is let in.
+    """The requests that a server accepts.
 
     Attributes:
         key: that every request must name; "": none.
@@ -35,7 +36,7 @@ class AccessRules:
 
 
 class Guard:
-    """ASGI: refuses what may not come in, by a response in JSON."""
+    """ASGI middleware that refuses other requests with an error in JSON."""
 
     def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
         assert rules.key or rules.hosts, "a server for other machines needs a key"

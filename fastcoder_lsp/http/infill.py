@@ -1,7 +1,4 @@
-"""What is asked by HTTP, whatever its form: plain values between the forms and the model.
-
-Owns no form and no model.
-"""
+"""Requests and answers over HTTP: plain values between the forms and the model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +8,7 @@ from fastcoder_lsp.core import Completion, Extra
 
 @dataclass(frozen=True, slots=True)
 class InfillRequest:
-    r"""What comes between two texts?
+    r"""A request for the text between two texts.
 
     Attributes:
         before: the text before the cursor, with `\n` line ends only.
@@ -73,7 +70,7 @@ def _inserted(ask: InfillRequest, completion: Completion) -> tuple[str, str]:
 
 
 LONGEST_EXTRA = 50_000
-"""Characters of a chunk: what is longer has no place in any prompt, and would be read by the model's thread in vain."""
+"""Characters of a chunk: a longer one fits no prompt, and reading it would only hold up the model's thread."""
 MOST_EXTRAS, EXTRA_CHARACTERS = 256, 200_000
 """Chunks of a document, and their characters together: many times what a prompt has room for."""
 LONGEST_EXTRA_NAME = 4096

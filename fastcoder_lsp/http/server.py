@@ -1,4 +1,9 @@
-"""A server on a socket, until it is told to end."""
+"""An HTTP server on a socket, with limits for slow clients.
+
+uvicorn closes only connections that are silent after an answer, and reads on while requests wait. This connection also
+ends when a head or the rest of a refused body takes too long, when no request begins, or when the client does not read
+its answers; and it stops reading while too many requests wait.
+"""
 
 import asyncio
 import errno
@@ -10,6 +15,7 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from typing_extensions import override
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -18,7 +24,7 @@ from fastcoder_lsp.errors import UsageError
 HEAD_S = 10.0
 """How long the head of a request may take to arrive, from the connection or from the first byte after an answer."""
 READ_S = 30.0
-"""How long what the system takes no more of may wait for its reader."""
+"""How long an answer may wait for the client to read it."""
 MOST_CONNECTIONS = 256
 """At a time, whether anything was asked by them or not."""
 MOST_AHEAD = 65_536
@@ -39,6 +45,7 @@ class _Flow(FlowControl):
         super().__init__(transport)
         self._full = full
 
+    @override
     def resume_reading(self) -> None:
         if not self._full():
             super().resume_reading()
@@ -50,7 +57,8 @@ class Connection(H11Protocol):
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: Any) -> None:  # noqa: D102 asyncio's
+    @override
+    def connection_made(self, transport: Any) -> None:
         transport.set_write_buffer_limits(0)  # `pause_writing` is called for whatever has to wait
         super().connection_made(transport)
         # What is behind the request that is worked on; a body's part is taken out of it at once.
@@ -61,25 +69,29 @@ class Connection(H11Protocol):
             return
         self._watch()
 
-    def data_received(self, data: bytes) -> None:  # noqa: D102 asyncio's
+    @override
+    def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._watch()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102 asyncio's
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
         self._unwatch()
         self._was_read()
         super().connection_lost(exc)
 
-    def pause_writing(self) -> None:  # noqa: D102 asyncio's
+    @override
+    def pause_writing(self) -> None:
         super().pause_writing()
         self._unread = self.loop.call_later(READ_S, self.transport.abort)
 
-    def resume_writing(self) -> None:  # noqa: D102 asyncio's
+    @override
+    def resume_writing(self) -> None:
         self._was_read()
         super().resume_writing()
 
     def _watch(self) -> None:
-        """While no request is worked on, the time runs; what comes does not set it back."""
+        """Run the timer while no request runs; received bytes do not reset it."""
         cycle: RequestResponseCycle | None = self.cycle  # uvicorn's type says that there is always one
         if cycle is not None and not cycle.response_complete:
             self._unwatch()

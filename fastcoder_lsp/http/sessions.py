@@ -1,8 +1,8 @@
-"""Who answers which request: a desk for each document that is asked about, a few at most.
+"""Document sessions: a completion service for each document that clients ask about, up to a limit.
 
-Owns the choice, and the wait for a desk. A desk is a completion service with one document: the same rules, texts and
-work in advance as an editor has. Requests have no names of documents, so a text goes to the desk whose last one is most
-like it: there its prompt is cached. Used by the event loop's thread alone.
+A session has the same rules, texts and prefetching as an editor. Requests do not name documents, so the pool gives a
+text to the session whose last text is most like it: its prompt is in that session's KV cache. Requests wait for a free
+session. Only the event loop's thread uses this module.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from fastcoder_lsp.http.responses import RequestError
 OpenSessionHost = Callable[[HostListener], ModelHost]
 """Opens a host for one more listener."""
 MOST_SESSIONS = 4
-"""So many requests are worked on at a time, taking turns; what is beyond waits."""
+"""Requests that run at a time, in turns; others wait."""
 _SAME = 0.5
 """The share of lines in common from which two texts are versions of one document."""
 _MORE_PATIENCE = 2.0
 _LENGTHS = 8
-"""Bounds of an answer's length by which a desk's document is known at a time."""
+"""Bounds of an answer's length under which a session's document is open at a time."""
 
 
 class Gone(Exception):  # noqa: N818 nothing went wrong: nobody is there to be answered
@@ -35,7 +35,7 @@ class Gone(Exception):  # noqa: N818 nothing went wrong: nobody is there to be a
 
 
 class DocumentSession:
-    """A service and its document."""
+    """A completion service and its document."""
 
     def __init__(self, number: int, open_host: OpenSessionHost) -> None:
         self.uri = f"http-client:/document/{number}"
@@ -54,7 +54,7 @@ class DocumentSession:
         return _alike(self.lines, lines)
 
     def assign(self, lines: frozenset[str]) -> None:
-        """It is for a text with these lines now; what is kept for another document is dropped."""
+        """Use the session for a text with these lines; drop the state of another document."""
         if self.lines and self.alike(lines) < _SAME:
             for uri in self._uris:
                 self.service.document_closed(uri)
@@ -84,13 +84,13 @@ class DocumentSession:
 
 
 class SessionPool:
-    """All of them.
+    """All document sessions.
 
     Args:
         open_host: opens a host for one more listener.
         policy: of every request, but for its budget.
         max_tokens: the longest answer.
-        most: of desks.
+        most: sessions.
     """
 
     def __init__(self, open_host: OpenSessionHost, policy: Policy, max_tokens: int, most: int = MOST_SESSIONS) -> None:
@@ -107,16 +107,16 @@ class SessionPool:
 
     @property
     def status(self) -> Status:
-        """Of the model, which is the same for all desks."""
+        """The model's status, which all sessions share."""
         return self._sessions[0].status
 
     def statistics(self) -> tuple[Statistics, ...]:
-        """Of each desk."""
+        """The statistics of each session."""
         return tuple(session.service.statistics() for session in self._sessions)
 
     @property
     def busy(self) -> int:
-        """How many desks have a request."""
+        """The number of sessions with a request."""
         return sum(session.busy for session in self._sessions)
 
     async def answer(self, ask: InfillRequest, gone: "asyncio.Future[None]") -> Completion:
@@ -141,7 +141,7 @@ class SessionPool:
                 self._free.notify_all()  # whoever is first may have hung up
 
     def close(self, wait_s: float) -> None:
-        """Answer what is open, and give back what the desks have."""
+        """Answer open requests and close all sessions."""
         for session in self._sessions:
             session.service.shutdown(wait_s)
 
@@ -199,7 +199,7 @@ async def _unless(gone: "asyncio.Future[None]", future: "Future[Completion]") ->
 
 
 async def _within(wait: Callable[[], Awaitable[object]]) -> None:
-    """Wait, but look again soon: who waits may have hung up."""
+    """Wait at most a second, so that the caller notices a client that disconnected."""
     try:
         await asyncio.wait_for(wait(), 1.0)
     except TimeoutError:
@@ -207,7 +207,7 @@ async def _within(wait: Callable[[], Awaitable[object]]) -> None:
 
 
 def is_same_document(ask: InfillRequest, other: InfillRequest) -> bool:
-    """Whether both texts are taken for versions of one document: the later one has the desk of the other."""
+    """Whether both texts are taken for versions of one document: the later one gets the session of the other."""
     return _alike(_lines_of(ask), _lines_of(other)) >= _SAME
 
 

@@ -118,4 +118,4 @@ class Registrar:
 
 
 def _taken(_: object) -> None:
-    """Nothing depends on the answer; a refusal is in the log."""
+    """Ignore the answer: a refusal is in the log."""

@@ -8,7 +8,7 @@ from fastcoder_lsp.workspace.uris import uri_of
 
 
 def at(value: object, *names: str) -> object:
-    """What stands at a path of names; None where anything on the way is missing or no table."""
+    """The value at a path of names in untrusted JSON; None if a name is missing or its parent is no table."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

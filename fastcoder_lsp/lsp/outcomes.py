@@ -15,7 +15,7 @@ from fastcoder_lsp.workspace.positions import Position
 
 SILENT_S: Final = 60.0
 PAUSE_S: Final = 15.0
-"""Who asks for nothing so long does not type: the silence begins anew with the next question."""
+"""After such a pause the user is not typing: the silence starts again with the next question."""
 _FEWEST: Final = 10
 _WANTED: Final = frozenset(("off", "ignored", "secret", "rejected", "in-word"))
 """Silence that the user's own settings, switches and keys ask for."""
@@ -50,7 +50,7 @@ class SilentMinute:
         return self._most_frequent()
 
     def _most_frequent(self) -> Reason:
-        """What typing alone brings about explains a silence only where there is nothing else."""
+        """Reasons that mere typing causes count only if there are no others."""
         telling = {code: times for code, times in self._counts.items() if code not in PASSING}
         if not telling:
             return Reason(
@@ -62,7 +62,7 @@ class SilentMinute:
 
 
 class Outcomes:
-    """Told of every answer.
+    """Receives every answer.
 
     Args:
         reporter: tells the user.

@@ -58,7 +58,7 @@ async def wait_until_gone(process: psutil.Process) -> None:
 
 
 def exit_after(grace_s: float) -> NoReturn:
-    """End the process, should it still be there then: the loop may be stuck in a write that nobody reads."""
+    """End the process after the grace: the event loop may be stuck in a write to a pipe that is not read."""
     time.sleep(grace_s)
     os._exit(1)
 

@@ -52,7 +52,7 @@ RENAME_GRACE_S = 1.0
 
 
 class ClosedDocuments:
-    """What was closed and is not dropped yet.
+    """Documents closed a moment ago: dropped soon, unless they turn out to be renamed.
 
     Args:
         loop: the event loop.
@@ -64,13 +64,13 @@ class ClosedDocuments:
         self._waiting: dict[str, tuple[str, asyncio.TimerHandle]] = {}
 
     def closed(self, uri: str, text: str) -> None:
-        """A document with this text was closed: it is dropped after the grace."""
+        """Drop a closed document after the grace."""
         self._waiting[uri] = text, self._loop.call_later(RENAME_GRACE_S, self._over, uri)
 
     def opened(self, uri: str, text: str) -> str | None:
-        """A document was opened: the closed one that it goes on with, which is dropped no more; None where it is new.
+        """The closed document that an opened one continues, which is then kept; None if it is new.
 
-        That is the one of the same name, or else the first one of the same text.
+        It has the same name, or else the same text.
         """
         same_text = (old for old, (old_text, _) in self._waiting.items() if old_text == text)
         old = uri if uri in self._waiting else next(same_text, None)
@@ -79,13 +79,13 @@ class ClosedDocuments:
         return old
 
     def keep(self, uri: str) -> None:
-        """This one, if it was closed, is dropped no more."""
+        """Keep a closed document."""
         waiting = self._waiting.pop(uri, None)
         if waiting is not None:
             waiting[1].cancel()
 
     def stop(self) -> None:
-        """The session ends: nothing is dropped any more."""
+        """Cancel all timers."""
         for _, timer in self._waiting.values():
             timer.cancel()
 
@@ -98,19 +98,19 @@ _DOCUMENTS = 8
 
 
 class Traces:
-    """The latest completions that the model was asked for, of the last documents."""
+    """The latest completion of each recent document, for `fastcoder/trace` and `fastcoder/why`."""
 
     def __init__(self) -> None:
         self._latest: LatestDocuments[Completion] = LatestDocuments(_DOCUMENTS)
 
     def keep(self, uri: str, completion: Completion) -> None:
-        """A completion came; the rest of one that was typed along leaves the trace of the whole."""
+        """Keep a completion, but not the rest of one that was typed along: the whole has the same trace."""
         latest = self._latest.get(uri)
         if completion.trace and (latest is None or latest.trace != completion.trace):
             self._latest.put(uri, completion)
 
     def latest(self, uri: str) -> Completion | None:
-        """The latest one of a document."""
+        """The latest completion of a document."""
         return self._latest.get(uri)
 
     def forget(self, uri: str) -> None:
@@ -123,7 +123,7 @@ SHUTDOWN_S = 1.0
 
 
 class Session:
-    """What the server knows of one client.
+    """The state of one client.
 
     Args:
         endpoint: the connection.

@@ -25,7 +25,10 @@ LATE_METHOD: Final = "fastcoder/late"
 
 
 def tell_late(endpoint: Endpoint, late: Late, at: Position) -> None:
-    """Tell the client."""
+    """Notify the client that a suggestion is ready for a question that was answered empty (`fastcoder/late`).
+
+    Clients check that the cursor is still there and ask again.
+    """
     endpoint.notify(
         LATE_METHOD,
         {

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import httpcore2
+from typing_extensions import override
 
 HEAD_BYTES: Final = 65_536
 """From a question to the end of its response's head."""
@@ -27,8 +28,9 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
         """The head of the response is there."""
         self._room = BODY_BYTES
 
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 the interface
-        """See the interface.
+    @override
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Read within the bound.
 
         Raises:
             httpcore2.RemoteProtocolError: that was too much.
@@ -39,26 +41,26 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
         self._room -= len(data)
         return data
 
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """See the interface: a question begins, or goes on."""
-        self._room = HEAD_BYTES
+    @override
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._room = HEAD_BYTES  # a request begins, or goes on
         await self._stream.write(buffer, timeout)
 
+    @override
     async def aclose(self) -> None:
-        """See the interface."""
         await self._stream.aclose()
 
+    @override
     async def start_tls(
         self,
         ssl_context: ssl.SSLContext,
         server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """See the interface."""
         return BoundedStream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
 
+    @override
     def get_extra_info(self, info: str) -> Any:
-        """See the interface."""
         return self._stream.get_extra_info(info)
 
 
@@ -68,17 +70,17 @@ class BoundedBackend(httpcore2.AsyncNetworkBackend):
     def __init__(self, backend: httpcore2.AsyncNetworkBackend) -> None:
         self._backend = backend
 
+    @override
     async def connect_tcp(
         self,
         host: str,
         port: int,
-        timeout: float | None = None,  # noqa: ASYNC109
+        timeout: float | None = None,
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """See the interface."""
         return BoundedStream(await self._backend.connect_tcp(host, port, timeout, local_address, socket_options))
 
+    @override
     async def sleep(self, seconds: float) -> None:
-        """See the interface."""
         await self._backend.sleep(seconds)

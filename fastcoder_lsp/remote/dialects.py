@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from typing_extensions import override
+
 from fastcoder_lsp.prompt.context import comment_mark
 from fastcoder_lsp.prompt.templates import Template
 from fastcoder_lsp.remote.excerpt import Excerpt
@@ -66,14 +68,14 @@ class Dialect(Protocol):
         ...
 
 
-class Fastcoder:
+class Fastcoder(Dialect):
     """This program's own: it knows where a block ends, and cleans what it says."""
 
     name, path = "fastcoder-lsp", "/infill"
     streams, variants, finishes = False, False, True
 
-    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
-        """See `Dialect`."""
+    @override
+    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
         return {
             "input_prefix": excerpt.before,
             "input_suffix": excerpt.after,
@@ -84,8 +86,8 @@ class Fastcoder:
             "stream": False,
         } | ({"alternatives": wanted} if wanted > 1 else {})
 
+    @override
     def read(self, event: Mapping[str, Any]) -> Heard:
-        """See `Dialect`."""
         others = event.get("alternatives")
         texts = tuple(text for text in map(_text, others) if text) if isinstance(others, list) else ()
         # It has brought the text to an end that can be shown, whatever ended it.
@@ -93,14 +95,14 @@ class Fastcoder:
         return Heard(_text(event.get("content")), finish, event.get("error"), texts)
 
 
-class LlamaCpp:
+class LlamaCpp(Dialect):
     """llama.cpp's `/infill`: the server makes the prompt."""
 
     name, path = "llama.cpp", "/infill"
     streams, variants, finishes = True, True, False
 
-    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
-        """See `Dialect`."""
+    @override
+    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
         excerpt = excerpt.unmarked()  # of `prompt` the server reads marks
         at = excerpt.before.rfind("\n") + 1
         return {
@@ -116,31 +118,31 @@ class LlamaCpp:
             **({"model": model} if model else {}),
         }
 
+    @override
     def read(self, event: Mapping[str, Any]) -> Heard:
-        """See `Dialect`."""
         return Heard(_text(event.get("content")), _llama_finish(event), event.get("error"))
 
 
-class Suffix:
+class Suffix(Dialect):
     """OpenAI's completions with `suffix`: the server makes the prompt."""
 
     name, path = "OpenAI completions, suffix", "/v1/completions"
     streams, variants, finishes = True, True, False
 
-    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
-        """See `Dialect`."""
+    @override
+    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
         # An empty suffix is none to some servers, which would then go on with the text as if it ended here.
         excerpt = excerpt.unmarked()  # many servers make one text of it, and read marks in that
         head = _comments(excerpt)
         return _openai(head + excerpt.before, excerpt, model, variant) | {"suffix": excerpt.after or "\n"}
 
+    @override
     def read(self, event: Mapping[str, Any]) -> Heard:
-        """See `Dialect`."""
         return _openai_heard(event)
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class Marked(Dialect):
     """OpenAI's completions for a server that knows no `suffix`: the prompt has the marks of the model's family."""
 
     template: Template
@@ -149,16 +151,16 @@ class Marked:
     finishes = False
 
     @property
+    @override
     def name(self) -> str:
-        """As people know it."""
         return f"OpenAI completions, {self.template.name}"
 
-    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
-        """See `Dialect`."""
+    @override
+    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
         return _openai(marked(self.template, excerpt), excerpt, model, variant)
 
+    @override
     def read(self, event: Mapping[str, Any]) -> Heard:
-        """See `Dialect`."""
         return _openai_heard(event)
 
 

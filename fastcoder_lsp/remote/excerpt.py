@@ -28,7 +28,9 @@ _KEPT: Final = 16
 
 
 class SendingRules:
-    """The rules; used in one thread, but for `change`.
+    """The reading rules of a document's folder, or of its repository if the editor has opened no folder.
+
+    Used in one thread, but for `change`.
 
     Args:
         settings: of the session.
@@ -44,7 +46,7 @@ class SendingRules:
         self._said = settings, dict(folders), {}
 
     def why_not(self, snapshot: Snapshot, host: str) -> NotSentError | None:
-        """Why a document must not be sent to `host`; None where it may be. Heeds what the ignore files say now."""
+        """The rule that forbids sending a document to `host`, by the current ignore files; None if it may be sent."""
         path = None if snapshot.path is None else Path(snapshot.path)
         rule = self._rules(path).may_send(path, snapshot.language)
         if rule is None:

@@ -1,7 +1,7 @@
-"""The model on this machine, in the place of a server that does not answer: opened at the first such question.
+"""The local model in place of a server that fails: loaded at the first such question.
 
-Owns when it speaks: what it makes is told only while it stands in, for the server would say something else. It is given
-back once the server has answered for a while.
+Its suggestions are shown only while it stands in, because the server's would differ. It is unloaded once the server has
+answered for a while.
 """
 
 import threading
@@ -30,14 +30,14 @@ from fastcoder_lsp.core import Reason
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 _CALM: Final = 20
-"""After so many answers of the server the model is given back: what fails soon again would have it loaded anew."""
+"""Answers of the server until the model is unloaded: a server that fails again soon would load it again."""
 
 
 class Fallback:
-    """Stands between the model on this machine and the front.
+    """Stands between the local model and the front.
 
     Attributes:
-        host: the model on this machine; what it is told before it is needed costs nothing.
+        host: of the local model; commands cost nothing before it is loaded.
 
     Args:
         open_local: opens it.
@@ -67,12 +67,12 @@ class Fallback:
         return self._why is not None
 
     def ask(self, question: Question, why: Reason) -> None:
-        """It is to answer this, for `why` the server does not."""
+        """Let the local model answer; `why`: the server's failure."""
         self._begin(why)
         self.host.send(Ask(question))
 
     def load(self, ticket: int, why: Reason) -> None:
-        """It is to be made ready, for `why` the server is not."""
+        """Load the local model; `why`: the server's failure."""
         self._begin(why)
         self.host.send(Load(ticket))
 
@@ -93,7 +93,7 @@ class Fallback:
             self.host.send(Enable(True))
 
     def on(self, event: Event) -> None:
-        """The model says this, from its threads."""
+        """Take an event of the local model, from its threads."""
         why = self._why
         match event:
             case Answered(number, answer) if why is not None and answer.outcome == "failed":
@@ -109,7 +109,7 @@ class Fallback:
 
 
 def _explained(status: Status, why: Reason) -> Status:
-    """What the user sees while it stands in; where it has failed, why the server does not answer."""
+    """The status while it stands in; if it failed, too, the server's failure."""
     if status.state == "error":
         return Status("error", message=why.text, hint=why.hint)
     message = status.message or f"{why.text} The local model answers meanwhile."

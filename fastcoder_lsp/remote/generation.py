@@ -1,6 +1,6 @@
-"""What a server is saying at one place of a document, as far as it has come; and what of it can be shown.
+"""The text that a server generates at one place of a document, and the suggestions and answers made from it.
 
-Owns the text, where it ends, and whether it serves another place too, where the user has typed along it.
+Decides where the text ends, and whether it also serves another place, where the user has typed along it.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from fastcoder_lsp.remote.identity import Identity
 from fastcoder_lsp.remote.server import Server
 
 LETTERS_A_TOKEN: Final = 32
-"""More than any text has: what goes on for longer is a server's that does not end where it was told to."""
+"""An upper bound, for servers that ignore `max_tokens`."""
 _PIECES_A_TOKEN: Final = 4
 
 
 class RemoteGeneration:
-    """One answer in the making.
+    """The text of one request.
 
     Attributes:
         question: what it was begun for.
@@ -52,7 +52,7 @@ class RemoteGeneration:
 
     @property
     def finished(self) -> bool:
-        """Whether all is said."""
+        """Whether the text is complete."""
         return bool(self.finish)
 
     def hear(self, heard: Heard, max_tokens: int) -> None:
@@ -73,7 +73,7 @@ class RemoteGeneration:
             self.others = tuple(self.variant(other[:most]) for other in others) or None
 
     def serves(self, question: Question) -> bool:
-        """Whether what is said is wanted by `question` too, as far as is known."""
+        """Whether the text so far serves `question`, too."""
         return self.uri == question.uri and self.agrees(question.place)
 
     def has_enough_for(self, question: Question) -> bool:
@@ -81,7 +81,7 @@ class RemoteGeneration:
         return question.candidates < 2 or (self.place == question.place and self.question.candidates > 1)
 
     def agrees(self, place: CursorContext) -> bool:
-        """Whether what is said serves `place`, as far as is known: the user has typed along it, or nothing."""
+        """Whether the text so far serves `place`: the user has typed along it, or nothing."""
         if self.finished:
             return place == self.place or self.made().rest(place) is not None
         if place == self.place:
@@ -97,14 +97,14 @@ class RemoteGeneration:
         return self.said.startswith(typed) or typed.startswith(self.said)
 
     def made(self) -> Suggestion:
-        """All that was said, as it is shown."""
-        assert self.finished, "it is still being said"
+        """The whole text as a suggestion."""
+        assert self.finished, "the text is not complete"
         if self._made is None:
             self._made = self._shown(self.said, self.finish)
         return self._made
 
     def useful(self) -> Suggestion:
-        """What can be shown of it now: all, or a beginning that will stay; its text is empty where there is none."""
+        """The suggestion so far: all, or a beginning that will not change; empty if there is none."""
         if self.finished:
             return self.made()
         return self._suggestion(useful_at(self.said, self._around, self._rule.cut))

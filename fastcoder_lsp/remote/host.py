@@ -56,7 +56,7 @@ from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 
 class LoopThread:
-    """The thread; it runs at once."""
+    """A thread with an event loop, which runs all requests to the server in order; it starts at once."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -64,12 +64,12 @@ class LoopThread:
         self._thread.start()
 
     def post(self, call: Callable[[], object]) -> None:
-        """Do this there, in the order of the calls; nothing happens once it has ended."""
+        """Run `call` on the thread, in order; ignored once the thread has ended."""
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(call)
 
     def end(self, last: Callable[[], Coroutine[Any, Any, None]], wait_s: float) -> None:
-        """Do this last there; waits at most so long for it."""
+        """Run `last` on the thread and end it; waits at most `wait_s` seconds."""
 
         def begin() -> None:
             task = self.loop.create_task(last())

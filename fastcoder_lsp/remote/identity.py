@@ -1,6 +1,6 @@
-"""What a server is: which form it speaks, and which model it has. Asked once, before the first question.
+"""Identification of a server before the first question: its dialect, its model and the model's template.
 
-Owns the order of the looks. Nothing of the user's is sent with any of them.
+The requests carry no text of the user's. A local model is recognized by its tokenizer; a remote one only by its name.
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ _IN_NAMES: Final = (
     ("code-llama", "codellama"),
     ("qwen", "qwen"),
 )
-"""What a model's name holds → whose marks it reads; the first that fits."""
+"""Parts of model names → template settings; the first match holds."""
 
 
 def chosen_template(setting: str) -> Template:
@@ -74,7 +74,7 @@ class Identity:
 
 
 async def identify(client: RemoteClient, settings: Settings) -> Identity:
-    """What the server is, as far as the settings do not say.
+    """Find out what the settings do not say about the server.
 
     Raises:
         RemoteError: it does not answer, or is no completion server.

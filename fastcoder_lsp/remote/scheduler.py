@@ -1,7 +1,7 @@
-"""One front's questions to a server: the newest one alone is asked, and what is being said is taken over where it fits.
+"""The scheduler of one front's questions to a server: one pending question, one generation.
 
-Owns who waits, what the server is saying, and when to hang up: at once where a newer question wants something else, or
-when nobody has wanted it for long. Lives on the event loop's thread.
+A generation whose text agrees with the newest question serves it; otherwise the request is cancelled and a new one
+begins. A generation with no pending question ends after the idle timeout. Runs on the event loop's thread.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _WHOLE_S = 120.0
 
 
 class RemoteScheduler:
-    """What is wanted of the server now, and what it says.
+    """Asks the server for the newest question only.
 
     Args:
         server: is asked.
@@ -54,15 +54,15 @@ class RemoteScheduler:
         self._failed, self._well, self._backoff, self._clock = failed, well, backoff, clock
         self._pending: PendingQuestion | None = None
         self._unserved: Question | None = None
-        """The last question, where nothing was shown for it: what can be shown of its text is told as it comes."""
+        """The last question, if it was answered empty: its text is sent as late suggestions as it comes."""
         self._generation: RemoteGeneration | None = None
         self._stream: asyncio.Task[None] | None = None
         self._idle_timeout = IdleTimeout(self._hang_up)
         self._unheard_ms: float | None = None
-        """Since when it is asked and has said nothing: who types on hangs up before a time-out could tell."""
+        """Since when requests have had no answer: typing cancels each request before it could time out."""
 
     def ask(self, question: Question) -> None:
-        """The newest question; nobody waits for an older one any more."""
+        """Take the newest question; it replaces the pending one."""
         self._leave()
         self._unserved = None
         if stays_here(question):
@@ -90,18 +90,18 @@ class RemoteScheduler:
             self._ended(generation)
 
     def noticed(self, *, answered: bool) -> None:
-        """Somebody asked, which needs no server; `answered`: nobody waits at the last place."""
+        """A question needed no server; `answered`: the last place needs no late suggestion."""
         if answered:
             self._unserved = None
 
     def withdraw(self, number: int) -> None:
-        """Nobody waits for the answer to a question; what was begun for it may serve the next one."""
+        """Withdraw a question; its generation may serve the next one."""
         if self._pending is not None and self._pending.question.number == number:
             self._leave()
             self._start_idle_timeout()
 
     def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
-        """What will be asked next; `known`: what follows there is; `unserved`: somebody waits there for a late text."""
+        """Begin the question that comes next; `known`: its text is cached; `unserved`: a late suggestion is wanted."""
         if stays_here(question):
             return
         self._unserved = question if unserved else self._unserved
@@ -120,7 +120,7 @@ class RemoteScheduler:
             self._hang_up()
 
     def rename(self, old: str, new: str) -> None:
-        """A document has another name: whoever waits for an answer in it goes on waiting."""
+        """A document has a new name; its pending question stays."""
         self.forget(old)
         pending = self._pending
         if pending is not None and pending.question.uri == old:
@@ -128,12 +128,12 @@ class RemoteScheduler:
             self._begin(pending.question)
 
     def clear(self) -> None:
-        """Nobody wants anything any more."""
+        """Drop the question and cancel the generation."""
         self._leave()
         self._unserved = None
         self._hang_up()
 
-    # What the server says -------------------------------------------------------------------------------------------
+    # The generation -----------------------------------------------------------------------------------------------
 
     def _serving(self, question: Question) -> RemoteGeneration | None:
         generation = self._generation
@@ -182,13 +182,13 @@ class RemoteScheduler:
         self._ended(generation)
 
     def _took(self, generation: RemoteGeneration) -> None:
-        """Count the time since the last piece: the first one ends what the prompt took."""
+        """Record the time since the last piece; the first piece ends the prefill."""
         self._unheard_ms = None
         if self._pending is not None:
             self._pending.came("verify" if generation.pieces else "prefill")
 
     def _grew(self, generation: RemoteGeneration) -> None:
-        """More is said. Who waits and has gone another way is served anew; who waits no more may be told of it."""
+        """The text has grown: begin anew if the pending question disagrees, or send a late suggestion."""
         pending = self._pending
         if pending is not None:
             if not generation.serves(pending.question):
@@ -199,7 +199,7 @@ class RemoteScheduler:
                 self._listener(Made(generation.uri, useful))
 
     def _ended(self, generation: RemoteGeneration) -> None:
-        """All is said: that is the answer, or is told to whoever comes there."""
+        """The text is complete: answer the pending question, or cache the suggestion."""
         pending = self._pending
         if pending is None:
             self._listener(Counted("ahead" if generation.ahead else "background", 1))
@@ -212,7 +212,7 @@ class RemoteScheduler:
         self._answer(pending, generation, self._suggestion(generation), generation.finish)
 
     def _suggestion(self, generation: RemoteGeneration) -> Suggestion:
-        """What was said, with the other answers if they were looked for."""
+        """The suggestion, with the alternatives if they were requested."""
         others = () if generation.others is None and generation.question.candidates > 1 else generation.others
         for other in reversed(others or ()):
             self._listener(Made(generation.uri, other))
@@ -221,7 +221,7 @@ class RemoteScheduler:
         return replace(generation.made(), others=others)
 
     def _overdue(self, question: Question) -> None:
-        """The time is over: the longest beginning worth showing is the answer, and the rest goes on."""
+        """The budget has ended: answer with the longest useful beginning; the generation continues."""
         pending, generation = self._pending, self._generation
         if pending is None or pending.question.number != question.number:
             return
@@ -253,10 +253,10 @@ class RemoteScheduler:
         self._leave()
         self._listener(Answered(question.number, answer))
 
-    # When it does not -----------------------------------------------------------------------------------------------
+    # Failures ------------------------------------------------------------------------------------------------------
 
     def _broke(self, generation: RemoteGeneration, error: RemoteError) -> None:
-        """The server did not answer."""
+        """The request failed."""
         if self._generation is not generation:
             return  # somebody has hung up before
         self._generation = self._stream = self._unheard_ms = None
@@ -280,7 +280,7 @@ class RemoteScheduler:
         self._listener(StatusChanged(status))
 
     def _leave(self, *, quietly: bool = False) -> None:
-        """Nobody waits any more."""
+        """Drop the pending question."""
         pending, self._pending = self._pending, None
         self._idle_timeout.end()
         if pending is None:
@@ -290,7 +290,7 @@ class RemoteScheduler:
             self._listener(StatusChanged(Status("ready")))
 
     def _start_idle_timeout(self) -> None:
-        """Nobody waits for what is being said: it goes on for a while, for whoever comes there next."""
+        """Limit how long a generation continues with no pending question."""
         generation = self._generation
         if generation is not None and not generation.finished and self._pending is None:
             self._idle_timeout.begin(generation.question.policy)

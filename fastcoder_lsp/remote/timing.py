@@ -11,18 +11,18 @@ from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.remote.failures import RemoteError
 
 AUTOMATIC_MS: Final = 400.0
-"""A person has typed on after that, and gets the text when it is made."""
+"""Users type on after that; the text is shown when it is ready."""
 INVOKED_MS: Final = 5_000.0
 IDLE_MS: Final = 30_000.0
-"""So long an answer may go on that nobody waits for."""
+"""How long an answer may continue with no pending question."""
 _KEPT_MS: Final = 12.0
-"""Kept back of a budget for the way to the editor."""
+"""Reserved for the way to the editor."""
 
 
 def allowed_ms(question: Question, *, patient: bool = False) -> float:
-    """What the question has; infinite: it is answered when the answer is whole.
+    """The budget of a question; infinite means to wait for the whole answer.
 
-    `patient`: it has to wait until the server has said what it is, and has all the time of one asked by a key.
+    `patient`: the server has not been identified yet, so the question gets the budget of an invoked one.
     """
     policy = question.policy
     invoked, automatic = policy.invoked_ms or INVOKED_MS, policy.automatic_ms or AUTOMATIC_MS
@@ -31,12 +31,12 @@ def allowed_ms(question: Question, *, patient: bool = False) -> float:
 
 
 def idle_ms(policy: Policy) -> float:
-    """How long what nobody waits for may go on."""
+    """How long an answer may continue with no pending question."""
     return policy.background_ms or IDLE_MS
 
 
 def by_kind(policy: Policy) -> dict[str, float]:
-    """The name of each → milliseconds."""
+    """Milliseconds by the kind of question."""
     return {
         "automatic": policy.automatic_ms or AUTOMATIC_MS,
         "invoked": policy.invoked_ms or INVOKED_MS,
@@ -45,18 +45,18 @@ def by_kind(policy: Policy) -> dict[str, float]:
 
 
 class PendingQuestion:
-    """One question.
+    """A question that waits for its answer, and the timer of its budget.
 
     Attributes:
-        question: that; it may be renamed.
-        spans: what it took so far.
-        allowed_ms: what it has.
+        question: may be renamed.
+        spans: its times so far.
+        allowed_ms: its budget.
 
     Args:
         question: as it was asked.
         now_ms: the time, by the service's clock.
         patient: see `allowed_ms`.
-        overdue: called when its time is over, unless it was answered before.
+        overdue: called when the budget ends, unless `over` came first.
     """
 
     def __init__(self, question: Question, now_ms: float, overdue: Callable[[], None], *, patient: bool) -> None:
@@ -69,18 +69,18 @@ class PendingQuestion:
             self._bell = asyncio.get_running_loop().call_later(in_s, overdue)
 
     def came(self, span: str) -> None:
-        """Something came of it: the time since the last thing that did belongs to this span."""
+        """Add the time since the last call to this span."""
         measured = self.spans.close()
         self.spans.add(span, measured["total"] - sum(ms for name, ms in measured.items() if name != "total"))
 
     def over(self) -> None:
-        """Nobody waits any more."""
+        """Stop the timer: the question is answered or withdrawn."""
         if self._bell is not None:
             self._bell.cancel()
 
 
 class IdleTimeout:
-    """A time that runs from the last moment when somebody waited.
+    """A timer that runs while no question is pending.
 
     Args:
         over: called at its end.
@@ -91,12 +91,12 @@ class IdleTimeout:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, policy: Policy) -> None:
-        """From now on nobody waits."""
+        """Start the timer."""
         self.end()
         self._timer = asyncio.get_running_loop().call_later(idle_ms(policy) / 1e3, self._over)
 
     def end(self) -> None:
-        """Somebody waits, or nothing is said any more."""
+        """Stop the timer: a question is pending, or the answer has ended."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -107,7 +107,7 @@ PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 
 @dataclass(slots=True)
 class Backoff:
-    """The failures in a row.
+    """How long a failing server is left alone: longer after each failure in a row, or as long as it asks for.
 
     Attributes:
         steps_s: after the first failure, the second, and so on; the last one after all others.
@@ -121,17 +121,17 @@ class Backoff:
     _in_a_row: int = 0
 
     def failed(self, error: RemoteError, now_ms: float) -> None:
-        """It failed once more."""
+        """Record a failure."""
         step_s = self.steps_s[min(self._in_a_row, len(self.steps_s) - 1)]
         self._in_a_row += 1
         self.failure, self.until_ms = error, now_ms + 1e3 * max(step_s, error.wait_s)
 
     def answered(self) -> None:
-        """It has answered a question."""
+        """Record an answer, which ends the backoff."""
         self.failure, self._in_a_row, self.until_ms = None, 0, 0.0
 
     def holds(self, now_ms: float) -> RemoteError | None:
-        """Why it is not asked now; None where it may be."""
+        """The failure for which the server is not asked now; None when it may be asked."""
         if self.failure is None or now_ms >= self.until_ms:
             return None
         return self.failure
