@@ -71,7 +71,7 @@ def _metric(name: str, kind: str, about: str, value: int) -> Iterator[str]:
 ANSWER_S = 120.0
 """How long an answer may take; loading a model counts."""
 _NOBODY = 499
-"""What a request is logged with whose client has hung up; nobody reads it."""
+"""The status logged for a request whose client disconnected."""
 
 
 def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, answer_s: float = ANSWER_S) -> ASGIApp:

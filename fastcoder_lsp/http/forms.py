@@ -214,7 +214,7 @@ def _lines(text: str) -> str:
 
 
 def _language(named: str, filename: str, extras: tuple[Extra, ...]) -> str:
-    """What was said, else of the file's name, else that of the latest other file, for people stay in a language."""
+    """The language of the request, else of the file's name, else of the latest other file: users stay in a language."""
     if named:
         return named
     names = [PurePath(name) for name in (filename, *(extra.name for extra in reversed(extras))) if name]

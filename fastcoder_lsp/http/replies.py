@@ -31,7 +31,7 @@ def llama_reply(said: InfillAnswer) -> dict[str, Any]:
 
 
 def timings(said: InfillAnswer) -> dict[str, float]:
-    """What the answer took; zeros where it was known, for then the model was not asked."""
+    """The answer's times; zeros if it came from the cache, without the model."""
     counts, ms = said.completion.counts, said.completion.ms
     prompt_ms = ms.get("prefill", 0.0)
     predicted_ms = ms.get("draft", 0.0) + ms.get("verify", 0.0)

@@ -148,7 +148,7 @@ def reserved(host: str, port: int) -> Iterator[None]:
 
 
 def _refused(host: str, port: int, error: Exception) -> UsageError:
-    """Why this address cannot be used, and what to do."""
+    """The error for an address that cannot be used, with a hint."""
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.EADDRINUSE:
         return UsageError(f"port {port} is in use", "Stop the program that uses it, or choose another one: --port 8013")

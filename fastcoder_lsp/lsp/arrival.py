@@ -16,11 +16,11 @@ def now_ms() -> float:
 
 
 def arrived(moment_ms: float) -> None:
-    """What is handled from here on, and by the tasks that are made, came in at that moment."""
+    """Set the arrival time of the message that is handled now, and of the tasks that it starts."""
     _ARRIVED.set(moment_ms)
 
 
 def waited_ms() -> float:
-    """For how long the message has waited; 0 where nobody said when it came in."""
+    """Milliseconds since the message arrived; 0 if its arrival is unknown."""
     moment = _ARRIVED.get()
     return 0.0 if moment is None else max(0.0, now_ms() - moment)

@@ -1,4 +1,4 @@
-"""What the server offers a client: in `initialize`, and by registration while it runs, where the client allows it."""
+"""The server's capabilities: in `initialize`, and registered while it runs if the client supports it."""
 
 import uuid
 from collections.abc import Iterable
@@ -61,7 +61,7 @@ def completion_options() -> types.CompletionOptions:
 
 
 def registrations(client: EditorFeatures) -> list[types.Registration]:
-    """What is registered after `initialized`, where the client lets us."""
+    """The registrations after `initialized`, as far as the client supports them."""
     wanted = []
     if client.registers_configuration:
         options = types.DidChangeConfigurationRegistrationOptions(section=SECTION)

@@ -1,4 +1,4 @@
-"""What the client at the other end can do, read once from its `initialize`."""
+"""The editor's features, read once from its `initialize`."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -84,7 +84,7 @@ class Endpoint(LanguageServerProtocol):
         self.send_request(method, params).add_done_callback(partial(_hand_over, method, on_result))
 
     def cancel_all(self) -> None:
-        """Answer every open request with the cancel error; nobody waits for the client's answers any longer."""
+        """Cancel all open requests: the client's, which get the cancel error, and the server's own."""
         for future in tuple(self._request_futures.values()):
             future.cancel()
 

@@ -36,7 +36,7 @@ def configure_logging(file: str, level: str) -> None:
 
 
 def quiet_pygls() -> None:
-    """Keep what pygls logs out of every log: whole messages, which hold the user's text."""
+    """Silence pygls' loggers: they log whole messages, which hold the user's text."""
     logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
 
 

@@ -1,4 +1,4 @@
-"""Why nothing was shown: the last empty answers of each document, kept for who asks.
+"""Why nothing was shown: the last empty answers of each document, for `fastcoder/why`.
 
 Owns what is kept, how much of it, and how the front's own decisions read; all other reasons come from below. No text of
 the user's is kept.
@@ -17,7 +17,7 @@ from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.positions import Position
 
 PASSING: Final = frozenset(("superseded", "cancelled", "changed"))
-"""What every key brings about: it says nothing of the place, only that the typing went on."""
+"""Reasons that every key causes: they say nothing about the place."""
 _ANSWERS: Final = 20
 _DOCUMENTS: Final = 50
 
@@ -42,7 +42,7 @@ class Shown:
 
 @dataclass(slots=True)
 class _Kept:
-    """What is kept of a document: its last empty answers, the latest last, and its last suggestion."""
+    """A document's last empty answers, the latest last, and its last suggestion."""
 
     silences: deque[Silence] = field(default_factory=lambda: deque(maxlen=_ANSWERS))
     shown: Shown | None = None
@@ -68,7 +68,7 @@ class Reasons:
         kept.append(silence)
 
     def settle(self, uri: str, at: Position, reason: Reason) -> None:
-        """What was too slow at a place has come to nothing, for this reason."""
+        """Replace a slow answer at a place by its final reason."""
         kept = self._documents.fetch(uri).silences
         if kept and (kept[-1].reason.code, kept[-1].at) == ("slow", at):
             kept.append(replace(kept.pop(), reason=reason))

@@ -75,7 +75,7 @@ def _lives(process: psutil.Process) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says. `settings`: values by name, stronger than all others.
+    """Options of the command line. `settings`: values by name, which override all others.
 
     `process_id`: the client's, where it is not told in `initialize`.
     """
@@ -150,7 +150,7 @@ class _Server(LanguageServer):
             exit_after(GRACE_S)
 
     async def _receive(self) -> None:
-        """One message after the other, each with the first step of what it starts."""
+        """Handle messages in order; each handler runs up to its first `await` before the next message."""
         while (came := await self._bodies.get()) is not None:
             body, moment_ms = came
             arrived(moment_ms)

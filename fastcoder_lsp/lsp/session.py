@@ -119,7 +119,7 @@ class Traces:
 
 
 SHUTDOWN_S = 1.0
-"""What the worker gets to stop in order; an editor kills a server that takes longer than two seconds."""
+"""The worker's time to stop; editors kill a server that takes longer than two seconds."""
 
 
 class Session:
@@ -196,7 +196,7 @@ class Session:
         return self.folders.holding(path_of(uri))
 
     def rules(self, folder: Folder | None) -> ReadingRules:
-        """What may be read in a folder; worked out when somebody asks, for there may be hundreds."""
+        """The reading rules of a folder, made at the first use: there may be hundreds."""
         uri = folder.uri if folder else None
         if uri not in self._rules:
             self._rules[uri] = ReadingRules(self.folders.paths(), self.settings(folder))
@@ -205,7 +205,7 @@ class Session:
     # What changes everything --------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Settings, settings files or folders may have changed: work out what holds now, and act on it."""
+        """Resolve settings, settings files and folders again, and apply the result."""
         self._resolve()
         settings = self.settings()
         if made_from(settings) != made_from(self._running):
@@ -242,9 +242,9 @@ class Session:
     # Documents that come and go -----------------------------------------------------------------------------------
 
     def document_opened(self, uri: str, text: str) -> None:
-        """If a document with this text has just been closed, it was renamed: what is kept for it goes along.
+        """Move the state of a document that was just closed with this text: it was renamed.
 
-        Whoever opens a file is told, too, that the program was updated.
+        Also tell the user if another version of the program was installed.
         """
         if (news := self._installed.news()) is not None:
             self.reporter.notice(news, MessageType.Info)
@@ -254,7 +254,7 @@ class Session:
             self._rename(old, uri)
 
     def document_changed(self, uri: str) -> None:
-        """The host follows what is typed; a notebook's cells are no files."""
+        """Send the text to the host; a notebook's cells are no files."""
         document = self.documents.get(uri)
         path = path_of(uri) if uri.startswith("file:") else None
         if document is None or path is None:
@@ -266,7 +266,7 @@ class Session:
         self.service.host.send(FilesChanged(tuple(path for uri in uris if (path := path_of(uri)) is not None)))
 
     def document_closed(self, uri: str, text: str) -> None:
-        """Drop what is kept for it, unless it turns out to be renamed."""
+        """Drop its state after a grace, in which it may turn out to be renamed."""
         self.accepts.closed(uri)
         self.traces.forget(uri)
         path = path_of(uri) if uri.startswith("file:") else None
@@ -275,7 +275,7 @@ class Session:
         self._closed_documents.closed(uri, text)
 
     def document_renamed(self, old: str, new: str) -> None:
-        """The client says so: what is kept goes along, or would have gone already."""
+        """The client renamed a document: move its state."""
         self._closed_documents.keep(old)
         self._rename(old, new)
 
@@ -306,7 +306,7 @@ class Session:
         self._soon(partial(self.reporter.indexing, done, total, building=building))
 
     def _on_notice(self, text: str) -> None:
-        """Report what a person should know; called by any thread."""
+        """Show a notice; called by any thread."""
         self._soon(partial(self.reporter.notice, text))
 
     def _on_late(self, late: Late) -> None:
@@ -328,6 +328,6 @@ class Session:
         self._soon(partial(self.reporter.status, status))
 
     def _soon(self, call: Callable[[], object]) -> None:
-        """From any thread: on the event loop. Once that is closed there is nobody to tell or to draft for."""
+        """Call on the event loop, from any thread; ignored once the loop is closed."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call)

@@ -1,4 +1,4 @@
-"""What the user is told unasked: the status, progress bars, one notice per problem, late suggestions.
+"""Unsolicited messages to the user: the status, progress bars, one notice per problem, late suggestions.
 
 Owns the rule "one notice, then the log". Lives on the event loop's thread; `Status` values come from any thread
 through `Session`.
@@ -125,7 +125,7 @@ class Reporter:
         self._waiting.clear()
 
     def status(self, status: Status) -> None:
-        """The service's state may have changed, or who shares the host, or whether other files' code goes along."""
+        """Send the status if it, the host's clients or the use of other files' code has changed."""
         now = status, self._host(), self.context()
         if now == (self._status, self._told_host, self._told_context):
             return

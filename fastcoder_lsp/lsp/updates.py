@@ -26,7 +26,7 @@ class InstalledVersion:
         self._seen = self._stamp()
 
     def news(self) -> str | None:
-        """What to tell a person, once, where another version is there than before; a look at the file's times else."""
+        """A message for the user, once for each new version on disk; None if the file has not changed."""
         stamp = self._stamp()
         if stamp is None or stamp == self._seen:  # gone: in the middle of an installation
             return None

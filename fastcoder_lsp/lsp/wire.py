@@ -19,7 +19,7 @@ class BrokenMessageError(Exception):
 
 
 def read_bodies(stream: BinaryIO) -> Iterator[bytes]:
-    """The bodies of all frames until the stream ends; what is no header is skipped line by line."""
+    """The bodies of all frames until the stream ends; lines that are no header are skipped."""
     length: int | None = None
     while line := stream.readline(_MAX_HEADER_LINE):
         if line.strip():
@@ -79,7 +79,7 @@ def _content_length(line: bytes) -> int | None:
 
 
 def _mend(value: dict[str, Any]) -> dict[str, Any]:
-    """What clients get slightly wrong and mean well: an edit refused would cost the whole copy of the text.
+    """Mend small mistakes of clients: refusing an edit would make the whole copy of the text wrong.
 
     A position outside of what the protocol allows means the nearest one inside; an edit's null range means none.
     """

@@ -1,7 +1,7 @@
-"""One server over HTTP: questions go out, events come in; whoever leaves off listening has hung up.
+"""An HTTP client for one server: requests out, events in; closing the iterator disconnects.
 
-Owns the connection and what may come over it: certificates are verified, redirections are not followed, what is too
-long or no JSON ends the answer. Nothing is kept on disk, no cookies are kept, and nothing of the environment decides.
+It verifies certificates, follows no redirection, and ends answers that are too long or no JSON. It keeps no cookies and
+nothing on disk, and ignores the environment.
 """
 
 import json
@@ -42,7 +42,7 @@ class TimeOuts:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What the user's machine says of the way to servers.
+    """How this machine reaches servers.
 
     Attributes:
         key: reads the key, "" for none; may raise `errors.UsageError`.

@@ -130,13 +130,13 @@ class Excerpt:
 
 
 class Excerpts:
-    """Takes them, and remembers what the lines above the last one left open."""
+    """Makes excerpts, and remembers which strings the lines above the last one left open."""
 
     def __init__(self) -> None:
         self._gone: tuple[str, str, Open, Open] = "", "", NOTHING_OPEN, NOTHING_OPEN
 
     def take(self, question: Question, pieces: tuple[Piece, ...], max_tokens: int, *, far: bool = False) -> Excerpt:
-        """What `question` sends, with these `pieces` of other files; `far`: to this program's own server."""
+        """The excerpt of `question`, with `pieces` of other files; `far`: for this program's own server."""
         snapshot, place = question.request.snapshot, question.place
         above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)
         all_before, all_after, language = above + place.before, place.after, snapshot.language

@@ -1,4 +1,4 @@
-"""What can go wrong with a server, each as a reason of its own: what happened, and what to do about it.
+"""Failures of a server, each a reason with its cause and a hint.
 
 Owns the reading of a response's status and of a transport's exceptions. What a server says of itself is shown short and
 without control characters, for nobody vouches for it.
@@ -16,7 +16,7 @@ import httpx2
 from fastcoder_lsp.core import Reason
 
 _SAID: Final = 160
-"""Characters of what the server says that are shown."""
+"""Characters of a server's message that are shown."""
 _DEEP: Final = 12
 """Causes of an exception that are looked at, one behind the other."""
 _MOST_WAIT_S: Final = 3600.0
@@ -51,7 +51,7 @@ def not_sent(host: str, code: str, rule: str) -> NotSentError:
 
 
 def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now_s: float) -> RemoteError:
-    """What a status other than 200 means.
+    """The failure that a status other than 200 means.
 
     Args:
         host: the server, as a person knows it.
@@ -93,7 +93,7 @@ def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now
 
 
 def of_exception(host: str, error: BaseException, *, begun: bool) -> RemoteError:
-    """What an exception of the transport means; `begun`: a response had begun."""
+    """The failure that an exception of the transport means; `begun`: a response had begun."""
     causes = list(_causes(error))
     for kinds, reason in _CAUSES:
         if any(isinstance(cause, kinds) for cause in causes):
@@ -132,7 +132,7 @@ def cut(host: str) -> RemoteError:
 
 
 def page(host: str, what: str) -> RemoteError:
-    """What came is not the server's."""
+    """The failure for an answer that is not a completion server's."""
     return RemoteError(
         Reason(
             "remote-page",
@@ -161,7 +161,7 @@ def failed_within(host: str, value: object) -> RemoteError:
 
 
 def _said(kind: str, body: bytes) -> str:
-    """What a JSON body says is wrong, to be put behind the status; "" where it says nothing."""
+    """The error message in a JSON body, to follow the status; "" if there is none."""
     if "json" not in kind:
         return ""
     try:
@@ -192,7 +192,7 @@ def _retry_after_s(text: str, now_s: float) -> float:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception and what it came of; several attempts to connect come as a group."""
+    """An exception and its causes; several attempts to connect come as a group."""
     todo, seen = [error], 0
     while todo and seen < _DEEP:
         one = todo.pop()

@@ -188,7 +188,7 @@ class ServerHost:
     # On the loop's thread -------------------------------------------------------------------------------------------
 
     async def _excerpt(self, question: Question, dialect: Dialect) -> Excerpt:
-        """What is sent, the one place where that is made; other files are read in a thread of their own.
+        """The excerpt that is sent, made only here; other files are read in a thread of their own.
 
         Raises:
             NotSentError: a rule forbids it.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CHARACTERS: Final = 6_000
 """Of all pieces of a question."""
 _PAUSE_MS: Final = 2_000.0
-"""Who was silent for so long may find other pieces; where there are none yet, so long after the last look."""
+"""After such a pause in typing other pieces may be found; if there are none yet, after the last search."""
 
 
 class Pieces:
@@ -53,7 +53,7 @@ class Pieces:
         return any(settings.context_enabled for settings in self._folders.values())
 
     def find(self, question: Question) -> tuple[Piece, ...]:
-        """What goes along with `question`, the best last; none where its folder's settings allow none."""
+        """The pieces for `question`, the best last; none if its folder's settings allow none."""
         if not self.wanted():
             return ()
         context = self._opened().surroundings(drafted_from=False).context

@@ -85,7 +85,7 @@ def host_of(url: str) -> str:
 
 
 def unallowed(host: str) -> Reason:
-    """Nobody has said that code may be sent there."""
+    """The error for a server to which the user has not allowed code to be sent."""
     return Reason(
         "remote-unallowed",
         f"Nothing was sent: `remote.allow` does not name {host}.",
@@ -94,7 +94,7 @@ def unallowed(host: str) -> Reason:
 
 
 def what_leaves() -> str:
-    """What a question sends, in words."""
+    """A description of the text that a question sends."""
     return (
         f"up to {BEFORE:,} characters before the cursor and {AFTER:,} after it (to a fastcoder-lsp server {REACH:,} on "
         "both sides), the file's name and language, and, where `context.enabled` is on, code of other files with their "

@@ -1,1 +1,1 @@
-"""One file per kind of request: each converts what the client sends, hands it on, and converts the answer."""
+"""One module for each kind of request: it converts the params, calls the service, and converts the answer."""

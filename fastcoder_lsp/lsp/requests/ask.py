@@ -1,4 +1,4 @@
-"""From a place in an open document to a question for the service, and from its answer to what an editor inserts.
+"""Questions for the service from places in open documents, and the edits that answers become.
 
 Shared by inline completion and the completion menu; owns the checks that both need.
 """
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """What is shown: `text` replaces `range`, which lies on one line. `accept` is run by the editor on accepting it."""
+    """`text` replaces `range`, which lies on one line; the editor runs `accept` when the user accepts it."""
 
     text: str
     range: types.Range
@@ -55,7 +55,7 @@ def question(
 
 
 def prefetch(session: Session, uri: str, offset: int) -> None:
-    """A suggestion was taken whole, up to `offset`: what follows it will be asked next."""
+    """Prefetch the next suggestion: one was accepted whole, up to `offset`."""
     request = question_anywhere(session, uri)
     if not isinstance(request, Reason):
         request = replace(request, offset=offset)
@@ -68,7 +68,7 @@ def policy(session: Session, request: CompletionRequest) -> Policy:
 
 
 def suggestions(session: Session, request: CompletionRequest, completion: Completion) -> list[Suggestion]:
-    """What to show for an answer, the likeliest first; nothing where the document has changed since.
+    """The suggestions of an answer, the likeliest first; none if the document has changed since.
 
     Whether that is anything, and why not, is kept for those who ask.
     """

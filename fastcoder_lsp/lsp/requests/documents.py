@@ -46,7 +46,7 @@ def did_change_watched_files(session: Session, params: types.DidChangeWatchedFil
 
 
 def did_rename_files(session: Session, params: types.RenameFilesParams) -> None:
-    """Files or folders have new names; the client closes and opens what it shows of them."""
+    """Files or folders have new names; the client closes and opens its documents of them."""
     for renamed in params.files:
         session.document_renamed(renamed.old_uri, renamed.new_uri)
 

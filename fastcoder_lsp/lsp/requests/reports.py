@@ -42,7 +42,7 @@ def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
 
 
 def explanation(session: Session, uri: str) -> dict[str, object]:
-    """What is known about the silence of a document."""
+    """Why a document has no suggestion, as text and as items."""
     silences, ago_s = session.outcomes.reasons.silences(uri), session.outcomes.reasons.ago_s
     headline = _headline(session, uri)
     lines = [*headline, *_context(session, uri), f"Now: {_described(session.reporter.current)}"]
@@ -64,7 +64,7 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
 
 
 def _headline(session: Session, uri: str) -> list[str]:
-    """What is to be said first: what holds of the whole document now, else what became of the last question."""
+    """The first lines: a reason that holds for the whole document, else the outcome of the last question."""
     name = PurePath(path_of(uri) or uri).name
     found = question_anywhere(session, uri)
     if isinstance(found, Reason):
@@ -96,7 +96,7 @@ def _when(session: Session, answer: Silence | Shown) -> str:
 
 
 def _described(status: Status) -> str:
-    """The service's state, what it is making and how far that is, and what to do."""
+    """The service's state, progress and hint."""
     percent = "" if status.percent is None else f" {status.percent} %"
     doing = {"thinking": "making a suggestion", "starting": "the model loads at the first request"}
     parts = (doing.get(status.state, status.state) + percent, status.message, status.hint)
@@ -116,7 +116,7 @@ def _uri_in(argument: object) -> str:
 
 
 def statistics(session: Session, _params: object) -> dict[str, object]:
-    """Counts, rates, percentiles and memory, as plain JSON; null for what is not known before a model is loaded."""
+    """Counts, rates, percentiles and memory, as plain JSON; null for values unknown before a model is loaded."""
     service, accepts = session.service.statistics(), session.accepts.counts()
     counts = asdict(service)
     host = session.service.host.facts()
@@ -147,7 +147,7 @@ def statistics(session: Session, _params: object) -> dict[str, object]:
 
 
 def _share(part: int, whole: int) -> float | None:
-    """None where there is nothing to take a share of."""
+    """A rounded ratio; None if `whole` is 0."""
     return round(part / whole, 4) if whole else None
 
 
