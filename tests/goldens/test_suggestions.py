@@ -5,7 +5,6 @@ before the cursor, the rest stands.
 """
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ from tests.lsp.raw_client import Json, RawClient, running
 
 ABOVE, BELOW = 7, 4
 """Lines around a place: a prompt of fewer than 192 tokens is never shortened on a slow or busy machine."""
-EVERY = 7
-"""Of so many places of all, the quick subset has one."""
+QUICK = slice(2, 58, 7)
+"""Eight of all places."""
 SETTINGS: Json = {
     "host.enabled": False,
     "power": "saver",
@@ -25,12 +24,13 @@ SETTINGS: Json = {
     "context.enabled": False,
     "budget.automatic_ms": 60_000,
     "budget.invoked_ms": 60_000,
+    "budget.background_ms": 1,
     "client": {"protectsMachineSettings": True},
 }
 
 
 def places() -> Iterator[tuple[str, str, int, int]]:
-    """Some fifty places: name, text, line and column; the rest of the line is cut off, what follows stays.
+    """Some sixty places in a few lines each: name, text, line and column; the rest of the line is cut off.
 
     By turns at a line's indentation and in its middle.
     """
@@ -38,33 +38,35 @@ def places() -> Iterator[tuple[str, str, int, int]]:
         lines = text.split("\n")
         full = [number for number, line in enumerate(lines) if len(line.strip()) > 12]
         for turn, number in enumerate(full[1::3]):
-            line = lines[number]
+            line, first = lines[number], max(0, number - ABOVE)
             indent, blank = len(line) - len(line.lstrip()), line.rfind(" ", 0, len(line) * 2 // 3) + 1
             column = (max(blank, indent), indent)[turn % 2]
-            yield name, "\n".join([*lines[:number], line[:column], *lines[number + 1 :]]), number, column
-
-
-def quick_places() -> Iterator[tuple[str, str, int, int]]:
-    """Eight of them, in a few lines."""
-    for name, text, number, column in islice(places(), 2, None, EVERY):
-        first = max(0, number - ABOVE)
-        yield name, "\n".join(text.split("\n")[first : number + BELOW]), number - first, column
+            window = [*lines[first:number], line[:column], *lines[number + 1 : number + BELOW]]
+            yield name, "\n".join(window), number - first, column
 
 
 @pytest.mark.model
 async def test_eight_places(goldens: Goldens, model_folder: Path) -> None:
     """A few seconds' worth."""
-    goldens.check("suggestions_quick", await suggestions(model_folder, list(quick_places())[:8]))
+    goldens.check("suggestions_quick", await suggestions(model_folder, list(places())[QUICK]))
 
 
-async def suggestions(model: Path, asked: list[tuple[str, str, int, int]]) -> list[Any]:
-    """What both ways of decoding say at these places."""
+@pytest.mark.ci
+@pytest.mark.model
+async def test_all_places(goldens: Goldens, model_folder: Path) -> None:
+    """The first tokens at each of them, in less than 90 CPU seconds."""
+    goldens.check("suggestions_all", await suggestions(model_folder, list(places()), tokens=16))
+
+
+async def suggestions(model: Path, asked: list[tuple[str, str, int, int]], tokens: int = 128) -> list[Any]:
+    """What both ways of decoding say at these places, in so many tokens at most."""
+    common = {**SETTINGS, "model": str(model), "completion.max_tokens": tokens}
     rows: dict[str, list[Any]] = {}
     async with running(command=(command(), "serve")) as client:
-        await client.initialize(initializationOptions=SETTINGS | {"model": str(model), "drafter": "auto"})
+        await client.initialize(initializationOptions=common | {"drafter": "auto"})
         for drafter in ("auto", "none"):
-            settings = {**SETTINGS, "model": str(model), "drafter": drafter}
-            client.notify("workspace/didChangeConfiguration", {"settings": {"fastcoder": settings}})
+            settings = {"fastcoder": common | {"drafter": drafter}}
+            client.notify("workspace/didChangeConfiguration", {"settings": settings})
             rows[drafter] = [await suggestion(client, drafter, number, *one) for number, one in enumerate(asked)]
         await client.leave()
     drafted = [row.pop("drafted") for row in rows["auto"]]
