@@ -99,7 +99,7 @@ def measure(folder: Path, requests: int, lines: int, pause_ms: float) -> npt.NDA
         typed = "abcdefghij "[number % 11] * (number % 60)
         asked = time.perf_counter() * 1e3
         text = f"{half}{typed}\n{half}"
-        front.send(DocumentChanged(Path("/work/a.py"), text))
+        front.send(DocumentChanged(Path("/project/a.py"), text))
         front.send(Ask(asker.question(number, text, len(half) + len(typed))))
         if (came := asker.wait(number, _ANSWER_S)) is None:
             raise ResourceError("the host does not answer", "Run it again with FASTCODER_TRACEBACK=1.")
@@ -168,7 +168,7 @@ class Asker:
 
     def question(self, number: int, text: str, offset: int) -> Question:
         """A question at a place of a document."""
-        request = CompletionRequest(Snapshot("file:///work/a.py", "/work/a.py", "python", number, text), offset)
+        request = CompletionRequest(Snapshot("file:///project/a.py", "/project/a.py", "python", number, text), offset)
         now = time.perf_counter()
         return Question(number, request, place_of(request), Policy(), time.monotonic() * 1e3, now)
 

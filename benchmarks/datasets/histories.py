@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from benchmarks.datasets.folder import require
+from benchmarks.datasets import require
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.workspace.languages import language_of
 
