@@ -93,8 +93,9 @@ def _commands(options: Options, engine: str, chosen: Mapping[str, Sequence[str]]
     commands = {"doctor": [*program, "doctor"]}
     for name, (benchmark, *rest) in chosen.items():
         named = ["--engines" if benchmark == "quality" else "--engine", engine, "--model", options.model]
-        peers = ["--no-transformers"] if benchmark == "engine" and options.no_peers else []
-        commands[name] = [*program, "bench", benchmark, *rest, *named, *dict.fromkeys(peers)]
+        if benchmark == "engine" and not options.smoke:
+            named.append("--no-transformers" if options.no_peers else "--transformers")
+        commands[name] = [*program, "bench", benchmark, *rest, *named]
     graphs, names = ("cpu-graphs", "tiny") if options.smoke else (engine, options.models)
     shapes = [sys.executable, "-m", "benchmarks.shapes", "--engine", graphs, "--kernels", options.kernels]
     for name in names.split(",") if names != "none" else ():

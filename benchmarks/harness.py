@@ -1,9 +1,8 @@
-"""What benchmarks share: decode requests, answers that are kept, progress, reports, means and their errors."""
+"""What benchmarks share: decode requests, answers that are kept, reports, means and their errors."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from math import sqrt
@@ -13,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from fastcoder_lsp.bench.report import write_json
 from fastcoder_lsp.cli.options import option
@@ -131,32 +128,6 @@ class Answers:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"key": name, "text": text}) + "\n")
-
-
-@contextmanager
-def shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Tell the function that is given how much of `total` is done."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _lines(console, what, total)
-        return
-    columns = (TextColumn("{task.description:32}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
-    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
-def _lines(console: Console, what: str, total: int) -> Callable[[int], None]:
-    told = -1
-
-    def tell(done: int) -> None:
-        nonlocal told
-        tenth = 10 * done // max(1, total)
-        if tenth > told:
-            told = tenth
-            console.print(f"  {10 * tenth:3} %  {what}", highlight=False)
-
-    return tell
 
 
 def write(options: Reported, benchmark: str, results: Mapping[str, Any], **settings: Any) -> None:

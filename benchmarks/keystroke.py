@@ -15,7 +15,7 @@ from rich.console import Console
 
 from benchmarks.datasets import histories
 from benchmarks.drafting.drafters import drafter_names
-from benchmarks.harness import Answers, error_of_sum, shown, write
+from benchmarks.harness import Answers, error_of_sum, write
 from benchmarks.keystroke_figures import figures, timeline
 from benchmarks.keystroke_page import page
 from benchmarks.product import FullAnswer
@@ -26,6 +26,7 @@ from benchmarks.typist.hands import Subset, choose_runs, keys_of
 from benchmarks.typist.replay import Arm, play
 from fastcoder_lsp.bench import report
 from fastcoder_lsp.bench.model import BenchModel, find_model
+from fastcoder_lsp.bench.report import shown
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.needs import require_packages

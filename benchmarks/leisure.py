@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.datasets import histories
-from benchmarks.harness import shown, write
+from benchmarks.harness import write
 from benchmarks.product import FullAnswer
 from benchmarks.server import Server, ServerOptions, fresh_workspace
-from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import LanguageClient
 from fastcoder_lsp.client.ghost import ghost_of

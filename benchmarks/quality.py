@@ -4,21 +4,18 @@ Answers are kept, so a run that was stopped goes on where it ended, and arms can
 """
 
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from rich.progress import Progress
-
 from benchmarks.datasets import infilling, repoeval, repositories, require, spread
 from benchmarks.datasets.repositories import Repository
 from benchmarks.harness import Answers, Mean, Reported, decode_request, edit_similarity, key, line_end, paired, write
 from benchmarks.questions import ARMS, Arm, Question, RepositoryWords, arm, file_of, line_cases, prompt_of
 from fastcoder_lsp.bench.model import BenchModel, find_model
-from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import decode
@@ -190,9 +187,8 @@ class AskedModel:
     def ask(self, suite: Suite, way: Arm) -> dict[str, str]:
         """task → what the model said."""
         said = {}
-        with Progress(transient=True, disable=not sys.stdout.isatty()) as progress:
-            bar = progress.add_task(f"{suite.name} {way.name} {self._kind}", total=len(suite.questions))
-            for question in suite.questions:
+        with shown(f"{suite.name} {way.name} {self._kind}", len(suite.questions)) as tell:
+            for done, question in enumerate(suite.questions, 1):
                 prompt = prompt_of(way, self._model.tokenizer, question)
                 name = key(f"{self._model.files.digest} {self._kind}", prompt, "body" if suite.body else "line")
                 known = self._answers.get(name)
@@ -200,7 +196,7 @@ class AskedModel:
                     known = self._decode(prompt, body=suite.body)
                     self._answers.put(name, known)
                 said[question.id] = known
-                progress.advance(bar)
+                tell(done)
         return said
 
     def close(self) -> None:

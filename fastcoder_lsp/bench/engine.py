@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp.bench.model import find_model
-from fastcoder_lsp.bench.report import print_table, write_json
+from fastcoder_lsp.bench.report import print_table, shown, tell_share, write_json
 from fastcoder_lsp.core import DraftTree, Engine
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.model import require_checkpoint
+from fastcoder_lsp.model import require_checkpoint, unpacked_bytes
+from fastcoder_lsp.model.files import WEIGHTS
 from fastcoder_lsp.model.needs import install_line, missing_packages
+from fastcoder_lsp.model.store import size_text
 from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -38,12 +40,16 @@ class Options:
     """Time steps of 1 to 64 rows with 700 tokens in the KV cache, and prefills.
 
     Beside them, taking turns in the same run: the int8 products alone and, where it is installed, transformers in bf16.
+    For a model in a GGUF, transformers needs the weights unpacked, which only --transformers does.
     """
 
     model: str = field(default="auto", metadata={"help": "a hub id, a folder or a .gguf"})
     engine: str = field(default="auto", metadata={"help": "kind of engine"})
     threads: int | None = field(default=None, metadata={"help": "CPU threads (default: as the setting `threads`)"})
     rounds: int = field(default=7, metadata={"help": "measurements of each figure"})
+    transformers: bool = field(
+        default=False, metadata={"help": "unpack a GGUF for the comparison: gigabytes in the cache"}
+    )
     no_transformers: bool = field(default=False, metadata={"help": "leave out the comparison"})
     json: Path | None = field(default=None, metadata={"help": "write the full results", "metavar": "FILE"})
 
@@ -62,16 +68,14 @@ def run(options: Options) -> int:
         raise UsageError(f"--rounds: {options.rounds} is less than 1", "Try: --rounds 3")
     model = find_model(options.model)
     context = max(CACHED + max(WIDTHS), *PREFILLS) + 1
-    engine = model.engine(options.engine, context, threads=options.threads)
+    with shown("loading the model", 100) as tell:
+        engine = model.engine(options.engine, context, threads=options.threads, progress=tell_share(tell))
     tokens = _tokens(model.tokenizer, engine.info.vocabulary)
     subjects: dict[str, Callable[[int, bool], float]] = {"ours": _engine_subject(engine, tokens)}
     products = _products_only(engine)
     if products is not None:
         subjects["products"] = lambda rows, prefill: 0.0 if prefill else _timed(lambda: products(rows))
-    lacking = missing_packages(*_COMPARED)
-    if lacking and not options.no_transformers:
-        sys.stderr.write(f"No comparison with transformers. To add it, run: {install_line(*lacking)}\n")
-    elif not options.no_transformers:
+    if _compares(model.files.folder, options):
         subjects["transformers bf16"] = _transformers_subject(model.files.folder, tokens, options.threads, engine)
     figures = _measure(subjects, options.rounds)
     _print(engine, figures)
@@ -83,19 +87,43 @@ def run(options: Options) -> int:
     return 0
 
 
+def _compares(folder: Path, options: Options) -> bool:
+    """Whether transformers is compared with. If not, stderr says how to add it; if so, what is written for it."""
+    if options.no_transformers:
+        return False
+    if lacking := missing_packages(*_COMPARED):
+        sys.stderr.write(f"No comparison with transformers. To add it, run: {install_line(*lacking)}\n")
+        return False
+    if size := unpacked_bytes(folder):
+        written = f"{size_text(size)} of unpacked weights to {folder / WEIGHTS}"
+        if not options.transformers:
+            sys.stderr.write(
+                f"No comparison with transformers, which cannot read this GGUF. To add it, run with --transformers: "
+                f"it writes {written}\n"
+            )
+            return False
+        sys.stderr.write(f"Writing {written}\n")
+    return True
+
+
 def _measure(subjects: Mapping[str, Callable[[int, bool], float]], rounds: int) -> dict[str, Figures]:
     """Every figure of every subject, `rounds` times in turns, after a first time that is not counted."""
     steps: dict[tuple[str, int], list[float]] = {}
     prefills: dict[tuple[str, int], list[float]] = {}
-    for turn in range(rounds + 1):
-        for name, subject in subjects.items():
-            for table, sizes, prefill in ((steps, WIDTHS, False), (prefills, PREFILLS, True)):
-                if prefill and turn > 3:
-                    continue
-                for size in sizes:
-                    ms = subject(size, prefill)
-                    if turn:
-                        table.setdefault((name, size), []).append(ms)
+    work = [
+        (turn, name, size, prefill)
+        for turn in range(rounds + 1)
+        for name in subjects
+        for sizes, prefill in ((WIDTHS, False), (PREFILLS, True))
+        for size in sizes
+        if not prefill or turn <= 3
+    ]
+    with shown("measuring", len(work)) as tell:
+        for done, (turn, name, size, prefill) in enumerate(work, 1):
+            ms = subjects[name](size, prefill)
+            if turn:
+                (prefills if prefill else steps).setdefault((name, size), []).append(ms)
+            tell(done)
     return {
         name: Figures(
             {str(size): percentile(steps[name, size], 0.5) for size in WIDTHS},
@@ -130,7 +158,8 @@ def _transformers_subject(
     bars.disable_progress_bar()
     if threads is not None:
         torch.set_num_threads(threads)
-    require_checkpoint(folder, lambda _share, _what: None)
+    with shown("reading the weights", 100) as tell:
+        require_checkpoint(folder, tell_share(tell))
     place = "cuda" if torch.cuda.is_available() and not engine.info.name.startswith("cpu") else "cpu"
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
     model.to(place)

@@ -10,7 +10,7 @@ from typing import cast
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.core import Engine
+from fastcoder_lsp.core import Engine, Progress
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -23,7 +23,15 @@ class BenchModel:
     tokenizer: Tokenizer
     cache: Path
 
-    def engine(self, kind: str, context: int, *, threads: int | None = None, strict: bool = False) -> Engine:
+    def engine(
+        self,
+        kind: str,
+        context: int,
+        *,
+        threads: int | None = None,
+        strict: bool = False,
+        progress: Progress = lambda _share, _what: None,
+    ) -> Engine:
         """Load the model into an engine: seconds, and the weights' memory; the caller closes it.
 
         Args:
@@ -31,6 +39,7 @@ class BenchModel:
             context: tokens that its KV cache holds.
             threads: of the CPU; None for one for each core.
             strict: as the setting `gpu.strict`.
+            progress: receives the share done.
 
         Raises:
             ModelInvalidError: the files are damaged or of a kind that cannot be run.
@@ -49,7 +58,7 @@ class BenchModel:
                 strict=strict,
             ),
             cache=self.cache,
-            progress=lambda _share, _what: None,
+            progress=progress,
         )
 
 

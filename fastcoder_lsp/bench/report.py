@@ -1,12 +1,14 @@
 """What every benchmark's report holds beside its figures: the machine, the versions, the settings.
 
-Owns the form of reports (JSON files, short tables); measures nothing.
+Owns the form of reports (JSON files, short tables) and the progress on stderr; measures nothing.
 """
 
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,9 +16,11 @@ from typing import Any
 
 import psutil
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from fastcoder_lsp.config.processor import processor
+from fastcoder_lsp.core.controls import undrawn
 
 PACKAGES = ("fastcoder-lsp", "torch", "transformers", "numpy", "numba", "tokenizers", "pydivsufsort", "pygls")
 
@@ -55,7 +59,48 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         table.add_column(column, justify="right" if place else "left")
     for row in rows:
         table.add_row(*(f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row))
-    Console(width=None if Console().is_terminal else 110).print(table)
+    # Styles are escape codes, which the stream of a command shows instead of obeying (`core.controls`).
+    Console(width=None if Console().is_terminal else 110, color_system=None).print(table)
+
+
+@contextmanager
+def shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Progress on stderr: the function that it gives is told how much of `total` is done."""
+    console = Console(file=undrawn(sys.stderr))
+    if not console.is_terminal:
+        yield _lines(console, what, total)
+        return
+    columns = (TextColumn("{task.description:32}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
+    # Drawn at every new percent: a thread that draws would take time from what is measured.
+    with Progress(*columns, TimeElapsedColumn(), console=console, auto_refresh=False) as bar:
+        task = bar.add_task(what, total=total)
+        drawn = 0
+
+        def tell(done: int) -> None:
+            nonlocal drawn
+            percent = 100 * done // max(1, total)
+            bar.update(task, completed=done, refresh=percent > drawn)
+            drawn = percent
+
+        yield tell
+
+
+def tell_share(tell: Callable[[int], None]) -> Callable[[float, str], None]:
+    """A `core.Progress` that tells percent."""
+    return lambda share, _what: tell(int(100 * share))
+
+
+def _lines(console: Console, what: str, total: int) -> Callable[[int], None]:
+    told = -1
+
+    def tell(done: int) -> None:
+        nonlocal told
+        tenth = 10 * done // max(1, total)
+        if tenth > told:
+            told = tenth
+            console.print(f"  {10 * tenth:3} %  {what}", highlight=False)
+
+    return tell
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """`fastcoder-lsp corpus build|list|remove`: common code to draft from, beside the workspace's own."""
 
 import argparse
+import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -52,6 +53,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp import model
     from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.core.controls import undrawn
     from fastcoder_lsp.draft.frozen_table import TableShape, table_of
     from fastcoder_lsp.index.corpus import Corpora, checked_name
     from fastcoder_lsp.tokenizer import Tokenizer
@@ -64,7 +66,7 @@ def _build(arguments: argparse.Namespace) -> int:
     tokenizer = Tokenizer.load(model.find(arguments.model).folder)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     storing = on_disk(f"the corpus '{name}'", cache_folder())
-    with storing, Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with storing, Progress(*columns, console=Console(file=undrawn(sys.stderr)), transient=True) as bar:
         task = bar.add_task(f"{name}: reading")
 
         def told(files: int, tokens: int) -> None:

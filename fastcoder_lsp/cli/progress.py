@@ -8,7 +8,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from fastcoder_lsp.cli.terminal import undrawn
+from fastcoder_lsp.core.controls import undrawn
 from fastcoder_lsp.model.dialogue import Step
 from fastcoder_lsp.model.store import size_text
 

@@ -7,29 +7,11 @@ Owns standard output and standard error while a command runs. The few controls o
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
-from fastcoder_lsp.core.controls import visible
+from fastcoder_lsp.core.controls import VisibleStream, undrawn
 
 _ERASE = "\r\033[K"
-
-
-class _Visible:
-    """A stream whose text has no controls but tabs and line ends; all else is the stream's."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.undrawn = stream
-
-    def write(self, text: str) -> int:
-        self.undrawn.write(visible(text))
-        return len(text)
-
-    def writelines(self, lines: Any) -> None:
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.undrawn, name)
 
 
 @contextmanager
@@ -38,15 +20,10 @@ def controls_shown() -> Iterator[None]:
     with ExitStack() as streams:
         # A client may have closed either.
         if sys.stdout is not None:
-            streams.enter_context(redirect_stdout(cast("TextIO", _Visible(undrawn(sys.stdout)))))
+            streams.enter_context(redirect_stdout(cast("TextIO", VisibleStream(undrawn(sys.stdout)))))
         if sys.stderr is not None:
-            streams.enter_context(redirect_stderr(cast("TextIO", _Visible(undrawn(sys.stderr)))))
+            streams.enter_context(redirect_stderr(cast("TextIO", VisibleStream(undrawn(sys.stderr)))))
         yield
-
-
-def undrawn(stream: TextIO) -> TextIO:
-    """The stream itself, for who draws by controls and shows nobody else's text unseen."""
-    return stream.undrawn if isinstance(stream, _Visible) else stream
 
 
 def erase_line() -> None:

@@ -7,7 +7,7 @@ Source: Unicode, categories Cc, Cf, Cs, Zl and Zp, and the fillers of Hangul; CV
 """
 
 import re
-from typing import Final
+from typing import Any, Final, TextIO
 
 _CLASS: Final = (
     "\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
@@ -23,6 +23,31 @@ def visible(text: str) -> str:
     The escapes are those of JSON, so that JSON stays the same value.
     """
     return _PRINTED.sub(lambda found: _escape(ord(found[0])), text)
+
+
+class VisibleStream:
+    """A stream whose text has no controls but tabs and line ends; all else is the stream's."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.undrawn = stream
+
+    def write(self, text: str) -> int:
+        """Write `text` as `visible` gives it."""
+        self.undrawn.write(visible(text))
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Write each line."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.undrawn, name)
+
+
+def undrawn(stream: TextIO) -> TextIO:
+    """The stream itself, for code that draws by controls; text of others has to pass `visible` first."""
+    return stream.undrawn if isinstance(stream, VisibleStream) else stream
 
 
 def _escape(code: int) -> str:

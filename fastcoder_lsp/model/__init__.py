@@ -4,7 +4,7 @@ from fastcoder_lsp.model.catalogue import default_model
 from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.find import find, prepare
-from fastcoder_lsp.model.gguf_folder import count_parameters, require_checkpoint
+from fastcoder_lsp.model.gguf_folder import count_parameters, require_checkpoint, unpacked_bytes
 from fastcoder_lsp.model.inventory import Entry, entries, remove
 from fastcoder_lsp.model.machine import gpu_memory_bytes
 from fastcoder_lsp.model.pull import pull
@@ -24,4 +24,5 @@ __all__ = [
     "pull",
     "remove",
     "require_checkpoint",
+    "unpacked_bytes",
 ]

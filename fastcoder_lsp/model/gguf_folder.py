@@ -205,6 +205,15 @@ def count_parameters(folder: Path) -> int:
         return sum(math.prod(plain.shape(name)) for name in plain.names())
 
 
+def unpacked_bytes(folder: Path) -> int:
+    """About how much `require_checkpoint` writes for the model in `folder`; 0 where its checkpoint is there.
+
+    Raises:
+        ModelInvalidError: the file that holds the weights is damaged or gone.
+    """
+    return 4 * count_parameters(folder) if _lacks_it(folder) else 0
+
+
 def _lacks_it(folder: Path) -> bool:
     """Whether the weights are in a GGUF alone."""
     return not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file() and gguf_of(folder) is not None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.cli.terminal import controls_shown, erase_line
 from fastcoder_lsp.core.controls import visible
@@ -26,6 +27,21 @@ def test_controls_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert captured.out == f"{SHOWN} \té😀\r\n{SHOWN}"
     assert captured.err == f"\r\033[K{SHOWN}\n"
+
+
+def test_benchmarks_draw_no_escapes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a terminal: a table has no styles; a bar draws by controls of its own."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with controls_shown():
+        print_table(HOSTILE.replace("\ud800", ""), ["", "ms"], [["step", 1.5]])
+        with shown("measuring", 2) as tell:
+            tell(1)
+    captured = capsys.readouterr()
+    assert "1.50" in captured.out
+    assert "\x1b" not in captured.out
+    assert "\\u001b[" not in captured.out + captured.err
+    assert "measuring" in captured.err
 
 
 def test_json_stays_the_same_value() -> None:

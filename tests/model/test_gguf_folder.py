@@ -72,7 +72,10 @@ def test_it_is_what_transformers_makes_of_it(path: Path, cache: Path, tmp_path: 
     left, right = Tokenizer.load(files.folder), Tokenizer.load(expected)
     assert left.encode(CODE) == right.encode(CODE)
     assert left.control == {"<|end|>": 257}
+    expected_bytes = model.unpacked_bytes(files.folder)
     model.require_checkpoint(files.folder, silent)
+    assert model.unpacked_bytes(files.folder) == 0
+    assert 0 < expected_bytes <= (files.folder / "model.safetensors").stat().st_size < expected_bytes + 10_000
     made = load_file(files.folder / "model.safetensors")
     assert made.keys() == weights.keys()
     assert all(np.array_equal(made[name], weights[name]) for name in weights)
