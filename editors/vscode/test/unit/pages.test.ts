@@ -64,7 +64,7 @@ void test('a trace is read, and its tokens are counted by where they came from',
 
 /** What the default drafter drafts from, and the group of each, as the server has them. */
 function sourcesOfAuto(): [name: string, group: string][] {
-    const code = ['specification', 'evidence'].map((file) =>
+    const code = ['base', 'auto/evidence'].map((file) =>
         readFileSync(new URL(`../../../../fastcoder_lsp/draft/${file}.py`, import.meta.url), 'utf8'))
     const sources = [...code.join('').matchAll(/\bSource\("([^"]+)", "([^"]+)"\)/g)]
     assert.ok(sources.length >= 9, 'the sources are found')
