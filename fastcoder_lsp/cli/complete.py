@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(completion.text)
         if completion.reason is not None:
-            print(f"No suggestion: {completion.reason.text}", completion.reason.hint, file=sys.stderr)
+            print(f"No suggestion: {completion.reason.text} {completion.reason.hint}".rstrip(), file=sys.stderr)
         if arguments.trace:
             print("\n" + "\n".join(trace_lines(completion)))
         for shown in prompts if arguments.show_prompt else ():

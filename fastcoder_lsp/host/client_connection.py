@@ -215,9 +215,9 @@ class ClientConnection:
             while (makers := self._outbox.take()) is not None:
                 self._channel.send([self._codec.encode(message) for make in makers for message in make()])
         except OSError as error:  # it is gone, or reads nothing; the thread that reads ends with the connection
-            logger.info("front %d cannot be told: %s", self.process_id, error)
+            logger.info("cannot write to the editor of process %d: %s", self.process_id, error)
         except Exception:  # a bug of ours must cost this front's connection, not the others'
-            logger.exception("a front could not be told")
+            logger.exception("writing to an editor failed")
         finally:
             self._channel.close()
 
@@ -233,7 +233,7 @@ class ClientConnection:
         try:
             facts = self.facts()
         except OSError as error:  # no files left: what is not told costs nobody his connection
-            logger.warning("the facts cannot be told: %s", error)
+            logger.warning("cannot tell an editor the state of this process: %s", error)
             return ()
         if facts.model:
             self.known = facts

@@ -202,7 +202,7 @@ def run_host(
     # Where one is there, it may be just ending: its door is closed before its memory is given back.
     while not place.take(limits.look_again_s):
         if _answers(place.address) or time.monotonic() > until:
-            logger.info("there is a host already")
+            logger.info("another process has the model already")
             return 0
     try:
         return _serve(place, linger_s, shared, build() if version is None else version, limits)
@@ -245,7 +245,7 @@ def _answers(address: Address) -> bool:
 def _serve(place: Place, linger_s: float, shared: Shared, version: str, limits: Limits) -> int:
     stopped = threading.Event()
     server = HostServer(place.listen(), shared.open, version, stopped.set)
-    logger.info("listening as process %d", os.getpid())
+    logger.info("waiting for editors: process %d", os.getpid())
     _on_signals()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     threading.Thread(target=server.serve, name="fastcoder-host-door", daemon=True).start()
@@ -267,7 +267,7 @@ def _watch(
     while not stopped.is_set():
         alone_s = server.alone_s()
         if not server.fronts() and alone_s >= linger_s:
-            return f"no front for {alone_s:.0f} s"
+            return f"no editor for {alone_s:.0f} s"
         server.wait(limits.look_s if server.fronts() else min(limits.look_s, max(linger_s - alone_s, 0.01)))
         turn_over()
         if not place.keep(server):

@@ -170,8 +170,8 @@ class HostServer:
         with self._changed:
             full = len(self._fronts) >= MOST_FRONTS
         if full:
-            raise ProtocolError(f"more than {MOST_FRONTS} fronts")
-        logger.info("a front came: process %d", front.process_id)
+            raise ProtocolError(f"more than {MOST_FRONTS} editors")
+        logger.info("an editor connected: process %d", front.process_id)
         self._count(lambda: self._fronts.add(front))
         try:
             front.serve()
@@ -179,7 +179,7 @@ class HostServer:
             if front.known.model:
                 self._known = front.known
             self._count(lambda: self._fronts.discard(front))
-            logger.info("a front went: process %d", front.process_id)
+            logger.info("an editor disconnected: process %d", front.process_id)
 
     def _count(self, change: Callable[[], None]) -> None:
         """Fronts come or go: the others are told how many there are."""

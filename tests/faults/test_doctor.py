@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from fastcoder_lsp.cli.doctor.check import Check, show
 from fastcoder_lsp.cli.doctor.last_start import check_last_start
-from fastcoder_lsp.cli.doctor.places import check_indexes, check_kernels
+from fastcoder_lsp.cli.doctor.places import check_cache, check_indexes, check_kernels
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.runtime.context_budget import CONTEXT_TOKENS
 from fastcoder_lsp.runtime.start_record import StartRecord, start_path
@@ -137,10 +138,29 @@ def test_a_full_disk_and_a_closed_cache(stranger: Stranger) -> None:
     """Each is named as what it is."""
     full = f"mount -t tmpfs -o size=64k,mode=700 none {stranger.cache}"
     closed = f"mount --bind {stranger.cache} {stranger.cache} && mount -o remount,ro,bind {stranger.cache}"
-    for setup, text in ((full, "nearly full"), (closed, "is not writable")):
+    for setup, text in ((full, "nearly full"), (closed, "not writable")):
         said = stranger.looked_after(setup, "(lambda: [places.check_cache()])")
         assert "state='wrong'" in said
         assert text in said
+
+
+def test_each_folder_that_is_not_writable_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One in the sentence, several one a line."""
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
+    (tmp_path / "models").mkdir()
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path and access(path, mode))
+    assert check_cache().text.endswith(f"; {tmp_path} is not writable")
+    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+    check = check_cache()
+    assert check.text.endswith(f"; these are not writable:\n{tmp_path}\n{tmp_path / 'models'}")
+    show(check)
+    shown = capsys.readouterr().out.split("\n")
+    assert shown[1:3] == [f"{'':16}{tmp_path}", f"{'':16}{tmp_path / 'models'}"]
+    show(Check("python", "ok", "3.11"))
+    assert capsys.readouterr().out == "✓ python        3.11\n"
 
 
 def test_a_start_that_was_killed_is_told_from_one_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

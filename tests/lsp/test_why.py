@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.lsp.requests.reports import _described
 from tests.lsp.raw_client import Brake, Json, RawClient, running
 
 URI = "file:///project/a.py"
@@ -45,6 +47,11 @@ async def test_too_slow_says_by_how_much_and_what_to_do() -> None:
         assert "a.py, line 2" in first
         assert "150 ms" in first
         assert hint == item["hint"] != ""
+        client.change(URI, 2, [{"text": KEY}])
+        assert await client.inline(URI, 0, len(KEY)) == []
+        before = (await why(client))["text"].partition("Before:\n")[2]
+        assert before.startswith("- line 2, ")
+        assert before.endswith(f"{item['text']} {hint}")
 
 
 async def test_after_a_suggestion_that_is_said_first() -> None:
@@ -92,6 +99,19 @@ async def test_a_file_that_a_rule_excludes_is_told_without_a_question(tmp_path: 
         await client.initialize(rootUri=tmp_path.as_uri())
         client.open(uri, "x = ")
         assert ".fastcoderignore" in (await why(client, uri))["text"]
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (Status("ready"), "ready"),
+        (Status("loading", 7, "reading weights"), "loading 7 %: reading weights"),
+        (Status("error", message="It broke.", hint="Try again."), "error: It broke. Try again."),
+        (Status("error", message="no memory", hint="Close programs."), "error: no memory. Close programs."),
+    ],
+)
+def test_the_state_is_told_in_sentences(status: Status, text: str) -> None:
+    assert _described(status) == text
 
 
 async def test_an_unknown_document_is_explained() -> None:

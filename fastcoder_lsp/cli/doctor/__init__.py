@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
             write_report(arguments.report, checks, Redaction.here(*_server(settings)))
             print(f"\nReport written to {arguments.report}. Read it, then attach it to your issue.")
-        print(f"\n{len(wrong)} of {len(checks)} checks failed: see →" if wrong else "\nAll checks passed.")
+        print(f"\n{len(wrong)} of {len(checks)} checks failed, marked ✗." if wrong else "\nAll checks passed.")
     return 1 if wrong else 0
 
 

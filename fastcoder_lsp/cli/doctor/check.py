@@ -34,6 +34,7 @@ def attempt(name: str, look: Callable[[], Check | Iterable[Check]]) -> Iterator[
 def show(check: Check) -> None:
     """A line, and what to do below it."""
     mark = {"ok": "✓", "note": "•", "wrong": "✗"}[check.state]
-    print(f"{mark} {check.name:13} {check.text}")
+    first, *others = check.text.split("\n")
+    print(f"{mark} {check.name:13} {first}", *(f"{'':16}{line}" for line in others), sep="\n")
     if check.hint:
         print(f"{'':16}→ {check.hint}")

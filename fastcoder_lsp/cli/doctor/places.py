@@ -40,8 +40,10 @@ def check_cache() -> Check:
     parts = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items() if size)
     text = f"{cache}: {parts or 'empty'}; {size_text(free)} free"
     details: dict[str, object] = {"folder": str(cache), "bytes": sizes, "free_bytes": free}
-    if closed := [str(place) for place in (there, *_parts(cache)) if not os.access(place, os.W_OK | os.X_OK)]:
-        return Check("cache", "wrong", f"{text}; {', '.join(closed)} is not writable", RIGHT_HINT, details)
+    folders = dict.fromkeys((there, *_parts(cache)))
+    if closed := [str(folder) for folder in folders if not os.access(folder, os.W_OK | os.X_OK)]:
+        told = f"{closed[0]} is not writable" if len(closed) == 1 else "\n".join(["these are not writable:", *closed])
+        return Check("cache", "wrong", f"{text}; {told}", RIGHT_HINT, details)
     if free < LOW_DISK_BYTES:
         hint = "Free some space, or set FASTCODER_CACHE to a folder on another disk."
         return Check("cache", "wrong", f"{text}; the disk is nearly full", hint, details)

@@ -47,7 +47,7 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
     headline = _headline(session, uri)
     lines = [*headline, *_context(session, uri), f"Now: {_described(session.reporter.current)}"]
     if told := [one for one in silences if one.reason.text not in headline[0]][:_MOST_TOLD]:
-        lines += ["Before:", *(f"- {_when(session, one)}: {one.reason.text}" for one in told)]
+        lines += ["Before:", *(f"- {' '.join(_sentences(_when(session, one), one.reason))}" for one in told)]
     items = [
         {
             "code": one.reason.code,
@@ -99,8 +99,9 @@ def _described(status: Status) -> str:
     """The service's state, progress and hint."""
     percent = "" if status.percent is None else f" {status.percent} %"
     doing = {"thinking": "making a suggestion", "starting": "the model loads at the first request"}
-    parts = (doing.get(status.state, status.state) + percent, status.message, status.hint)
-    return ": ".join(part for part in parts if part)
+    state = doing.get(status.state, status.state) + percent
+    text = f"{state}: {status.message}" if status.message else state
+    return f"{text}{'' if text.endswith(('.', '!', '?')) else '.'} {status.hint}" if status.hint else text
 
 
 def _uri_of(params: object) -> str:
