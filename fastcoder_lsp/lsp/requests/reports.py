@@ -15,6 +15,8 @@ from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.uris import path_of
 
 _MOST_TOLD = 8
+_NEOVIMS_UNNAMED = "file://"
+"""The URI that Neovim gives a buffer without a name."""
 _ASK_BY_KEY = (
     "Type something. If no suggestion appears, press the key that requests one, and check that the editor's own "
     "setting for inline suggestions is on (VS Code: editor.inlineSuggest.enabled)."
@@ -65,7 +67,7 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
 
 def _headline(session: Session, uri: str) -> list[str]:
     """The first lines: a reason that holds for the whole document, else the outcome of the last question."""
-    name = PurePath(path_of(uri) or uri).name
+    name = "this document" if uri == _NEOVIMS_UNNAMED else PurePath(path_of(uri) or uri).name
     found = question_anywhere(session, uri)
     if isinstance(found, Reason):
         return _sentences(f"No suggestions in {name}", found)

@@ -131,6 +131,19 @@ def test_why_is_told_in_a_window(neovim: Scripted) -> None:
     wait_for(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 1, "the window closes")
 
 
+def test_why_in_a_buffer_without_a_server_is_the_editors_own_word(neovim: Scripted) -> None:
+    """The server has never seen it: what it would say of it is no help."""
+    editor = neovim()
+    editor.lua("scripted.why = { text = 'Unknown.', items = {} }")
+    editor.rpc.command("enew")
+    editor.type("iabc<Esc>")
+    editor.rpc.command("FastCoder why")
+    wait_for(lambda: "No suggestions here" in editor.text(), f"the reason, not {editor.text()!r}")
+    assert editor.text().count("\n") == 1
+    assert "no file type. Save it under a name" in editor.text()
+    assert requests(editor, "fastcoder/why") == []
+
+
 def test_no_answer_is_shown_outside_insert_mode(neovim: Scripted) -> None:
     """Leaving insert mode cancels what is asked, and nothing appears afterwards."""
     editor = neovim()
@@ -217,3 +230,14 @@ def test_asking_shows_a_sign(neovim: Scripted) -> None:
     editor.lua("scripted.held[#scripted.held]()")
     wait_for(lambda: editor.lua(signs) == [], "it goes")
     wait_for(lambda: "No suggestion here" in str(editor.lua(BEHIND_LINE)), "a notice")
+
+
+@pytest.mark.parametrize(("line", "told"), [(0, "File too large."), (7, "No suggestion here.")])
+def test_the_notice_says_the_servers_reason(neovim: Scripted, line: int, told: str) -> None:
+    """The latest one, if it is of the cursor's line."""
+    editor = neovim()
+    reason = {"code": "large", "text": "File too large.", "hint": "", "line": line, "character": 1}
+    editor.lua("scripted.why = { text = '', items = { ... } }", reason)
+    editor.type("ia<M-Space>")
+    notice = f" fastcoder: {told} See :FastCoder why."
+    wait_for(lambda: editor.lua(BEHIND_LINE) == [[0, "eol", notice]], f"it is said, not {editor.lua(BEHIND_LINE)}")

@@ -175,3 +175,28 @@ def test_ghost_text_has_a_colour_of_its_own_without_true_colour(neovim: Scripted
     editor.rpc.command("set termguicolors notermguicolors")
     editor.rpc.command("edit!")
     assert editor.lua(GHOST)["ctermfg"] == 5
+
+
+LOOKS = """
+    vim.cmd.redraw()
+    local row, column, text = ...
+    local letters, looks = {}, {}
+    for at = column, column + #text - 1 do
+      letters[#letters + 1], looks[#looks + 1] = vim.fn.screenstring(row, at), vim.fn.screenattr(row, at)
+    end
+    assert(table.concat(letters) == text, table.concat(letters))
+    return looks
+"""
+"""Lua: how the letters of a text that stands at a place of the screen look; the same number for the same look."""
+
+
+@pytest.mark.parametrize("true_colour", ["termguicolors", "notermguicolors"])
+def test_a_matching_closer_does_not_colour_ghost_text(neovim: Scripted, true_colour: str) -> None:
+    """Neovim's own matchparen marks the closer behind the cursor: the ghost text before it keeps its look."""
+    editor = neovim(more=f"vim.cmd('set {true_colour}') vim.cmd('inoremap ( ()<Left>')")
+    offer(editor, "item\nprint")
+    type_and_wait(editor, "iprint(", "item\nprint")
+    wait_for(lambda: editor.lua("return #vim.fn.getmatches()") > 0, "matchparen marks the pair")
+    inline, below = editor.lua(LOOKS, 1, len("print(") + 1, "item"), editor.lua(LOOKS, 2, 1, "print")
+    assert set(inline) == set(below)
+    assert editor.lua(LOOKS, 1, len("print(item") + 1, ")") != below[:1]

@@ -114,16 +114,22 @@ local function own_reasons()
     lines[#lines + 1] = 'The option auto is off: suggestions appear when you ask for them.'
   end
   if #server.clients() > 0 and #server.clients(0) == 0 then
-    lines[#lines + 1] = 'In this buffer: ' .. server.why_absent(0)
+    lines[#lines + 1] = 'No suggestions here: ' .. server.why_absent(0)
   end
   return lines
 end
 
+local WHY = 'Why no suggestion?'
+
 local function why()
   local lines = own_reasons()
+  if #server.clients() > 0 and #server.clients(0) == 0 then
+    open_float(WHY, lines) -- of this buffer the server knows nothing
+    return
+  end
   local params = { textDocument = { uri = vim.uri_from_bufnr(0) } }
   request('fastcoder/why', params, function(answer)
-    open_float('Why no suggestion?', vim.list_extend(lines, vim.split(answer.text, '\n', { plain = true })))
+    open_float(WHY, vim.list_extend(lines, vim.split(answer.text, '\n', { plain = true })))
   end)
 end
 

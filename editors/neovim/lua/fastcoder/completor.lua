@@ -79,6 +79,20 @@ function Completor:may_suggest()
     and not menus.has_selection()
 end
 
+-- There is nothing at the place that a key asked about: say the server's latest reason, where it is of this line.
+function Completor:say_why_not(row, col)
+  local params = { textDocument = vim.lsp.util.make_text_document_params(self.buffer) }
+  self.client:request('fastcoder/why', params, function(err, answer)
+    local here, at = cursor()
+    if not self:may_suggest() or self.open or self.shown or here ~= row or at ~= col then
+      return
+    end
+    local reason = not err and type(answer) == 'table' and answer.items[1]
+    local text = reason and reason.line == row and reason.text or 'No suggestion here.'
+    notice.show(text .. ' See :FastCoder why.', NO_ANSWER_MS)
+  end, self.buffer)
+end
+
 function Completor:ask_after(wait_ms, tries)
   self.timer:start(
     wait_ms,
@@ -125,7 +139,7 @@ function Completor:ask(kind, after, tries)
       elseif after and self.shown then
         after()
       elseif not self.shown and kind == INVOKED then
-        notice.show('No suggestion here. :FastCoder why says why.', NO_ANSWER_MS)
+        self:say_why_not(row, col)
       end
     end
   end, buffer)

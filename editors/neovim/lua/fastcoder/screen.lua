@@ -92,7 +92,7 @@ function M.draw(shown)
       virt_text = vim.list_extend({ { piece.text, GHOST } }, i == #pieces and ends or {}),
       virt_text_pos = 'inline',
       virt_lines = i == 1 and #lines > 0 and lines or nil,
-      hl_mode = 'combine',
+      hl_mode = 'replace', -- matchparen's colours of the bracket behind it are not the suggestion's
       -- What the suggestion takes the place of is struck out.
       end_col = goes and shown.col + struck or nil,
       hl_group = goes and REPLACED or nil,
