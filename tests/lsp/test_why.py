@@ -33,6 +33,14 @@ async def test_nothing_asked_yet_says_so() -> None:
         assert "inlineSuggest" in answer["text"]
 
 
+async def test_a_document_without_a_name_has_none() -> None:
+    """Neovim names such a buffer `file://`."""
+    async with running() as client:
+        await client.initialize()
+        client.open("file://", "x = ")
+        assert "not requested a suggestion in this document yet" in (await why(client, "file://"))["text"]
+
+
 async def test_too_slow_says_by_how_much_and_what_to_do() -> None:
     """With the place in the client's own positions, and the milliseconds that were allowed."""
     async with running("--step-ms", "100", "--budget-ms", "150") as client:

@@ -111,6 +111,30 @@ def test_closers_that_stay_are_drawn_once(
     wait_for(lambda: editor.text() == f"f({text}\n", f"it goes in, not {editor.text()!r}")
 
 
+@pytest.mark.parametrize(
+    ("tail", "replaces", "drawn", "moves"),
+    [
+        (")", 0, "tem)\nprint()", [7, 8]),
+        ("), x", 1, "tem\nprint(, x", [8, 11]),
+        (") ", 1, "tem\nprint(", None),
+    ],
+)
+def test_the_rest_of_the_line_goes_behind_several_lines(
+    neovim: Scripted, tail: str, replaces: int, drawn: str, moves: list[int] | None
+) -> None:
+    """It is drawn behind the last of them, as it will stand, and struck out where it stands now."""
+    editor = neovim(f"print({tail}\n")
+    editor.lua(REPLACES, "tem)\nprint(", replaces)
+    type_and_wait(editor, "f(ai", drawn)
+    namespace = editor.rpc.api.create_namespace("fastcoder")
+    marks = editor.rpc.api.buf_get_extmarks(0, namespace, 0, -1, {"details": True})
+    struck = [[mark[2], mark[3]["end_col"]] for mark in marks if mark[3].get("hl_group") == "FastcoderReplaced"]
+    assert struck == ([moves] if moves else [])
+    editor.type("<Tab>")
+    shown = drawn.split("\n")[1] if moves else "print( "
+    wait_for(lambda: editor.text() == f"print(item)\n{shown}\n", f"as it was drawn, not {editor.text()!r}")
+
+
 def test_parts_that_pass_a_closer_take_its_place(neovim: Scripted) -> None:
     """Up to the end of the line: the closer is there once."""
     editor = neovim("f()\n")
@@ -195,7 +219,7 @@ def test_a_matching_closer_does_not_colour_ghost_text(neovim: Scripted, true_col
     """Neovim's own matchparen marks the closer behind the cursor: the ghost text before it keeps its look."""
     editor = neovim(more=f"vim.cmd('set {true_colour}') vim.cmd('inoremap ( ()<Left>')")
     offer(editor, "item\nprint")
-    type_and_wait(editor, "iprint(", "item\nprint")
+    type_and_wait(editor, "iprint(", "item\nprint)")
     wait_for(lambda: editor.lua("return #vim.fn.getmatches()") > 0, "matchparen marks the pair")
     inline, below = editor.lua(LOOKS, 1, len("print(") + 1, "item"), editor.lua(LOOKS, 2, 1, "print")
     assert set(inline) == set(below)

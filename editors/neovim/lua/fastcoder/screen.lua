@@ -76,6 +76,12 @@ function M.draw(shown)
   for _, line in ipairs(vim.list_slice(vim.split(text, '\n', { plain = true }), 2)) do
     below[#below + 1] = { text = text_of.expand(line, 0, tabstop) }
   end
+  local rest = shown.tail:sub(shown.replaces + 1)
+  local moves = text:find('\n', 1, true) and rest:find('%S')
+  if moves then
+    local last = text:match('[^\n]*$') .. rest
+    below[#below] = { text = text_of.expand(last, 0, tabstop) }
+  end
   local lines = virtual_lines(below, width)
   local more = hidden(shown, inline, lines, width, wraps)
   local numbers = count(shown)
@@ -98,6 +104,11 @@ function M.draw(shown)
       hl_group = goes and REPLACED or nil,
       undo_restore = false,
     })
+  end
+  if moves then -- accepting takes it behind the last line, where it is drawn
+    local from = shown.col + shown.replaces
+    local gone = { end_col = shown.col + #shown.tail, hl_group = REPLACED, undo_restore = false }
+    vim.api.nvim_buf_set_extmark(shown.buffer, namespace, shown.row, from, gone)
   end
 end
 
