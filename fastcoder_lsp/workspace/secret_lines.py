@@ -55,6 +55,17 @@ def beginning(text: str, language: str) -> Open:
 
 def judge(line: str, language: str, above: Open) -> Judged:
     """Whether a line looks like a secret or a part of one below what is open, and what it leaves open."""
+    if above.body is None:
+        return _judge(line, language, above)
+    told, opened = _judge(line, language, replace(above, body=None))
+    if (body := above.body.below(line)) is None:
+        return told, opened
+    told = told or body.returns_secret(line, language)
+    return told, replace(opened, body=body) if opened.body is None else opened
+
+
+def _judge(line: str, language: str, above: Open) -> Judged:
+    """The judgement of a line, whatever function it stands in."""
     closed = NOTHING_OPEN if not above.manifest else Open(manifest=True)
     blank, depth = not line.strip(), depth_of(line)
     if above.end and above.left > 0 and (above.end != DEEPER or blank or depth > above.depth):

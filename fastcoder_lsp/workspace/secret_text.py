@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 
 from fastcoder_lsp.workspace.secret_names import LIKELY, Sort, is_credential_call, name_words, sort_of, words
+from fastcoder_lsp.workspace.secret_returns import Body, body_below
 from fastcoder_lsp.workspace.secret_values import BRACKETED, Look, Token, look_of, stands_out, tokens_of
 
 MOST_LINES = 400
@@ -148,6 +149,7 @@ class Open:
         now: how much the name speaks of a secret whose value comes.
         pair: how much a name does that is itself a value, and whose other half comes.
         manifest: whether the file is a Kubernetes manifest of secrets.
+        body: that of a function which is named for a secret.
     """
 
     end: str = ""
@@ -157,6 +159,7 @@ class Open:
     now: Sort = Sort.NONE
     pair: Sort = Sort.NONE
     manifest: bool = False
+    body: Body | None = None
 
 
 _DIRECTLY = 3
@@ -217,7 +220,7 @@ class Text:
             return look_of(line) >= Look.WORD, NOTHING_OPEN
         told = self._read()
         told |= self._remarked() or (not self._inner and self._commands()) or self._loosely()
-        return told, NOTHING_OPEN if self._inner else self._open()
+        return told, NOTHING_OPEN if self._inner else replace(self._open(), body=body_below(self._line, self._language))
 
     def _commands(self) -> bool:
         """Whether an address or a program's call holds a password that nothing names."""

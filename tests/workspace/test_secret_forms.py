@@ -81,6 +81,10 @@ def test_a_bracket_that_is_closed_behind_a_secret_takes_no_line_below_along() ->
         ("typescript", "    }' password.`,\n    username: inputs.username,\n    title: 'abc1',"),
         ("yaml", "- arg_name: password\n  help_text: |\n    The user is asked for it here."),
         ("typescript", 'import { TokenCredential } from "@azure/core-auth";'),
+        ("python", "def next_token(self):\n    return 'NUMBER'"),
+        ("python", 'def get_password(self):\n    """Ask for it."""\n    return self.ask("Say it")'),
+        ("python", "def password(self):\n    return self._password\n\ndef name(self):\n    return 'abc1234'"),
+        ("java", 'String changePassword() {\n    return "change-view";\n}'),
     ],
 )
 def test_ordinary_code_stays(language: str, text: str) -> None:

@@ -1,0 +1,97 @@
+"""Functions and properties that are named for a secret, and the literals that they return in a later line.
+
+Owns how a definition begins in each language, and how far its body goes. Pure.
+"""
+
+import re
+from dataclasses import dataclass
+
+from fastcoder_lsp.workspace.secret_names import Sort, name_words, sort_of, words
+from fastcoder_lsp.workspace.secret_values import Look, look_of
+
+_MOST_LINES = 20
+"""Lines of a body. A longer function does more than to return a value."""
+_ENOUGH = 4
+"""How much a name speaks of a secret and the look of what is returned add up to."""
+
+_DEFINES = words("def fn func function fun sub get")
+_LAST_VALUE = words("rust ruby elixir scala crystal julia r")
+"""Whose functions return their last value."""
+_PROPERTIES = words("csharp swift kotlin ruby crystal elixir scala")
+"""Where the definition may have no brackets."""
+_NO_FUNCTIONS = words(
+    "markdown plaintext restructuredtext properties ini yaml toml dockerfile dotenv makefile diff xml html json jsonc "
+    "sql css terraform http"
+)
+_NOT_RETURNED = words(
+    "check validate verify change reset forgot forgotten update set hash encrypt decrypt mask parse remove delete show "
+    "render save edit test is has on handle compare confirm require ask prompt next peek scan lex skip expect"
+)
+"""Verbs of functions that return something else than the secret."""
+_STATEMENTS = words("return new else throw await yield if for while switch catch assert raise print case with elif")
+_RECEIVER = re.compile(r"^(\s*func\s*)\([^()]*\)")
+"""Of a method in Go."""
+_CALLED = re.compile(r"\b([^\W\d]\w*+)\??!?\s*+(?:[=:]\s*+(?:async\s*+)?(?:function\s*+)?)?$")
+_PROPERTY = re.compile(r"^\s*(?:[\w<>?]++\s++)+([^\W\d]\w*+)\s*+(?::\s*+\w++\??\s*+)?(?:\{|do|=)?\s*$")
+_STRING = r"""[A-Za-z]{0,2}(?:"([^"\\]{1,200})"|'([^'\\]{1,200})'|`([^`\\]{1,200})`)"""
+_RETURNED = re.compile(
+    r"(?:\breturn\b|\bget\s*+(?:\(\)\s*+)?(?:=>?|\{))\s*+(?:\(\s*+)?&?(?:new\s++)?(?:[A-Za-z_][\w.:]{0,40}\(\s*+)?"
+    + _STRING
+)
+_LAST = re.compile(r"^\s*(?:[A-Z]\w*::\w+\()?" + _STRING + r"\)?(?:\.\w+(?:\(\))?)?\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body of a function that is named for a secret.
+
+    Attributes:
+        sort: how much its name speaks of one.
+        depth: how far its first line is indented.
+        left: lines that it may still have.
+    """
+
+    sort: Sort
+    depth: int
+    left: int = _MOST_LINES
+
+    def below(self, line: str) -> "Body | None":
+        """What is left of the body below one more `line`; None for a line that does not belong to it."""
+        text = line.lstrip()
+        deeper = len(line) - len(text) > self.depth or text[:1] in {"", "{", ")"}
+        return Body(self.sort, self.depth, self.left - 1) if deeper and self.left else None
+
+    def returns_secret(self, line: str, language: str) -> bool:
+        """Whether a line of the body returns a literal that looks enough like a secret."""
+        found = _RETURNED.search(line) or (_LAST.match(line) if language in _LAST_VALUE else None)
+        value = next(filter(None, found.groups()), "") if found is not None else ""
+        look = look_of(value)
+        return look > Look.NONE and not re.search(r"\s", value) and self.sort + look >= _ENOUGH
+
+
+def body_below(line: str, language: str) -> Body | None:
+    """The body that begins below a `line`, if that defines a function or property which is named for a secret."""
+    if language in _NO_FUNCTIONS:
+        return None
+    name = _defined(_RECEIVER.sub(r"\1", line), language)
+    parts = name_words(name)
+    if not parts or parts[0] in _NOT_RETURNED or (sort := sort_of(name)) is Sort.NONE:
+        return None
+    return Body(sort, len(line) - len(line.lstrip()))
+
+
+def _defined(line: str, language: str) -> str:
+    """The name of the function or property whose definition a line begins; empty where it begins none."""
+    head, bracket, rest = line.partition("(")
+    before = head.split()
+    if not before or not _STATEMENTS.isdisjoint(before):
+        return ""
+    if not bracket:
+        found = _PROPERTY.match(line) if language in _PROPERTIES else None
+        return found[1] if found is not None else ""
+    defines = not _DEFINES.isdisjoint(before)
+    block = rest.rstrip().endswith("{") or (len(before) > 1 and rest.rstrip().endswith(")"))
+    if not (defines or block) or any(mark in head for mark in "\"'`;"):
+        return ""
+    found = _CALLED.search(head)
+    return found[1] if found is not None and ("=" not in head or "=>" in rest or defines) else ""
