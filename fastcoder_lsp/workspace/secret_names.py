@@ -82,6 +82,7 @@ LIKELY = re.compile(
     r"redis-cli|ldap|docker|mongo|az\b|htpasswd)|connect|PDO|SecureString|session|cookie|\bsid\b|signature|salt|nonce|jwt|\botp\b"
     r"|hmac|aes|chararray|string_?data|sign|crypt|cipher|login|logon|mysql|wifi|ftp|compare|b64|timing|fernet|create_?user|smbclient|unzip|7z|openssl|sudo"
     r"|chpasswd|unlock|ldap|imap|useradd|usermod|zip|pscp|plink|mariadb|helm|podman|\b(?:wget|http|net user) |@tcp"
+    r"|users[\"']?\s{0,3}[:=]"
 )
 """What stands in every line with such a name, or with a form that needs none."""
 

@@ -94,6 +94,30 @@ _COMMANDS = tuple(
     )
 )
 """Of programs that take a password without its name."""
+_UNNAMED = tuple(
+    (re.compile(pattern), least)
+    for pattern, least in (
+        (
+            r"""(?i)\b(?:log-?in|credentials?|creds)\b[^:=]{0,20}[:=]\s{0,3}[\w.@-]{1,40} ?/ ?([^\s"'/]{3,})""",
+            Look.MIXED,
+        ),
+        (
+            r"""(?:auth|\bbasic)["']?\s{0,3}[:=]\s{0,3}["']?[\w.@-]{1,60}:(?![/:])([^\s"'/{},]{3,})["']?\s*$""",
+            Look.MIXED,
+        ),
+        (r"""\bconnect\((?:\s{0,3}"[^"]{1,80}",){2}\s{0,3}"(?!_)([^"\s]{3,})"\s{0,3}\)""", Look.WORD),
+        (
+            (
+                r"""["'](?:auth|login|authenticate)["'],\s{0,3}["']?(?:args|params|arguments)["']?"""
+                r"""\s{0,3}:\s{0,3}\[\s{0,3}["']([^"'\s]{3,})"""
+            ),
+            Look.WORD,
+        ),
+    )
+)
+"""Places of a password that nothing names, and what it has at least to look like there."""
+_TABLES = frozenset(("users", "logins"))
+"""Names of tables whose values are passwords, `{"admin": "…"}` or `[("admin", "…")]`."""
 _PROGRAM = re.compile(
     r"\b(?:sshpass|plink|pscp|mysql\w{0,20}|mariadb\w{0,20}|docker|podman|az|mongo\w{0,10}|helm|cf|oc|unzip|zip|7z|"
     r"redis-cli|ldap\w{2,10}|openssl|useradd|usermod|gpg)\b"
@@ -125,6 +149,7 @@ class Frame:
         other: whether a key of something else stands there; `None` for a key whose value is no secret.
         heard: how much all names in it do.
         key: whether it holds a key, as in `settings["name"]`.
+        table: how many brackets it is deep in a table of users; 0 outside one.
     """
 
     sort: Sort = Sort.NONE
@@ -135,6 +160,7 @@ class Frame:
     other: bool | None = False
     heard: Sort = Sort.NONE
     key: bool = False
+    table: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +259,8 @@ class Text:
         program = _PROGRAM.search(plain)
         found = [match for command in _COMMANDS for match in command.finditer(plain)]
         found += _FLAG.finditer(plain, program.end()) if program is not None else []
+        if any(look_of(match[1]) >= least for pattern, least in _UNNAMED for match in pattern.finditer(line)):
+            return True
         return any(look_of(value) >= Look.WORD for match in found for value in filter(None, match.groups()))
 
     def _remarked(self) -> bool:
@@ -286,6 +314,7 @@ class Text:
                     now=top.now if wraps else Sort.NONE,
                     place=top.place if wraps else 0,
                     call=(wraps and top.call) or (called and not self._defines),
+                    table=top.table + 1 if top.table else int(self._sign(at - 1) in _IS and _is_table(names)),
                     key=joined and text == "[" and self._language not in {"go", "shellscript", *_MARKUP},
                 )
             )
@@ -436,7 +465,8 @@ class Text:
             return False
         other = bool(top.other) and not top.many
         self._literals.append((look, other))
-        if top.call and look and not other and " " not in text:
+        user = top.table and look >= Look.MIXED and self._is_of_user(at, top.table)
+        if user or (top.call and not other and " " not in text):
             return True
         said = max(top.now, top.sort, top.heard)
         compared = before in _EQUALS or (at and self._tokens[at - 1].kind == "name" and before.lower() not in _SCHEMES)
@@ -445,6 +475,15 @@ class Text:
         heard = max(top.sort, 2 * (top.heard > Sort.NONE), self._above.pair, 3 * (scheme is not None))
         heat = max(top.now + 1, heard) - other
         return heat + look > _DIRECTLY
+
+    def _is_of_user(self, at: int, depth: int) -> bool:
+        """Whether a literal stands behind the name of a user in a table of users."""
+        before = self._tokens[at - 2] if at > 1 else None
+        if before is None or before.kind not in {"string", "name"} or re.search(r"/|@\w+\.", self._tokens[at].text):
+            return False
+        if depth == 1:
+            return self._sign(at - 1) in {":", "=>"} and before.text.lower() not in _NEUTRAL | _INNER
+        return depth == 2 and before.kind == "string" and self._sign(at - 1) == "," and self._sign(at - 3) in _OPENS
 
     def _goes_on(self, at: int, token: Token) -> bool:
         """Whether the text of a string goes on below."""
@@ -506,7 +545,7 @@ class Text:
         block = self._defines or _CONTROLS.match(line) or (_BLOCK.search(line) and not re.search(r"[=:]", line))
         frames = tuple(replace(frame, now=Sort.NONE) for frame in self._frames[:_MOST_FRAMES])
         if (block and not above.frames and self._language != "terraform") or not any(
-            frame.sort or frame.call for frame in frames[1:]
+            frame.sort or frame.call or frame.table for frame in frames[1:]
         ):
             frames = ()
         sql = self._language == "sql" and not line.rstrip().endswith(";")
@@ -521,3 +560,8 @@ class Text:
 def _is_many(name: str) -> bool:
     """Whether a name is of several values."""
     return name.lower().endswith("s") and not name.lower().endswith(("pass", "settings"))
+
+
+def _is_table(names: list[str]) -> bool:
+    """Whether a bracket behind these names holds a table of users."""
+    return bool(names) and not _TABLES.isdisjoint(name_words(names[-1])[-1:])

@@ -84,6 +84,12 @@ def test_a_bracket_that_is_closed_behind_a_secret_takes_no_line_below_along() ->
         ("python", "def next_token(self):\n    return 'NUMBER'"),
         ("python", 'def get_password(self):\n    """Ask for it."""\n    return self.ask("Say it")'),
         ("python", "def password(self):\n    return self._password\n\ndef name(self):\n    return 'abc1234'"),
+        ("python", "users = ['user1234', 'user5678']"),
+        ("python", "users = [{'name': 'abc1234', 'email': 'me@h2.org'}]"),
+        ("python", "group.users = [('admin', 'editor'), ('guest', 'reader')]"),
+        ("python", "login: int = read(a / b2)"),
+        ("yaml", "auth: server/auth:v3.11.2"),
+        ("cpp", 'button.connect("clicked", "window", "_on_clicked");'),
         ("java", 'String changePassword() {\n    return "change-view";\n}'),
     ],
 )
