@@ -22,7 +22,7 @@ _WORDS = words(
     "passwort kennwort contraseña contrasena senha motdepasse mdp пароль парола пароли hasło haslo heslo wachtwoord "
     "lösenord losenord salasana şifre sifre parola jelszó jelszo 密码 密碼 口令 パスワード 비밀번호 암호 mnemonic "
     "kodeord passord palavrapasse clavesecreta requirepass authtoken accesstoken secretkey privatekey accesskey "
-    "stringdata chararray identified basicauth bearerauth securestring pgpass"
+    "stringdata chararray identified basicauth bearerauth securestring pgpass seedphrase recoveryphrase"
 )
 _LAST = frozenset(("pass", "pw"))
 """Of a name of several words, or alone."""
@@ -73,7 +73,7 @@ _CALLS = words(
 """Last words of a function that is given a secret without its name."""
 _CALLED = re.compile(
     r"hmac|pbkdf|basicauth|comparedigest|timingsafe|constanttime|securecompare|credential|secretkeyspec|signedstring|symmetric"
-    r"|(?:db|dbi|sql|mqtt|ssh|ftp|pg|wifi|imap|smtp|ldap|amqp|get|real)i?(?:client)?(?:begin|connect|bind|session)|oracle|sequelize|env(?=connect)|aesnew|unlock|addlogin|(?:ldap|imap|sql)\w*(?:connect|bind|session|open|login)|cipheriv|wifi\w*config|createuser|keyspec|signin|signwith|comparesync|checkpw|jwt"
+    r"|(?:db|dbi|sql|mqtt|ssh|ftp|pg|wifi|imap|smtp|ldap|amqp|get|real)i?(?:client)?(?:begin|connect|bind|session)|oracle|sequelize|env(?=connect)|aesnew|unlock|addlogin|(?:ldap|imap|sql)\w*(?:connect|bind|session|open|login)|cipheriv|wifi\w*config|createuser|keyspec|signin|signwith|comparesync|checkpw|jwt|(?:bcrypt|argon\w*|scrypt)hash"
 )
 """In the name of such a one."""
 LIKELY = re.compile(
@@ -82,7 +82,7 @@ LIKELY = re.compile(
     r"redis-cli|ldap|docker|mongo|az\b|htpasswd)|connect|PDO|SecureString|session|cookie|\bsid\b|signature|salt|nonce|jwt|\botp\b"
     r"|hmac|aes|chararray|string_?data|sign|crypt|cipher|login|logon|mysql|wifi|ftp|compare|b64|timing|fernet|create_?user|smbclient|unzip|7z|openssl|sudo"
     r"|chpasswd|unlock|ldap|imap|useradd|usermod|zip|pscp|plink|mariadb|helm|podman|\b(?:wget|http|net user) |@tcp"
-    r"|users[\"']?\s{0,3}[:=]"
+    r"|users[\"']?\s{0,3}[:=]|seed|phrase|argon|pin(?:_?code)?[\"']?\s{0,3}[:=]"
 )
 """What stands in every line with such a name, or with a form that needs none."""
 

@@ -66,8 +66,8 @@ _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|digest)\s+(?=\S+$)")
 _FALLBACK = re.compile(r"\$\{[\w.]*:[-=]?([^}]*)\}")
 """Where a variable has no value, `${PASSWORD:-…}`."""
 _TRIM = "`.;()[]{}<>*_!?"
-_ADDRESS = re.compile(r"""://[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}@""")
-"""With a password, `https://me:…@host`."""
+_ADDRESS = re.compile(r"""://(?:[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}|[0-9a-fA-F]{24,64})@""")
+"""With a password, `https://me:…@host`, or a key in its place."""
 _COMMANDS = tuple(
     map(
         re.compile,
@@ -98,6 +98,14 @@ _UNNAMED = tuple(
     (re.compile(pattern), least)
     for pattern, least in (
         (
+            (
+                r"""(?:(?<![A-Za-z])(?:pin|PIN|Pin)|(?<=[a-z])Pin)(?:_?[Cc]ode|_CODE)?["']?\s{0,3}"""
+                r"""[:=]{1,3}>?\s{0,3}["']?(\d{4,8})(?![\w.])"""
+            ),
+            Look.WORD,
+        ),
+        (r"""(?i)(?:seed|phrase)\w{0,10}["']?\s{0,3}[:=]\s{0,3}["']?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})""", Look.WORD),
+        (
             r"""(?i)\b(?:log-?in|credentials?|creds)\b[^:=]{0,20}[:=]\s{0,3}[\w.@-]{1,40} ?/ ?([^\s"'/]{3,})""",
             Look.MIXED,
         ),
@@ -116,6 +124,7 @@ _UNNAMED = tuple(
     )
 )
 """Places of a password that nothing names, and what it has at least to look like there."""
+_BYTE = re.compile("0x[0-9a-fA-F]{1,2}")
 _TABLES = frozenset(("users", "logins"))
 """Names of tables whose values are passwords, `{"admin": "…"}` or `[("admin", "…")]`."""
 _PROGRAM = re.compile(
@@ -285,6 +294,7 @@ class Text:
         """Whether a literal is given to a name of a secret, or to a call."""
         told = False
         for at, token in enumerate(self._tokens):
+            told |= self._frames[-1].sort is Sort.SURE and self._begins_array(at)
             if token.kind == "sign":
                 self._punctuate(at, token)
             elif token.kind == "number":
@@ -327,6 +337,17 @@ class Text:
             self._frames[-1] = replace(
                 top, place=top.place + 1, now=Sort.NONE, other=False, many=top.many and len(self._frames) > 1
             )
+
+    def _begins_array(self, at: int) -> bool:
+        """Whether three bytes or characters begin there, as those of `{0x9f, 0x2c, 0x11}`."""
+        three = self._tokens[at : at + 5 : 2]
+        elements = len(three) > 2 and all(
+            _BYTE.fullmatch(token.text)
+            if token.kind == "number"
+            else self._line[token.start : token.end] == f"'{token.text[:1]}'"
+            for token in three
+        )
+        return elements and len({token.text for token in three}) > 1 and self._sign(at + 1) == self._sign(at + 3) == ","
 
     def _callee(self, at: int) -> list[str]:
         """The names that a bracket stands behind."""

@@ -138,6 +138,8 @@ _STOPS = words(
     "the a an your is are of for please enter this that not and or to in on with from must be can invalid no "
     "if it by as was has have use used when which required optional new current"
 )
+_SEED = re.compile(r"(?:[a-z]{3,8} ){11}(?:(?:[a-z]{3,8} ){3}){0,4}[a-z]{3,8}")
+"""The words of which a wallet's key is made, any of which may be in the list above."""
 _TECHNICAL = re.compile(
     r"(?i)(?:(?:hmac|pbe)(?:with)?[-_/ ]?|[a-z]{2,12}[-_/ ]){0,3}(?:hmac|sha|md|utf|base|b|[hrep]s|aes"
     r"|3?des|rc|rsa|ecdsa|secp|curve|ed|x|"
@@ -169,7 +171,7 @@ def look_of(value: str) -> Look:
         return Look.NONE
     said = plain.lower().split()
     if len(said) > 1:
-        return Look.WORD if _STOPS.isdisjoint(said) else Look.NONE
+        return Look.WORD if _STOPS.isdisjoint(said) or _SEED.fullmatch(plain) else Look.NONE
     digits, letters = any(map(str.isdigit, alike)), any(map(str.isalpha, alike))
     if not (digits and letters) or len(plain) < _LEAST_MIXED or _NO_VALUE.search(plain):
         return Look.WORD

@@ -48,6 +48,35 @@ def test_a_secret_without_a_name_of_its_own(language: str, line: str) -> None:
     assert without_secrets(line, language) == ""
 
 
+@pytest.mark.parametrize(
+    ("language", "line"),
+    [
+        ("python", 'pin = "4821"'),
+        ("python", 'CARD_PIN = "482199"'),
+        ("python", "card_pin = 4821"),
+        ("python", 'seed_phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow"'),
+        ("python", 'mnemonic = "legal winner thank year wave sausage worth useful legal winner thank yellow"'),
+        ("python", 'SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"'),
+        ("javascript", "const pin = '4821';"),
+        ("properties", "card.pin=4821"),
+        ("c", "static const uint8_t aes_key[16] = {0x9f, 0x2c, 0x11, 0xd4};"),
+        ("c", "char password[] = {'h','u','n','t','e','r','2'};"),
+        ("c", "const char password[] = {'h', 'u', 'n', 't', 'e', 'r', '2', 0};"),
+        ("go", "var aesKey = []byte{0x9f, 0x2c, 0x11, 0xd4}"),
+        ("rust", "const AES_KEY: [u8; 4] = [0x9f, 0x2c, 0x11, 0xd4];"),
+        ("java", "byte[] secretKey = {(byte) 0x9f, 0x2c, 0x11};"),
+    ],
+)
+def test_digits_words_bytes_and_characters(language: str, line: str) -> None:
+    """A secret may be a number, the words of a wallet's key, or an array."""
+    assert without_secrets(line, language) == ""
+
+
+def test_no_line_of_an_array_goes_along() -> None:
+    text = "uint8_t aes_key[8] = {\n    0x9f, 0x2c, 0x11, 0xd4,\n    0x8e, 0x2c, 0x11, 0xd4\n};"
+    assert "0x" not in without_secrets(text, "c").replace("aes_key[8]", "")
+
+
 def test_a_secret_is_seen_behind_any_number_of_quotes() -> None:
     line = "settings = {" + '"a": "b", ' * 300 + '"password": "hunter2"}'
     assert "hunter2" not in without_secrets(line, "python")
@@ -90,6 +119,16 @@ def test_a_bracket_that_is_closed_behind_a_secret_takes_no_line_below_along() ->
         ("python", "login: int = read(a / b2)"),
         ("yaml", "auth: server/auth:v3.11.2"),
         ("cpp", 'button.connect("clicked", "window", "_on_clicked");'),
+        ("python", "led_pin = 17"),
+        ("python", "spin = 4821"),
+        ("python", "mapping: 4096"),
+        ("python", 'seed = "legal winner"'),
+        ("python", 'seed_phrase = read("wallet.txt")'),
+        ("python", "letters_of_tokens = ['a', 'b', 'c']"),
+        ("c", "uint8_t aes_key[16] = {0};"),
+        ("c", "uint8_t table[4] = {0x9f, 0x2c, 0x11, 0xd4};"),
+        ("shellscript", "git clone https://me@example.org/cafe.git"),
+        ("javascript", "const hash = await bcrypt.hash(password, 10);"),
         ("java", 'String changePassword() {\n    return "change-view";\n}'),
     ],
 )
