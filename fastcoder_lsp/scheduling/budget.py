@@ -22,6 +22,8 @@ FIRST_MS, FIRST_INVOKED_MS = 1000.0, 1200.0
 window is shorter where it would, and the whole prompt is read between keys."""
 _LEAST_FIRST = 192
 """Tokens of a first prompt, however slow the machine is."""
+_LEAST_TOKEN_MS = 1e-6
+"""A clock that stood still shows prefills that take no time."""
 CHUNK_MS = 60.0
 """One stretch of a prefill takes no longer, so that a newer request need not wait."""
 MOST = 6.0
@@ -90,7 +92,7 @@ def first_tokens(question: Question, latency: "LatencyEstimator") -> int | None:
     invoked = question.request.invoked
     if not math.isfinite(question.policy.invoked_ms if invoked else question.policy.automatic_ms):
         return None
-    token_ms = latency.prefill_ms(_LINE_PREFILL) / _LINE_PREFILL
+    token_ms = max(latency.prefill_ms(_LINE_PREFILL) / _LINE_PREFILL, _LEAST_TOKEN_MS)
     return max(_LEAST_FIRST, int((FIRST_INVOKED_MS if invoked else FIRST_MS) / token_ms))
 
 

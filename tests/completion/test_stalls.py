@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.completion.question import Policy, Question, place_of
+from fastcoder_lsp.core import CompletionRequest, Snapshot, StepCosts
 from fastcoder_lsp.errors import ResourceError
-from fastcoder_lsp.scheduling.budget import MOST, LatencyEstimator
+from fastcoder_lsp.scheduling.budget import MOST, LatencyEstimator, first_tokens
 from fastcoder_lsp.scheduling.model import RETRY_MS
 from tests.completion.simulated import COSTS, Simulation, script
 from tests.examples import examples
@@ -282,6 +282,7 @@ def test_what_was_learnt_is_unlearnt_by_a_few_quick_pieces_or_by_time_alone() ->
         assert pace.answer_ms() <= 20.0
 
 
+@example([0.0] * 20, COSTS)
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=20), BELIEVED)
 def test_no_observation_and_no_cost_makes_a_piece_impossible(took: list[float], believed: StepCosts) -> None:
     """Whatever a clock shows: all is finite, and what fits anywhere at all fits into a budget without end."""
@@ -295,4 +296,7 @@ def test_no_observation_and_no_cost_makes_a_piece_impossible(took: list[float], 
     assert 0 <= pace.answer_ms() < 100.0
     assert pace.rows_within(math.inf, 64) == 64
     assert pace.stretch_within(math.inf, 64) >= 1
+    request = CompletionRequest(Snapshot("file:///a.py", None, "python", 1, "x"), 1)
+    limited = Policy(automatic_ms=200.0)
+    assert (first_tokens(Question(1, request, place_of(request), limited, 0.0, 0.0), pace) or 0) > 0
     assert pace.step_ms(1) <= MOST * pace.costs.ms[0] * 1.001
