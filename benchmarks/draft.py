@@ -16,7 +16,7 @@ import numpy.typing as npt
 from benchmarks.datasets import repoeval
 from benchmarks.drafting.drafters import DrafterParts, drafter_names, label, make
 from benchmarks.drafting.tasks import LEAKAGE, DraftOptions, TaskParts, TaskPin, document_of, load_parts
-from benchmarks.drafting.traces import Step, Trace, record, replay
+from benchmarks.drafting.traces import ReplayPass, Trace, record, replay
 from benchmarks.harness import write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
@@ -103,7 +103,7 @@ class Replayed:
     """One drafter's replay: the steps of each task."""
 
     drafter: Drafter
-    steps: Mapping[str, Sequence[Step]]
+    steps: Mapping[str, Sequence[ReplayPass]]
 
     def mat(self, tasks: Sequence[str] | None = None) -> float:
         """Tokens over passes, pooled over `tasks`; all by default."""
@@ -150,7 +150,7 @@ def replay_all(name: str, parts: TaskParts, traces: Sequence[Trace], nodes: int,
     return Replayed(drafter, steps)
 
 
-def not_alone(traces: Sequence[Trace]) -> list[repoeval.Task]:
+def not_alone(traces: Sequence[Trace]) -> list[repoeval.FunctionTask]:
     """The tasks that have an earlier one in their file: those for which warm differs from cold."""
     seen: set[tuple[str, str]] = set()
     later = []
@@ -179,7 +179,7 @@ def positions(tokens: Iterable[int], piece: Callable[[int], bytes]) -> list[tupl
 
 
 def retrieved_share(
-    traces: Sequence[Trace], steps: Mapping[str, Sequence[Step]], piece: Callable[[int], bytes]
+    traces: Sequence[Trace], steps: Mapping[str, Sequence[ReplayPass]], piece: Callable[[int], bytes]
 ) -> Shares:
     """The share of the tokens at each place that were accepted drafts."""
     marks = []

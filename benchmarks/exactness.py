@@ -39,7 +39,7 @@ class Options(TaskOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FirstDifference:
     """The first token that differs: which prompt, greedy or sampled, after how many tokens.
 
     `gap`: how far the two best logits lie apart there. Where decoding is greedy, a hair's breadth is rounding, which
@@ -53,14 +53,14 @@ class Difference:
 
 
 @dataclass(slots=True)
-class Account:
+class ExactnessCounts:
     """One drafter's comparisons; `tokens` over `steps` shows that something was drafted at all."""
 
     greedy: int = 0
     sampled: int = 0
     tokens: int = 0
     steps: int = 0
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[FirstDifference, ...] = ()
 
     def figures(self) -> dict[str, Any]:
         """The figures of the report."""
@@ -102,16 +102,16 @@ def run(options: Options) -> int:
     return int(any(account.differences for account in accounts.values()))
 
 
-def told(account: Account) -> tuple[int, str]:
+def told(account: ExactnessCounts) -> tuple[int, str]:
     """What the table says of the differences: how many, and the largest gap among them."""
     return len(account.differences), f"{max((d.gap for d in account.differences), default=0.0):.4f}"
 
 
-def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Options) -> dict[str, Account]:
+def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Options) -> dict[str, ExactnessCounts]:
     """Run every prompt with every drafter; drafters keep what they learn of a file, as they do for a user."""
     given = parts.drafter_parts(parts.chosen[0])
     drafters = {name: make(name, given) for name in names}
-    accounts = {name: Account() for name in names}
+    accounts = {name: ExactnessCounts() for name in names}
     for number, (document, prompt) in enumerate(prompts(parts, options.limit, options.seed)):
         for sampler in (GREEDY, Sampler(SAMPLED.temperature, SAMPLED.top_k, SAMPLED.top_p, seed=number)):
             request = decode_request(
@@ -129,7 +129,12 @@ def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Opt
 
 
 def _account(
-    account: Account, engine: Engine, drafter: Drafter, request: DecodeRequest, plain: tuple[int, ...], number: int
+    account: ExactnessCounts,
+    engine: Engine,
+    drafter: Drafter,
+    request: DecodeRequest,
+    plain: tuple[int, ...],
+    number: int,
 ) -> None:
     """Decode once with a drafter and enter the outcome."""
     sampled = request.sampler.temperature > 0
@@ -141,7 +146,7 @@ def _account(
     if result.tokens != plain:
         same = common_prefix(result.tokens, plain)
         gap = top_two_gap(engine, (*request.prompt, *plain[:same]))
-        difference = Difference(number, sampled, same, gap)
+        difference = FirstDifference(number, sampled, same, gap)
         account.differences = (*account.differences, difference)
 
 

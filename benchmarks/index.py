@@ -66,7 +66,7 @@ class Percentiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class StoreFigures:
     """One size of the store: how it is built and searched, and what an update costs, settled and during a merge.
 
     `merge_tokens_per_s` is for the whole store woven from two halves; `segments` after all merges.
@@ -99,7 +99,9 @@ def run(options: Options) -> int:
     return 0
 
 
-def _results(rows: Sequence[Growth], save: Percentiles, keystroke: Percentiles, loop: Percentiles) -> dict[str, Any]:
+def _results(
+    rows: Sequence[StoreFigures], save: Percentiles, keystroke: Percentiles, loop: Percentiles
+) -> dict[str, Any]:
     # The headline figures are for 10 M tokens where that size was measured.
     headline = rows[min(1, len(rows) - 1)]
     return {
@@ -115,7 +117,7 @@ def _results(rows: Sequence[Growth], save: Percentiles, keystroke: Percentiles, 
     }
 
 
-def _print(rows: Sequence[Growth], results: dict[str, Any]) -> None:
+def _print(rows: Sequence[StoreFigures], results: dict[str, Any]) -> None:
     def both(value: Percentiles) -> str:
         return f"{value.p50:.1f} / {value.p99:.1f}"
 
@@ -145,7 +147,7 @@ def _print(rows: Sequence[Growth], results: dict[str, Any]) -> None:
     )
 
 
-def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: str) -> Growth:
+def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: str) -> StoreFigures:
     """Build a store of `size` tokens in `folder` and measure it."""
     store = Store.open(folder, identity, "benchmark")
     _warm_up(store)
@@ -169,7 +171,7 @@ def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: s
     store.close()
     resident = resident_bytes(folder, identity) / tokens
     on_disk = sum(path.stat().st_size for path in folder.iterdir()) / tokens
-    return Growth(
+    return StoreFigures(
         tokens=size,
         segments=segments,
         build_tokens_per_s=tokens / build_s,

@@ -160,7 +160,7 @@ def _compare(options: Options, name: str, subset: Subset, files: Mapping[str, st
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class SavedKeysDifference:
     """Of two shares of saved keys, in points, over the same runs; its standard error takes a run as one."""
 
     left: float
@@ -171,13 +171,13 @@ class Difference:
     keys: int
 
 
-def difference(subset: Subset, left: Mapping[int, int], right: Mapping[int, int]) -> Difference:
+def difference(subset: Subset, left: Mapping[int, int], right: Mapping[int, int]) -> SavedKeysDifference:
     """What `right` saves more than `left`, of all keys, in points."""
     lengths = {place: len(keys_of(step)) for place, step in subset.typed_steps().items()}
     total = sum(lengths.values())
     gained = sum(right[place] - left[place] for place in lengths) / total
     rests = [right[place] - left[place] - gained * length for place, length in lengths.items()]
-    return Difference(
+    return SavedKeysDifference(
         100 * sum(left.values()) / total,
         100 * sum(right.values()) / total,
         100 * gained,

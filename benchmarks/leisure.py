@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.datasets import histories
 from benchmarks.harness import write
 from benchmarks.product import FullAnswer
-from benchmarks.server import Server, ServerOptions, fresh_workspace
+from benchmarks.server import BenchmarkServer, ServerOptions, fresh_workspace
 from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import LanguageClient
@@ -57,7 +57,7 @@ class Options(ServerOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CutLine:
     """`text` of the file at `path` without `rest`, the end of a line that belongs to character `offset`."""
 
     path: str
@@ -72,7 +72,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlaceResult:
     """One place.
 
     Attributes:
@@ -109,7 +109,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ShownTexts:
     """What the server showed at a place: at first, after so many seconds, and after the rest."""
 
     text: str
@@ -137,7 +137,7 @@ def run(options: Options) -> int:
         with shown("complete", len(places)) as on_place:
             said = complete(settings, root, places, on_place)
     asked = [
-        Asked(place.path, place.offset, place.rest, answer.text, answer.seconds, answer.rested, text)
+        PlaceResult(place.path, place.offset, place.rest, answer.text, answer.seconds, answer.rested, text)
         for place, answer, text in zip(places, answers, said, strict=True)
     ]
     found = summed(asked)
@@ -155,12 +155,12 @@ async def _served(
     root: Path,
     settings: Mapping[str, Any],
     environment: Mapping[str, str],
-    places: Sequence[Place],
+    places: Sequence[CutLine],
     rest_s: float,
     on_place: Callable[[int], None],
-) -> list[Answered]:
+) -> list[ShownTexts]:
     """Start the server, ask at every place, end it."""
-    server = Server("leisure")
+    server = BenchmarkServer("leisure")
     await server.start(command, root, settings, environment)
     try:
         await server.ready()
@@ -174,7 +174,7 @@ async def _served(
         await server.client.stop()
 
 
-async def ask(client: LanguageClient, uri: str, place: Place, version: int, rest_s: float) -> Answered:
+async def ask(client: LanguageClient, uri: str, place: CutLine, version: int, rest_s: float) -> ShownTexts:
     """Open the file, ask by key until a text is there, rest, ask again, close."""
     now = asyncio.get_running_loop().time
 
@@ -190,11 +190,11 @@ async def ask(client: LanguageClient, uri: str, place: Place, version: int, rest
     await asyncio.sleep(rest_s)
     rested = await text()
     client.close(uri)
-    return Answered(first, seconds, rested)
+    return ShownTexts(first, seconds, rested)
 
 
 def complete(
-    settings: Mapping[str, Any], root: Path, places: Sequence[Place], on_place: Callable[[int], None]
+    settings: Mapping[str, Any], root: Path, places: Sequence[CutLine], on_place: Callable[[int], None]
 ) -> list[str]:
     """What `complete` says at each place: a fresh question each, with no budget."""
     model = FullAnswer(settings, root)
@@ -211,7 +211,7 @@ def complete(
         model.close()
 
 
-def summed(places: Sequence[Asked]) -> dict[str, Any]:
+def summed(places: Sequence[PlaceResult]) -> dict[str, Any]:
     """The figures of at least one place."""
     return {
         "places": len(places),
@@ -227,7 +227,7 @@ def first_line(text: str) -> str:
     return text.partition("\n")[0].rstrip()
 
 
-def choose(files: Mapping[str, str], count: int, seed: int) -> list[Place]:
+def choose(files: Mapping[str, str], count: int, seed: int) -> list[CutLine]:
     """`count` places in `files` (path → text).
 
     Raises:
@@ -254,9 +254,9 @@ def _candidates(lines: list[str]) -> list[int]:
     return [at for at in inside if len(said[at]) in LINE_CHARACTERS and not said[at].startswith(_COMMENTS)]
 
 
-def _cut(path: str, lines: list[str], at: int) -> Place:
+def _cut(path: str, lines: list[str], at: int) -> CutLine:
     line = lines[at]
     middle = len(line) // 2
     cut = line.find(" ", middle) + 1 or middle
     text = "\n".join([*lines[:at], line[:cut], *lines[at + 1 :]])
-    return Place(path, text, sum(map(len, lines[:at])) + at + cut, line[cut:])
+    return CutLine(path, text, sum(map(len, lines[:at])) + at + cut, line[cut:])

@@ -59,7 +59,7 @@ class Options(TaskOptions):
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class PriorExample:
     """The children of one node: what each source said of them (`evidence`), and which of them followed."""
 
     repo: str
@@ -75,7 +75,7 @@ def run(options: Options) -> int:
         recorded = [trace for task in parts.chosen if (trace := recorder.trace(task)) is not None]
     finally:
         recorder.close()
-    examples, priors = list[Example](), starting_priors()
+    examples, priors = list[PriorExample](), starting_priors()
     for _ in range(_ROUNDS):
         examples = list(collect(parts.stores, recorded, priors))
         priors = fit(examples)
@@ -134,7 +134,7 @@ def mat(
     return tokens / steps
 
 
-def collect(stores: TaskStores, traces: Sequence[RowTrace], priors: Priors) -> Iterator[Example]:
+def collect(stores: TaskStores, traces: Sequence[RowTrace], priors: Priors) -> Iterator[PriorExample]:
     """What was said of all tokens that might have followed, at each node along what did follow.
 
     Each task twice: with caches that hold nothing, and with what the earlier tasks of its file left.
@@ -156,7 +156,7 @@ def auto_of(pin: TaskPin, priors: Priors, *, learns: bool, without: str = "") ->
     return AutoDrafter(pin, AutoParameters(width="fixed", learns=learns, without=without), priors=priors)
 
 
-def _along(drafter: AutoDrafter, trace: RowTrace, step: ReplayedStep) -> Iterator[Example]:
+def _along(drafter: AutoDrafter, trace: RowTrace, step: ReplayedStep) -> Iterator[PriorExample]:
     """Ask at the root, at what followed it, and so on, as far as any source knew what followed."""
     said, branches = drafter.said(), new_branches()
     count = len(said.asked.source_K)
@@ -165,7 +165,7 @@ def _along(drafter: AutoDrafter, trace: RowTrace, step: ReplayedStep) -> Iterato
     for depth, token in enumerate(trace.tokens[step.position : step.position + _AHEAD]):
         size = _expand(context, said, following, head, np.int32(depth), branches)
         right_B = branches.token_B[:size] == token
-        yield Example(trace.task.repo, branches.cell_BS[:size].copy(), right_B)
+        yield PriorExample(trace.task.repo, branches.cell_BS[:size].copy(), right_B)
         if not right_B.any():
             return
         head = branches.rows_B[int(np.argmax(right_B))]
@@ -194,7 +194,7 @@ def starting_priors() -> Priors:
     return Priors((0.4 * np.log(rate_SC / (1 - rate_SC))).astype(np.float32), -0.5)
 
 
-def fit(examples: Sequence[Example]) -> Priors:
+def fit(examples: Sequence[PriorExample]) -> Priors:
     """The likeliest log odds, where to stray from the starting ones costs `_RIDGE` (L-BFGS on a convex loss).
 
     What no task tells anything of (outdated suggestions, trained sources) is believed like the running text.

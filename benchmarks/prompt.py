@@ -40,7 +40,7 @@ class Options(Reported):
 
 
 @dataclass(slots=True)
-class Costs:
+class KeystrokeCosts:
     """Tokens to prefill and milliseconds to build the prompt, of each keystroke by kind."""
 
     tokens: dict[str, list[int]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
@@ -79,10 +79,10 @@ def run(options: Options) -> int:
 
 
 def replay(
-    tokenizer: Tokenizer, options: PromptOptions, runs: Sequence[histories.Typed], *, auto_indent: bool
-) -> Costs:
+    tokenizer: Tokenizer, options: PromptOptions, runs: Sequence[histories.TypedRun], *, auto_indent: bool
+) -> KeystrokeCosts:
     """Type `runs` one after the other, all into one KV cache."""
-    builder, costs = PromptBuilder(tokenizer, options), Costs()
+    builder, costs = PromptBuilder(tokenizer, options), KeystrokeCosts()
     cached: tuple[int, ...] = ()
     for typed in runs:
         for kind, text, offset in keystrokes(typed, auto_indent=auto_indent):
@@ -95,7 +95,7 @@ def replay(
     return costs
 
 
-def keystrokes(typed: histories.Typed, *, auto_indent: bool) -> Iterator[tuple[str, str, int]]:
+def keystrokes(typed: histories.TypedRun, *, auto_indent: bool) -> Iterator[tuple[str, str, int]]:
     """(kind, document, cursor) after each keystroke of a run; the newline that opens its line is the first."""
     said = typed.text.removesuffix("\n")
     head, tail = typed.document[: typed.offset], "\n" + typed.document[typed.offset :]

@@ -13,7 +13,16 @@ from typing import Any, Literal, cast
 from benchmarks.datasets import infilling, repoeval, repositories, require, spread
 from benchmarks.datasets.repositories import Repository
 from benchmarks.harness import Answers, Mean, Reported, decode_request, edit_similarity, key, line_end, paired, write
-from benchmarks.questions import ARMS, Arm, Question, RepositoryWords, arm, file_of, line_cases, prompt_of
+from benchmarks.questions import (
+    ARMS,
+    InfillQuestion,
+    PromptVariant,
+    RepositoryFiles,
+    arm,
+    file_of,
+    line_cases,
+    prompt_of,
+)
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option
@@ -64,7 +73,7 @@ class Suite:
     """
 
     name: str
-    questions: tuple[Question, ...]
+    questions: tuple[InfillQuestion, ...]
     expected: Mapping[str, str]
     body: bool
     by_file: bool = False
@@ -111,7 +120,7 @@ def _print(results: Mapping[str, Any]) -> None:
         print_table("Differences, points", ["pair", "measure", "difference", "s.e."], pairs)
 
 
-def _export(path: Path, suites: list[Suite], way: Arm, tokenizer: Tokenizer) -> None:
+def _export(path: Path, suites: list[Suite], way: PromptVariant, tokenizer: Tokenizer) -> None:
     """Prompts for another program: a line each with suite, id, tokens, ends and max_tokens.
 
     Prompts with healing are left out: the other program cannot be held to it.
@@ -152,7 +161,7 @@ def suites_of(options: Options) -> Iterator[Suite]:
                 options.tasks / infill if options.tasks else require(infill), cast("infilling.Cut", name)
             )
             kept = spread(cases, options.limit or None)
-            questions = tuple(Question(case.id, case.before, case.after) for case in kept)
+            questions = tuple(InfillQuestion(case.id, case.before, case.after) for case in kept)
             yield Suite(name, questions, {case.id: case.expected for case in kept}, body=False)
 
 
@@ -169,10 +178,10 @@ def _repoeval(folder: Path, limit: int | None) -> Suite:
     """The bodies of functions; the target's body is in no other file's text and cut out of its own."""
     tasks = repoeval.load(folder)
     questions, expected = [], {}
-    around = {name: RepositoryWords(name, files) for name, files in tasks.files.items()}
+    around = {name: RepositoryFiles(name, files) for name, files in tasks.files.items()}
     for task in spread(tasks.tasks, limit):
         text = tasks.files[task.repo][task.path]
-        questions.append(Question(task.id, text[: task.start], text[task.end :], task.path, around[task.repo]))
+        questions.append(InfillQuestion(task.id, text[: task.start], text[task.end :], task.path, around[task.repo]))
         expected[task.id] = text[task.start : task.end]
     return Suite("repoeval", tuple(questions), expected, body=True)
 
@@ -184,7 +193,7 @@ class AskedModel:
         self._model, self._kind, self._answers = model, kind, answers
         self._engine: Engine | None = None
 
-    def ask(self, suite: Suite, way: Arm) -> dict[str, str]:
+    def ask(self, suite: Suite, way: PromptVariant) -> dict[str, str]:
         """task → what the model said."""
         said = {}
         with shown(f"{suite.name} {way.name} {self._kind}", len(suite.questions)) as tell:

@@ -29,7 +29,7 @@ _WORDS_TOKENS = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class PromptVariant:
     """One way of asking the model.
 
     `lines_above`: so many stand after the middle mark, None: as in the product; `context_tokens`: for pieces of other
@@ -42,7 +42,7 @@ class Arm:
     context_tokens: int = 0
 
 
-def arm(name: str) -> Arm:
+def arm(name: str) -> PromptVariant:
     """The arm of this name.
 
     Raises:
@@ -52,10 +52,10 @@ def arm(name: str) -> Arm:
     if match is None:
         raise UsageError(f"there is no arm '{name}'", f"Take one of: {ARMS}")
     lines, tokens = match["lines"], match["tokens"] or _WORDS_TOKENS
-    return Arm(name, not match["plain"], int(lines) if lines else None, int(tokens) if match["words"] else 0)
+    return PromptVariant(name, not match["plain"], int(lines) if lines else None, int(tokens) if match["words"] else 0)
 
 
-class RepositoryWords:
+class RepositoryFiles:
     """The files of a repository, all of them; who asks leaves out the one that the question is about."""
 
     def __init__(self, name: str, files: Mapping[str, str]) -> None:
@@ -79,7 +79,7 @@ class RepositoryWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class InfillQuestion:
     """A cursor in a file.
 
     `repository`: the files around it; among them, whole, the question's own one, which no arm looks at.
@@ -89,11 +89,11 @@ class Question:
     before: str
     after: str
     path: str = "main.py"
-    repository: RepositoryWords | None = None
+    repository: RepositoryFiles | None = None
     language: str = "python"
 
 
-def prompt_of(way: Arm, tokenizer: Tokenizer, question: Question) -> Prompt:
+def prompt_of(way: PromptVariant, tokenizer: Tokenizer, question: InfillQuestion) -> Prompt:
     """The prompt that the product would ask `question` with, were its settings the arm's."""
     usual = PromptOptions()
     options = replace(
@@ -113,7 +113,7 @@ def prompt_of(way: Arm, tokenizer: Tokenizer, question: Question) -> Prompt:
 class _ByWords:
     """The files around a question by their words, as the product finds them (`prompt.Context`)."""
 
-    repository: RepositoryWords
+    repository: RepositoryFiles
 
     def observe(self, snapshot: Snapshot) -> None:
         """Remember nothing: nobody edits here."""
@@ -200,7 +200,7 @@ _KNOWN_RUST = frozenset(
 class LineCase:
     """A line that is asked for; `names`: what it calls that other files define."""
 
-    question: Question
+    question: InfillQuestion
     expected: str
     names: tuple[str, ...]
 
@@ -210,7 +210,7 @@ def line_cases(repository: Repository, *, api: bool, seed: int = 20) -> list[Lin
     code = {path: text for path, text in repository.files.items() if _language(path) in _NO_CODE}
     defining = _defining(code)
     copies = Counter(pair for text in code.values() for pair in set(_pairs(text)))
-    around = RepositoryWords(repository.name, repository.files)
+    around = RepositoryFiles(repository.name, repository.files)
     cases: list[LineCase] = []
     for path, text in code.items():
         found = list(_lines(path, text, defining if api else None))
@@ -218,7 +218,7 @@ def line_cases(repository: Repository, *, api: bool, seed: int = 20) -> list[Lin
         chooser = random.Random(f"{seed} {repository.name} {path}")  # noqa: S311 no secret
         chosen = chooser.sample(found, min(MOST_OF_A_FILE, len(found)))
         for begin, end, _, names in sorted(chosen):
-            question = Question(
+            question = InfillQuestion(
                 f"{repository.name}/{path}:{text.count(chr(10), 0, begin) + 1}",
                 text[:begin],
                 text[end:],

@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """`seconds` of CPU, and twice as many by the clock and a little; `memory` in bytes."""
 
     seconds: int = 4
@@ -57,9 +57,9 @@ _REACHED = 77
 """The exit code of a program that ran to its end; one that leaves early by itself has another."""
 
 
-def passes(program: str, limits: Limits | None = None) -> bool:
+def passes(program: str, limits: SandboxLimits | None = None) -> bool:
     """Whether `program` runs to its end without an exception, within the limits."""
-    limits = limits or Limits()
+    limits = limits or SandboxLimits()
     posix = os.name == "posix"
     guard = _GUARD.format(limit=(limits.seconds, limits.memory) if posix else None, reached=_REACHED)
     command = [*_without_network(), sys.executable, "-I", "-S", "-B", "-c", guard]

@@ -106,7 +106,7 @@ def fresh_workspace() -> Iterator[tuple[Path, dict[str, str]]]:
         yield root, {**os.environ, "FASTCODER_CACHE": str(cache)}
 
 
-class Server:
+class BenchmarkServer:
     """A server of one workspace, and what it tells; made on its event loop's thread.
 
     Args:

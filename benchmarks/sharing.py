@@ -18,7 +18,7 @@ from benchmarks.datasets import histories, require
 from benchmarks.harness import Reported, write
 from benchmarks.server import SERVER
 from benchmarks.typist.hands import choose_runs
-from benchmarks.typist.reckoned import MACHINES, Account, Room, Text
+from benchmarks.typist.reckoned import MACHINES, TypingEnvironment, TypingTotals, TypingWorkload
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import LanguageClient
@@ -87,11 +87,11 @@ def _people(options: Options) -> int:
             raise UsageError(f"no run of {name} can be typed", "Without --limit only short runs are.")
     settings = replace(Settings(), model=options.model)
     model = load_model(settings, lambda _share, _what: None)
-    room = Room(model, MACHINES[options.costs], policy_of(settings), options.speed, options.seed)
+    room = TypingEnvironment(model, MACHINES[options.costs], policy_of(settings), options.speed, options.seed)
 
-    def text(name: str) -> Text:
+    def text(name: str) -> TypingWorkload:
         made = lambda shared, seat, _clock: make_runtime(shared, settings, ALONE, seat)  # noqa: E731
-        return Text(subsets[name], histories.base(folder, name), made)
+        return TypingWorkload(subsets[name], histories.base(folder, name), made)
 
     try:
         alone = [room.type([text(name)])[0][0] for name in names]
@@ -114,7 +114,7 @@ def _people(options: Options) -> int:
     return 0
 
 
-def _figures(account: Account) -> list[str]:
+def _figures(account: TypingTotals) -> list[str]:
     """Of a row: shares in percent, prompt tokens from key to key (median, mean)."""
     computed = account.computed or [0]
     return [
@@ -127,7 +127,7 @@ def _figures(account: Account) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartFigures:
     """Of one server.
 
     Attributes:
@@ -145,7 +145,7 @@ class Start:
 class Started:
     """All of them; `servers_bytes`, `host_bytes`: proportional set sizes, a page that several have counting in part."""
 
-    starts: tuple[Start, ...]
+    starts: tuple[StartFigures, ...]
     servers_bytes: tuple[int, ...]
     host_bytes: int
 
@@ -159,7 +159,7 @@ async def start_all(count: int, settings: Mapping[str, Any], folder: Path) -> St
     clients = [
         LanguageClient(lambda _: None, lambda _: None, lambda _: None, name="fastcoder-lsp bench") for _ in range(count)
     ]
-    starts, host = list[Start](), 0
+    starts, host = list[StartFigures](), 0
     try:
         for number, client in enumerate(clients):
             root = folder / str(number)
@@ -172,7 +172,7 @@ async def start_all(count: int, settings: Mapping[str, Any], folder: Path) -> St
             if not told["shared"]:
                 raise FastcoderError("the server has a model of its own", "Set host.enabled = true.")
             host = told["process_id"]
-            starts.append(Start(initialized_s, _cpu_s(client.process_id), _cpu_s(host) - before_s))
+            starts.append(StartFigures(initialized_s, _cpu_s(client.process_id), _cpu_s(host) - before_s))
         await asyncio.sleep(_SETTLED_S)
         return Started(tuple(starts), tuple(_bytes(client.process_id) for client in clients), _bytes(host))
     finally:

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.datasets import histories
-from benchmarks.datasets.histories import Typed
+from benchmarks.datasets.histories import TypedRun
 from benchmarks.harness import Reported, write
-from benchmarks.team_client import Asked, Interface, Server
+from benchmarks.team_client import Interface, RequestRecord, TargetServer
 from benchmarks.team_load import GIVEN_UP, OwnServer, arriving, closed, type_all
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
@@ -64,13 +64,13 @@ def run(options: Options) -> int:
     return 0
 
 
-async def _typing(options: Options, server: Server, own: OwnServer | None) -> dict[str, Any]:
+async def _typing(options: Options, server: TargetServer, own: OwnServer | None) -> dict[str, Any]:
     before = own.cpu_s() if own else {}
     asked = await _typed(options, server)
     return figures(asked, options.seconds, options.typists) | _cpu(before, own, len(asked))
 
 
-async def _disturbed(options: Options, server: Server, own: OwnServer | None) -> dict[str, Any]:
+async def _disturbed(options: Options, server: TargetServer, own: OwnServer | None) -> dict[str, Any]:
     """A replica is killed at a quarter, one is added at the half, an upgrade is rolled through at three quarters."""
     if own is None:
         raise UsageError("a server elsewhere is not disturbed", "Leave --url out.")
@@ -88,7 +88,7 @@ async def _disturbed(options: Options, server: Server, own: OwnServer | None) ->
     return figures(asked, options.seconds, options.typists) | {"felt_s": felt, "log": own.said()}
 
 
-async def _overload(options: Options, server: Server, _: OwnServer | None) -> dict[str, Any]:
+async def _overload(options: Options, server: TargetServer, _: OwnServer | None) -> dict[str, Any]:
     """What it can do in a closed loop, then so many times as much."""
     clients = _OPEN * options.replicas
     await closed(server, clients, 3.0)  # its documents are read
@@ -105,7 +105,7 @@ async def _overload(options: Options, server: Server, _: OwnServer | None) -> di
     }
 
 
-async def _overhead(options: Options, server: Server, own: OwnServer | None) -> dict[str, Any]:
+async def _overhead(options: Options, server: TargetServer, own: OwnServer | None) -> dict[str, Any]:
     """One client alone: what is between it and the replica, in time and in work of processors."""
     await closed(server, 1, 3.0)
     before = own.cpu_s() if own else {}
@@ -122,20 +122,20 @@ def _cpu(before: Mapping[str, float], own: OwnServer | None, requests: int) -> d
 _PARTS = {"typing": _typing, "disturbed": _disturbed, "overload": _overload, "overhead": _overhead}
 
 
-async def _typed(options: Options, server: Server) -> list[Asked]:
+async def _typed(options: Options, server: TargetServer) -> list[RequestRecord]:
     runs = _runs(options)
     return await type_all(server, runs, options.typists, options.seconds, options.speed, patient=options.patient)
 
 
-def _runs(options: Options) -> Sequence[Typed]:
+def _runs(options: Options) -> Sequence[TypedRun]:
     folder, name = histories.named(options.replay)
     return tuple(run for run in histories.typed_runs(folder, name) if run.text.strip())
 
 
-def _server(options: Options, own: OwnServer | None) -> Server:
+def _server(options: Options, own: OwnServer | None) -> TargetServer:
     keys = options.key_file.read_text(encoding="ascii").split() if options.key_file else ()
     scripted = own is not None and options.model.startswith("scripted:")
-    return Server(own.url if own else str(options.url), tuple(keys), options.interface, scripted)
+    return TargetServer(own.url if own else str(options.url), tuple(keys), options.interface, scripted)
 
 
 def _print(part: str, found: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ def _cell(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def figures(asked: Sequence[Asked], seconds: float, typists: int) -> dict[str, Any]:
+def figures(asked: Sequence[RequestRecord], seconds: float, typists: int) -> dict[str, Any]:
     """The figures of a run."""
     taken = [one for one in asked if one.code == 200]
     found, again = prefixes(taken)
@@ -186,7 +186,7 @@ def figures(asked: Sequence[Asked], seconds: float, typists: int) -> dict[str, A
     }
 
 
-def prefixes(taken: Sequence[Asked]) -> tuple[int, int]:
+def prefixes(taken: Sequence[RequestRecord]) -> tuple[int, int]:
     """Of documents that were asked for before: how often the same replica answered, and how often they were."""
     last: dict[str, str] = {}
     found = again = 0
@@ -198,7 +198,7 @@ def prefixes(taken: Sequence[Asked]) -> tuple[int, int]:
     return found, again
 
 
-def fairness(taken: Sequence[Asked]) -> float | None:
+def fairness(taken: Sequence[RequestRecord]) -> float | None:
     """Jain's index of people's median times: 1 where all wait alike, 1/n where one waits for all."""
     by: dict[int, list[float]] = {}
     for one in taken:
@@ -207,7 +207,7 @@ def fairness(taken: Sequence[Asked]) -> float | None:
     return float(medians.sum() ** 2 / (len(medians) * (medians**2).sum())) if len(medians) else None
 
 
-def windows(taken: Sequence[Asked]) -> list[dict[str, float]]:
+def windows(taken: Sequence[RequestRecord]) -> list[dict[str, float]]:
     """Of every few seconds: when they begin, how many were answered, the 95th percentile of their times."""
     by: dict[int, list[float]] = {}
     for one in taken:
@@ -218,7 +218,7 @@ def windows(taken: Sequence[Asked]) -> list[dict[str, float]]:
     ]
 
 
-def felt_s(taken: Sequence[Asked], at_s: float, until_s: float) -> float:
+def felt_s(taken: Sequence[RequestRecord], at_s: float, until_s: float) -> float:
     """For how many seconds after `at_s` times were longer than before it, by windows of one second each."""
     before = [one.ms for one in taken if at_s - 2 * WINDOW_S <= one.at_s < at_s]
     if not before:

@@ -41,7 +41,7 @@ class Reply:
     ms: float
 
 
-class Client:
+class TypistConnection:
     """One person's connection.
 
     Args:
@@ -119,7 +119,7 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class TargetServer:
     """Who is asked.
 
     Attributes:
@@ -134,16 +134,16 @@ class Server:
     interface: Interface = "infill"
     scripted: bool = False
 
-    def client(self, typist: int) -> Client:
+    def client(self, typist: int) -> TypistConnection:
         """A person's connection: to their own workspace, by their own key where there are so many."""
         named = {"X-Fastcoder-Workspace": f"workspace-{typist}"}
         if self.keys:
             named["Authorization"] = f"Bearer {self.keys[typist % len(self.keys)]}"
-        return Client(self.url, named)
+        return TypistConnection(self.url, named)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DocumentCursor:
     """A cursor in a document."""
 
     document: str
@@ -152,7 +152,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestRecord:
     """One request and what became of it.
 
     Attributes:
@@ -186,7 +186,9 @@ class Asked:
     why: str = ""
 
 
-async def ask(client: Client, interface: Interface, place: Place, typist: int, at_s: float, *, scripted: bool) -> Asked:
+async def ask(
+    client: TypistConnection, interface: Interface, place: DocumentCursor, typist: int, at_s: float, *, scripted: bool
+) -> RequestRecord:
     """Ask at a place; `scripted`: the model says checksums, and each answer is compared with its own."""
     headers = {"X-Fastcoder-Document": place.document, "Content-Type": "application/json"}
     if interface == "infill":
@@ -216,13 +218,13 @@ def checksum(before: str, letters: int) -> str:
     return f"~{hashlib.blake2b(before.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"[:letters]
 
 
-def _asked(reply: Reply, said: str, typist: int, document: str, at_s: float, *, right: bool | None) -> Asked:
+def _asked(reply: Reply, said: str, typist: int, document: str, at_s: float, *, right: bool | None) -> RequestRecord:
     usage: Mapping[str, Any] = reply.body.get("usage") or {}
     times: Mapping[str, Any] = reply.body.get("timings") or {}
     details: Mapping[str, Any] = usage.get("prompt_tokens_details") or {}
     reused = int(times.get("cache_n", details.get("cached_tokens") or 0))
     computed = int(times.get("prompt_n", usage.get("prompt_tokens", 0) - reused))
-    return Asked(
+    return RequestRecord(
         typist=typist,
         document=document,
         at_s=at_s,

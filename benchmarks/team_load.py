@@ -20,8 +20,8 @@ from typing import Self
 
 import psutil
 
-from benchmarks.datasets.histories import Typed
-from benchmarks.team_client import Asked, Place, Server, ask
+from benchmarks.datasets.histories import TypedRun
+from benchmarks.team_client import DocumentCursor, RequestRecord, TargetServer, ask
 from benchmarks.typist.hands import keys, opening, waits
 from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.errors import ResourceError
@@ -33,26 +33,26 @@ _FILE = "def total(items):\n    return sum(items)\n\n\n" * 10
 _BEGIN_S = 180.0
 
 
-def places(run: Typed, name: str) -> Iterator[tuple[Place, str]]:
+def places(run: TypedRun, name: str) -> Iterator[tuple[DocumentCursor, str]]:
     """Where the cursor is after each key of a run, and the key."""
     begun = max(0, run.offset - _LONGEST // 2)
     before = run.document[begun : run.offset] + opening(run.text)
     after = run.document[run.offset : run.offset + _LONGEST // 2]
     for key in keys(run.text):
         before += key
-        yield Place(name, before, after), key
+        yield DocumentCursor(name, before, after), key
 
 
 async def type_all(
-    server: Server,
-    runs: Sequence[Typed],
+    server: TargetServer,
+    runs: Sequence[TypedRun],
     typists: int,
     seconds: float,
     speed: float,
     *,
     patient: bool = False,
     clock: Callable[[], float] = time.perf_counter,
-) -> list[Asked]:
+) -> list[RequestRecord]:
     """All of them at once, for so long: what became of every request.
 
     Args:
@@ -77,8 +77,8 @@ async def type_all(
 
 
 async def _type(
-    server: Server,
-    runs: Sequence[Typed],
+    server: TargetServer,
+    runs: Sequence[TypedRun],
     typist: int,
     first: int,
     passed: Callable[[], float],
@@ -86,16 +86,16 @@ async def _type(
     speed: float,
     *,
     patient: bool,
-) -> list[Asked]:
-    client, done = server.client(typist), list[Asked]()
+) -> list[RequestRecord]:
+    client, done = server.client(typist), list[RequestRecord]()
     turn = 0
     open_: asyncio.Task[None] | None = None
 
-    async def one(place: Place, at_s: float) -> None:
+    async def one(place: DocumentCursor, at_s: float) -> None:
         try:
             done.append(await ask(client, server.interface, place, typist, at_s, scripted=server.scripted))
         except asyncio.CancelledError:
-            done.append(Asked(typist, place.document, at_s, GIVEN_UP))
+            done.append(RequestRecord(typist, place.document, at_s, GIVEN_UP))
             raise
 
     while passed() < seconds:
@@ -121,19 +121,19 @@ async def _ended(task: "asyncio.Task[None]", *, patient: bool) -> None:
     await asyncio.wait((task,))
 
 
-def place(client: int, number: int) -> Place:
+def place(client: int, number: int) -> DocumentCursor:
     """A client's document after so many requests: each adds a line, so that its prefix is known."""
-    return Place(f"file_{client}.py", f"# {client}\n{_FILE}" + "value = 1\n" * (number % 40) + "x = ", "\n")
+    return DocumentCursor(f"file_{client}.py", f"# {client}\n{_FILE}" + "value = 1\n" * (number % 40) + "x = ", "\n")
 
 
 async def closed(
-    server: Server, clients: int, seconds: float, clock: Callable[[], float] = time.perf_counter
-) -> list[Asked]:
+    server: TargetServer, clients: int, seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> list[RequestRecord]:
     """So many clients that ask again as soon as they are answered, for so many seconds of the clock."""
     begun = clock()
 
-    async def one(client: int) -> list[Asked]:
-        connection, done = server.client(client), list[Asked]()
+    async def one(client: int) -> list[RequestRecord]:
+        connection, done = server.client(client), list[RequestRecord]()
         while (at_s := clock() - begun) < seconds:
             wanted = place(client, len(done))
             done.append(await ask(connection, server.interface, wanted, client, at_s, scripted=server.scripted))
@@ -143,11 +143,13 @@ async def closed(
     return [asked for each in await asyncio.gather(*map(one, range(clients))) for asked in each]
 
 
-async def arriving(server: Server, a_second: float, clients: int, seconds: float, seed: int) -> list[Asked]:
+async def arriving(
+    server: TargetServer, a_second: float, clients: int, seconds: float, seed: int
+) -> list[RequestRecord]:
     """So many a second, each from a client that is free; one more client comes where none is."""
     begun, chance = time.perf_counter(), random.Random(seed)  # noqa: S311 arrivals need no secrets
     free = [(server.client(number), number) for number in range(clients)]
-    asked_by, done, tasks = dict.fromkeys(range(clients), 0), list[Asked](), set[asyncio.Task[None]]()
+    asked_by, done, tasks = dict.fromkeys(range(clients), 0), list[RequestRecord](), set[asyncio.Task[None]]()
 
     async def one(at_s: float) -> None:
         if not free:

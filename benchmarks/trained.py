@@ -15,9 +15,9 @@ from typing import Any
 from benchmarks import sandbox
 from benchmarks.datasets import data_folder, infilling, repoeval, require, spread
 from benchmarks.drafting.drafters import DrafterParts, make
-from benchmarks.drafting.pairs import Listening, Pair, figures, run_once
+from benchmarks.drafting.pairs import ObservedDrafter, Pair, figures, run_once
 from benchmarks.harness import Mean, Reported, decode_request, line_end, paired, write
-from benchmarks.questions import Arm, Question, prompt_of
+from benchmarks.questions import InfillQuestion, PromptVariant, prompt_of
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
@@ -199,12 +199,12 @@ def functional(loaded: LoadedModel, limit: int) -> dict[str, float]:
 
 def _answer(loaded: LoadedModel, before: str, after: str) -> str:
     """The line that the model puts between `before` and `after`, asked as the product asks."""
-    prompt = prompt_of(Arm("anchored"), loaded.model.tokenizer, Question("", before, after))
+    prompt = prompt_of(PromptVariant("anchored"), loaded.model.tokenizer, InfillQuestion("", before, after))
     request = decode_request(loaded.model.tokenizer, prompt.tokens, LINE_TOKENS, cut=line_end, healing=prompt.healing)
     return decode(loaded.engine, NoDrafter(), request, lambda: False).text
 
 
-class StateListener(Listening):
+class StateListener(ObservedDrafter):
     """Remembers every state of a Jacobi iteration and where it stood: (tokens of output before it, state)."""
 
     def __init__(self, block: int) -> None:
@@ -218,7 +218,7 @@ class StateListener(Listening):
         return draft
 
 
-class AcceptListener(Listening):
+class AcceptListener(ObservedDrafter):
     """Counts how many guesses of each chain that was verified were accepted."""
 
     def __init__(self, adaptive: Sequence[int], k: int) -> None:

@@ -15,7 +15,7 @@ from benchmarks.datasets import histories, require
 from benchmarks.harness import Reported, error_of_sum, write
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset, history_parts
-from benchmarks.typist.reckoned import MACHINES, Clock, DiskContext, Room, Text
+from benchmarks.typist.reckoned import MACHINES, Clock, DiskContext, TypingEnvironment, TypingWorkload
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.completion.question import policy_of
@@ -55,7 +55,7 @@ class Options(Reported):
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypingResult:
     """What typing a part came to.
 
     Attributes:
@@ -77,7 +77,7 @@ class Typed:
     waits_ms: tuple[float, ...]
 
 
-def type_part(room: Room, part: Subset, files: Mapping[str, str], make: "MakeWithContext") -> Typed:
+def type_part(room: TypingEnvironment, part: Subset, files: Mapping[str, str], make: "MakeWithContext") -> TypingResult:
     """Type `part` into `files`, the tree before it, as it lies on the disk while somebody types."""
     with TemporaryDirectory(prefix="fastcoder-typing-") as folder:
         tree = Tree(Path(folder).resolve(), files)
@@ -85,8 +85,8 @@ def type_part(room: Room, part: Subset, files: Mapping[str, str], make: "MakeWit
         def made(model: Model, seat: str, clock: Clock) -> Runtime:
             return make(model, seat, DiskContext(tree, lambda: clock.ms / 1e3))
 
-        [account], engines = room.type([Text(part, tree, made)])
-    return Typed(
+        [account], engines = room.type([TypingWorkload(part, tree, made)])
+    return TypingResult(
         account.typed + account.saved,
         account.saved,
         account.asked,
@@ -127,7 +127,7 @@ def run(options: Options) -> int:
     return 0
 
 
-def _typed(options: Options) -> dict[tuple[str, int], dict[bool, Typed]]:
+def _typed(options: Options) -> dict[tuple[str, int], dict[bool, TypingResult]]:
     """(history, part) → what it came to in both ways; the parts that all histories have first."""
     folder = require("replay")
     parts = {
@@ -146,8 +146,8 @@ def _typed(options: Options) -> dict[tuple[str, int], dict[bool, Typed]]:
     settings = replace(Settings(), model=options.model, threads=options.threads)
     model = load_model(settings, lambda _share, _what: None)
     costs = _slower(MACHINES[options.costs], options.slower)
-    room = Room(model, costs, policy_of(settings), options.speed, options.seed)
-    typed: dict[tuple[str, int], dict[bool, Typed]] = {}
+    room = TypingEnvironment(model, costs, policy_of(settings), options.speed, options.seed)
+    typed: dict[tuple[str, int], dict[bool, TypingResult]] = {}
     try:
         for name, number in sorted(parts, key=lambda one: one[::-1]):
             for way in WAYS:
@@ -205,7 +205,7 @@ class Comparison:
     shown_right: float
 
 
-def compared(left: Sequence[Typed], right: Sequence[Typed]) -> Comparison:
+def compared(left: Sequence[TypingResult], right: Sequence[TypingResult]) -> Comparison:
     """The comparison of at least one part, typed in both ways."""
     keys = sum(one.keys for one in left)
     gained = sum(b.saved - a.saved for a, b in zip(left, right, strict=True)) / keys
@@ -225,23 +225,23 @@ def compared(left: Sequence[Typed], right: Sequence[Typed]) -> Comparison:
     )
 
 
-def _waits(side: Sequence[Typed]) -> list[float]:
+def _waits(side: Sequence[TypingResult]) -> list[float]:
     return [wait_ms for one in side for wait_ms in one.waits_ms]
 
 
-def known_parts(path: Path | None, same: Mapping[str, Any]) -> Iterator[tuple[Name, Typed]]:
+def known_parts(path: Path | None, same: Mapping[str, Any]) -> Iterator[tuple[Name, TypingResult]]:
     """What was typed by the same options; nothing where no file is named, or there is none yet."""
     for line in path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else ():
         try:
             row = json.loads(line)
         except json.JSONDecodeError:
             continue
-        if row["same"] == same and row["typed"].keys() == {field.name for field in fields(Typed)}:
+        if row["same"] == same and row["typed"].keys() == {field.name for field in fields(TypingResult)}:
             typed = row["typed"] | {"waits_ms": tuple(row["typed"]["waits_ms"])}
-            yield (row["history"], row["part"], row["context"]), Typed(**typed)
+            yield (row["history"], row["part"], row["context"]), TypingResult(**typed)
 
 
-def keep_part(path: Path | None, same: Mapping[str, Any], name: Name, typed: Typed) -> None:
+def keep_part(path: Path | None, same: Mapping[str, Any], name: Name, typed: TypingResult) -> None:
     """Keep what a part came to; on the disk when this returns, where a file is named."""
     if path is not None:
         history, part, context = name

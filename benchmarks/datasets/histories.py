@@ -19,7 +19,7 @@ _BASE = ".base.tar.gz"
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class RecordedEdit:
     """`delete` characters at character `offset` of `path` are replaced by `text`; `typed`: a person typed it."""
 
     path: str
@@ -51,11 +51,11 @@ class Remove:
     path: str
 
 
-Step: TypeAlias = Edit | Save | Create | Remove
+Step: TypeAlias = RecordedEdit | Save | Create | Remove
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedRun:
     """A run of whole lines that a person typed: `text` (it ends with a newline) goes to `offset` of `document`.
 
     What it replaced is deleted from `document` already.
@@ -75,20 +75,20 @@ def named(replay: Path | None) -> tuple[Path, str]:
     return replay.parent, replay.name.removesuffix(_BASE)
 
 
-def typed_runs(folder: Path, name: str) -> Iterator[Typed]:
+def typed_runs(folder: Path, name: str) -> Iterator[TypedRun]:
     """The typed runs of history `name`, in order, each with the document it was typed into."""
     files = base(folder, name)
     for step in steps(folder, name):
-        if isinstance(step, Edit) and step.typed:
+        if isinstance(step, RecordedEdit) and step.typed:
             yield typed(files, step)
         apply(files, step)
 
 
-def typed(files: Mapping[str, str], step: Edit) -> Typed:
+def typed(files: Mapping[str, str], step: RecordedEdit) -> TypedRun:
     """What a person has before the eyes when typing `step` into the tree `files`."""
     text = files[step.path]
     rest = text[: step.offset] + text[step.offset + step.delete :]
-    return Typed(step.path, language_of(Path(step.path)), rest, step.offset, step.text)
+    return TypedRun(step.path, language_of(Path(step.path)), rest, step.offset, step.text)
 
 
 def apply(files: MutableMapping[str, str], step: Step) -> None:
@@ -98,7 +98,7 @@ def apply(files: MutableMapping[str, str], step: Step) -> None:
             files[path] = text
         case Remove(path):
             files.pop(path, None)
-        case Edit(path, offset, delete, text):
+        case RecordedEdit(path, offset, delete, text):
             files[path] = files[path][:offset] + text + files[path][offset + delete :]
         case Save():
             pass
@@ -144,7 +144,7 @@ def _step(row: Mapping[str, Any]) -> Step:
         case "save":
             return Save(row["path"])
         case "edit":
-            return Edit(row["path"], row["offset"], row["delete"], row["text"], row["typed"])
+            return RecordedEdit(row["path"], row["offset"], row["delete"], row["text"], row["typed"])
         case kind:
             raise UsageError(f"a history step of unknown kind: {kind}")
 

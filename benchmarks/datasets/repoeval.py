@@ -19,7 +19,7 @@ PROMPT_TOKENS = 1400
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class FunctionTask:
     """One function body to write: characters start…end of `path` in `repo`."""
 
     id: str
@@ -33,18 +33,18 @@ class Task:
 class TaskSet:
     """`tasks` in their order; `files`: repository → path → text."""
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[FunctionTask, ...]
     files: Mapping[str, Mapping[str, str]]
 
-    def before(self, task: Task) -> str:
+    def before(self, task: FunctionTask) -> str:
         """The text up to the body."""
         return self.files[task.repo][task.path][: task.start]
 
-    def body(self, task: Task) -> str:
+    def body(self, task: FunctionTask) -> str:
         """The body as it was written."""
         return self.files[task.repo][task.path][task.start : task.end]
 
-    def without_body(self, task: Task) -> str:
+    def without_body(self, task: FunctionTask) -> str:
         """The task's file as an index may hold it: the body taken out."""
         text = self.files[task.repo][task.path]
         return f"{text[: task.start]}\n{text[task.end :]}"
@@ -64,7 +64,7 @@ def load(folder: Path) -> TaskSet:
             f"{folder} holds no tasks: {failure}", "Name a folder with tasks.jsonl and repos.tar.gz."
         ) from failure
     rows = [json.loads(line) for line in lines if line.strip()]
-    tasks = [Task(row["id"], row["repo"], row["path"], row["start"], row["end"]) for row in rows]
+    tasks = [FunctionTask(row["id"], row["repo"], row["path"], row["start"], row["end"]) for row in rows]
     files: dict[str, dict[str, str]] = {}
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         for member in archive:

@@ -92,7 +92,7 @@ def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
     }
 
 
-class Listening(NoDrafter):
+class ObservedDrafter(NoDrafter):
     """A drafter whose drafts and outcomes are handed on unchanged, for somebody to listen to.
 
     It is not told late: whoever listens would be told in another step.
@@ -123,7 +123,7 @@ class Listening(NoDrafter):
         self.drafter.rename(old, new)
 
 
-class Stopwatch(Listening):
+class Stopwatch(ObservedDrafter):
     """Times `propose` and `observe` of a drafter; `us` holds the sum of both for each step, in microseconds."""
 
     def __init__(self, drafter: Drafter) -> None:

@@ -37,7 +37,7 @@ RowPosition = tuple[int, tuple[int, ...]]
 class RowTrace:
     """A prompt, what the model said to the end of the function, and its best ids and logits at the rows it ran."""
 
-    task: repoeval.Task
+    task: repoeval.FunctionTask
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
     ids: dict[RowPosition, npt.NDArray[np.int64]]
@@ -109,7 +109,7 @@ class RowRecorder:
         self._folder = parts.model.cache / "bench" / f"rows-{name}"
         self._engine: Engine | None = None
 
-    def trace(self, task: repoeval.Task) -> RowTrace | None:
+    def trace(self, task: repoeval.FunctionTask) -> RowTrace | None:
         """The recording of a task, made now if need be; None where the model says nothing."""
         path = self._folder / f"{task.id.replace('/', '_')}.npz"
         found = _read(task, path)
@@ -124,7 +124,7 @@ class RowRecorder:
         if self._engine is not None:
             self._engine.close()
 
-    def _record(self, task: repoeval.Task, path: Path) -> None:
+    def _record(self, task: repoeval.FunctionTask, path: Path) -> None:
         parts = self._parts
         if self._engine is None:
             self._engine = parts.engine()
@@ -191,7 +191,7 @@ def _save(
     partial.replace(path)
 
 
-def _read(task: repoeval.Task, path: Path) -> RowTrace | None:
+def _read(task: repoeval.FunctionTask, path: Path) -> RowTrace | None:
     """A recording; None where there is none, or a damaged one."""
     try:
         with np.load(path, allow_pickle=False) as stored:

@@ -86,7 +86,7 @@ class TaskStores:
         self._frozen: dict[TableShape, FrozenTable] = {}
         self._pinned: tuple[str, Pinned] = ("", Pinned())
 
-    def pin(self, task: repoeval.Task) -> Pinned:
+    def pin(self, task: repoeval.FunctionTask) -> Pinned:
         """D_r without the task's body, and D_c."""
         if self._pinned[0] != task.id:
             self._pinned = task.id, Pinned(self._repository(task), self._common(), (hash(task.id),), self.frozen)
@@ -102,7 +102,7 @@ class TaskStores:
         """The size of D_c in tokens."""
         return self._corpus_part().size
 
-    def _repository(self, task: repoeval.Task) -> Searcher:
+    def _repository(self, task: repoeval.FunctionTask) -> Searcher:
         """The repository's files, the target's replaced by what it is without the body."""
         part = self._repositories.get(task.repo)
         if part is None:
@@ -160,7 +160,7 @@ class TaskParts:
     """
 
     tasks: repoeval.TaskSet
-    chosen: tuple[repoeval.Task, ...]
+    chosen: tuple[repoeval.FunctionTask, ...]
     model: BenchModel
     stores: TaskStores
     engine: Callable[[], Engine]
@@ -173,11 +173,11 @@ class TaskParts:
         """The tokenizer of the model."""
         return self.model.tokenizer
 
-    def in_file_order(self) -> list[repoeval.Task]:
+    def in_file_order(self) -> list[repoeval.FunctionTask]:
         """The chosen tasks, those of one file one after the other, from its top down."""
         return sorted(self.chosen, key=lambda task: (task.repo, task.path, task.start))
 
-    def drafter_parts(self, task: repoeval.Task) -> DrafterParts:
+    def drafter_parts(self, task: repoeval.FunctionTask) -> DrafterParts:
         """What drafters of one task are made of."""
         return DrafterParts(
             lambda _: self.stores.pin(task),
@@ -214,7 +214,7 @@ class TaskParts:
 
     def request(
         self,
-        task: repoeval.Task,
+        task: repoeval.FunctionTask,
         max_tokens: int,
         *,
         to_body_end: bool,
@@ -237,14 +237,14 @@ class TaskPin:
     """Pins the datastores of `task`, whichever it is just then (`draft.store.Pin`): drafters outlive a task."""
 
     stores: TaskStores
-    task: repoeval.Task
+    task: repoeval.FunctionTask
 
     def __call__(self, _document: str) -> Pinned:
         """The stores of the task, whatever the document."""
         return self.stores.pin(self.task)
 
 
-def document_of(task: repoeval.Task, *, warm: bool) -> str:
+def document_of(task: repoeval.FunctionTask, *, warm: bool) -> str:
     """The URI that drafters keep their caches under: warm, of the task's file; cold, of the task alone."""
     return f"file:///{task.repo}/{task.path}" if warm else f"task:{task.id}"
 

@@ -35,7 +35,7 @@ FORMAT = 1
 class Trace:
     """A prompt and what the model said: `tokens` up to the one that showed the end, an end-of-text token included."""
 
-    task: repoeval.Task
+    task: repoeval.FunctionTask
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
 
@@ -73,7 +73,7 @@ class Recorder:
         self._path = cache / "bench" / f"traces-{name}.jsonl"
         self._records = dict(self._read())
 
-    def trace(self, task: repoeval.Task, setting: Setting) -> Trace:
+    def trace(self, task: repoeval.FunctionTask, setting: Setting) -> Trace:
         """The recording of a task; what is missing of it is recorded now."""
         prompt = repoeval.prompt(self._tokenizer, self._tasks.before(task))
         key = self._key(task, prompt)
@@ -116,7 +116,7 @@ class Recorder:
         end = (min(self._tokenizer.end_ids),) if ended else ()
         return _Record((*said, *result.tokens, *end), ended)
 
-    def _key(self, task: repoeval.Task, prompt: tuple[int, ...]) -> str:
+    def _key(self, task: repoeval.FunctionTask, prompt: tuple[int, ...]) -> str:
         return task.id + " " + hashlib.sha256(json.dumps(prompt).encode()).hexdigest()[:12]
 
     def _append(self, key: str, record: _Record) -> None:
@@ -158,7 +158,7 @@ HEALED = Healing(b"", lambda _: b"", lambda _: np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayPass:
     """One forward pass of a replay.
 
     Attributes:
@@ -178,7 +178,7 @@ class Step:
     matches: tuple[int, ...]
 
 
-def replay(drafter: Drafter, trace: Trace, nodes: int, document: str, vocabulary: int) -> list[Step]:
+def replay(drafter: Drafter, trace: Trace, nodes: int, document: str, vocabulary: int) -> list[ReplayPass]:
     """Let `drafter` draft along a recording.
 
     Args:
@@ -203,7 +203,7 @@ def replay(drafter: Drafter, trace: Trace, nodes: int, document: str, vocabulary
         us = (time.perf_counter_ns() - observing + proposed - started) / 1e3
         sources = tuple(tree.sources[node] for node in verified.path)
         matches = tuple(tree.matches[node] for node in verified.path)
-        steps.append(Step(position, len(verified.emitted), len(tree) - 1, us, sources, matches))
+        steps.append(ReplayPass(position, len(verified.emitted), len(tree) - 1, us, sources, matches))
         tokens += verified.emitted
         position += len(verified.emitted)
     return steps

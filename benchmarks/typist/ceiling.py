@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks.datasets.histories import Edit, apply, typed
+from benchmarks.datasets.histories import RecordedEdit, apply, typed
 from benchmarks.harness import Answers, key
 from benchmarks.product import FullAnswer
 from benchmarks.typist import hands
@@ -79,7 +79,7 @@ def ceiling(
     return Ceiling(answers, behind, saved)
 
 
-def full_answers(step: Edit, tree: Mapping[str, str], ask: Ask, on_key: Callable[[int], None]) -> list[str]:
+def full_answers(step: RecordedEdit, tree: Mapping[str, str], ask: Ask, on_key: Callable[[int], None]) -> list[str]:
     """The full answer before each key of a run, and the one behind the last."""
     run = typed(tree, step)
     said = run.text.removesuffix("\n")

@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.datasets.histories import Edit, Step
+from benchmarks.datasets.histories import RecordedEdit, Step
 
 SPREAD = 0.3
 """Standard deviation of the logarithm of the time between two keys."""
@@ -63,10 +63,10 @@ class Subset:
     runs: int
     keys: int
 
-    def typed_steps(self) -> dict[int, Edit]:
+    def typed_steps(self) -> dict[int, RecordedEdit]:
         """The runs that are typed, by their places and in their order."""
         steps = enumerate(self.steps)
-        return {place: step for place, step in steps if place in self.typed and isinstance(step, Edit)}
+        return {place: step for place, step in steps if place in self.typed and isinstance(step, RecordedEdit)}
 
 
 def choose_runs(steps: Sequence[Step], limit: int | None, seed: int) -> Subset:
@@ -101,7 +101,7 @@ def history_parts(steps: Sequence[Step], most_keys: int | None, seed: int) -> li
     return [_subset(steps, part, lengths) for part in parts if part]
 
 
-def keys_of(step: Edit) -> tuple[str, ...]:
+def keys_of(step: RecordedEdit) -> tuple[str, ...]:
     """The keys of a run."""
     return keys(step.text.removesuffix("\n"))
 
@@ -206,7 +206,9 @@ def _inside_word(text: str, place: int) -> bool:
 
 def _lengths(steps: Sequence[Step]) -> dict[int, int]:
     """The place of each run that a person typed → its keys."""
-    return {place: len(keys_of(step)) for place, step in enumerate(steps) if isinstance(step, Edit) and step.typed}
+    return {
+        place: len(keys_of(step)) for place, step in enumerate(steps) if isinstance(step, RecordedEdit) and step.typed
+    }
 
 
 def _fitting(places: Sequence[int], lengths: Mapping[int, int], most: int, longest: int) -> list[int]:

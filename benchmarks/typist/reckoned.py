@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.datasets.histories import Edit, Step, apply
+from benchmarks.datasets.histories import RecordedEdit, Step, apply
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset
 from benchmarks.typist.typist import KeyPosition, Typist
@@ -169,7 +169,7 @@ class _Reckoned:
 
 
 @dataclass(slots=True)
-class Account:
+class TypingTotals:
     """What the typing comes to.
 
     Attributes:
@@ -197,7 +197,7 @@ MakeRuntime = Callable[[Model, str, Clock], Runtime]
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TypingWorkload:
     """What somebody types into `files`, the tree before it; `make`: what they have of the model."""
 
     subset: Subset
@@ -206,7 +206,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class TypingEnvironment:
     """Where people type at a model that is loaded, and that is not closed.
 
     Attributes:
@@ -223,7 +223,7 @@ class Room:
     speed: float
     seed: int
 
-    def type(self, texts: Sequence[Text]) -> "tuple[list[Account], ReckonedEngines]":
+    def type(self, texts: Sequence[TypingWorkload]) -> "tuple[list[TypingTotals], ReckonedEngines]":
         """What each comes to who types one of `texts`, all beginning at once; and what the model did."""
         clock = Clock()
         engines = ReckonedEngines(self.model.engines, clock, self.costs)
@@ -261,16 +261,16 @@ class Person(Typist):
 
     def __init__(
         self,
-        room: Room,
+        room: TypingEnvironment,
         scheduler: Scheduler[Model],
         clock: Clock,
         engines: ReckonedEngines,
-        text: Text,
+        text: TypingWorkload,
         name: str,
         seed: int,
     ) -> None:
         super().__init__(speed=room.speed, seed=seed)
-        self.account, self.due_ms = Account(), 0.0
+        self.account, self.due_ms = TypingTotals(), 0.0
         self._files, self._policy, self._clock, self._engines, self._name = (
             text.files,
             room.policy,
@@ -312,7 +312,7 @@ class Person(Typist):
 
     def edit(self, delete: int, text: str) -> None:
         """Change the document."""
-        apply(self._files, Edit(self.path, self.cursor, delete, text, typed=True))
+        apply(self._files, RecordedEdit(self.path, self.cursor, delete, text, typed=True))
         self._version += 1
 
     def tell_accepted(self, ghost: Ghost) -> None:  # noqa: ARG002 of every typist

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 import psutil
 
-from benchmarks.datasets.histories import Create, Edit, Remove, Save, Step, apply
-from benchmarks.server import SERVER, Server, fresh_workspace
+from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
+from benchmarks.server import SERVER, BenchmarkServer, fresh_workspace
 from benchmarks.typist import hands
 from benchmarks.typist.hands import Subset
 from benchmarks.typist.typist import KeyPosition, Typist
@@ -163,7 +163,7 @@ class Editor:
     def take(self, step: Step) -> None:
         """Make a step of the history at once."""
         match step:
-            case Edit(path, offset, delete, text):
+            case RecordedEdit(path, offset, delete, text):
                 self.replace(path, offset, offset + delete, text)
             case Save(path):
                 self._write(path)
@@ -183,7 +183,7 @@ class Editor:
         """One edit of a document, which is opened if need be."""
         self.show(path)
         before = self._files[path]
-        apply(self._files, Edit(path, start, end - start, text, typed=True))
+        apply(self._files, RecordedEdit(path, start, end - start, text, typed=True))
         self._open[path] = False
         self.version += 1
         self._client.edit(self.uri(path), self.version, before, start, end, text)
@@ -349,7 +349,7 @@ def play(
     """
 
     async def session() -> Played:
-        server = Server("keystroke")
+        server = BenchmarkServer("keystroke")
         await server.start(command, root, {"drafter": arm.drafter, **arm.settings}, environment)
         try:
             editor = Editor(server.client, root, dict(files))
@@ -363,7 +363,7 @@ def play(
         return asyncio.run(session())
 
 
-async def _typed(server: Server, typist: Replay, subset: Subset) -> Played:
+async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> Played:
     """Type, and watch what it costs the server."""
     client = server.client
     process = psutil.Process(client.process_id)

@@ -7,7 +7,7 @@ next key agrees with it.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from benchmarks.datasets.histories import Edit, Step
+from benchmarks.datasets.histories import RecordedEdit, Step
 from benchmarks.typist import hands
 from benchmarks.typist.hands import Subset
 from fastcoder_lsp.client.ghost import Ghost
@@ -73,7 +73,7 @@ class Typist:
         self.cancel()
         self.ghost = None
 
-    def _run(self, run: int, step: Edit, behind: int) -> Iterator[float]:
+    def _run(self, run: int, step: RecordedEdit, behind: int) -> Iterator[float]:
         """Open the line of a run, in place of what it replaces, and type it."""
         self.leave()
         self.path, self.cursor = step.path, step.offset

@@ -86,7 +86,7 @@ def test_a_replay_takes_the_steps_that_decoding_takes(name: str) -> None:
             nodes=nodes,
         )
         said = decode(engine, NoDrafter(), asked, lambda: False).tokens
-        trace = Trace(repoeval.Task("t", "r", "p", 0, 0), prompt, said)
+        trace = Trace(repoeval.FunctionTask("t", "r", "p", 0, 0), prompt, said)
         steps = replay(make(name), trace, nodes, "d", 40)
         decoded = decode(engine, make(name), asked, lambda: False)
         assert sum(step.emitted for step in steps) == len(said)
@@ -96,9 +96,9 @@ def test_a_replay_takes_the_steps_that_decoding_takes(name: str) -> None:
 
 TASKS = repoeval.TaskSet(
     (
-        repoeval.Task("a", "r", "p.py", 5, 9),
-        repoeval.Task("b", "r", "p.py", 12, 15),
-        repoeval.Task("c", "r", "q.py", 1, 2),
+        repoeval.FunctionTask("a", "r", "p.py", 5, 9),
+        repoeval.FunctionTask("b", "r", "p.py", 12, 15),
+        repoeval.FunctionTask("c", "r", "q.py", 1, 2),
     ),
     {"r": {"p.py": "def f():\n  body\n", "q.py": "xyz"}},
 )
@@ -138,9 +138,9 @@ def test_a_recording_is_made_once_and_resumed(tmp_path: Path) -> None:
 
 def test_figures_are_pooled_over_tasks() -> None:
     """MAT is tokens over passes, of all tasks together; mean and median are over tasks."""
-    task = repoeval.Task("t", "r", "p", 0, 0)
+    task = repoeval.FunctionTask("t", "r", "p", 0, 0)
     loop = Trace(task, (1, 2), (3, 1, 2, 3, 1, 2, 3, 1, 2, 3))
-    odd = Trace(repoeval.Task("u", "r", "p", 0, 0), (1, 2), (5, 6))
+    odd = Trace(repoeval.FunctionTask("u", "r", "p", 0, 0), (1, 2), (5, 6))
     drafter = make("lookup")
     replayed = Replayed(drafter, {trace.task.id: replay(drafter, trace, 64, "", 40) for trace in (loop, odd)})
     figures = replayed.figures()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.datasets import histories
-from benchmarks.leisure import Answered, Asked, ask, choose, summed
+from benchmarks.leisure import PlaceResult, ShownTexts, ask, choose, summed
 from benchmarks.server import SERVER, server_command
 from fastcoder_lsp.client.client import LanguageClient, Suggestion
 from fastcoder_lsp.errors import UsageError
@@ -35,9 +35,9 @@ def test_a_place_is_a_line_without_its_rest() -> None:
 
 def test_the_figures_of_some_places() -> None:
     """First lines count, without blanks at their end; nothing agrees with nothing."""
-    right = Asked("a.py", 3, "foo()", "foo() \nmore", 1.0, "foo()", "foo()\nother")
-    wrong = Asked("a.py", 3, "foo()", "bar", 3.0, "bar", "foo()")
-    empty = Asked("a.py", 3, "foo()", "", 6.0, "", "")
+    right = PlaceResult("a.py", 3, "foo()", "foo() \nmore", 1.0, "foo()", "foo()\nother")
+    wrong = PlaceResult("a.py", 3, "foo()", "bar", 3.0, "bar", "foo()")
+    empty = PlaceResult("a.py", 3, "foo()", "", 6.0, "", "")
     assert summed([right, wrong, empty, wrong]) == {
         "places": 4,
         "exact": 1,
@@ -51,12 +51,12 @@ def test_the_figures_of_some_places() -> None:
 @pytest.mark.parametrize(
     ("texts", "found"),
     [
-        (["one", "two"], Answered("one", 0.0, "two")),
-        (["", "", "late", "two"], Answered("late", 2.0, "two")),
-        ([""] * 8, Answered("", 6.0, "")),
+        (["one", "two"], ShownTexts("one", 0.0, "two")),
+        (["", "", "late", "two"], ShownTexts("late", 2.0, "two")),
+        ([""] * 8, ShownTexts("", 6.0, "")),
     ],
 )
-def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(texts: list[str], found: Answered) -> None:
+def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(texts: list[str], found: ShownTexts) -> None:
     """In a time that is made up: once a second, and no longer than six; the file is closed again."""
     said = iter(texts)
     told: list[str] = []

@@ -4,10 +4,10 @@ from typing import cast
 
 import numpy as np
 
-from benchmarks.datasets.repoeval import Task
+from benchmarks.datasets.repoeval import FunctionTask
 from benchmarks.drafting.row_traces import RowTrace
 from benchmarks.drafting.tasks import TaskStores
-from benchmarks.priors import Example, collect, fit, starting_priors
+from benchmarks.priors import PriorExample, collect, fit, starting_priors
 from fastcoder_lsp.draft.auto.evidence import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT, Priors
 from fastcoder_lsp.draft.base import Pinned
 
@@ -22,7 +22,7 @@ def likely(priors: Priors, cell_BS: np.ndarray) -> np.ndarray:
     return np.asarray(likely_B / likely_B.sum())
 
 
-def examples(truth: Priors, count: int) -> list[Example]:
+def examples(truth: Priors, count: int) -> list[PriorExample]:
     """Nodes with three children each; which of them follows is drawn with the true probabilities."""
     chance = np.random.default_rng(0)
     drawn = []
@@ -31,7 +31,7 @@ def examples(truth: Priors, count: int) -> list[Example]:
         cell_BS[:, TEXT] = chance.choice([-1, 3, 40], 3)
         cell_BS[:, RECYCLED] = chance.choice([-1, 0, 10], 3)
         followed = chance.choice(4, p=likely(truth, cell_BS))
-        drawn.append(Example("here", cell_BS, np.arange(3) == followed))
+        drawn.append(PriorExample("here", cell_BS, np.arange(3) == followed))
     return drawn
 
 
@@ -59,14 +59,14 @@ def test_what_no_example_tells_of_is_believed_as_at_the_start() -> None:
 class NoStores:
     """Datastores that hold nothing."""
 
-    def pin(self, _task: Task) -> Pinned:
+    def pin(self, _task: FunctionTask) -> Pinned:
         return Pinned()
 
 
 def test_what_repeats_is_an_example_of_the_running_text() -> None:
     """Along a text that says itself again, the next token is mostly among what `auto`'s sources say."""
     said = (7, 8, 9, 10) * 6
-    trace = RowTrace(Task("t", "r", "p", 0, 0), (1, 7, 8, 9, 10, 7, 8), (9, 10, *said), {}, {})
+    trace = RowTrace(FunctionTask("t", "r", "p", 0, 0), (1, 7, 8, 9, 10, 7, 8), (9, 10, *said), {}, {})
     examples = list(collect(cast("TaskStores", NoStores()), [trace], starting_priors()))
     assert {example.repo for example in examples} == {"r"}
     right = [example for example in examples if example.right_B.any()]

@@ -10,7 +10,7 @@ from benchmarks.prompt import keystrokes, replay
 from fastcoder_lsp.prompt import PromptOptions
 from tests.prompt.toy_tokenizers import of_family
 
-RUN = histories.Typed("a.py", "python", "a = 1\nz = 9\n", 6, "if a:\n    b = 2\n")
+RUN = histories.TypedRun("a.py", "python", "a = 1\nz = 9\n", 6, "if a:\n    b = 2\n")
 
 
 def test_keystrokes_make_the_run() -> None:
@@ -51,6 +51,6 @@ def test_histories(tmp_path: Path) -> None:
     ]
     (tmp_path / "h.steps.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
     assert list(histories.typed_runs(tmp_path, "h")) == [
-        histories.Typed("a.py", "python", "zero\ntwo\n", 5, "1\n"),
-        histories.Typed("b.ts", "typescript", "", 0, "let b\n"),
+        histories.TypedRun("a.py", "python", "zero\ntwo\n", 5, "1\n"),
+        histories.TypedRun("b.ts", "typescript", "", 0, "let b\n"),
     ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.datasets import infilling
 from benchmarks.harness import Answers, Mean, edit_similarity, key, paired
 from benchmarks.quality import Suite, evaluate
-from benchmarks.questions import Question, RepositoryWords, arm, prompt_of
+from benchmarks.questions import InfillQuestion, RepositoryFiles, arm, prompt_of
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt
 from tests.prompt.toy_tokenizers import of_family
@@ -92,7 +92,7 @@ def test_known_edit_similarity() -> None:
 
 def test_arms_ask_what_they_say() -> None:
     """Plain: all before the cursor stands before the suffix. Anchored: the typed lines stand after the middle mark."""
-    question = Question("q", "a = 0\n" * 4 + "b = 2\nc = 3\nd = 4\ne = fo", "\nz = 9\n")
+    question = InfillQuestion("q", "a = 0\n" * 4 + "b = 2\nc = 3\nd = 4\ne = fo", "\nz = 9\n")
     tokenizer = of_family("Qwen2.5-Coder")
     typed = {name: prompt_of(arm(name), tokenizer, question).typed for name in ("plain", "anchored+0", "anchored+3")}
     assert typed == {"plain": "", "anchored+0": "e =", "anchored+3": "b = 2\nc = 3\nd = 4\ne ="}
@@ -100,12 +100,12 @@ def test_arms_ask_what_they_say() -> None:
 
 def test_the_arm_of_words_shows_other_files() -> None:
     """Its prompt holds the piece that has the words at the cursor; a name that means nothing is refused."""
-    question = Question(
+    question = InfillQuestion(
         "q",
         "from lib import helper\nx = helper(",
         "\n",
         "main.py",
-        RepositoryWords("project", {"lib.py": "def helper(deep):\n    pass\n"}),
+        RepositoryFiles("project", {"lib.py": "def helper(deep):\n    pass\n"}),
     )
     tokenizer = of_family("Qwen2.5-Coder")
     assert "def helper(deep)" in tokenizer.decode(prompt_of(arm("words"), tokenizer, question).tokens)
@@ -118,7 +118,9 @@ def test_the_arm_of_words_shows_other_files() -> None:
 
 def test_evaluation() -> None:
     """Exact by the rest of the line, shown by what the product would insert, pairs over shared tasks only."""
-    suite = Suite("start", (Question("a", "x = ", "\n"), Question("b", "f(", ")\n")), {"a": "1", "b": "2"}, body=False)
+    suite = Suite(
+        "start", (InfillQuestion("a", "x = ", "\n"), InfillQuestion("b", "f(", ")\n")), {"a": "1", "b": "2"}, body=False
+    )
     result = evaluate(suite, {"left": {"a": "1", "b": "2)"}, "right": {"a": "0"}})
     assert result["arms"]["left"]["exact"]["mean"] == 0.5
     assert result["arms"]["left"]["shown_exact"]["mean"] == 1.0

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.datasets.histories import Edit
+from benchmarks.datasets.histories import RecordedEdit
 from benchmarks.typist.hands import Subset
-from benchmarks.typist.reckoned import MACHINES, Account, Clock, ReckonedEngines, Room, Text
+from benchmarks.typist.reckoned import MACHINES, Clock, ReckonedEngines, TypingEnvironment, TypingTotals, TypingWorkload
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import DraftTree, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
@@ -20,9 +20,9 @@ COSTS = StepCosts((1, 2), (20.0, 30.0), 0.5)
 
 
 @pytest.fixture
-def room() -> Room:
+def room() -> TypingEnvironment:
     model = Model(OneSlot(Engine()), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1))
-    return Room(model, COSTS, Policy(), speed=3.0, seed=0)
+    return TypingEnvironment(model, COSTS, Policy(), speed=3.0, seed=0)
 
 
 def make(model: Model, seat: str, _clock: Clock) -> Runtime:
@@ -37,13 +37,15 @@ def make(model: Model, seat: str, _clock: Clock) -> Runtime:
     )
 
 
-def text(*runs: str) -> Text:
+def text(*runs: str) -> TypingWorkload:
     """A file that grows by runs of whole lines at its end."""
     steps, length = [], 0
     for run in runs:
-        steps.append(Edit("a.py", length, 0, run, typed=True))
+        steps.append(RecordedEdit("a.py", length, 0, run, typed=True))
         length += len(run)
-    return Text(Subset(tuple(steps), frozenset(range(len(runs))), len(runs), length - len(runs)), {"a.py": ""}, make)
+    return TypingWorkload(
+        Subset(tuple(steps), frozenset(range(len(runs))), len(runs), length - len(runs)), {"a.py": ""}, make
+    )
 
 
 @pytest.mark.parametrize("costs", MACHINES.values())
@@ -52,7 +54,7 @@ def test_the_scheduler_believes_the_machines_that_are_reckoned_with(costs: StepC
     assert believable(costs)
 
 
-def test_what_is_suggested_and_true_is_not_typed(room: Room) -> None:
+def test_what_is_suggested_and_true_is_not_typed(room: TypingEnvironment) -> None:
     """The first suggestion comes before the first key; the word behind it has to be typed."""
     [account], _ = room.type([text(f"{SAYS}\n", f"{SAYS} or two\n")])
     assert account.typed + account.saved == 2 * len(SAYS) + len(" or two")
@@ -61,7 +63,7 @@ def test_what_is_suggested_and_true_is_not_typed(room: Room) -> None:
     assert account.shown <= account.asked
 
 
-def test_each_types_their_own_and_nothing_else(room: Room) -> None:
+def test_each_types_their_own_and_nothing_else(room: TypingEnvironment) -> None:
     """Three people at one model with one cache: the same keys as alone, whatever the others do."""
     texts = [text(f"{SAYS}\n", f"{name} = 2\n", f"{SAYS}\n") for name in ("one", "two", "three")]
     together, _ = room.type(texts)
@@ -84,4 +86,4 @@ def test_work_takes_reckoned_time_and_prompts_are_counted_by_name() -> None:
 
 
 def test_nobody_accepts_nothing() -> None:
-    assert Account().accepted == 0.0
+    assert TypingTotals().accepted == 0.0

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.datasets.histories import Typed
+from benchmarks.datasets.histories import TypedRun
 from benchmarks.team import fairness, felt_s, figures
-from benchmarks.team_client import Asked, Client, Server, checksum
+from benchmarks.team_client import RequestRecord, TargetServer, TypistConnection, checksum
 from benchmarks.team_load import GIVEN_UP, arriving, closed, type_all
 from fastcoder_lsp.errors import NetworkError
 from fastcoder_lsp.team.limits import Refusal
@@ -17,7 +17,7 @@ from fastcoder_lsp.team.values import Answered, Call, Refused
 from tests.team.counted import looked_at
 from tests.team.toy_team import ToyTeam
 
-RUN = Typed("a.py", "python", "import os\n\n\n", 11, "def total(items):\n    return sum(items)\n")
+RUN = TypedRun("a.py", "python", "import os\n\n\n", 11, "def total(items):\n    return sum(items)\n")
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def start() -> Iterator[Callable[..., ToyTeam]]:
         team.close()
 
 
-def server(team: ToyTeam) -> Server:
-    return Server(f"http://127.0.0.1:{team.port}", scripted=True)
+def server(team: ToyTeam) -> TargetServer:
+    return TargetServer(f"http://127.0.0.1:{team.port}", scripted=True)
 
 
 def test_the_scripted_models_checksum_is_the_benchmarks() -> None:
@@ -85,14 +85,14 @@ def test_loads_are_told_apart_by_how_they_end(start: Callable[..., ToyTeam]) -> 
     refused = asyncio.run(arriving(server(team), 50.0, 2, 0.5, seed=1))
     assert {one.code for one in refused} == {429}
     assert 5 < len(refused) < 60
-    nobody = Server("http://127.0.0.1:9", scripted=True)
+    nobody = TargetServer("http://127.0.0.1:9", scripted=True)
     assert {one.code for one in asyncio.run(arriving(nobody, 20.0, 1, 0.2, seed=1))} == {0}
     with pytest.raises(NetworkError):
-        Client("ftp://x", {})
+        TypistConnection("ftp://x", {})
 
 
-def asked(typist: int, at_s: float, ms: float, code: int = 200, replica: str = "a") -> Asked:
-    return Asked(typist, f"{typist}.py", at_s, code, ms, text=True, replica=replica, prefilled=1, reused=3)
+def asked(typist: int, at_s: float, ms: float, code: int = 200, replica: str = "a") -> RequestRecord:
+    return RequestRecord(typist, f"{typist}.py", at_s, code, ms, text=True, replica=replica, prefilled=1, reused=3)
 
 
 def test_figures() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.datasets.histories import Edit, Step, apply
-from benchmarks.typing import Typed, compared, keep_part, known_parts, type_part
+from benchmarks.datasets.histories import RecordedEdit, Step, apply
+from benchmarks.typing import TypingResult, compared, keep_part, known_parts, type_part
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import LONGEST_RUN, Subset, history_parts
-from benchmarks.typist.reckoned import DiskContext, Room
+from benchmarks.typist.reckoned import DiskContext, TypingEnvironment
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Snapshot, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
@@ -23,12 +23,16 @@ from tests.host.test_local import SAYS, Encoding, Engine
 
 
 def runs(count: int, length: int = 60) -> tuple[Step, ...]:
-    return tuple(Edit("a.py", 0, 0, "x" * length + "\n", typed=True) for _ in range(count))
+    return tuple(RecordedEdit("a.py", 0, 0, "x" * length + "\n", typed=True) for _ in range(count))
 
 
 def test_each_run_is_in_one_part_and_no_long_one_in_any() -> None:
     """Other seeds make other parts of the same runs; a bound on the keys leaves out what goes beyond it."""
-    steps = (*runs(20), Edit("a.py", 0, 0, "y" * (LONGEST_RUN + 1) + "\n", typed=True), Edit("a.py", 0, 0, "z", False))
+    steps = (
+        *runs(20),
+        RecordedEdit("a.py", 0, 0, "y" * (LONGEST_RUN + 1) + "\n", typed=True),
+        RecordedEdit("a.py", 0, 0, "z", False),
+    )
     for seed in (0, 1):
         parts = history_parts(steps, None, seed)
         assert sorted(place for part in parts for place in part.typed) == list(range(20))
@@ -43,7 +47,7 @@ def test_code_is_found_in_the_tree_as_it_is_at_that_moment(tmp_path: Path) -> No
     context, text = DiskContext(disk, lambda: 0.0), "gizmo = 1\nfrobnicate(gizmo)\n"
     snapshot = Snapshot("file:///a.py", "/a.py", "python", 1, text)
     assert [one.path for one in context.find(snapshot, 10, (0, len(text))).snippets] == ["b.py"]
-    apply(disk, Edit("b.py", 0, 0, "# whose\n", typed=False))
+    apply(disk, RecordedEdit("b.py", 0, 0, "# whose\n", typed=False))
     [found] = context.find(snapshot, 10, (0, len(text))).snippets
     assert found.text.startswith("# whose")
     assert context.may_show({str(tmp_path / "b.py")})
@@ -67,9 +71,9 @@ def test_the_same_keys_are_typed_whatever_is_found() -> None:
         )
 
     files = {"a.py": ""}
-    step = Edit("a.py", 0, 0, f"{SAYS}\n", typed=True)
+    step = RecordedEdit("a.py", 0, 0, f"{SAYS}\n", typed=True)
     part = Subset((step,), frozenset({0}), 1, len(SAYS))
-    room = Room(model, StepCosts((1, 2), (20.0, 30.0), 0.5), Policy(), speed=3.0, seed=0)
+    room = TypingEnvironment(model, StepCosts((1, 2), (20.0, 30.0), 0.5), Policy(), speed=3.0, seed=0)
     first, second = (type_part(room, part, files, make) for _ in range(2))
     assert first == second
     assert files == {"a.py": ""}
@@ -81,7 +85,7 @@ def test_the_same_keys_are_typed_whatever_is_found() -> None:
     assert all(isinstance(context, DiskContext) for context in given)
 
 
-ONE = Typed(
+ONE = TypingResult(
     keys=100, saved=40, asked=10, shown=5, computed=300, steps=10, emitted=30, waits_ms=(0.0, 0.0, 2.0, 400.0, 600.0)
 )
 

@@ -21,7 +21,7 @@ from typing import Any
 import pynvim
 
 from benchmarks.datasets import histories, require
-from benchmarks.datasets.histories import Edit, apply
+from benchmarks.datasets.histories import RecordedEdit, apply
 from benchmarks.typist import hands
 from benchmarks.typist.hands import choose_runs
 from tests.http.test_llama_vim import PEERS, ghost
@@ -55,7 +55,7 @@ def main() -> None:
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         editor = stack.enter_context(neovim(root, arguments.url or stack.enter_context(server())))
         for place, step in enumerate(subset.steps):
-            if place in subset.typed and isinstance(step, Edit):
+            if place in subset.typed and isinstance(step, RecordedEdit):
                 type_run(editor, root, files[step.path], step, arguments.speed, count)
                 sys.stderr.write(f"{count}\n")
             apply(files, step)
@@ -97,7 +97,7 @@ def neovim(root: Path, url: str) -> Iterator[Any]:
         editor.close()
 
 
-def type_run(editor: Any, root: Path, text: str, step: Edit, speed: float, count: Count) -> None:
+def type_run(editor: Any, root: Path, text: str, step: RecordedEdit, speed: float, count: Count) -> None:
     """Put the file as it was before, go to the place, and type the run key by key."""
     said = step.text.removesuffix("\n")
     opened, strokes = hands.opening(said), hands.keys(said)

@@ -17,9 +17,9 @@ from typing import ClassVar
 import psutil
 import pytest
 
-from benchmarks.datasets.histories import Typed
+from benchmarks.datasets.histories import TypedRun
 from benchmarks.team import figures
-from benchmarks.team_client import Asked, Server, ask
+from benchmarks.team_client import RequestRecord, TargetServer, ask
 from benchmarks.team_load import OwnServer, arriving, place, type_all
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.team.keys import KeyFile
@@ -28,7 +28,7 @@ from tests.team.counted import looked_at
 MODEL = "scripted:step=10,prefill=0.02,letters=6"
 TYPISTS, OPEN = 12, 8
 SECONDS = 30.0
-RUN = Typed("a.py", "python", "import os\n\n\n" * 50, 600, "def total(items):\n    return sum(items)\n" * 4)
+RUN = TypedRun("a.py", "python", "import os\n\n\n" * 50, 600, "def total(items):\n    return sum(items)\n" * 4)
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,8 @@ def own(keys: tuple[KeyFile, list[str]]) -> Iterator[OwnServer]:
 
 
 @pytest.fixture
-def server(own: OwnServer, keys: tuple[KeyFile, list[str]]) -> Server:
-    return Server(own.url, tuple(keys[1][:TYPISTS]), scripted=True)
+def server(own: OwnServer, keys: tuple[KeyFile, list[str]]) -> TargetServer:
+    return TargetServer(own.url, tuple(keys[1][:TYPISTS]), scripted=True)
 
 
 def until(holds: Callable[[], object], most_s: float = 90.0) -> None:
@@ -58,10 +58,10 @@ def until(holds: Callable[[], object], most_s: float = 90.0) -> None:
         time.sleep(0.2)
 
 
-def one(server: Server, typist: int = 0, number: int = 1) -> Asked:
+def one(server: TargetServer, typist: int = 0, number: int = 1) -> RequestRecord:
     """One request for a person's document, after so many before it."""
 
-    async def asked() -> Asked:
+    async def asked() -> RequestRecord:
         client = server.client(typist)
         try:
             return await ask(client, "infill", place(typist, number), typist, 0.0, scripted=True)
@@ -71,11 +71,11 @@ def one(server: Server, typist: int = 0, number: int = 1) -> Asked:
     return asyncio.run(asked())
 
 
-def test_it_answers_and_is_nobodys_who_has_no_key(own: OwnServer, server: Server) -> None:
+def test_it_answers_and_is_nobodys_who_has_no_key(own: OwnServer, server: TargetServer) -> None:
     """Through Serve's proxy, door and replica; a wrong key, or none, is 401."""
     assert one(server).right
-    assert one(Server(own.url, ("fck_00000000_wrong",))).code == 401
-    assert one(Server(own.url)).code == 401
+    assert one(TargetServer(own.url, ("fck_00000000_wrong",))).code == 401
+    assert one(TargetServer(own.url)).code == 401
 
 
 def test_a_port_in_use_is_said(own: OwnServer, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +95,7 @@ def test_the_door_is_on_loopback_alone(own: OwnServer) -> None:
     assert set(listening) <= {"127.0.0.1", "::ffff:127.0.0.1"}
 
 
-def test_nothing_is_lost_when_replicas_die_come_and_are_replaced(own: OwnServer, server: Server) -> None:
+def test_nothing_is_lost_when_replicas_die_come_and_are_replaced(own: OwnServer, server: TargetServer) -> None:
     """One is killed, one is added, all are replaced, while people type: each request is answered once, by its own."""
     survivors = set[int]()
 
@@ -110,7 +110,7 @@ def test_nothing_is_lost_when_replicas_die_come_and_are_replaced(own: OwnServer,
         survivors.update(own.replica_processes())
         await asyncio.to_thread(own.upgrade)
 
-    async def typing() -> list[Asked]:
+    async def typing() -> list[RequestRecord]:
         asked, _ = await asyncio.gather(type_all(server, [RUN], TYPISTS, SECONDS, 2.0, patient=True), disturb())
         return asked
 
@@ -123,7 +123,7 @@ def test_nothing_is_lost_when_replicas_die_come_and_are_replaced(own: OwnServer,
     assert one(server).right
 
 
-def test_documents_are_read_before_a_new_replica_takes_them(own: OwnServer, server: Server) -> None:
+def test_documents_are_read_before_a_new_replica_takes_them(own: OwnServer, server: TargetServer) -> None:
     """An upgrade leaves their prompts known. Where the machine stops for seconds meanwhile, it is tried again."""
 
     def found() -> bool:
@@ -137,7 +137,7 @@ def test_documents_are_read_before_a_new_replica_takes_them(own: OwnServer, serv
     assert any(found() for _ in range(3))
 
 
-def test_documents_find_their_prefix(server: Server) -> None:
+def test_documents_find_their_prefix(server: TargetServer) -> None:
     """Of requests for documents that were asked for before, all but three of a hundred go to the same replica."""
     typists = OPEN  # whatever stops for how long, a document's own replica has a place for it
     asked = asyncio.run(type_all(server, [RUN], typists, 8.0, 2.0, patient=True, clock=looked_at()))
@@ -146,7 +146,7 @@ def test_documents_find_their_prefix(server: Server) -> None:
     assert found["prompt_reused"] > 0.8, found
 
 
-def test_too_much_is_refused_with_a_time(own: OwnServer, server: Server) -> None:
+def test_too_much_is_refused_with_a_time(own: OwnServer, server: TargetServer) -> None:
     """What is taken is answered rightly, and the server is well after it."""
     asked = asyncio.run(arriving(server, 250.0, TYPISTS, 4.0, seed=1))
     codes = {one.code for one in asked}
@@ -156,7 +156,7 @@ def test_too_much_is_refused_with_a_time(own: OwnServer, server: Server) -> None
     assert one(server).right
 
 
-def test_who_hangs_up_holds_nothing(own: OwnServer, server: Server, keys: tuple[KeyFile, list[str]]) -> None:
+def test_who_hangs_up_holds_nothing(own: OwnServer, server: TargetServer, keys: tuple[KeyFile, list[str]]) -> None:
     """More than all places are taken by clients that go; the next one is answered."""
     body = b'{"input_prefix": "x = "}'
     for number in range(80):
@@ -166,7 +166,7 @@ def test_who_hangs_up_holds_nothing(own: OwnServer, server: Server, keys: tuple[
     until(lambda: one(server).right)
 
 
-def test_a_key_is_revoked_while_it_runs(server: Server, keys: tuple[KeyFile, list[str]]) -> None:
+def test_a_key_is_revoked_while_it_runs(server: TargetServer, keys: tuple[KeyFile, list[str]]) -> None:
     """Within seconds, without a restart."""
     keys[0].revoke("typist-3")
     until(lambda: one(server, 3).code == 401)
@@ -194,7 +194,7 @@ def test_a_request_is_traced_without_its_text() -> None:
     try:
         rest = f'[records]\ntraces = "http://127.0.0.1:{collector.server_port}/v1/traces"\n'
         with OwnServer(MODEL, 1, rest) as traced:
-            assert one(Server(traced.url, scripted=True)).right
+            assert one(TargetServer(traced.url, scripted=True)).right
             for part in (b"Door", b"Model"):
                 until(lambda part=part: any(part in sent for sent in _Collector.sent))  # type: ignore[misc]
         asked = place(0, 1).before

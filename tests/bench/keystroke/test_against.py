@@ -7,7 +7,7 @@ from statistics import stdev
 
 import pytest
 
-from benchmarks.datasets.histories import Create, Edit, Remove, Save, apply
+from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, apply
 from benchmarks.keystroke import difference
 from benchmarks.typist.ceiling import OPEN_FILES, Tree, answered_in, ceiling
 from benchmarks.typist.hands import Subset, keys
@@ -27,27 +27,27 @@ def test_the_document_asked_for_is_open_as_it_is_typed(tmp_path: Path) -> None:
         return ""
 
     ask = answered_in(tree, full)
-    apply(tree, Edit("a.py", 0, 0, "zero\n", typed=False))
-    apply(tree, Edit("lib/b.py", 0, 3, "zwei", typed=False))
+    apply(tree, RecordedEdit("a.py", 0, 0, "zero\n", typed=False))
+    apply(tree, RecordedEdit("lib/b.py", 0, 3, "zwei", typed=False))
     ask(CompletionRequest(Snapshot("a.py", "a.py", "python", 3, "zero\nhere"), 9))
     assert (asked[0].snapshot.path, asked[0].snapshot.uri) == (str(tmp_path / "a.py"), "a.py")
     assert list(tree.open_texts().items()) == [
         (tmp_path / "lib/b.py", "zwei\n"),
         (tmp_path / "a.py", "zero\nhere"),
     ]
-    apply(tree, Edit("a.py", 0, 5, "", typed=False))
+    apply(tree, RecordedEdit("a.py", 0, 5, "", typed=False))
     assert tree.open_texts()[tmp_path / "a.py"] == tree["a.py"] == "one\n"
 
 
 def test_what_is_open_is_not_on_the_disk_until_it_is_closed(tmp_path: Path) -> None:
     """New files are there at once, removed ones are gone, and of those that were edited the last few are open."""
     tree = Tree(tmp_path, {"a.py": "old\n", "b.py": "b\n"})
-    apply(tree, Edit("a.py", 0, 3, "new", typed=False))
+    apply(tree, RecordedEdit("a.py", 0, 3, "new", typed=False))
     assert (tmp_path / "a.py").read_text() == "old\n"
     assert tree.open_texts() == {tmp_path / "a.py": "new\n"}
     for number in range(OPEN_FILES):
         apply(tree, Create(f"c/{number}.py", "c\n"))
-        apply(tree, Edit(f"c/{number}.py", 0, 1, "d", typed=False))
+        apply(tree, RecordedEdit(f"c/{number}.py", 0, 1, "d", typed=False))
     assert (tmp_path / "a.py").read_text() == "new\n"
     assert (tmp_path / "c" / "0.py").read_text() == "c\n"
     assert len(tree.open_texts()) == OPEN_FILES
@@ -58,7 +58,11 @@ def test_what_is_open_is_not_on_the_disk_until_it_is_closed(tmp_path: Path) -> N
 
 def test_what_each_run_saves() -> None:
     """The runs' savings are the ceiling's, and every step is made in the tree, so that it follows."""
-    steps = (Edit("a.py", 0, 0, "value = 1\n", typed=True), Save("a.py"), Edit("a.py", 0, 0, "x = 2\n", typed=True))
+    steps = (
+        RecordedEdit("a.py", 0, 0, "value = 1\n", typed=True),
+        Save("a.py"),
+        RecordedEdit("a.py", 0, 0, "x = 2\n", typed=True),
+    )
     subset, tree = Subset(steps, frozenset({0, 2}), 2, 14), dict(TREE)
     top = ceiling(subset, tree, lambda request: "value = 1"[request.offset :], lambda _: None)
     assert top.saved_in == {0: 9, 2: 0}
@@ -69,7 +73,7 @@ def test_what_each_run_saves() -> None:
 def test_the_difference_of_two_shares() -> None:
     """Of all keys, in points; where runs are equally long, its error is the plain one of a mean."""
     texts = ("abcd", "efgh", "ijkl", "mnop")
-    steps = tuple(Edit("a.py", 0, 0, f"{text}\n", typed=True) for text in texts)
+    steps = tuple(RecordedEdit("a.py", 0, 0, f"{text}\n", typed=True) for text in texts)
     subset = Subset(steps, frozenset(range(4)), 4, 16)
     assert {len(keys(text)) for text in texts} == {4}
     found = difference(subset, {0: 1, 1: 0, 2: 4, 3: 2}, {0: 2, 1: 4, 2: 4, 3: 1})

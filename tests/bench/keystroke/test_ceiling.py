@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.datasets.histories import Edit, Save
+from benchmarks.datasets.histories import RecordedEdit, Save
 from benchmarks.typist.ceiling import ceiling, full_answers, patient
 from benchmarks.typist.hands import Subset, choose_runs, keys, keys_of
 from benchmarks.typist.typist import KeyPosition
 from fastcoder_lsp.core import CompletionRequest
 
 TREE = {"a.py": "one\nold\ntwo\n"}
-RUN = Edit("a.py", 4, 4, "    value = other\n", typed=True)
+RUN = RecordedEdit("a.py", 4, 4, "    value = other\n", typed=True)
 
 
 def test_every_key_is_asked_for_unless_the_last_answer_goes_on() -> None:
@@ -41,7 +41,11 @@ def test_who_waits_takes_what_agrees() -> None:
 
 def test_steps_that_are_not_typed_are_made() -> None:
     """The later run stands in a tree with the earlier edits."""
-    steps = (Edit("a.py", 0, 0, "zero\n", typed=True), Save("a.py"), Edit("a.py", 5, 4, "x\n", typed=True))
+    steps = (
+        RecordedEdit("a.py", 0, 0, "zero\n", typed=True),
+        Save("a.py"),
+        RecordedEdit("a.py", 5, 4, "x\n", typed=True),
+    )
     seen = []
 
     def ask(request: CompletionRequest) -> str:
@@ -57,7 +61,7 @@ def test_steps_that_are_not_typed_are_made() -> None:
 @given(st.lists(st.text("ab\n ", max_size=120), max_size=12), st.one_of(st.none(), st.integers(0, 15)), st.integers())
 def test_the_subset_is_the_seeds_choice(texts: list[str], limit: int | None, seed: int) -> None:
     """So many runs as asked for, none without keys, the same for the same seed, and no step after the last."""
-    steps = [step for text in texts for step in (Edit("a.py", 0, 0, text + "\n", typed=True), Save("a.py"))]
+    steps = [step for text in texts for step in (RecordedEdit("a.py", 0, 0, text + "\n", typed=True), Save("a.py"))]
     subset = choose_runs(steps, limit, seed)
     assert subset == choose_runs(steps, limit, seed)
     assert subset.runs == len(texts)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.datasets.histories import Edit
+from benchmarks.datasets.histories import RecordedEdit
 from benchmarks.keystroke import in_the_way
 from benchmarks.keystroke_figures import flaws
 from benchmarks.typist import hands
@@ -37,7 +37,7 @@ def test_what_a_strict_taker_takes(suggestion: str, coming: str, taken: str) -> 
 def test_nothing_wrong_is_brought_in_and_no_part_is_told() -> None:
     """The line is taken alone, with no key to delete what follows; only an accept of all of it is told."""
     server = MadeUpServer(lambda text, offset: "value\nwrong" if text[:offset].endswith("= ") else "", 0.01)
-    history = whole([Edit("a.py", 0, 0, "x = value\ny\n", typed=True)])
+    history = whole([RecordedEdit("a.py", 0, 0, "x = value\ny\n", typed=True)])
     account = replayed(server, {"a.py": ""}, history, taker=hands.STRICT)
     assert (account.accepts, account.saved, account.typed) == (1, len("value"), len("x = ") + 2)
     assert all(request.place is not None for request in account.requests)
@@ -73,7 +73,7 @@ def test_texts_in_the_way(shown: str, before: str, coming: str, flaw: Flaw) -> N
 
 def test_the_replay_notes_flaws_where_they_are_shown() -> None:
     server = MadeUpServer(lambda text, offset: "s" if text[:offset].endswith("xy") else "", 0.01)
-    account = replayed(server, {"a.py": ""}, whole([Edit("a.py", 0, 0, "xy = 1\n", typed=True)]))
+    account = replayed(server, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "xy = 1\n", typed=True)]))
     flawed = [request.place for request in account.requests if request.flaw == "longer word"]
     assert flawed == [KeyPosition(0, 2)]
 

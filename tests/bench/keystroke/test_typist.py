@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.datasets.histories import Create, Edit, Remove, Save, Step, apply
+from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
 from benchmarks.typist.hands import TAB, Subset, Taker, keys_of
 from benchmarks.typist.replay import Editor, Replay
 from benchmarks.typist.typist import KeyPosition
@@ -125,7 +125,7 @@ def run(doing: Coroutine[Any, Any, Replay]) -> Replay:
 
 
 def whole(steps: list[Step]) -> Subset:
-    typed = frozenset(place for place, step in enumerate(steps) if isinstance(step, Edit) and step.typed)
+    typed = frozenset(place for place, step in enumerate(steps) if isinstance(step, RecordedEdit) and step.typed)
     return Subset(tuple(steps), typed, len(typed), 0)
 
 
@@ -139,7 +139,7 @@ def histories(draw: st.DrawFn) -> Subset:
         ends = [0, *(place + 1 for place, letter in enumerate(tree[path]) if letter == "\n")]
         at = draw(st.sampled_from(ends))
         delete = draw(st.sampled_from([end for end in ends if end >= at])) - at
-        steps.append(Edit(path, at, delete, "".join(line + "\n" for line in lines), typed=draw(st.booleans())))
+        steps.append(RecordedEdit(path, at, delete, "".join(line + "\n" for line in lines), typed=draw(st.booleans())))
         apply(tree, steps[-1])
         if draw(st.booleans()):
             steps.append(Save(path))
@@ -168,7 +168,7 @@ def test_a_replay_gives_exactly_the_histories_text(subset: Subset, seconds: floa
 def test_what_agrees_is_taken_and_the_wrong_rest_deleted() -> None:
     """A suggestion with one right word costs Tab and a deletion; the request in between asks about no place."""
     server = MadeUpServer(lambda text, offset: "value + wrong" if text[:offset].endswith("= ") else "", 0.01)
-    account = replayed(server, {"a.py": ""}, whole([Edit("a.py", 0, 0, "x = value + 1\n", typed=True)]))
+    account = replayed(server, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "x = value + 1\n", typed=True)]))
     assert (account.accepts, account.saved, account.typed) == (1, len("value + "), len("x = ") + 1)
     assert [request.place for request in account.requests][-3:] == [None, KeyPosition(0, 12), KeyPosition(0, 13)]
 
@@ -176,7 +176,7 @@ def test_what_agrees_is_taken_and_the_wrong_rest_deleted() -> None:
 def test_keys_along_the_ghost_text_are_marked() -> None:
     """Half a word is not taken; while the keys are the suggestion's they are typed through it, also unanswered."""
     server = MadeUpServer(lambda text, offset: "valued" if text[:offset].endswith("= ") else "", 0.0)
-    quick = replayed(server, {"a.py": ""}, whole([Edit("a.py", 0, 0, "x = value\n", typed=True)]))
+    quick = replayed(server, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "x = value\n", typed=True)]))
     assert [request.through for request in quick.requests] == [*[False] * 5, True, *[False] * 4]
     slow = MadeUpServer(lambda text, offset: "valued" if text[:offset].endswith("= ") else "", 0.0)
 
@@ -185,13 +185,13 @@ def test_keys_along_the_ghost_text_are_marked() -> None:
         return Suggestion("valued", offset, offset)
 
     slow.suggest = later  # type: ignore[method-assign]
-    account = replayed(slow, {"a.py": ""}, whole([Edit("a.py", 0, 0, "x = value\n", typed=True)]))
+    account = replayed(slow, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "x = value\n", typed=True)]))
     assert [request.through for request in account.requests if request.place] == [*[False] * 5, *[True] * 5]
 
 
 def test_times_are_of_the_answer_and_of_the_cancel() -> None:
     """An answer's age is when it came; a request that is given up ends with the next edit."""
-    subset = whole([Edit("a.py", 0, 0, "abcdefgh\n", typed=True)])
+    subset = whole([RecordedEdit("a.py", 0, 0, "abcdefgh\n", typed=True)])
     quick = replayed(MadeUpServer(lambda *_: "zzz", 0.012), {"a.py": ""}, subset)
     assert [request.ms for request in quick.requests] == pytest.approx([12.0] * 9)
     slow = replayed(MadeUpServer(lambda *_: "zzz", 60.0), {"a.py": ""}, subset)
@@ -205,7 +205,7 @@ def test_files_come_and_go(tmp_path: Path) -> None:
     server = MadeUpServer(lambda *_: "", 0.0)
     editor = Editor(server, tmp_path, {f"m{number}.py": "x\n" for number in range(30)})
     for number in range(30):
-        editor.take(Edit(f"m{number}.py", 0, 0, "y\n", typed=False))
+        editor.take(RecordedEdit(f"m{number}.py", 0, 0, "y\n", typed=False))
         editor.take(Save(f"m{number}.py"))
     assert (tmp_path / "m7.py").read_text() == "y\nx\n"
     assert len(server.copies) == 20
