@@ -28,7 +28,7 @@ from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.config import resolve
 from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
-from fastcoder_lsp.index.part import Document, FileRecord, text_digest
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.observe import percentile
@@ -163,7 +163,7 @@ def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: s
     merge_s = merging.finish()
     search = _search(store, files)
     start = time.perf_counter()
-    store.overlay(Document(FileRecord(_key(0, 0), "first"), files[0]))
+    store.overlay(IndexedFile(FileRecord(_key(0, 0), "first"), files[0]))
     first_update_s = time.perf_counter() - start
     update = _update(store, files)
     store.drop_overlay(_key(0, 0))
@@ -208,11 +208,11 @@ class _Merging:
         self._seconds = time.perf_counter() - self._start
 
 
-def _batches(files: Sequence[Tokens], size: int) -> Iterator[list[Document]]:
+def _batches(files: Sequence[Tokens], size: int) -> Iterator[list[IndexedFile]]:
     """Copies of the files until there are `size` tokens, in at least three batches."""
     largest = min(BATCH_TOKENS, -(-size // 3))
     chance = np.random.default_rng(0)
-    batch: list[Document] = []
+    batch: list[IndexedFile] = []
     held = total = copy = 0
     while True:
         for number, original in enumerate(files):
@@ -220,7 +220,7 @@ def _batches(files: Sequence[Tokens], size: int) -> Iterator[list[Document]]:
             if copy:
                 other = chance.random(len(tokens)) < _CHANGED
                 tokens = np.where(other, (tokens + np.int32(copy)) % _IDS, tokens).astype(np.int32)
-            batch.append(Document(FileRecord(_key(copy, number), ""), tokens))
+            batch.append(IndexedFile(FileRecord(_key(copy, number), ""), tokens))
             held, total = held + len(tokens), total + len(tokens)
             if held >= largest or total == size:
                 yield batch
@@ -264,7 +264,7 @@ def _update(store: Store, files: Sequence[Tokens], go_on: Callable[[], bool] = _
     for number in range(UPDATES):
         tokens[chance.randrange(len(tokens))] = number
         start = time.perf_counter()
-        store.overlay(Document(FileRecord("/benchmark/edited.py", str(number)), tokens.copy()))
+        store.overlay(IndexedFile(FileRecord("/benchmark/edited.py", str(number)), tokens.copy()))
         seconds.append(time.perf_counter() - start)
         if not go_on() and number > _ENOUGH:
             break
@@ -275,8 +275,8 @@ def _update(store: Store, files: Sequence[Tokens], go_on: Callable[[], bool] = _
 def _warm_up(store: Store) -> None:
     """Compile, or load, everything that is compiled."""
     for generation in range(3):
-        store.add_segment([Document(FileRecord(key, ""), np.arange(50, dtype=np.int32)) for key in ("a", "b", "c")])
-        store.overlay(Document(FileRecord("b", str(generation)), np.arange(30, dtype=np.int32)))
+        store.add_segment([IndexedFile(FileRecord(key, ""), np.arange(50, dtype=np.int32)) for key in ("a", "b", "c")])
+        store.overlay(IndexedFile(FileRecord("b", str(generation)), np.arange(30, dtype=np.int32)))
         Searcher([store.pin()]).search(range(20), N_MAX, HITS, DEPTH)
         store.drop_overlay("b")
     store.merge()
@@ -301,7 +301,7 @@ def _resident(folder: Path, identity: str) -> int:
         searcher.search(chance.integers(0, 1000, 16).tolist(), 16, 64, 10)
     # One file is being edited, so that one segment has dead files.
     key = next(iter(store.records()))
-    store.overlay(Document(FileRecord(key, "edited"), chance.integers(0, 1000, 10_000, dtype=np.int32)))
+    store.overlay(IndexedFile(FileRecord(key, "edited"), chance.integers(0, 1000, 10_000, dtype=np.int32)))
     gc.collect()
     return max(0, _anonymous_bytes() - before)
 

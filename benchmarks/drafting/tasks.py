@@ -30,7 +30,7 @@ from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.draft.smaller import DocumentEngines
 from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.index.liveness import liveness
-from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
 from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
 from fastcoder_lsp.index.suffix_array import Tokens32
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -121,7 +121,7 @@ class TaskStores:
     def _build(self, files: Mapping[str, str]) -> Part:
         tokens = self._tokenizer.encode_many(list(files.values()))
         return build_part(
-            [Document(FileRecord(key, ""), np.array(ids, np.int32)) for key, ids in zip(files, tokens, strict=True)]
+            [IndexedFile(FileRecord(key, ""), np.array(ids, np.int32)) for key, ids in zip(files, tokens, strict=True)]
         )
 
     def _common(self) -> Searcher:
@@ -149,7 +149,7 @@ class TaskStores:
             np.save(path, tokens_N)
         ends = np.flatnonzero(tokens_N == GAP)
         pieces = np.split(tokens_N, ends + 1)[:-1]
-        return build_part([Document(FileRecord(str(i), ""), piece[:-1]) for i, piece in enumerate(pieces)])
+        return build_part([IndexedFile(FileRecord(str(i), ""), piece[:-1]) for i, piece in enumerate(pieces)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from fastcoder_lsp.model.dialogue import Step
 from fastcoder_lsp.model.store import size_text
 
 
-class Shown(Protocol):
+class ProgressDisplay(Protocol):
     """Progress that somebody sees."""
 
     def advance(self, step: Step) -> None:
@@ -26,9 +26,9 @@ class Shown(Protocol):
 
 
 @contextmanager
-def progress_shown() -> Iterator[Shown]:
+def progress_shown() -> Iterator[ProgressDisplay]:
     """Progress on stderr while the block lasts."""
-    shown: Shown = _Bar() if sys.stderr.isatty() else _Lines()
+    shown: ProgressDisplay = _Bar() if sys.stderr.isatty() else _Lines()
     try:
         yield shown
     finally:

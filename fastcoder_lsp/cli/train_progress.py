@@ -17,7 +17,7 @@ LINES_EVERY_SECONDS = 20.0
 
 def watched(work: Callable[[Listener, Callable[[], bool]], Result]) -> tuple[Result, bool]:
     """The result of `work`, which the user may stop, and whether that happened."""
-    shown = _Shown()
+    shown = _ProgressLine()
     with _stop_asked() as should_stop:
         result = work(Listener(shown.note, shown.collected, shown.status), should_stop)
     shown.end()
@@ -73,7 +73,7 @@ def _stop_asked() -> Iterator[Callable[[], bool]]:
             signal.signal(kind, handler)
 
 
-class _Shown:
+class _ProgressLine:
     """Notes and one live line on stderr; without a terminal, a line every now and then."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.files import private_folder, replace_file
-from fastcoder_lsp.index.part import Document, FileRecord, text_digest
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.store import Store, StoreStatus
 
 _INFO = "corpus.json"
@@ -174,6 +174,6 @@ def _fill(
 def _add(store: Store, batch: Sequence[tuple[str, str]], encoder: ChunkedEncoder) -> int:
     encoded = encoder.encode_many([text for _, text in batch])
     store.add_segment(
-        [Document(FileRecord(key, text_digest(text)), ids) for (key, text), ids in zip(batch, encoded, strict=True)]
+        [IndexedFile(FileRecord(key, text_digest(text)), ids) for (key, text), ids in zip(batch, encoded, strict=True)]
     )
     return sum(map(len, encoded))

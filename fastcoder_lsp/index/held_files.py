@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.index import merge as merging
 from fastcoder_lsp.index.liveness import Liveness, liveness
-from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
 from fastcoder_lsp.index.searcher import NOTHING, LivePart, StoreSnapshot
 
 _FEW = 64
@@ -56,7 +56,7 @@ class SortedKeys:
         return self._keys[start : bisect_left(self._keys, prefix[:-1] + chr(ord(os.sep) + 1), start)]
 
 
-class Kind(Enum):
+class PartKind(Enum):
     """Where a part's texts come from, and whether it is on the disk."""
 
     SEGMENT = "segment"
@@ -69,7 +69,7 @@ class Holding:
     """A part that the store holds. `dead` files are gone for good, `hidden` ones lie behind unsaved text."""
 
     part: Part
-    kind: Kind
+    kind: PartKind
     dead: set[int] = field(default_factory=set)
     hidden: set[int] = field(default_factory=set)
     busy: bool = False
@@ -85,7 +85,7 @@ class Holding:
             if gone and len(gone) < len(self.part.records):
                 was = (None, frozenset[int]()) if self.entry is None else (self.entry.live, self.entry.dead)
                 live = liveness(self.part.order_M, self.part.starts, gone, was)
-            self.entry = LivePart(self.part, gone, live, self.kind is not Kind.SEGMENT)
+            self.entry = LivePart(self.part, gone, live, self.kind is not PartKind.SEGMENT)
         return self.entry
 
     def dead_size(self) -> int:
@@ -115,17 +115,17 @@ class State:
         self._generation += 1
         return StoreSnapshot(tuple(shown), self._generation)
 
-    def add(self, part: Part, kind: Kind, dead: Sequence[int] = ()) -> None:
+    def add(self, part: Part, kind: PartKind, dead: Sequence[int] = ()) -> None:
         """Take in a part; its live files replace what the store had under their keys.
 
         But for those of a segment that were saved or removed since its files began to be read (`touched`).
         """
         holding = Holding(part, kind, set(dead))
         self.holdings.append(holding)
-        late = (self.touched or set()) if kind is Kind.SEGMENT else set()
-        if kind is Kind.SAVED:
+        late = (self.touched or set()) if kind is PartKind.SEGMENT else set()
+        if kind is PartKind.SAVED:
             self._touch([record.key for record in part.records])
-        if kind is not Kind.UNSAVED:
+        if kind is not PartKind.UNSAVED:
             keys = dict.fromkeys(r.key for file, r in enumerate(part.records) if file not in holding.dead)
             self.keys.add([key for key in keys if key not in self.saved and key not in late])
         for file, record in enumerate(part.records):
@@ -133,7 +133,7 @@ class State:
                 continue
             if record.key in late:
                 holding.dead.add(file)
-            elif kind is Kind.UNSAVED:
+            elif kind is PartKind.UNSAVED:
                 self._leave(self.unsaved, record.key)
                 self.unsaved[record.key] = (holding, file)
                 if record.key in self.saved:
@@ -165,7 +165,7 @@ class State:
         self._sweep()
         return True
 
-    def replace(self, old: Sequence[Holding], part: Part, dead: Sequence[frozenset[int]], kind: Kind) -> None:
+    def replace(self, old: Sequence[Holding], part: Part, dead: Sequence[frozenset[int]], kind: PartKind) -> None:
         """Put `part` in the place of `old`, of which it was made while the files `dead` of each were dead.
 
         What died or was hidden in the meantime is so in the new part too.
@@ -198,15 +198,15 @@ class State:
         """
         new = State()
         new._generation = self._generation
-        entries = {holding.part.name: holding.entry for holding in self.of(Kind.SEGMENT)}
+        entries = {holding.part.name: holding.entry for holding in self.of(PartKind.SEGMENT)}
         for part, dead in segments:
-            new.add(part, Kind.SEGMENT, dead)
+            new.add(part, PartKind.SEGMENT, dead)
             new.holdings[-1].entry = entries.get(part.name)
         stored = new.records()
-        for kind in (Kind.SAVED, Kind.UNSAVED):
+        for kind in (PartKind.SAVED, PartKind.UNSAVED):
             for holding in self.of(kind):
                 records = enumerate(holding.part.records)
-                known = {i for i, record in records if kind is Kind.SAVED and _same(record, stored.get(record.key))}
+                known = {i for i, record in records if kind is PartKind.SAVED and _same(record, stored.get(record.key))}
                 new.add(holding.part, kind, sorted(holding.dead | known))
         new.touched = self.touched
         return new
@@ -215,13 +215,13 @@ class State:
         """Forget segments of which no file lives."""
         self.holdings = [holding for holding in self.holdings if len(holding.dead) < len(holding.part.records)]
 
-    def of(self, kind: Kind) -> list[Holding]:
+    def of(self, kind: PartKind) -> list[Holding]:
         """The holdings of one kind, oldest first."""
         return [holding for holding in self.holdings if holding.kind is kind]
 
     def dead_by_segment(self) -> dict[str, set[int]]:
         """Name of each segment, oldest first → its dead files, as they are now."""
-        return {holding.part.name: set(holding.dead) for holding in self.of(Kind.SEGMENT)}
+        return {holding.part.name: set(holding.dead) for holding in self.of(PartKind.SEGMENT)}
 
     def records(self) -> dict[str, FileRecord]:
         """key → record of every saved file."""
@@ -245,7 +245,7 @@ class State:
         self.holdings = [
             holding
             for holding in self.holdings
-            if holding.busy or holding.kind is Kind.SEGMENT or len(holding.dead) < len(holding.part.records)
+            if holding.busy or holding.kind is PartKind.SEGMENT or len(holding.dead) < len(holding.part.records)
         ]
 
 
@@ -268,14 +268,14 @@ class HeldFiles:
         """The present state, which stays as it is while it is held."""
         return self._snapshot
 
-    def save(self, documents: Sequence[Document]) -> None:
+    def save(self, documents: Sequence[IndexedFile]) -> None:
         """Files as they are on the disk now. For a few files; for many see `add_segment`."""
         if documents:
-            self._add(build_part(documents), Kind.SAVED)
+            self._add(build_part(documents), PartKind.SAVED)
 
-    def overlay(self, document: Document) -> None:
+    def overlay(self, document: IndexedFile) -> None:
         """A file's unsaved text, which hides what is on the disk."""
-        self._add(build_part([document]), Kind.UNSAVED)
+        self._add(build_part([document]), PartKind.UNSAVED)
 
     def keep_unsaved(self, record: FileRecord) -> bool:
         """The unsaved text was saved as it is: it becomes the file's text on the disk too, at no cost.
@@ -290,7 +290,7 @@ class HeldFiles:
             document = replace(home[0].part.document(home[1]), record=record)
             single = len(home[0].part.records) == 1
             part = replace(home[0].part, records=(record,)) if single else build_part([document])
-            self._add(part, Kind.SAVED)
+            self._add(part, PartKind.SAVED)
         return True
 
     def remove(self, keys: Iterable[str]) -> None:
@@ -330,7 +330,7 @@ class HeldFiles:
     def in_memory(self) -> list[str]:
         """The keys of the saved files that are in no segment."""
         with self._lock:
-            return [key for key, (holding, _) in self._state.saved.items() if holding.kind is Kind.SAVED]
+            return [key for key, (holding, _) in self._state.saved.items() if holding.kind is PartKind.SAVED]
 
     def begin_reading(self) -> None:
         """From now on files are read that `add_segment` will store."""
@@ -342,10 +342,10 @@ class HeldFiles:
         with self._lock:
             self._state.touched = None
 
-    def _add(self, part: Part, kind: Kind) -> None:
+    def _add(self, part: Part, kind: PartKind) -> None:
         with self._lock:
             self._state.add(part, kind)
-            crowded = [h for h in self._state.of(kind)[:-1] if not h.busy] if kind is not Kind.SEGMENT else []
+            crowded = [h for h in self._state.of(kind)[:-1] if not h.busy] if kind is not PartKind.SEGMENT else []
             if len(crowded) >= TAIL_PARTS:
                 self._weave(crowded, kind, merging.MemoryRoom)
             self._publish()
@@ -356,8 +356,8 @@ class HeldFiles:
     def _weave(
         self,
         old: Sequence[Holding],
-        kind: Kind,
-        room: Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], merging.Room],
+        kind: PartKind,
+        room: Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], merging.MergeTarget],
         should_stop: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Weave holdings into one; the lock is not held meanwhile, unless the caller holds it.

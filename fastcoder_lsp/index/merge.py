@@ -1,6 +1,6 @@
 """Merging parts without sorting anew: orders are woven together, dead files fall out.
 
-Owns the weaving and the policy of what to merge when. The result is written where it is to stay (`Room`), so memory
+Owns the weaving and the policy of what to merge when. The result is written where it is to stay (`MergeTarget`), so memory
 beyond mapped files does not grow with the parts.
 
 Two places are compared by at most `DEPTH` tokens before them, and then by their parts. So after a merge the order is
@@ -56,7 +56,7 @@ def segments_to_merge(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
     return next(([i] for i in ordered if dead[i] > DEAD_SHARE * sizes[i]), [])
 
 
-class Room(Protocol):
+class MergeTarget(Protocol):
     """Where a merged part is written: arrays in memory, or a segment's file."""
 
     tokens_N: Tokens32
@@ -71,11 +71,11 @@ class Room(Protocol):
         ...
 
 
-MakeRoom: TypeAlias = Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], Room]
+MakeRoom: TypeAlias = Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], MergeTarget]
 """From `starts`, `records` and the number of entries."""
 
 
-class MemoryRoom(Room):
+class MemoryRoom(MergeTarget):
     """Room for a part in memory."""
 
     def __init__(self, starts: npt.NDArray[np.int64], records: tuple[FileRecord, ...], entries: int) -> None:

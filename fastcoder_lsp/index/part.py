@@ -1,6 +1,6 @@
 """A part: some files' tokens with the order of their places, in memory or mapped from a segment. Never changes.
 
-Owns what a file in the store is (`Document`, `FileRecord`); knows nothing of which files are live.
+Owns what a file in the store is (`IndexedFile`, `FileRecord`); knows nothing of which files are live.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class FileRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class IndexedFile:
     """A file to be stored: its record and its tokens."""
 
     record: FileRecord
@@ -54,9 +54,9 @@ class Part:
         """The tokens of one file, a view."""
         return self.tokens_N[self.starts[file] : self.starts[file + 1] - 1]
 
-    def document(self, file: int) -> Document:
+    def document(self, file: int) -> IndexedFile:
         """One file as a document, its tokens copied."""
-        return Document(self.records[file], np.array(self.tokens_of(file)))
+        return IndexedFile(self.records[file], np.array(self.tokens_of(file)))
 
     def file_at(self, place: int) -> int:
         """The index of the file that holds a position."""
@@ -68,7 +68,7 @@ class Part:
         return len(self.tokens_N) - len(self.records) - 1
 
 
-def build_part(documents: Sequence[Document]) -> Part:
+def build_part(documents: Sequence[IndexedFile]) -> Part:
     """Sort some files into a part in memory."""
     files = [document.tokens for document in documents]
     starts = file_starts([len(tokens) for tokens in files])

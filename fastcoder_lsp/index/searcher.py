@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fastcoder_lsp.index import merge, search_kernel
 from fastcoder_lsp.index.liveness import Liveness, liveness
 from fastcoder_lsp.index.merge import weave
-from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
 from fastcoder_lsp.index.suffix_array import Tokens32
 
 LONGEST = merge.DEPTH
@@ -230,7 +230,7 @@ def _row(entry: LivePart) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Occurrence:
     """A place: the file's key, the line that the text ends in (from 1), and what follows the text."""
 
     key: str
@@ -239,13 +239,13 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SearchResult:
     """What drafters find: `length` of the text's `tokens` tokens match at `count` places. `found`: the whole text."""
 
     tokens: int
     length: int
     count: int
-    found: tuple[Found, ...]
+    found: tuple[Occurrence, ...]
 
 
 def search_text(
@@ -254,21 +254,21 @@ def search_text(
     encode: Callable[[str], Sequence[int]],
     decode: Callable[[Sequence[int]], str],
     limit: int,
-) -> Answer:
+) -> SearchResult:
     """Search a text; at most `limit` places of it are named."""
     context = list(encode(text))
     length, count = Searcher([snapshot]).longest(context, LONGEST)
-    return Answer(len(context), length, count, tuple(islice(_read_all(snapshot, text, decode), limit)))
+    return SearchResult(len(context), length, count, tuple(islice(_read_all(snapshot, text, decode), limit)))
 
 
-def _read_all(snapshot: StoreSnapshot, text: str, decode: Callable[[Sequence[int]], str]) -> Iterator[Found]:
+def _read_all(snapshot: StoreSnapshot, text: str, decode: Callable[[Sequence[int]], str]) -> Iterator[Occurrence]:
     """Every occurrence of `text` in the live files."""
     for key, tokens in sorted(snapshot.files().items()):
         whole = decode(tokens.tolist())
         at = whole.find(text)
         while at >= 0:
             end = at + len(text)
-            yield Found(key, whole.count("\n", 0, end) + 1, whole[end : end + 80])
+            yield Occurrence(key, whole.count("\n", 0, end) + 1, whole[end : end + 80])
             at = whole.find(text, at + 1)
 
 
@@ -277,7 +277,7 @@ _FILES = 8
 
 def warm_up() -> None:
     """Run all of it on a few made-up files: seconds the first time on a machine, milliseconds after."""
-    documents = [Document(FileRecord(str(file), ""), np.arange(3, dtype=np.int32)) for file in range(_FILES)]
+    documents = [IndexedFile(FileRecord(str(file), ""), np.arange(3, dtype=np.int32)) for file in range(_FILES)]
     part, nobody = build_part(documents), frozenset[int]()
     many, few = frozenset(range(_FILES - 1)), frozenset({0})
     live = liveness(part.order_M, part.starts, many)

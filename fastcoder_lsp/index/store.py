@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from fastcoder_lsp.index import merge as merging
 from fastcoder_lsp.index.files import private_folder
-from fastcoder_lsp.index.held_files import HeldFiles, Kind
+from fastcoder_lsp.index.held_files import HeldFiles, PartKind
 from fastcoder_lsp.index.manifest import Manifest, SegmentEntry, read_manifest
-from fastcoder_lsp.index.part import Document, FileRecord, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, build_part
 from fastcoder_lsp.index.segment import DamagedError, SegmentDraft, read_segment, write_segment
 from fastcoder_lsp.index.stored import check_order, delete_all, delete_unnamed, folder_size, load, new_segment_path
 
@@ -200,7 +200,7 @@ class Store(HeldFiles):
                 return False
         return True
 
-    def add_segment(self, documents: Sequence[Document]) -> None:
+    def add_segment(self, documents: Sequence[IndexedFile]) -> None:
         """Many files as they were on the disk when they were read, straight into a segment.
 
         A file that was saved or removed meanwhile, since `begin_reading`, stays so.
@@ -211,9 +211,9 @@ class Store(HeldFiles):
             part = build_part(documents)
             with self._disk:
                 mapped = write_segment(part, new_segment_path(self.folder), self._identity)
-                self._add(mapped, Kind.SEGMENT)
+                self._add(mapped, PartKind.SEGMENT)
                 self._write_manifest()
-                crowded = len(self._state.of(Kind.SEGMENT)) > MOST_SEGMENTS
+                crowded = len(self._state.of(PartKind.SEGMENT)) > MOST_SEGMENTS
             if crowded:
                 self.merge()
 
@@ -223,9 +223,9 @@ class Store(HeldFiles):
             return
         with self._disk:
             with self._lock:
-                tail = self._state.of(Kind.SAVED)
+                tail = self._state.of(PartKind.SAVED)
             if tail:
-                self._weave(tail, Kind.SEGMENT, self._segment_room)
+                self._weave(tail, PartKind.SEGMENT, self._segment_room)
             with self._lock:
                 dead = self._state.dead_by_segment()
             if tail or dead != {segment.name: set(segment.dead) for segment in self._manifest.segments}:
@@ -237,12 +237,12 @@ class Store(HeldFiles):
             return False
         with self._disk:
             with self._lock:
-                segments = self._state.of(Kind.SEGMENT)
+                segments = self._state.of(PartKind.SEGMENT)
                 sizes = [holding.part.size for holding in segments]
                 chosen = [
                     segments[i] for i in merging.segments_to_merge(sizes, [holding.dead_size() for holding in segments])
                 ]
-            if not chosen or not self._weave(chosen, Kind.SEGMENT, self._segment_room, should_stop):
+            if not chosen or not self._weave(chosen, PartKind.SEGMENT, self._segment_room, should_stop):
                 return False
             self._write_manifest()
         return True
@@ -257,7 +257,7 @@ class Store(HeldFiles):
         """The faults of the store on the disk, in plain words; empty if there are none."""
         with self._disk:
             problems = []
-            for holding in self._state.of(Kind.SEGMENT):
+            for holding in self._state.of(PartKind.SEGMENT):
                 try:
                     read_segment(self.folder / holding.part.name, self._identity)
                 except (DamagedError, OSError) as error:
@@ -272,8 +272,8 @@ class Store(HeldFiles):
             holdings = list(self._state.holdings)
             homes = {**self._state.saved, **self._state.unsaved}
             tokens = sum(len(holding.part.tokens_of(file)) for holding, file in homes.values())
-            segments = tuple(sorted((h.part.size for h in holdings if h.kind is Kind.SEGMENT), reverse=True))
-            tail = sum(holding.part.size for holding in holdings if holding.kind is not Kind.SEGMENT)
+            segments = tuple(sorted((h.part.size for h in holdings if h.kind is PartKind.SEGMENT), reverse=True))
+            tail = sum(holding.part.size for holding in holdings if holding.kind is not PartKind.SEGMENT)
             unsaved = len(self._state.unsaved)
         size, complete = folder_size(self.folder), self._manifest.complete
         return StoreStatus(
@@ -314,9 +314,9 @@ class Store(HeldFiles):
             return
         if not stored:
             # Deleted segments are still mapped.
-            for holding in self._state.of(Kind.SEGMENT):
-                self._weave([holding], Kind.SEGMENT, self._segment_room)
-            if self._state.of(Kind.SEGMENT):
+            for holding in self._state.of(PartKind.SEGMENT):
+                self._weave([holding], PartKind.SEGMENT, self._segment_room)
+            if self._state.of(PartKind.SEGMENT):
                 self._write_manifest()
         delete_unnamed(self.folder, self._manifest)
 
@@ -328,7 +328,7 @@ class Store(HeldFiles):
     def _load(self) -> bool:
         """Take over what is on the disk, if anything is; what is in memory only stays, unless the disk has it too."""
         with self._lock:
-            known = {holding.part.name: holding.part for holding in self._state.of(Kind.SEGMENT)}
+            known = {holding.part.name: holding.part for holding in self._state.of(PartKind.SEGMENT)}
         manifest, parts = load(self.folder, self._identity, known)
         if manifest is None:
             return False

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import REMEMBERED, ChunkedEncoder
-from fastcoder_lsp.index.part import Document, FileRecord, text_digest
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.paths import openable
 from fastcoder_lsp.workspace.rules import ReadingRules, Reason, resolved
@@ -79,7 +79,7 @@ class Intake:
         if not self._may_overlay(path, text, root):
             store.drop_overlay(key)
         elif store.unsaved_digest(key) != (digest := text_digest(text)):
-            store.overlay(Document(FileRecord(key, digest), encoder.encode(text)))
+            store.overlay(IndexedFile(FileRecord(key, digest), encoder.encode(text)))
 
     def drop_overlay(self, path: Path) -> None:
         """A document was closed."""
@@ -89,14 +89,14 @@ class Intake:
 
     def take_few(self, paths: Iterable[Path], encoder: ChunkedEncoder) -> None:
         """A few files that changed: they can be found as soon as they are read."""
-        changed: dict[Store, list[Document]] = {}
+        changed: dict[Store, list[IndexedFile]] = {}
         gone: dict[Store, list[str]] = {}
         for path in paths:
             for store, key, found in self._look_at(path):
                 if found is None:
                     gone.setdefault(store, []).append(key)
                 elif isinstance(found, _Text) and not store.keep_unsaved(found.record):
-                    changed.setdefault(store, []).append(Document(found.record, encoder.encode(found.text)))
+                    changed.setdefault(store, []).append(IndexedFile(found.record, encoder.encode(found.text)))
         for store, documents in changed.items():
             store.save(documents)
         for store, keys in gone.items():
@@ -254,7 +254,7 @@ class Intake:
         """Store a batch. Yields the files that have changed or were deleted since they were read."""
         for store, texts in batch.items():
             tokens = encoder.encode_many([found.text for found in texts])
-            store.add_segment([Document(found.record, ids) for found, ids in zip(texts, tokens, strict=True)])
+            store.add_segment([IndexedFile(found.record, ids) for found, ids in zip(texts, tokens, strict=True)])
             yield from (Path(found.record.key) for found in texts if not _unchanged(found.record))
 
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastcoder_lsp.draft.base import Pinned
-from fastcoder_lsp.index.part import Document, FileRecord, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, build_part
 from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
 
 
 def searcher(files: Sequence[Sequence[int]]) -> Searcher:
     """A searcher over files of tokens."""
-    documents = [Document(FileRecord(f"{i}.py", ""), np.array(tokens, np.int32)) for i, tokens in enumerate(files)]
+    documents = [IndexedFile(FileRecord(f"{i}.py", ""), np.array(tokens, np.int32)) for i, tokens in enumerate(files)]
     return Searcher([StoreSnapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 1)])
 
 

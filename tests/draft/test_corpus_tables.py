@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from fastcoder_lsp.draft.frozen_table import TableShape, table_of
-from fastcoder_lsp.index.part import Document, FileRecord, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, build_part
 from fastcoder_lsp.index.searcher import LivePart, StoreSnapshot
 
 
 def corpus(*files: list[int]) -> StoreSnapshot:
-    documents = [Document(FileRecord(f"{i}", ""), np.array(tokens, np.int32)) for i, tokens in enumerate(files)]
+    documents = [IndexedFile(FileRecord(f"{i}", ""), np.array(tokens, np.int32)) for i, tokens in enumerate(files)]
     return StoreSnapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 1)
 
 

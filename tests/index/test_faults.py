@@ -17,15 +17,15 @@ from fastcoder_lsp.draft.frozen_table import TableShape, build
 from fastcoder_lsp.index.files import check_room, replace_file, temporary_for
 from fastcoder_lsp.index.held_files import SortedKeys
 from fastcoder_lsp.index.manifest import FILE_NAME
-from fastcoder_lsp.index.part import Document, FileRecord
+from fastcoder_lsp.index.part import FileRecord, IndexedFile
 from fastcoder_lsp.index.store import LOCK_NAME, Store
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 Break = Callable[[], None]
 
 
-def document(key: str, tokens: Sequence[int], digest: str = "", modified_ns: int = 1) -> Document:
-    return Document(FileRecord(key, digest or str(tokens), modified_ns, 1, 1), np.array(tokens, np.int32))
+def document(key: str, tokens: Sequence[int], digest: str = "", modified_ns: int = 1) -> IndexedFile:
+    return IndexedFile(FileRecord(key, digest or str(tokens), modified_ns, 1, 1), np.array(tokens, np.int32))
 
 
 def held(store: Store) -> dict[str, list[int]]:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from benchmarks.datasets import data_folder
-from fastcoder_lsp.index.part import Document, FileRecord, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, build_part
 from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, StoreSnapshot
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.backlog import BURST
@@ -48,7 +48,7 @@ def open_index(tmp_path: Path) -> Iterator[Open]:
 
 def same_answers(live: LiveIndex, files: Mapping[str, list[int]], chance: random.Random, count: int) -> None:
     """Searches give what a store built from scratch gives: length, number of hits and, where few, the same places."""
-    documents = [Document(FileRecord(key, ""), np.array(tokens, np.int32)) for key, tokens in files.items()]
+    documents = [IndexedFile(FileRecord(key, ""), np.array(tokens, np.int32)) for key, tokens in files.items()]
     fresh = Searcher([StoreSnapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 0)])
     searcher = Searcher(live.pin())
     for _ in range(count):

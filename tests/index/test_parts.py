@@ -18,7 +18,7 @@ from fastcoder_lsp.index import chunks, merge, segment
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.liveness import Liveness, liveness, nth_live
 from fastcoder_lsp.index.manifest import FILE_NAME
-from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
 from fastcoder_lsp.index.segment import DamagedError, read_segment, write_segment
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.index.stored import check_order
@@ -29,9 +29,10 @@ from tests.index.toy_encoder import ToyEncoder
 FILES = st.lists(st.lists(st.sampled_from([0, 1, 2, 300, 70_000, 2**24 - 1]), max_size=40), min_size=1, max_size=6)
 
 
-def documents(files: list[list[int]], name: str = "f") -> list[Document]:
+def documents(files: list[list[int]], name: str = "f") -> list[IndexedFile]:
     return [
-        Document(FileRecord(f"{name}{number}", ""), np.array(tokens, np.int32)) for number, tokens in enumerate(files)
+        IndexedFile(FileRecord(f"{name}{number}", ""), np.array(tokens, np.int32))
+        for number, tokens in enumerate(files)
     ]
 
 

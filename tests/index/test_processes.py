@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastcoder_lsp.index.part import Document, FileRecord
+from fastcoder_lsp.index.part import FileRecord, IndexedFile
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.index.stored import SUFFIX
 
@@ -37,9 +37,9 @@ for version in itertools.count(1):
 """
 
 
-def made(key: str, version: int) -> Document:
+def made(key: str, version: int) -> IndexedFile:
     tokens = np.random.default_rng([version, *key.encode()]).integers(0, 50, 400, dtype=np.int32)
-    return Document(FileRecord(key, str(version), version, 400), tokens)
+    return IndexedFile(FileRecord(key, str(version), version, 400), tokens)
 
 
 @pytest.mark.ci

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fastcoder_lsp.index.chunks import ChunkedEncoder
-from fastcoder_lsp.index.part import Document, FileRecord
+from fastcoder_lsp.index.part import FileRecord, IndexedFile
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.common_code import CommonCode
 from fastcoder_lsp.workspace.datastore import Datastore
@@ -108,7 +108,7 @@ def test_new_folders_cost_what_is_in_them(root: Path, tmp_path: Path, monkeypatc
     store = Store.open(tmp_path / "store", "toy")
     one = np.array([1, 2], np.int32)
     keys = [str(root / f"d{number % 100}" / f"f{number}.py") for number in range(20_000)]
-    store.add_segment([Document(FileRecord(key, key), one) for key in keys])
+    store.add_segment([IndexedFile(FileRecord(key, key), one) for key in keys])
     intake = Intake({root: SETTINGS}, {root: store})
     folders = [root / f"new{number}" for number in range(100)]
     for folder in folders:

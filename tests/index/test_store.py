@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from fastcoder_lsp.index.part import Document, FileRecord
+from fastcoder_lsp.index.part import FileRecord, IndexedFile
 from fastcoder_lsp.index.searcher import Avoid, Buffers, Searcher
 from fastcoder_lsp.index.store import Store
 from tests.index import naive
@@ -20,8 +20,8 @@ KEYS = st.sampled_from([f"file{number}" for number in range(6)])
 TOKENS = st.lists(st.sampled_from([0, 1, 2, 3, 65_535, 151_000, 2**24 - 1]), max_size=30)
 
 
-def document(key: str, tokens: Sequence[int], version: int) -> Document:
-    return Document(FileRecord(key, f"{version}", version, len(tokens)), np.array(tokens, np.int32))
+def document(key: str, tokens: Sequence[int], version: int) -> IndexedFile:
+    return IndexedFile(FileRecord(key, f"{version}", version, len(tokens)), np.array(tokens, np.int32))
 
 
 class Machine(RuleBasedStateMachine):

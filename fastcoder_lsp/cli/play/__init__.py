@@ -49,10 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _scripted(place: "Playground", options: dict[str, object]) -> None:
     from fastcoder_lsp.cli.play.script import play_script
-    from fastcoder_lsp.cli.play.session import Session
+    from fastcoder_lsp.cli.play.session import PlaySession
 
     print(f"Playing in {place.root}; nothing is saved.")
-    session = Session(place.files, lambda: None)
+    session = PlaySession(place.files, lambda: None)
     try:
         await session.start(SERVER, place.root, options)
         await play_script(session, place.steps)

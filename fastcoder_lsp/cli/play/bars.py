@@ -5,7 +5,7 @@ Pure: a session and a width in, styled text out.
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from fastcoder_lsp.cli.play.session import Answer, Session
+from fastcoder_lsp.cli.play.session import AnswerSummary, PlaySession
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.observe import percentile
 
@@ -27,7 +27,7 @@ LONG_MS = 300.0
 """The prompt's share of an answer that took longer is shown."""
 
 
-def tabs(session: Session) -> StyleAndTextTuples:
+def tabs(session: PlaySession) -> StyleAndTextTuples:
     """The open files; the one in view is marked, changed ones have a dot."""
     fragments: StyleAndTextTuples = []
     for file in session.files:
@@ -40,7 +40,7 @@ def tabs(session: Session) -> StyleAndTextTuples:
     return fragments
 
 
-def message(session: Session) -> str:
+def message(session: PlaySession) -> str:
     """What the user has to know, with what to do about it; empty most of the time."""
     status = session.status
     if status.state == "error":
@@ -48,7 +48,7 @@ def message(session: Session) -> str:
     return session.notice
 
 
-def status_line(session: Session, width: int) -> StyleAndTextTuples:
+def status_line(session: PlaySession, width: int) -> StyleAndTextTuples:
     """The server's state on the left, the last answer on the right; the less important parts give way."""
     sign, state = SIGNS[session.status.state], _state(session.status)
     engine = [part for part in (session.work.model.rpartition("/")[2], session.work.engine) if part]
@@ -86,7 +86,7 @@ def keys_line(width: int) -> StyleAndTextTuples:
     return fragments
 
 
-def work_of(answer: Answer) -> list[str]:
+def work_of(answer: AnswerSummary) -> list[str]:
     """What the model did for an answer: reading the prompt, then generating; nothing where the text was known."""
     took = f" in {milliseconds(answer.prefill_ms)}" if answer.ms > LONG_MS else ""
     read = [f"read {answer.prefilled} prompt tokens{took}"] if answer.prefilled else []
@@ -106,7 +106,7 @@ def _state(status: Status) -> str:
     return f"{bar} {status.percent or 0} % {status.message or 'loading the model'}"
 
 
-def _answer(session: Session) -> list[str]:
+def _answer(session: PlaySession) -> list[str]:
     """Time of the last answer, what the model did for it, and the median time."""
     last = session.last
     if last is None:

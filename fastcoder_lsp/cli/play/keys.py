@@ -7,13 +7,13 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from fastcoder_lsp.cli.play import typist
-from fastcoder_lsp.cli.play.session import Session
+from fastcoder_lsp.cli.play.session import PlaySession
 
 
-class Screen(Protocol):
+class ScreenActions(Protocol):
     """The screen that keys act on."""
 
-    session: Session
+    session: PlaySession
 
     def put(self, text: str, cursor: int) -> None:
         """Replace the text of the file in view, as one change that can be undone."""
@@ -24,7 +24,7 @@ class Screen(Protocol):
         ...
 
 
-def key_bindings(screen: Screen) -> KeyBindings:
+def key_bindings(screen: ScreenActions) -> KeyBindings:
     """The keys that act on a screen."""
     bindings = KeyBindings()
     ghost_shown = Condition(lambda: screen.session.ghost is not None)
@@ -34,7 +34,7 @@ def key_bindings(screen: Screen) -> KeyBindings:
     return bindings
 
 
-def _bind_ghost(bindings: KeyBindings, screen: Screen, ghost_shown: Condition) -> None:
+def _bind_ghost(bindings: KeyBindings, screen: ScreenActions, ghost_shown: Condition) -> None:
     session = screen.session
 
     @bindings.add("tab", filter=ghost_shown)
@@ -87,7 +87,7 @@ def _bind_typing(bindings: KeyBindings, ghost_shown: Condition) -> None:
         event.current_buffer.redo()
 
 
-def _bind_files(bindings: KeyBindings, screen: Screen) -> None:
+def _bind_files(bindings: KeyBindings, screen: ScreenActions) -> None:
     @bindings.add("c-n")
     def next_file(_: KeyPressEvent) -> None:
         screen.show_next(1)

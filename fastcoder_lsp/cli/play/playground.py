@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.cli.complete import read_text
-from fastcoder_lsp.cli.play.sample import FILES, STARTS, STEPS, Step, copy_sample
+from fastcoder_lsp.cli.play.sample import FILES, STARTS, STEPS, TourStep, copy_sample
 from fastcoder_lsp.cli.play.session import OpenFile
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.workspace.languages import language_of
@@ -26,7 +26,7 @@ class Playground:
 
     root: Path
     files: list[OpenFile]
-    steps: tuple[Step, ...]
+    steps: tuple[TourStep, ...]
 
 
 def sample_playground() -> Playground:
@@ -48,7 +48,7 @@ def _open(path: Path, name: str, start: str) -> OpenFile:
     return OpenFile(name, path, language_of(path), text, text.index(start) + len(start))
 
 
-def _type_again(file: OpenFile) -> Iterator[Step]:
+def _type_again(file: OpenFile) -> Iterator[TourStep]:
     """Two lines of the file, typed again by half; the lower one first, so that the upper one's place stays true."""
     starts = [0, *(index + 1 for index, character in enumerate(file.text) if character == "\n")]
     lines = list(zip(starts, file.text.split("\n"), strict=True))
@@ -57,4 +57,4 @@ def _type_again(file: OpenFile) -> Iterator[Step]:
     for start, line in dict.fromkeys([worth[len(worth) * 3 // 4], worth[len(worth) // 2]]):
         indent = len(line) - len(line.lstrip())
         half = indent + (len(line) - indent) // 2
-        yield Step(file.name, file.text[: start + indent], line[indent:half], drops=len(line) - indent)
+        yield TourStep(file.name, file.text[: start + indent], line[indent:half], drops=len(line) - indent)

@@ -30,7 +30,7 @@ STARTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TourStep:
     """Behind `after`, `drops` characters are removed and `typed` is typed.
 
     Then `letters` of what is suggested are typed, too, and the rest is accepted.
@@ -44,10 +44,10 @@ class Step:
 
 
 STEPS = (
-    Step("expenses/reports.py", STARTS["expenses/reports.py"], "    totals: dict[date, Decimal] = ", letters=4),
-    Step("expenses/reports.py", '    """The `count` largest expenses, largest first."""\n', "    return sorted("),
-    Step("web/src/chart.ts", STARTS["web/src/chart.ts"], "  for (const expense of expenses) {\n    "),
-    Step("web/src/api.ts", STARTS["web/src/api.ts"], "  const response = await fetch(", letters=3),
+    TourStep("expenses/reports.py", STARTS["expenses/reports.py"], "    totals: dict[date, Decimal] = ", letters=4),
+    TourStep("expenses/reports.py", '    """The `count` largest expenses, largest first."""\n', "    return sorted("),
+    TourStep("web/src/chart.ts", STARTS["web/src/chart.ts"], "  for (const expense of expenses) {\n    "),
+    TourStep("web/src/api.ts", STARTS["web/src/api.ts"], "  const response = await fetch(", letters=3),
 )
 
 

@@ -20,7 +20,7 @@ from fastcoder_lsp.cli.play.colours import STYLE
 from fastcoder_lsp.cli.play.keys import key_bindings
 from fastcoder_lsp.cli.play.pane import GhostControl, editor_window
 from fastcoder_lsp.cli.play.playground import Playground
-from fastcoder_lsp.cli.play.session import OpenFile, Session
+from fastcoder_lsp.cli.play.session import OpenFile, PlaySession
 from fastcoder_lsp.client.ghost import Ghost
 from fastcoder_lsp.client.rpc import ServerGoneError
 
@@ -33,7 +33,7 @@ class Screen:
 
     def __init__(self, place: Playground) -> None:
         self._place = place
-        self.session = Session(place.files, self._redraw)
+        self.session = PlaySession(place.files, self._redraw)
         self._buffers = {file.name: self._buffer(file) for file in place.files}
         self._windows = {
             file.name: editor_window(GhostControl(self._buffers[file.name], file.name, self._ghost), self._ghost)

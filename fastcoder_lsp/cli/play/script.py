@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from fastcoder_lsp.cli.play.bars import milliseconds, work_of
-from fastcoder_lsp.cli.play.sample import Step
-from fastcoder_lsp.cli.play.session import OpenFile, Session
+from fastcoder_lsp.cli.play.sample import TourStep
+from fastcoder_lsp.cli.play.session import OpenFile, PlaySession
 from fastcoder_lsp.cli.terminal import erase_line
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.errors import FastcoderError
@@ -25,7 +25,7 @@ class NothingSuggestedError(FastcoderError):
     """The server answered, but never with text."""
 
 
-async def play_script(session: Session, steps: Sequence[Step]) -> None:
+async def play_script(session: PlaySession, steps: Sequence[TourStep]) -> None:
     """Play `steps`, printing each.
 
     Raises:
@@ -48,7 +48,7 @@ async def play_script(session: Session, steps: Sequence[Step]) -> None:
     )
 
 
-async def _wait_for_model(session: Session) -> None:
+async def _wait_for_model(session: PlaySession) -> None:
     """Ask at the end of the last file until the model is ready, so that no answer of a step waits for it."""
     started = time.perf_counter()
     session.show(session.files[-1])
@@ -64,7 +64,7 @@ async def _wait_for_model(session: Session) -> None:
     print(f"{model}: ready after {time.perf_counter() - started:.1f} s.\n")
 
 
-async def _play_step(session: Session, number: int, step: Step) -> bool:
+async def _play_step(session: PlaySession, number: int, step: TourStep) -> bool:
     """Type, ask, type into the suggestion, accept; whether there was one."""
     file = next(file for file in session.files if file.name == step.file)
     session.show(file)
@@ -100,18 +100,18 @@ def _indented(explanation: str) -> str:
     return "\n".join(f"   {line}" for line in lines[:MOST_EXPLAINED])
 
 
-def _ghost_text(session: Session) -> str:
+def _ghost_text(session: PlaySession) -> str:
     return session.ghost.text if session.ghost is not None else ""
 
 
-async def _replace(session: Session, drops: int, text: str) -> None:
+async def _replace(session: PlaySession, drops: int, text: str) -> None:
     """Put `text` in the place of the `drops` characters behind the cursor and wait for the answer."""
     file = session.current
     session.edited(file.text[: file.cursor] + text + file.text[file.cursor + drops :], file.cursor + len(text))
     await _answered(session)
 
 
-async def _answered(session: Session, enough: Callable[[], bool] = lambda: False) -> None:
+async def _answered(session: PlaySession, enough: Callable[[], bool] = lambda: False) -> None:
     """Wait for the answer, or until it is `enough`; loading is shown where a person looks."""
     answered = asyncio.create_task(session.answered())
     seen: Status | None = None
@@ -134,7 +134,7 @@ def _show_loading(status: Status) -> None:
         print(loading, end="", file=sys.stderr, flush=True)
 
 
-def _cost(session: Session) -> str:
+def _cost(session: PlaySession) -> str:
     """The last answer's time and work, in words."""
     answer = session.last
     assert answer is not None

@@ -50,7 +50,7 @@ class OpenFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerSummary:
     """An answer, and the model's work for it.
 
     Attributes:
@@ -69,7 +69,7 @@ class Answer:
     prefill_ms: float
 
 
-class Session:
+class PlaySession:
     """The open files and their server.
 
     Args:
@@ -83,8 +83,8 @@ class Session:
         self.status = Status("starting")
         self.work = WorkDone()
         self.notice = ""
-        self.last: Answer | None = None
-        self.answers: deque[Answer] = deque(maxlen=200)
+        self.last: AnswerSummary | None = None
+        self.answers: deque[AnswerSummary] = deque(maxlen=200)
         self._serving = False
         self._ready_at = 0.0
         self._on_change = on_change
@@ -212,7 +212,7 @@ class Session:
                 self.answers.append(answer)
         self._on_change()
 
-    async def _ask_once(self, started: float, before: WorkDone, *, invoked: bool) -> Answer | None:
+    async def _ask_once(self, started: float, before: WorkDone, *, invoked: bool) -> AnswerSummary | None:
         """One request and its answer, shown; None where the text has changed meanwhile.
 
         The answer's time and work are counted from `started`, when the server had done the work `before`.
@@ -227,7 +227,7 @@ class Session:
         self._on_change()
         self.work = await self._client.work()
         done = self.work
-        return Answer(
+        return AnswerSummary(
             ms,
             self.ghost is not None,
             done.tokens - before.tokens,

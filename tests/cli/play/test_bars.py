@@ -3,7 +3,7 @@
 import pytest
 
 from fastcoder_lsp.cli.play.bars import work_of
-from fastcoder_lsp.cli.play.session import Answer
+from fastcoder_lsp.cli.play.session import AnswerSummary
 
 
 @pytest.mark.parametrize(
@@ -11,5 +11,5 @@ from fastcoder_lsp.cli.play.session import Answer
 )
 def test_a_long_answer_says_how_much_of_it_was_the_prompt(ms: float, says: str) -> None:
     """The steps beside it explain a fraction of its time."""
-    answer = Answer(ms, shown=True, tokens=12, steps=3, prefilled=812, prefill_ms=1620.0)
+    answer = AnswerSummary(ms, shown=True, tokens=12, steps=3, prefilled=812, prefill_ms=1620.0)
     assert work_of(answer) == [says, "12 tokens in 3 steps"]

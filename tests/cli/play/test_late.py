@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.cli.play import session as play
-from fastcoder_lsp.cli.play.session import OpenFile, Session
+from fastcoder_lsp.cli.play.session import OpenFile, PlaySession
 
 SERVER = [sys.executable, "-m", "tests.lsp.scripted_server"]
 SAYS = "suggested = 1"
@@ -16,29 +16,29 @@ WAIT_S = 200.0
 
 
 @pytest.fixture
-async def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Session]:
+async def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PlaySession]:
     """A second's work for a suggestion, a tenth of a second for the answer, and nobody who asks again by the clock."""
     monkeypatch.setattr(play, "PAUSES_S", (WAIT_S,))
     file = OpenFile("a.py", tmp_path / "a.py", "python", "🦀 = 1\n", cursor=6)
-    session = Session([file], lambda: None)
+    session = PlaySession([file], lambda: None)
     await session.start([*SERVER, "--says", SAYS, "--step-ms", "80", "--budget-ms", "100"], tmp_path, {})
     yield session
     await session.stop()
 
 
-async def ghost(session: Session) -> str:
+async def ghost(session: PlaySession) -> str:
     async with asyncio.timeout(WAIT_S / 2):
         while session.ghost is None:  # noqa: ASYNC110 - as a person looks at the screen
             await asyncio.sleep(0.01)
     return session.ghost.text
 
 
-def type_letter(session: Session, letter: str) -> None:
+def type_letter(session: PlaySession, letter: str) -> None:
     file = session.current
     session.edited(file.text[: file.cursor] + letter + file.text[file.cursor :], file.cursor + 1)
 
 
-async def test_what_was_late_is_shown_when_it_is_made(session: Session) -> None:
+async def test_what_was_late_is_shown_when_it_is_made(session: PlaySession) -> None:
     """Without a key, and long before anybody would have asked again; it is one answer, with all its time."""
     type_letter(session, "\n")
     assert (await ghost(session)).endswith(SAYS)
@@ -48,7 +48,7 @@ async def test_what_was_late_is_shown_when_it_is_made(session: Session) -> None:
     assert session.last.ms > 100
 
 
-async def test_asked_by_key_it_comes_late_as_well(session: Session) -> None:
+async def test_asked_by_key_it_comes_late_as_well(session: PlaySession) -> None:
     """That question is answered once; the text comes all the same."""
     session.ask(invoked=True)
     await session.answered()
@@ -57,8 +57,10 @@ async def test_asked_by_key_it_comes_late_as_well(session: Session) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("leave", [lambda session: session.moved(0), Session.dismiss])
-async def test_where_nobody_waits_any_more_nothing_comes(session: Session, leave: Callable[[Session], None]) -> None:
+@pytest.mark.parametrize("leave", [lambda session: session.moved(0), PlaySession.dismiss])
+async def test_where_nobody_waits_any_more_nothing_comes(
+    session: PlaySession, leave: Callable[[PlaySession], None]
+) -> None:
     """Moving on takes back the wish, and so does saying no."""
     session.ask(invoked=True)
     await session.answered()
@@ -67,7 +69,7 @@ async def test_where_nobody_waits_any_more_nothing_comes(session: Session, leave
     assert session.ghost is None
 
 
-async def test_why_is_told(session: Session) -> None:
+async def test_why_is_told(session: PlaySession) -> None:
     """In the server's words; without a server, that there is none."""
     session.ask(invoked=True)
     await session.answered()
