@@ -18,7 +18,7 @@ from benchmarks.datasets.histories import RecordedEdit, Step, apply
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset
 from benchmarks.typist.typist import KeyPosition, Typist
-from fastcoder_lsp.client.client import Suggestion
+from fastcoder_lsp.client.client import ReceivedSuggestion
 from fastcoder_lsp.client.ghost import Ghost
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
@@ -360,7 +360,7 @@ class Person(Typist):
         if completion.text:
             self.account.shown += 1
             self.account.waited_ms.append(self._clock.ms - self._asked_ms)
-            made = Suggestion(completion.text, completion.start, completion.end)
+            made = ReceivedSuggestion(completion.text, completion.start, completion.end)
             self.ghost = Ghost(completion.text, completion.end - completion.start, made)
 
     def _late(self, late: Late) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.host.control import Found
+    from fastcoder_lsp.host.control import FoundHost
 
 _STOPPED_S = 10.0
 """How long an end in order may take until the process is killed."""
@@ -85,10 +85,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace) -> NoReturn:
     from fastcoder_lsp.cli.serve import leave
     from fastcoder_lsp.host.host_log import log_to_stderr
-    from fastcoder_lsp.host.process import SharedModel, run_host
+    from fastcoder_lsp.host.process import LazyModelServer, run_host
 
     log_to_stderr()
-    code = run_host(arguments.folder, arguments.key, arguments.linger, SharedModel())
+    code = run_host(arguments.folder, arguments.key, arguments.linger, LazyModelServer())
     sys.stdout.flush()
     leave(code)
 
@@ -106,7 +106,7 @@ def left_behind() -> bool:
     return False
 
 
-def _lines(host: "Found") -> Iterator[str]:
+def _lines(host: "FoundHost") -> Iterator[str]:
     told = host.told
     if told is None:
         yield f"process {host.process_id or '?'} does not answer. To end it, run: fastcoder-lsp host stop"

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     stdin, stdout = take_wire()
     from fastcoder_lsp.config import Layer, resolve
     from fastcoder_lsp.lsp.logs import flush
-    from fastcoder_lsp.lsp.server import Options, serve
+    from fastcoder_lsp.lsp.server import ServeOptions, serve
 
     chosen = {
         "model": arguments.model,
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp serve --help")
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    code = serve(stdin, stdout, open_host, Options(settings, arguments.debug, arguments.clientProcessId))
+    code = serve(stdin, stdout, open_host, ServeOptions(settings, arguments.debug, arguments.clientProcessId))
     flush()
     leave(code)
 

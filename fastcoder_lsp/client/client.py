@@ -17,7 +17,7 @@ from fastcoder_lsp.workspace.positions import Encoding, units_to_index
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class ReceivedSuggestion:
     """What the server proposes: `text` replaces start…end (character offsets); `command` wants to be told of it."""
 
     text: str
@@ -138,7 +138,7 @@ class LanguageClient:
         """A document is in the editor no longer."""
         self._connection.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
-    async def suggest(self, uri: str, text: str, offset: int, *, invoked: bool) -> Suggestion | None:
+    async def suggest(self, uri: str, text: str, offset: int, *, invoked: bool) -> ReceivedSuggestion | None:
         """What belongs at `offset`. Cancelling the call cancels the request at the server."""
         answer = await self._connection.request(
             "textDocument/inlineCompletion",
@@ -155,9 +155,11 @@ class LanguageClient:
         place = item.get("range")
         start, end = (self._offset(text, place[edge]) for edge in ("start", "end")) if place else (offset, offset)
         insert = item["insertText"]
-        return Suggestion(insert if isinstance(insert, str) else insert["value"], start, end, item.get("command"))
+        return ReceivedSuggestion(
+            insert if isinstance(insert, str) else insert["value"], start, end, item.get("command")
+        )
 
-    async def accepted(self, suggestion: Suggestion) -> None:
+    async def accepted(self, suggestion: ReceivedSuggestion) -> None:
         """Tell the server, where it asked to be told."""
         if suggestion.command is not None:
             told = {key: suggestion.command[key] for key in ("command", "arguments") if key in suggestion.command}

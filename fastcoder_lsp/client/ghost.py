@@ -6,7 +6,7 @@ Pure text; knows neither the server nor the screen.
 import re
 from dataclasses import dataclass
 
-from fastcoder_lsp.client.client import Suggestion
+from fastcoder_lsp.client.client import ReceivedSuggestion
 
 # A word with the space before it, or a run of signs, or space alone: what editors take as one step of "accept word".
 _WORD = re.compile(r"\s*(?:\w+|[^\w\s]+)|\s+")
@@ -18,7 +18,7 @@ class Ghost:
 
     text: str
     replaces: int
-    suggestion: Suggestion
+    suggestion: ReceivedSuggestion
 
     def after_typing(self, typed: str) -> "Ghost | None":
         """What is left once the user typed `typed` at the cursor; None where that is something else, or all of it."""
@@ -36,7 +36,7 @@ class Ghost:
         return text[:cursor] + self.text + text[cursor + self.replaces :], cursor + len(self.text)
 
 
-def ghost_of(suggestion: Suggestion | None, text: str, cursor: int) -> Ghost | None:
+def ghost_of(suggestion: ReceivedSuggestion | None, text: str, cursor: int) -> Ghost | None:
     """The ghost text for a suggestion; None where it cannot be shown at the cursor or would change nothing."""
     if suggestion is None or not suggestion.start <= cursor <= suggestion.end:
         return None

@@ -22,7 +22,7 @@ _LOOK_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundHost:
     """A host that listens.
 
     Attributes:
@@ -36,7 +36,7 @@ class Found:
     process_id: int
 
 
-def find_hosts(folders: Sequence[Path] | None = None) -> tuple[Found, ...]:
+def find_hosts(folders: Sequence[Path] | None = None) -> tuple[FoundHost, ...]:
     """All hosts of this user that use this cache folder, of whatever version.
 
     Args:
@@ -48,7 +48,9 @@ def find_hosts(folders: Sequence[Path] | None = None) -> tuple[Found, ...]:
         names = sorted(path for path in paths if path.suffix in {".sock", ".port"} and path.name.startswith(begins))
     except (OSError, UsageError):
         return ()
-    answers: dict[Path, Found | None] = {name: Found(named_address(folder, name.stem), None, 0) for name in names}
+    answers: dict[Path, FoundHost | None] = {
+        name: FoundHost(named_address(folder, name.stem), None, 0) for name in names
+    }
 
     def ask(name: Path) -> None:
         answers[name] = _ask(named_address(folder, name.stem))
@@ -62,7 +64,7 @@ def find_hosts(folders: Sequence[Path] | None = None) -> tuple[Found, ...]:
     return tuple(host for name in names if (host := answers[name]) is not None)
 
 
-def stop_host(host: Found, wait_s: float) -> bool:
+def stop_host(host: FoundHost, wait_s: float) -> bool:
     """End it: in order, and else by force; whether it is gone."""
     try:
         process = psutil.Process(host.process_id) if host.process_id else None
@@ -84,21 +86,21 @@ def stop_host(host: Found, wait_s: float) -> bool:
     return not process.is_running()
 
 
-def _ask(address: Address) -> Found | None:
+def _ask(address: Address) -> FoundHost | None:
     """The host there; None where nobody listens."""
     try:
         reached = greet(address, build(), "control", _ANSWER_S)
     except SilentError as error:
-        return Found(address, None, error.process_id)
+        return FoundHost(address, None, error.process_id)
     except ProtocolError:
-        return Found(address, None, 0)
+        return FoundHost(address, None, 0)
     except OSError:
         return None
     process_id = 0 if reached.process is None else reached.process.pid
     try:
-        return Found(address, _fronts(reached), process_id)
+        return FoundHost(address, _fronts(reached), process_id)
     except (OSError, ProtocolError):
-        return Found(address, None, process_id)
+        return FoundHost(address, None, process_id)
     finally:
         reached.channel.close()
 

@@ -111,7 +111,7 @@ class Heartbeat:
             self._hung()
 
 
-class Asked(Protocol):
+class ModelActivity(Protocol):
     """The requests of all fronts."""
 
     def asking(self) -> bool:
@@ -140,7 +140,7 @@ class WorkerWatch:
         self._waited_s: float | None = None
         self._question = 0
 
-    def stuck_s(self, asked: Asked) -> float:
+    def stuck_s(self, asked: ModelActivity) -> float:
         """A look: for how long it has not come to its next piece, as far as that is known."""
         now = self._clock()
         passed_s, self._looked_s = min(now - self._looked_s, 2 * self._look_s), now

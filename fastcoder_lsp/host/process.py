@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Place:
+class AddressLock:
     """A host's place at an address.
 
     Attributes:
@@ -99,8 +99,8 @@ def _file(path: Path) -> tuple[int, int] | None:
     return facts.st_dev, facts.st_ino
 
 
-class SharedModel:
-    """One model, as `host.local` has it, behind a door (`process.Shared`)."""
+class LazyModelServer:
+    """One model, as `host.local` has it, imported at the first front (`HostedModel`)."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -142,7 +142,7 @@ _SWITCH_INTERVAL_S: Final = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessTimeouts:
     """How long things may take, in seconds.
 
     Attributes:
@@ -158,7 +158,7 @@ class Limits:
     look_again_s: float = 0.1
 
 
-class Shared(Protocol):
+class HostedModel(Protocol):
     """The model that fronts share."""
 
     @property
@@ -180,7 +180,12 @@ class _AskedToEndError(Exception):
 
 
 def run_host(
-    folder: Path, key: str, linger_s: float, shared: Shared, version: str | None = None, limits: Limits = Limits()
+    folder: Path,
+    key: str,
+    linger_s: float,
+    shared: HostedModel,
+    version: str | None = None,
+    limits: ProcessTimeouts = ProcessTimeouts(),
 ) -> int:
     """Be the host at an address, unless there is one; returns the exit code.
 
@@ -197,7 +202,7 @@ def run_host(
     """
     _allow_files()
     _be_nobodys()
-    place = Place(folder, key)
+    place = AddressLock(folder, key)
     until = time.monotonic() + limits.ending_s
     # Where one is there, it may be just ending: its door is closed before its memory is given back.
     while not place.take(limits.look_again_s):
@@ -242,7 +247,7 @@ def _answers(address: Address) -> bool:
     return True
 
 
-def _serve(place: Place, linger_s: float, shared: Shared, version: str, limits: Limits) -> int:
+def _serve(place: AddressLock, linger_s: float, shared: HostedModel, version: str, limits: ProcessTimeouts) -> int:
     stopped = threading.Event()
     server = HostServer(place.listen(), shared.open, version, stopped.set)
     logger.info("waiting for editors: process %d", os.getpid())
@@ -260,7 +265,12 @@ def _serve(place: Place, linger_s: float, shared: Shared, version: str, limits: 
 
 
 def _watch(
-    server: HostServer, shared: Shared, linger_s: float, stopped: threading.Event, limits: Limits, place: Place
+    server: HostServer,
+    shared: HostedModel,
+    linger_s: float,
+    stopped: threading.Event,
+    limits: ProcessTimeouts,
+    place: AddressLock,
 ) -> str:
     """Until nobody has been there for long, or somebody asks for the end; why it ends."""
     worker = WorkerWatch(shared.probe, limits.look_s)

@@ -34,7 +34,7 @@ class ProtocolError(Exception):
     """The other side sent an invalid message; the connection ends."""
 
 
-class Part(Struct, frozen=True, array_like=True):
+class MessagePart(Struct, frozen=True, array_like=True):
     """A part of messages."""
 
 
@@ -59,14 +59,14 @@ class Difference(Message, frozen=True):
     hash: bytes = b""
 
 
-class TextRef(Part, frozen=True):
+class TextRef(MessagePart, frozen=True):
     """A text that was sent, by its document and its number."""
 
     slot: Natural
     number: Natural
 
 
-class PlaceRef(Part, frozen=True):
+class PlaceRef(MessagePart, frozen=True):
     """A place in a text that differs so from one that was sent; `cursor`: in its characters."""
 
     text: TextRef
@@ -160,7 +160,7 @@ class Stop(Message, frozen=True):
     """From the command line: end."""
 
 
-class FrontAt(Part, frozen=True):
+class FrontAt(MessagePart, frozen=True):
     """A client, as `fastcoder-lsp host status` tells it.
 
     `asking`: whether it waits for an answer; `turn`: whether its question is worked on now.

@@ -83,7 +83,7 @@ def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, ans
         context_tokens: what the model is shown at most, as `/props` tells.
         answer_s: how long an answer may take, in seconds.
     """
-    server = _Server(sessions, context_tokens, answer_s)
+    server = _Routes(sessions, context_tokens, answer_s)
     routes = [
         Route("/infill", server.infill, methods=["POST"]),
         *(Route(path, server.completion, methods=["POST"]) for path in ("/completion", "/completions")),
@@ -99,7 +99,7 @@ def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, ans
     return Guard(app, rules)
 
 
-class _Server:
+class _Routes:
     def __init__(self, sessions: SessionPool, context_tokens: int, answer_s: float) -> None:
         self._sessions, self._context_tokens, self._answer_s = sessions, context_tokens, answer_s
         self._started = int(time.time())

@@ -20,7 +20,7 @@ from fastcoder_lsp.workspace.languages import is_known, language_of
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PromptParts:
     """A prompt's text before and after the cursor, and the other files in front of them."""
 
     before: str
@@ -28,22 +28,22 @@ class Parts:
     extras: tuple[Extra, ...] = ()
 
 
-def taken_apart(prompt: str) -> Parts:
+def taken_apart(prompt: str) -> PromptParts:
     """The parts of `prompt`; one without any family's marks is the text before the cursor.
 
     Families share the marks around the cursor and differ in those of files: the one that knows them is asked.
     """
     found = (_by(template, prompt) for template in TEMPLATES if template.middle)
-    return max((parts for parts in found if parts), key=lambda parts: len(parts.extras), default=Parts(prompt))
+    return max((parts for parts in found if parts), key=lambda parts: len(parts.extras), default=PromptParts(prompt))
 
 
-def _by(template: Template, prompt: str) -> Parts | None:
+def _by(template: Template, prompt: str) -> PromptParts | None:
     head, prefix, rest = prompt.partition(template.prefix)
     before, suffix, rest = rest.partition(template.suffix)
     after, middle, typed = rest.partition(template.middle)
     if not (prefix and suffix and middle):
         return None
-    return Parts(before + typed, after, _files(template.file, head))
+    return PromptParts(before + typed, after, _files(template.file, head))
 
 
 def _files(mark: str, head: str) -> tuple[Extra, ...]:
@@ -174,7 +174,7 @@ def ask_of_openai(form: OpenAIForm) -> InfillRequest:
     if isinstance(form.prompt, list) and len(form.prompt) != 1:
         raise RequestError(400, "prompt must be one string, or a list with one string")
     prompt = form.prompt if isinstance(form.prompt, str) else form.prompt[0]
-    parts = Parts(prompt, form.suffix) if form.suffix else taken_apart(prompt)
+    parts = PromptParts(prompt, form.suffix) if form.suffix else taken_apart(prompt)
     stop = (form.stop,) if isinstance(form.stop, str) else tuple(form.stop or ())
     return InfillRequest(
         before=_lines(parts.before),

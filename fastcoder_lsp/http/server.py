@@ -51,7 +51,7 @@ class _Flow(FlowControl):
             super().resume_reading()
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """A connection that ends when no request begins in time, or no answer is read."""
 
     _late: asyncio.TimerHandle | None = None
@@ -176,7 +176,7 @@ def configuration(make_app: Callable[[], ASGIApp], port: int = 0) -> uvicorn.Con
         factory=True,
         port=port,
         loop="asyncio",
-        http=Connection,
+        http=HttpConnection,
         ws="none",
         lifespan="off",
         log_config=None,

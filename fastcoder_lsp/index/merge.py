@@ -1,6 +1,6 @@
 """Merging parts without sorting anew: orders are woven together, dead files fall out.
 
-Owns the weaving and the policy of what to merge when. The result is written where it is to stay (`MergeTarget`), so memory
+Owns the weaving and the policy of what to merge when. The result is written where it stays (`MergeTarget`), so memory
 beyond mapped files does not grow with the parts.
 
 Two places are compared by at most `DEPTH` tokens before them, and then by their parts. So after a merge the order is

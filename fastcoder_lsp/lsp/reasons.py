@@ -33,7 +33,7 @@ class Silence:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class LastSuggestion:
     """The last suggestion of a document: when, and where."""
 
     at: Position
@@ -41,11 +41,11 @@ class Shown:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _DocumentHistory:
     """A document's last empty answers, the latest last, and its last suggestion."""
 
     silences: deque[Silence] = field(default_factory=lambda: deque(maxlen=_ANSWERS))
-    shown: Shown | None = None
+    shown: LastSuggestion | None = None
 
 
 class Reasons:
@@ -57,7 +57,7 @@ class Reasons:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._documents = PerDocument(_Kept, _DOCUMENTS)
+        self._documents = PerDocument(_DocumentHistory, _DOCUMENTS)
 
     def keep(self, uri: str, at: Position, reason: Reason) -> None:
         """An answer was empty. It takes the place of one like it just before: many of a kind push out nothing else."""
@@ -75,14 +75,14 @@ class Reasons:
 
     def shown(self, uri: str, at: Position) -> None:
         """An answer was a suggestion."""
-        self._documents.fetch(uri).shown = Shown(at, self._clock())
+        self._documents.fetch(uri).shown = LastSuggestion(at, self._clock())
 
     def silences(self, uri: str) -> tuple[Silence, ...]:
         """The last empty answers of a document, the latest first."""
         kept = self._documents.get(uri)
         return tuple(reversed(kept.silences)) if kept is not None else ()
 
-    def last_shown(self, uri: str) -> Shown | None:
+    def last_shown(self, uri: str) -> LastSuggestion | None:
         """The last suggestion of a document."""
         kept = self._documents.get(uri)
         return kept.shown if kept is not None else None

@@ -74,7 +74,7 @@ def _lives(process: psutil.Process) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServeOptions:
     """Options of the command line. `settings`: values by name, which override all others.
 
     `process_id`: the client's, where it is not told in `initialize`.
@@ -85,22 +85,22 @@ class Options:
     process_id: int | None = None
 
 
-def serve(stdin: BinaryIO, stdout: BinaryIO, open_host: OpenHost, options: Options) -> int:
+def serve(stdin: BinaryIO, stdout: BinaryIO, open_host: OpenHost, options: ServeOptions) -> int:
     """Serve one client until it goes; returns the exit code of the protocol: 0 after `shutdown`, else 1."""
 
     async def run() -> int:
-        return await _Server(stdout, open_host, options).run(stdin)
+        return await _LanguageServer(stdout, open_host, options).run(stdin)
 
     quiet_pygls()
     return asyncio.run(run())
 
 
-class _Server(LanguageServer):
+class _LanguageServer(LanguageServer):
     """One connection from its first byte to its last; made on the running event loop."""
 
     protocol: Endpoint
 
-    def __init__(self, stdout: BinaryIO, open_host: OpenHost, options: Options) -> None:
+    def __init__(self, stdout: BinaryIO, open_host: OpenHost, options: ServeOptions) -> None:
         super().__init__("fastcoder-lsp", __version__, protocol_cls=Endpoint, converter_factory=make_converter)
         self._open_host = open_host
         self._options = options

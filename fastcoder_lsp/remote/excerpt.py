@@ -88,7 +88,7 @@ _MARK = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ExcerptSnippet:
     """Code of another file: its name within the workspace, and whole lines of it."""
 
     name: str
@@ -112,7 +112,7 @@ class Excerpt:
 
     before: str
     after: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[ExcerptSnippet, ...]
     name: str
     language: str
     max_tokens: int
@@ -124,7 +124,7 @@ class Excerpt:
             self,
             before=_unmarked(self.before),
             after=_unmarked(self.after),
-            pieces=tuple(Piece(_unmarked(piece.name), _unmarked(piece.text)) for piece in self.pieces),
+            pieces=tuple(ExcerptSnippet(_unmarked(piece.name), _unmarked(piece.text)) for piece in self.pieces),
             name=_unmarked(self.name),
         )
 
@@ -135,7 +135,9 @@ class Excerpts:
     def __init__(self) -> None:
         self._gone: tuple[str, str, Open, Open] = "", "", NOTHING_OPEN, NOTHING_OPEN
 
-    def take(self, question: Question, pieces: tuple[Piece, ...], max_tokens: int, *, far: bool = False) -> Excerpt:
+    def take(
+        self, question: Question, pieces: tuple[ExcerptSnippet, ...], max_tokens: int, *, far: bool = False
+    ) -> Excerpt:
         """The excerpt of `question`, with `pieces` of other files; `far`: for this program's own server."""
         snapshot, place = question.request.snapshot, question.place
         above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)
@@ -156,7 +158,7 @@ class Excerpts:
         return Excerpt(
             _whole("".join(f"{one}\n" for one in kept) + left),
             _whole(("" if secret else right) + newline + "\n".join(kept_below)),
-            tuple(Piece(_whole(piece.name), _whole(piece.text)) for piece in pieces),
+            tuple(ExcerptSnippet(_whole(piece.name), _whole(piece.text)) for piece in pieces),
             _whole(PurePath(snapshot.path).name) if snapshot.path is not None else "",
             language,
             max_tokens,

@@ -17,7 +17,7 @@ from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_li
 from fastcoder_lsp.remote.dialects import Heard
 from fastcoder_lsp.remote.excerpt import Excerpt
 from fastcoder_lsp.remote.identity import Identity
-from fastcoder_lsp.remote.server import Server
+from fastcoder_lsp.remote.server import RemoteServer
 
 LETTERS_A_TOKEN: Final = 32
 """An upper bound, for servers that ignore `max_tokens`."""
@@ -171,7 +171,9 @@ def answer_of(
     )
 
 
-async def vary(server: Server, excerpt: Excerpt, generation: RemoteGeneration, wanted: int) -> tuple[Suggestion, ...]:
+async def vary(
+    server: RemoteServer, excerpt: Excerpt, generation: RemoteGeneration, wanted: int
+) -> tuple[Suggestion, ...]:
     """So many at most, each once and none like the first; one that fails is none."""
     asked = (_one(server, excerpt, generation, 1 + number) for number in range(wanted))
     results = await asyncio.gather(*asked, return_exceptions=True)
@@ -180,7 +182,7 @@ async def vary(server: Server, excerpt: Excerpt, generation: RemoteGeneration, w
     return tuple(others.values())
 
 
-async def _one(server: Server, excerpt: Excerpt, generation: RemoteGeneration, variant: int) -> Suggestion:
+async def _one(server: RemoteServer, excerpt: Excerpt, generation: RemoteGeneration, variant: int) -> Suggestion:
     said, finish, pieces = "", "", server.say(excerpt, variant)
     most, cut = LETTERS_A_TOKEN * excerpt.max_tokens, generation.follow()
     try:

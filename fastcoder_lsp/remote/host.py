@@ -45,12 +45,12 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.remote.client import TimeOuts, Way
 from fastcoder_lsp.remote.dialects import Dialect
-from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, Piece, SendingRules
+from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, ExcerptSnippet, SendingRules
 from fastcoder_lsp.remote.failures import NotSentError, RemoteError
 from fastcoder_lsp.remote.fallback import Fallback
 from fastcoder_lsp.remote.pieces import Pieces
 from fastcoder_lsp.remote.scheduler import RemoteScheduler
-from fastcoder_lsp.remote.server import Server
+from fastcoder_lsp.remote.server import RemoteServer
 from fastcoder_lsp.remote.timing import PAUSES_S, Backoff, by_kind
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
@@ -121,7 +121,7 @@ class ServerHost:
         self._pieces, self._excerpts = Pieces(folders, texts, lambda text: listener(Notice(text))), Excerpts()
         self._sending_rules = SendingRules(settings, folders)
         self._reader = ThreadPoolExecutor(1, "fastcoder-remote-files")
-        self._server = Server(settings, way, time_outs)
+        self._server = RemoteServer(settings, way, time_outs)
         self._backoff = Backoff(pauses_s)
         self._clock = clock
         self._scheduler = RemoteScheduler(
@@ -195,7 +195,7 @@ class ServerHost:
         """
         if (forbidden := self._sending_rules.why_not(question.request.snapshot, self._server.host)) is not None:
             raise forbidden
-        pieces: tuple[Piece, ...] = ()
+        pieces: tuple[ExcerptSnippet, ...] = ()
         if self._pieces.wanted():
             loop = asyncio.get_running_loop()
             pieces = await loop.run_in_executor(self._reader, self._pieces.find, question)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.documents import LatestDocuments
-from fastcoder_lsp.remote.excerpt import Piece, window
+from fastcoder_lsp.remote.excerpt import ExcerptSnippet, window
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Pieces:
         """Whether any folder's code may go along."""
         return any(settings.context_enabled for settings in self._folders.values())
 
-    def find(self, question: Question) -> tuple[Piece, ...]:
+    def find(self, question: Question) -> tuple[ExcerptSnippet, ...]:
         """The pieces for `question`, the best last; none if its folder's settings allow none."""
         if not self.wanted():
             return ()
@@ -93,11 +93,11 @@ def _said(folders: Mapping[Path, Settings]) -> dict[Path, Settings]:
     }
 
 
-def _within(found: "Found") -> tuple[Piece, ...]:
+def _within(found: "Found") -> tuple[ExcerptSnippet, ...]:
     """The best ones that fit together."""
-    room, taken = CHARACTERS, list[Piece]()
+    room, taken = CHARACTERS, list[ExcerptSnippet]()
     for snippet in sorted(found.snippets, key=lambda one: -one.score):
         if len(snippet.text) <= room and snippet.text.strip():
             room -= len(snippet.text)
-            taken.append(Piece(snippet.path, snippet.text))
+            taken.append(ExcerptSnippet(snippet.path, snippet.text))
     return tuple(reversed(taken))

@@ -20,7 +20,7 @@ from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, stays_here
 from fastcoder_lsp.remote.failures import NotSentError, RemoteError
 from fastcoder_lsp.remote.generation import RemoteGeneration, answer_of, vary
-from fastcoder_lsp.remote.server import Server
+from fastcoder_lsp.remote.server import RemoteServer
 from fastcoder_lsp.remote.timing import Backoff, IdleTimeout, PendingQuestion
 
 _WHOLE_S = 120.0
@@ -42,7 +42,7 @@ class RemoteScheduler:
 
     def __init__(
         self,
-        server: Server,
+        server: RemoteServer,
         excerpt: Callable[[Question, Dialect], Awaitable[Excerpt]],
         listener: HostListener,
         failed: Callable[[Question | None, RemoteError], None],

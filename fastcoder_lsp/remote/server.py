@@ -20,7 +20,7 @@ _MEETING: Final = 4
 """So many silences long may it take to say what it is, however it drips."""
 
 
-class Server:
+class RemoteServer:
     """What is asked.
 
     Attributes:

@@ -21,7 +21,7 @@ from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
 from fastcoder_lsp.runtime.context_budget import context_tokens, prompt_options
 from fastcoder_lsp.runtime.costs import step_costs
-from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Model, Runtime, Surroundings, cpu_nodes
+from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, Surroundings, cpu_nodes
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.runtime.smaller_models import Lending, SmallerModels
 from fastcoder_lsp.runtime.start_record import StartRecord
@@ -102,7 +102,7 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
         prompts=PromptBuilder(model.tokenizer, prompt_options(told, room, prefill_ms), around.context),
         drafter=drafter,
         allow=lambda remaining: allowed(model.tokenizer, remaining),
-        limits=Limits(settings.completion_max_tokens, cpu_nodes(model.costs) if fills_rows else GPU_NODES),
+        limits=DecodeLimits(settings.completion_max_tokens, cpu_nodes(model.costs) if fills_rows else GPU_NODES),
         costs=model.costs,
         closing=partial(model.smaller.leave, front) if model.smaller is not None else _nothing_more,
     )

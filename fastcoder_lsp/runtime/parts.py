@@ -55,7 +55,7 @@ ALONE = Surroundings()
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DecodeLimits:
     """What a decode may take.
 
     Attributes:
@@ -127,7 +127,7 @@ class Runtime:
     prompts: PromptBuilder
     drafter: Drafter
     allow: Callable[[bytes], npt.NDArray[np.int64]]
-    limits: Limits
+    limits: DecodeLimits
     costs: StepCosts
     closing: Callable[[], None] = _nothing_more
 

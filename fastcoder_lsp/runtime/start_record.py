@@ -50,7 +50,7 @@ class Stage:
 
 
 @dataclass(slots=True)
-class Start:
+class ModelStart:
     """What the file holds: see the module's docstring."""
 
     model: str
@@ -74,7 +74,7 @@ class StartRecord:
     """Keeps the record while a model is loaded."""
 
     def __init__(self, cache: Path, model: str) -> None:
-        self.start = Start(model, time.time(), os.getpid())
+        self.start = ModelStart(model, time.time(), os.getpid())
         self._path = start_path(cache)
         self._began, self._began_cpu = time.perf_counter(), _cpu_seconds()
         self._entered = self._began, self._began_cpu
@@ -137,14 +137,14 @@ def start_path(cache: Path) -> Path:
     return cache / "starts" / "last.json"
 
 
-def read_start(cache: Path) -> Start | None:
+def read_start(cache: Path) -> ModelStart | None:
     """The record of the last start; None where there is none that can be read."""
     try:
         known = json.loads(start_path(cache).read_bytes())
         if known["format"] != FORMAT:
             return None
         known["stages"] = [Stage(**stage) for stage in known["stages"]]
-        return Start(**known)
+        return ModelStart(**known)
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 

@@ -27,7 +27,7 @@ RETRY_MS = 5000.0
 """A model that could not be loaded is not tried again sooner: its cause has to be cured first."""
 
 
-class Shared(Protocol):
+class ModelResources(Protocol):
     """The model that all clients share (`runtime.parts.Model`)."""
 
     @property
@@ -40,7 +40,7 @@ class Shared(Protocol):
         ...
 
 
-SomeModel = TypeVar("SomeModel", bound=Shared)
+SomeModel = TypeVar("SomeModel", bound=ModelResources)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt, PromptBuilder
-from fastcoder_lsp.runtime.parts import ALONE, Limits, Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import ALONE, DecodeLimits, Model, Runtime, Surroundings
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -69,7 +69,7 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
         prompts=_Prompts(),
         drafter=NoDrafter(),
         allow=lambda _: np.arange(256),
-        limits=Limits(settings.completion_max_tokens),
+        limits=DecodeLimits(settings.completion_max_tokens),
         costs=model.costs,
     )
 

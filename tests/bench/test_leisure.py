@@ -8,7 +8,7 @@ import pytest
 from benchmarks.datasets import histories
 from benchmarks.leisure import PlaceResult, ShownTexts, ask, choose, summed
 from benchmarks.server import SERVER, server_command
-from fastcoder_lsp.client.client import LanguageClient, Suggestion
+from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
 from fastcoder_lsp.errors import UsageError
 from tests.bench.keystroke.test_typist import MadeUpTime
 
@@ -68,10 +68,10 @@ def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(texts: list[str
         def close(self, uri: str) -> None:
             told.append("close")
 
-        async def suggest(self, uri: str, text: str, offset: int, *, invoked: bool) -> Suggestion | None:
+        async def suggest(self, uri: str, text: str, offset: int, *, invoked: bool) -> ReceivedSuggestion | None:
             assert invoked
             answer = next(said)
-            return Suggestion(answer, offset, offset) if answer else None
+            return ReceivedSuggestion(answer, offset, offset) if answer else None
 
     client = Server(lambda _: None, lambda _: None, lambda _: None)
     with contextlib.closing(MadeUpTime()) as loop:

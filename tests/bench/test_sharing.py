@@ -11,7 +11,7 @@ from fastcoder_lsp.core import DraftTree, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.costs import believable
-from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
+from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import ToyPrompts
 from tests.host.test_local import SAYS, Encoding, Engine
@@ -32,7 +32,7 @@ def make(model: Model, seat: str, _clock: Clock) -> Runtime:
         prompts=ToyPrompts(lambda before: (*(ord(letter) % 200 + 2 for letter in before), 1)),
         drafter=NoDrafter(),
         allow=lambda _: np.arange(256),
-        limits=Limits(max_tokens=64),
+        limits=DecodeLimits(max_tokens=64),
         costs=model.costs,
     )
 

@@ -16,7 +16,7 @@ from fastcoder_lsp.core import Snapshot, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.prompt import Context
-from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
+from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import ToyPrompts
 from tests.host.test_local import SAYS, Encoding, Engine
@@ -66,7 +66,7 @@ def test_the_same_keys_are_typed_whatever_is_found() -> None:
             prompts=ToyPrompts(lambda before: (*(ord(letter) % 200 + 2 for letter in before), 1)),
             drafter=NoDrafter(),
             allow=lambda _: np.arange(256),
-            limits=Limits(max_tokens=64),
+            limits=DecodeLimits(max_tokens=64),
             costs=shared.costs,
         )
 

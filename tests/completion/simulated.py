@@ -35,7 +35,7 @@ from fastcoder_lsp.core import (
 )
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
-from fastcoder_lsp.runtime.parts import Limits, Runtime
+from fastcoder_lsp.runtime.parts import DecodeLimits, Runtime
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.scheduling.direct import DirectHost, LoadRuntime
 from tests.completion.toys import END, Letters, ToyPrompts
@@ -244,7 +244,7 @@ class Simulation:
             prompts=ToyPrompts(lambda before: (1, *before.encode())),
             drafter=self.drafter,
             allow=lambda _: np.arange(256),
-            limits=Limits(max_tokens=200),
+            limits=DecodeLimits(max_tokens=200),
             costs=self._costs,
             closing=engines.close,
         )

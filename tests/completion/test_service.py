@@ -31,7 +31,7 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
-from fastcoder_lsp.runtime.parts import Limits, Runtime
+from fastcoder_lsp.runtime.parts import DecodeLimits, Runtime
 from fastcoder_lsp.runtime.slots import CLOSED_AT_MOST, Slots
 from tests.completion.simulated import threaded
 from tests.completion.toys import Letters, ToyPrompts
@@ -97,7 +97,7 @@ class Bench:
             prompts=self.prompts,
             drafter=NoDrafter(),
             allow=lambda _: np.arange(256),
-            limits=Limits(max_tokens=64),
+            limits=DecodeLimits(max_tokens=64),
             costs=StepCosts((1, 8), (1.0, 2.0), 0.1),
             closing=engines.close,
         )

@@ -31,7 +31,7 @@ from fastcoder_lsp.host.remote import RemoteHost
 from fastcoder_lsp.host.selector import BackendSelector
 from fastcoder_lsp.host.spawn import FindOrStart
 from fastcoder_lsp.lsp.methods import METHODS
-from fastcoder_lsp.lsp.server import Options, serve
+from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.open_texts import OpenTexts
@@ -94,11 +94,11 @@ def serve_traced(folder: Path) -> None:
 
     stdin, stdout = take_wire()
     settings = {"drafter": "none", "budget.automatic_ms": 60_000, "host.linger_s": 1}  # it would want a real tokenizer
-    leave(serve(stdin, stdout, open_host, Options(settings)))
+    leave(serve(stdin, stdout, open_host, ServeOptions(settings)))
 
 
 class Shared:
-    """The scripted model for all clients (`host.process.Shared`)."""
+    """The scripted model for all clients (`host.process.HostedModel`)."""
 
     def __init__(self) -> None:
         self._server: ModelServer | None = None

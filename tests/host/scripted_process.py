@@ -13,7 +13,7 @@ from pathlib import Path
 from fastcoder_lsp.cli.host import left_behind
 from fastcoder_lsp.cli.serve import leave
 from fastcoder_lsp.host.host_log import log_to_stderr
-from fastcoder_lsp.host.process import Limits, run_host
+from fastcoder_lsp.host.process import ProcessTimeouts, run_host
 from tests.host.scripted import ScriptedHost
 
 
@@ -46,7 +46,7 @@ def main() -> None:
         return
     log_to_stderr()
     stuck_s = arguments.stuck_s
-    limits = Limits() if stuck_s is None else Limits(stuck_s, stuck_s / 2)
+    limits = ProcessTimeouts() if stuck_s is None else ProcessTimeouts(stuck_s, stuck_s / 2)
     limits = limits if arguments.look_s is None else replace(limits, look_s=arguments.look_s)
     shared = Shared(stuck=stuck_s is not None)
     code = run_host(arguments.folder, arguments.key, arguments.linger, shared, arguments.version, limits)

@@ -17,7 +17,7 @@ from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host import control
 from fastcoder_lsp.host.address import cache_part, named_address
-from fastcoder_lsp.host.control import Found, find_hosts
+from fastcoder_lsp.host.control import FoundHost, find_hosts
 from fastcoder_lsp.host.host_log import MOST_BYTES, log_path, older, open_log
 from fastcoder_lsp.host.transport import AskFronts, Codec, FrontAt, Fronts, Hello, Stop
 from tests.host.scripted import Heard
@@ -162,7 +162,7 @@ def test_it_says_whose_turn_it_is_and_how_urgent_it_is(monkeypatch: pytest.Monke
     """To people, and to `doctor`."""
     fronts = FrontAt(21, (b"/w/one",), True, 3.0), FrontAt(22, (), True, 500.0, turn=True), FrontAt(23, (), False, 9.0)
     told = Fronts(7, "0.1+abc", "model", "engine", 2**30, 60.0, fronts)
-    found = Found(named_address(tmp_path, "k" * 16), told, 7)
+    found = FoundHost(named_address(tmp_path, "k" * 16), told, 7)
     assert list(_lines(found)) == [
         "process 7: model on engine, 1024 MiB, for 60 s, version 0.1+abc",
         "  editor's server 21: /w/one, for 3 s, waiting",

@@ -16,7 +16,7 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host import workspace
 from fastcoder_lsp.host.local import LocalHost, ModelServer
-from fastcoder_lsp.runtime.parts import Limits, Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime, Surroundings
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -85,7 +85,7 @@ class Fronts:
             prompts=ToyPrompts(lambda before: (*(ord(letter) % 200 + 2 for letter in before), 1)),
             drafter=NoDrafter(),
             allow=lambda _: np.arange(256),
-            limits=Limits(max_tokens=64),
+            limits=DecodeLimits(max_tokens=64),
             costs=model.costs,
         )
 

@@ -11,7 +11,7 @@ from uvicorn.server import ServerState
 
 from fastcoder_lsp.http import guard
 from fastcoder_lsp.http import server as http_server
-from fastcoder_lsp.http.server import HEAD_S, MOST_AHEAD, MOST_CONNECTIONS, READ_S, Connection, configuration
+from fastcoder_lsp.http.server import HEAD_S, MOST_AHEAD, MOST_CONNECTIONS, READ_S, HttpConnection, configuration
 from tests.http.toy_server import ToyServer
 
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -94,7 +94,7 @@ class Guest:
         config = configuration(lambda: app)
         config.load()
         loop: Any = self.clock
-        self.connection = Connection(config, state or ServerState(), {}, loop)
+        self.connection = HttpConnection(config, state or ServerState(), {}, loop)
         self.connection.connection_made(self.wire)
 
     async def say(self, data: bytes) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from fastcoder_lsp.core import Completion, Extra
-from fastcoder_lsp.http.forms import OpenAIForm, Parts, ask_of_openai, taken_apart
+from fastcoder_lsp.http.forms import OpenAIForm, PromptParts, ask_of_openai, taken_apart
 from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest, said
 
 QWEN = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
@@ -12,19 +12,19 @@ QWEN = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
 @pytest.mark.parametrize(
     ("prompt", "parts"),
     [
-        ("def f():", Parts("def f():")),
-        ("{}a{}b{}".format(*QWEN), Parts("a", "b")),
-        ("{}a{}b{}typed".format(*QWEN), Parts("atyped", "b")),
-        ("<fim_prefix>a<fim_suffix>b<fim_middle>", Parts("a", "b")),
-        ("<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>", Parts("a", "b")),
-        ("{0}a{2}b{1}".format(*QWEN), Parts("{0}a{2}b{1}".format(*QWEN))),
+        ("def f():", PromptParts("def f():")),
+        ("{}a{}b{}".format(*QWEN), PromptParts("a", "b")),
+        ("{}a{}b{}typed".format(*QWEN), PromptParts("atyped", "b")),
+        ("<fim_prefix>a<fim_suffix>b<fim_middle>", PromptParts("a", "b")),
+        ("<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>", PromptParts("a", "b")),
+        ("{0}a{2}b{1}".format(*QWEN), PromptParts("{0}a{2}b{1}".format(*QWEN))),
         (
             "<|repo_name|>r\n<|file_sep|>x.py\nx = 1\n<|file_sep|>here.py\n{}a{}b{}".format(*QWEN),
-            Parts("a", "b", (Extra("x.py", "x = 1\n"),)),
+            PromptParts("a", "b", (Extra("x.py", "x = 1\n"),)),
         ),
     ],
 )
-def test_marks(prompt: str, parts: Parts) -> None:
+def test_marks(prompt: str, parts: PromptParts) -> None:
     """Of every family whose marks are there in their order; anything else is text."""
     assert taken_apart(prompt) == parts
 

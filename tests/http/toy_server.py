@@ -21,7 +21,7 @@ from fastcoder_lsp.http.app import make_app
 from fastcoder_lsp.http.guard import AccessRules
 from fastcoder_lsp.http.server import configuration
 from fastcoder_lsp.http.sessions import SessionPool
-from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
+from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
@@ -137,7 +137,7 @@ class ToyServer:
             prompts=ToyPrompts(self._prompt),
             drafter=NoDrafter(),
             allow=lambda _: np.arange(256),
-            limits=Limits(max_tokens=LETTERS),
+            limits=DecodeLimits(max_tokens=LETTERS),
             costs=model.costs,
         )
 

@@ -8,7 +8,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.host.local import open_alone
-from fastcoder_lsp.lsp.server import Options, serve
+from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.runtime.parts import Model
 from tests.completion.toys import Letters
 from tests.index.toy_encoder import ToyEncoder
@@ -25,4 +25,8 @@ def load(_settings: Settings, _progress: Progress) -> Model:
 
 if __name__ == "__main__":
     stdin, stdout = take_wire()
-    leave(serve(stdin, stdout, partial(open_alone, load, scripted_runtime), Options(settings={"drafter": sys.argv[1]})))
+    leave(
+        serve(
+            stdin, stdout, partial(open_alone, load, scripted_runtime), ServeOptions(settings={"drafter": sys.argv[1]})
+        )
+    )

@@ -31,10 +31,10 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.host.local import open_alone
-from fastcoder_lsp.lsp.server import Options, serve
+from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.prompt import PromptOptions
 from fastcoder_lsp.runtime.context_budget import context_tokens
-from fastcoder_lsp.runtime.parts import Limits, Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime, Surroundings
 from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import Letters, ToyPrompts
 
@@ -93,7 +93,7 @@ def scripted_runtime(model: Model, settings: Settings, _around: Surroundings, fr
         prompts=ToyPrompts(lambda _: (_MARK,), PromptOptions(context_tokens=told)),  # what is said depends on nothing
         drafter=NoDrafter(),
         allow=lambda _: np.arange(256),
-        limits=Limits(max_tokens=256),
+        limits=DecodeLimits(max_tokens=256),
         costs=model.costs,
     )
 
@@ -125,7 +125,7 @@ def main() -> None:
     sys.setswitchinterval(0.0005)
     # No datastore: it would want a real tokenizer.
     settings = {**budgets, "drafter": "none"}
-    leave(serve(stdin, stdout, partial(open_alone, load, scripted_runtime), Options(settings, debug=True)))
+    leave(serve(stdin, stdout, partial(open_alone, load, scripted_runtime), ServeOptions(settings, debug=True)))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.remote.client import Way
 from fastcoder_lsp.remote.dialects import Fastcoder, LlamaCpp, Suffix, marked
-from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH, Excerpt, Piece
+from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH, Excerpt, ExcerptSnippet
 from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.remote.target import target_of, what_leaves
 from tests.remote.front import URI, Front
@@ -289,9 +289,13 @@ def test_marks_in_a_text_are_none(template: Template) -> None:
     marks = (template.prefix, template.suffix, template.middle, template.repository, template.file, *template.tokens)
     names = tuple(mark.removeprefix("▁") for mark in marks if mark)
     text = "".join(f"# {name}\n" for name in (*names, "<|endoftext|>", "<|im_start|>", "</s>")) + "<pre><b>x |> y</b>\n"
-    plain = Excerpt("a\n" * 8 + "b", "c\n", (Piece("d.py", "e\n"),), "f.py", "python", 9)
+    plain = Excerpt("a\n" * 8 + "b", "c\n", (ExcerptSnippet("d.py", "e\n"),), "f.py", "python", 9)
     hostile = replace(
-        plain, before=text + plain.before + names[0], after=text, pieces=(Piece(names[0], text),), name=names[-1]
+        plain,
+        before=text + plain.before + names[0],
+        after=text,
+        pieces=(ExcerptSnippet(names[0], text),),
+        name=names[-1],
     )
 
     def counts(excerpt: Excerpt) -> list[int]:

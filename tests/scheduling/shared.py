@@ -27,7 +27,7 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
+from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
@@ -158,7 +158,7 @@ class SharingHost(SchedulerHost):
                 prompts=ToyPrompts(lambda before: (1, *before.encode())),
                 drafter=NoDrafter(),
                 allow=lambda _: np.arange(256),
-                limits=Limits(max_tokens=200),
+                limits=DecodeLimits(max_tokens=200),
                 costs=model.costs,
             )
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.runtime.parts import Limits
+from fastcoder_lsp.runtime.parts import DecodeLimits
 from fastcoder_lsp.scheduling.budget import OWED_MS, PREPARING_MS
 from tests.completion.simulated import SimulatedEngine
 from tests.scheduling import typists
@@ -21,7 +21,7 @@ def talkative(monkeypatch: pytest.MonkeyPatch, words: list[int], slower: float, 
     monkeypatch.setattr(SimulatedEngine, "_pass", lambda self, ms: usual(self, slower * ms))
     monkeypatch.setattr(typists, "WORDS", words * 5)
     monkeypatch.setattr(typists, "hash", lambda heard: len(heard) % len(words), raising=False)
-    monkeypatch.setattr(typists, "Limits", lambda max_tokens: Limits(max_tokens=max(tokens, max_tokens)))
+    monkeypatch.setattr(typists, "DecodeLimits", lambda max_tokens: DecodeLimits(max_tokens=max(tokens, max_tokens)))
 
 
 @pytest.mark.parametrize("tokens", [24, 200])

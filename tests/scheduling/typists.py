@@ -27,7 +27,7 @@ from fastcoder_lsp.core import (
 )
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
-from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
+from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
@@ -156,7 +156,7 @@ class Typist:
                 prompts=self.builder,
                 drafter=NoDrafter(),
                 allow=lambda remaining: allowed(QWEN, remaining),
-                limits=Limits(max_tokens=24),
+                limits=DecodeLimits(max_tokens=24),
                 costs=costs,
             )
 

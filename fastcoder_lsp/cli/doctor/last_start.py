@@ -7,7 +7,7 @@ import psutil
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.runtime.start_record import Start, read_start
+from fastcoder_lsp.runtime.start_record import ModelStart, read_start
 
 _WAITING_S = 1.0
 """Stages that took less are told in the details alone."""
@@ -49,7 +49,7 @@ def check_last_start() -> Iterator[Check]:
         yield Check("last start", "note", note)
 
 
-def _runs(start: Start) -> bool:
+def _runs(start: ModelStart) -> bool:
     """Whether the process that began it is still there, and is not another one of the same number."""
     try:
         return psutil.Process(start.process).create_time() <= start.began

@@ -33,10 +33,10 @@ async def _answers(settings: Settings) -> Check:
     from fastcoder_lsp.remote.client import TimeOuts, Way
     from fastcoder_lsp.remote.excerpt import Excerpt
     from fastcoder_lsp.remote.generation import LETTERS_A_TOKEN
-    from fastcoder_lsp.remote.server import Server
+    from fastcoder_lsp.remote.server import RemoteServer
 
     way = Way(partial(read_remote_key, settings), proxy_for(settings.remote_url))
-    server = Server(settings, way, TimeOuts())
+    server = RemoteServer(settings, way, TimeOuts())
     try:
         identity, said = await server.meet(), ""
         pieces = server.say(Excerpt(SAMPLE, SAMPLE_AFTER, (), "fibonacci.py", "python", _TOKENS))

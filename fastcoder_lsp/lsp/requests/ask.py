@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class InlineSuggestion:
     """`text` replaces `range`, which lies on one line; the editor runs `accept` when the user accepts it."""
 
     text: str
@@ -67,7 +67,7 @@ def policy(session: Session, request: CompletionRequest) -> Policy:
     return policy_of(session.settings(session.folder_of(request.snapshot.uri)))
 
 
-def suggestions(session: Session, request: CompletionRequest, completion: Completion) -> list[Suggestion]:
+def suggestions(session: Session, request: CompletionRequest, completion: Completion) -> list[InlineSuggestion]:
     """The suggestions of an answer, the likeliest first; none if the document has changed since.
 
     Whether that is anything, and why not, is kept for those who ask.
@@ -88,7 +88,7 @@ def suggestions(session: Session, request: CompletionRequest, completion: Comple
     inserted = first.text[inserted_from - first.start :]
     number = session.accepts.shown(snapshot.uri, snapshot.text, inserted_from, inserted)
     return [
-        Suggestion(
+        InlineSuggestion(
             text=one.text,
             range=range_of(snapshot, one.start, one.end, session.client.encoding),
             start=one.start,

@@ -15,7 +15,7 @@ from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.lsp.arrival import waited_ms
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.reasons import menu_waited
-from fastcoder_lsp.lsp.requests.ask import Suggestion, log_spans, policy, question, silent, suggestions
+from fastcoder_lsp.lsp.requests.ask import InlineSuggestion, log_spans, policy, question, silent, suggestions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.positions import index_to_units
 
@@ -69,7 +69,7 @@ def _menu(items: list[types.CompletionItem]) -> types.CompletionList:
     return types.CompletionList(is_incomplete=True, items=items)
 
 
-def _item(session: Session, request: CompletionRequest, shown: Suggestion) -> types.CompletionItem:
+def _item(session: Session, request: CompletionRequest, shown: InlineSuggestion) -> types.CompletionItem:
     """Menus filter by the word before the cursor, so the item replaces that word, and begins with it."""
     snapshot = request.snapshot
     line = snapshot.text[snapshot.text.rfind("\n", 0, shown.start) + 1 : shown.start]

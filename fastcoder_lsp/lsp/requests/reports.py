@@ -9,7 +9,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.decode.trace import as_plain
-from fastcoder_lsp.lsp.reasons import Shown, Silence
+from fastcoder_lsp.lsp.reasons import LastSuggestion, Silence
 from fastcoder_lsp.lsp.requests.ask import question_anywhere
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.uris import path_of
@@ -92,7 +92,7 @@ def _sentences(what: str, reason: Reason) -> list[str]:
     return [f"{what}: {reason.text}", *([reason.hint] if reason.hint else [])]
 
 
-def _when(session: Session, answer: Silence | Shown) -> str:
+def _when(session: Session, answer: Silence | LastSuggestion) -> str:
     times = f", {answer.times} times" if isinstance(answer, Silence) and answer.times > 1 else ""
     return f"line {answer.at.line + 1}, {session.outcomes.reasons.ago_s(answer.moment_s):.0f} s ago{times}"
 

@@ -16,7 +16,7 @@ from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, St
 from benchmarks.typist.hands import TAB, Subset, Taker, keys_of
 from benchmarks.typist.replay import Editor, Replay
 from benchmarks.typist.typist import KeyPosition
-from fastcoder_lsp.client.client import LanguageClient, Suggestion
+from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
 from fastcoder_lsp.errors import UsageError
 
 STATS: Mapping[str, Any] = {
@@ -74,7 +74,7 @@ class MadeUpServer(LanguageClient):
     def close(self, uri: str) -> None:
         del self.copies[uri]
 
-    async def suggest(self, uri: str, text: str, offset: int, *, invoked: bool) -> Suggestion | None:
+    async def suggest(self, uri: str, text: str, offset: int, *, invoked: bool) -> ReceivedSuggestion | None:
         assert not invoked
         assert self.copies[uri] == text
         try:
@@ -84,9 +84,9 @@ class MadeUpServer(LanguageClient):
             raise
         self.answered += 1
         said = self.says(text, offset)
-        return Suggestion(said, offset, offset) if said else None
+        return ReceivedSuggestion(said, offset, offset) if said else None
 
-    async def accepted(self, suggestion: Suggestion) -> None:
+    async def accepted(self, suggestion: ReceivedSuggestion) -> None:
         self.told_accepts += 1
 
     async def stats(self) -> Mapping[str, Any]:
@@ -180,9 +180,9 @@ def test_keys_along_the_ghost_text_are_marked() -> None:
     assert [request.through for request in quick.requests] == [*[False] * 5, True, *[False] * 4]
     slow = MadeUpServer(lambda text, offset: "valued" if text[:offset].endswith("= ") else "", 0.0)
 
-    async def later(uri: str, text: str, offset: int, *, invoked: bool) -> Suggestion | None:
+    async def later(uri: str, text: str, offset: int, *, invoked: bool) -> ReceivedSuggestion | None:
         await asyncio.sleep(0 if text[:offset].endswith("= ") else 60)
-        return Suggestion("valued", offset, offset)
+        return ReceivedSuggestion("valued", offset, offset)
 
     slow.suggest = later  # type: ignore[method-assign]
     account = replayed(slow, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "x = value\n", typed=True)]))

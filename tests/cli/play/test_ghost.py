@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.cli.play import typist
-from fastcoder_lsp.client.client import Suggestion, difference
+from fastcoder_lsp.client.client import ReceivedSuggestion, difference
 from fastcoder_lsp.client.ghost import Ghost, ghost_of
 
 TEXT = st.text(alphabet="ab \n(é🦀", max_size=20)
@@ -25,7 +25,7 @@ def test_accepting_word_by_word_equals_accepting_at_once(
 ) -> None:
     """Whatever is taken in parts adds up to the whole, the replaced characters included."""
     end = len(before) + min(replaces, len(after))
-    ghost = ghost_of(Suggestion(suggested, len(before), end), before + after, len(before))
+    ghost = ghost_of(ReceivedSuggestion(suggested, len(before), end), before + after, len(before))
     if ghost is None:
         assert suggested in ("", after[: end - len(before)])
         return
@@ -41,16 +41,16 @@ def test_accepting_word_by_word_equals_accepting_at_once(
 
 def test_a_suggestion_that_begins_before_the_cursor_shows_what_is_left_of_it() -> None:
     """The server may replace the word before the cursor by one that begins with it; nothing else can be drawn there."""
-    shown = ghost_of(Suggestion("total(x)", 2, 6), "a tot)", 5)
+    shown = ghost_of(ReceivedSuggestion("total(x)", 2, 6), "a tot)", 5)
     assert shown is not None
     assert (shown.text, shown.replaces) == ("al(x)", 1)
-    assert ghost_of(Suggestion("sum(x)", 2, 5), "a tot", 5) is None
-    assert ghost_of(Suggestion("x", 7, 7), "a tot = ", 5) is None
+    assert ghost_of(ReceivedSuggestion("sum(x)", 2, 5), "a tot", 5) is None
+    assert ghost_of(ReceivedSuggestion("x", 7, 7), "a tot = ", 5) is None
 
 
 def test_other_letters_end_the_ghost_text() -> None:
     """It stays while exactly its letters are typed; typing all of it leaves nothing to show."""
-    ghost = Ghost("abc", 0, Suggestion("abc", 0, 0))
+    ghost = Ghost("abc", 0, ReceivedSuggestion("abc", 0, 0))
     assert ghost.after_typing("ab") == Ghost("c", 0, ghost.suggestion)
     assert ghost.after_typing("ax") is None
     assert ghost.after_typing("abc") is None
