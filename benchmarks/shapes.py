@@ -34,7 +34,7 @@ from fastcoder_lsp.engine.int8.packing import Array, kind_of, layout
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.static.build import Recipe, build
 from fastcoder_lsp.engine.static.device import CpuDevice, CudaDevice
-from fastcoder_lsp.engine.static.weights import Source
+from fastcoder_lsp.engine.static.weights import TensorSource
 from fastcoder_lsp.errors import UsageError
 
 _TYPES: Final[Mapping[str, type[np.generic]]] = {"I8": np.int8, "I32": np.int32, "F32": np.float32, "F16": np.float16}
@@ -293,7 +293,7 @@ class RandomSource:
 
 
 @contextmanager
-def random_weights(model: Named, device: torch.device, dtype: torch.dtype) -> Iterator[Source]:
+def random_weights(model: Named, device: torch.device, dtype: torch.dtype) -> Iterator[TensorSource]:
     """A source as `Recipe.open_source` wants it."""
     yield RandomSource(model, device, dtype)
 

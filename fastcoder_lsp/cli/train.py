@@ -413,14 +413,14 @@ def _run(session: "SessionKind", arguments: argparse.Namespace, own: Any) -> int
     """Run a training under the user's eyes, and tell its result."""
     from fastcoder_lsp.cli.train_progress import tell, watched
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.train.options import Asked, Collected
-    from fastcoder_lsp.train.session import Job, train
+    from fastcoder_lsp.train.options import Collected, RequestedOptions
+    from fastcoder_lsp.train.session import TrainingJob, train
 
-    job = Job(
+    job = TrainingJob(
         model=arguments.model,
         data=_sources(arguments),
         out=arguments.out,
-        asked=_filled(Asked, arguments),
+        asked=_filled(RequestedOptions, arguments),
         own=own,
         collected=_filled(Collected, arguments),
         device=getattr(arguments, "device", "cpu"),

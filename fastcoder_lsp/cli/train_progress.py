@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from fastcoder_lsp.cli.terminal import erase_line
 from fastcoder_lsp.model.drafter_files import DrafterRecord
-from fastcoder_lsp.train.loop import Status
+from fastcoder_lsp.train.loop import TrainingProgress
 from fastcoder_lsp.train.session import Listener, Result
 
 LINES_EVERY_SECONDS = 20.0
@@ -88,7 +88,7 @@ class _ProgressLine:
     def collected(self, done: int, wanted: int) -> None:
         self._line(f"collected {done}/{wanted}", last=done == wanted)
 
-    def status(self, status: Status) -> None:
+    def status(self, status: TrainingProgress) -> None:
         losses = "  ".join(f"{name} {loss:.3f}" for name, loss in status.losses.items())
         left = (status.steps - status.step) * status.step_seconds
         minutes, seconds = divmod(int(left), 60)

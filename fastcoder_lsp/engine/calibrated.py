@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.backend import Backend, Rows
-from fastcoder_lsp.engine.job import Job
+from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.machine import require_memory
 from fastcoder_lsp.model.store import write_error, write_small
@@ -90,7 +90,7 @@ class Judgement:
         return self.chosen.nats < self.plain.nats
 
 
-def choose_weights(job: Job, guiding_SC: Tokens, judging_SC: Tokens) -> Judgement:
+def choose_weights(job: LoadJob, guiding_SC: Tokens, judging_SC: Tokens) -> Judgement:
     """Choose a model's four-bit weights by what it computes, and keep them where they lose less than plain ones.
 
     Until then, whatever becomes of it, those that were chosen before are taken, or plain ones.
@@ -128,7 +128,7 @@ def choose_weights(job: Job, guiding_SC: Tokens, judging_SC: Tokens) -> Judgemen
     return found
 
 
-def _settle(job: Job, path: Path, found: Judgement) -> None:
+def _settle(job: LoadJob, path: Path, found: Judgement) -> None:
     """What was judged takes the place of what was chosen before, or that goes, too."""
     place = path.with_name(path.name.partition(".safetensors")[0] + ".safetensors")
     told = place.with_suffix(".json")
@@ -169,7 +169,7 @@ def forget_chosen(digest: str, cache: Path) -> bool:
     return there
 
 
-def _wanted(job: Job, bits: int) -> "Wanted":
+def _wanted(job: LoadJob, bits: int) -> "Wanted":
     from fastcoder_lsp.engine.int8.packing import fits  # noqa: PLC0415 as above
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.stored import Wanted  # noqa: PLC0415
@@ -186,7 +186,7 @@ def _loss(more_T: Floats) -> Loss:
     return Loss(float(more_T.mean()), float(more_T.std() / np.sqrt(len(more_T))), len(more_T))
 
 
-def _nats(job: Job, wanted: "Wanted", arrays: "dict[str, Array]", texts_SC: Tokens) -> Floats:
+def _nats(job: LoadJob, wanted: "Wanted", arrays: "dict[str, Array]", texts_SC: Tokens) -> Floats:
     """−log p of each token of the texts after their first ones."""
     from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415 as above
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415

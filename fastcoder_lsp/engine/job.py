@@ -15,7 +15,7 @@ from fastcoder_lsp.engine.tree_engine import MAX_NODES
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class LoadJob:
     """What is to be loaded: the arguments of `fastcoder_lsp.engine.load`, and the model's configuration."""
 
     folder: Path
@@ -51,7 +51,7 @@ def prepare(
     kernels: Path,
     progress: Progress,
     enter: Callable[[str], None],
-) -> Job:
+) -> LoadJob:
     """Read the configuration and check the options; raises like `fastcoder_lsp.engine.load`."""
     options.check()
-    return Job(folder, name, source, digest, options, cache, kernels, progress, enter, read_config(folder))
+    return LoadJob(folder, name, source, digest, options, cache, kernels, progress, enter, read_config(folder))

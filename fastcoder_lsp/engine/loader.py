@@ -16,7 +16,7 @@ from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.calibrated import known_loss
-from fastcoder_lsp.engine.job import Job
+from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.engine.trial import choose_engine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
@@ -41,7 +41,7 @@ BITS = {"cpu-int8": 8, "cpu-int4": 4}
 """Kinds of our CPU kernels, with the bits of a weight."""
 
 
-def load_engine(job: Job) -> TreeEngine:
+def load_engine(job: LoadJob) -> TreeEngine:
     """The engine for a job; raises what `fastcoder_lsp.engine.load` says."""
     shape = fast_shape(job.config)
     kind, notes = _choose(job, shape)
@@ -72,7 +72,7 @@ def load_engine(job: Job) -> TreeEngine:
     return _load(job, shape, kind, notes)
 
 
-def _lesser(job: Job, shape: Shape | None, kind: str) -> list[str]:
+def _lesser(job: LoadJob, shape: Shape | None, kind: str) -> list[str]:
     """What is tried in turn where a GPU's engine fails to load: without graphs, and the CPU if the choice was ours."""
     if not kind.startswith("cuda-"):
         return []
@@ -80,7 +80,7 @@ def _lesser(job: Job, shape: Shape | None, kind: str) -> list[str]:
     return [*([] if kind == SINGLY else [SINGLY]), *on_cpu]
 
 
-def _without_faults(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> str:
+def _without_faults(job: LoadJob, shape: Shape | None, kind: str, notes: list[str]) -> str:
     """The kind, or the next one that has not failed at a request on this GPU of late, with a note."""
     from fastcoder_lsp.engine.gpu_faults import gpu_faults  # noqa: PLC0415 asks torch
 
@@ -93,7 +93,7 @@ def _without_faults(job: Job, shape: Shape | None, kind: str, notes: list[str]) 
     return kind
 
 
-def _is_lost(job: Job, kind: str, reason: str) -> bool:
+def _is_lost(job: LoadJob, kind: str, reason: str) -> bool:
     """Whether a failure has left the GPU unusable to this process; then it is recorded."""
     from fastcoder_lsp.engine.gpu_faults import gpu_faults, is_lost  # noqa: PLC0415 asks torch
 
@@ -114,7 +114,7 @@ def _give_back() -> None:
         logger.warning("the GPU's memory cannot be given back: %s", why)
 
 
-def _load(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> TreeEngine:
+def _load(job: LoadJob, shape: Shape | None, kind: str, notes: list[str]) -> TreeEngine:
     """The engine of this kind; the GPU's memory is given back where it fails."""
     if kind not in BITS:
         require_packages(f"the engine {kind}", "torch")
@@ -147,7 +147,7 @@ def _load(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> TreeEng
     )
 
 
-def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
+def _choose(job: LoadJob, shape: Shape | None) -> tuple[str, list[str]]:
     """The kind of engine, and what the user should know about the choice."""
     asked, notes = job.options.kind, list[str]()
     if asked.startswith(("cuda-", "mps-")):
@@ -177,7 +177,7 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
     return "cpu-bf16", notes
 
 
-def _on_nvidia(job: Job, shape: Shape | None) -> tuple[str | None, list[str]]:
+def _on_nvidia(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]]:
     """What `auto` takes on an NVIDIA GPU that has room; None for the CPU's engine."""
     from fastcoder_lsp.engine.static.memory import lacking_room  # noqa: PLC0415 asks torch
 
@@ -197,7 +197,7 @@ def _on_nvidia(job: Job, shape: Shape | None) -> tuple[str | None, list[str]]:
     return verdict.chosen if verdict.chosen == GPU_KIND else None, [verdict.reason]
 
 
-def _on_apple(job: Job, shape: Shape | None) -> tuple[str | None, list[str]]:
+def _on_apple(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]]:
     """MPS, where our CPU kernels cannot run the model, or a trial at the first start has shown that they are slower."""
     lacking = "only transformers can run this model" if shape is None else _against_ours(shape, job.kernels, 8)
     if lacking is not None:
@@ -245,13 +245,13 @@ def _require_device(kind: str) -> None:
         raise UsageError(f"this machine has no device for the engine {kind}", "Use the engine auto or cpu-int8.")
 
 
-def _build(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> Backend:
+def _build(job: LoadJob, shape: Shape | None, kind: str, notes: list[str]) -> Backend:
     if shape is None:
         return _build_other(job, kind, notes)
     return _build_ours(job, shape, BITS[kind], notes) if kind in BITS else _build_eager(job, shape, kind)
 
 
-def _build_ours(job: Job, shape: Shape, bits: int, notes: list[str]) -> Backend:
+def _build_ours(job: LoadJob, shape: Shape, bits: int, notes: list[str]) -> Backend:
     from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.packing import memory_bytes  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
@@ -271,7 +271,7 @@ def _build_ours(job: Job, shape: Shape, bits: int, notes: list[str]) -> Backend:
     return backend
 
 
-def _build_eager(job: Job, shape: Shape, kind: str) -> Backend:
+def _build_eager(job: LoadJob, shape: Shape, kind: str) -> Backend:
     import torch  # noqa: PLC0415
 
     from fastcoder_lsp.engine.eager import EagerBackend  # noqa: PLC0415
@@ -291,7 +291,7 @@ def _build_eager(job: Job, shape: Shape, kind: str) -> Backend:
         raise _too_little_memory() from error
 
 
-def _build_graphs(job: Job, shape: Shape, kind: str, notes: list[str]) -> TreeEngine:
+def _build_graphs(job: LoadJob, shape: Shape, kind: str, notes: list[str]) -> TreeEngine:
     import torch  # noqa: PLC0415
 
     from fastcoder_lsp.engine.static.build import Recipe, build  # noqa: PLC0415
@@ -325,7 +325,7 @@ def _build_graphs(job: Job, shape: Shape, kind: str, notes: list[str]) -> TreeEn
     return build(recipe, device)
 
 
-def _build_other(job: Job, kind: str, notes: list[str]) -> Backend:
+def _build_other(job: LoadJob, kind: str, notes: list[str]) -> Backend:
     require_packages(f"a model of the kind {job.config['model_type']}", "transformers")
     from fastcoder_lsp.engine.foreign import ForeignBackend  # noqa: PLC0415
 

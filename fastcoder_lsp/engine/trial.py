@@ -19,7 +19,7 @@ from typing import Any
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.core.replacing import put_in_place
-from fastcoder_lsp.engine.job import Job
+from fastcoder_lsp.engine.job import LoadJob
 
 logger = logging.getLogger(__name__)
 SECONDS = 420.0
@@ -35,7 +35,7 @@ THREAD = "fastcoder-trial"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TrialResult:
     """Which kind is taken, why, in the user's words, and milliseconds of a step by kind and rows."""
 
     chosen: str
@@ -44,12 +44,12 @@ class Verdict:
 
 
 def choose_engine(
-    job: Job,
+    job: LoadJob,
     machine: str,
     *,
     kinds: tuple[str, str],
     command: Callable[[Path], list[str]] | None = None,
-) -> Verdict:
+) -> TrialResult:
     """The kind for this model on this machine, as remembered; else the first, and a trial begins when nobody types.
 
     Args:
@@ -62,20 +62,20 @@ def choose_engine(
     record = job.cache / "tuning" / f"engine-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
     known = read_json(record)
     if known.get("chosen") in kinds:
-        return Verdict(known["chosen"], known.get("reason", ""), known.get("ms", {}))
+        return TrialResult(known["chosen"], known.get("reason", ""), known.get("ms", {}))
     if _attempts(record) >= ATTEMPTS:
-        return Verdict(kinds[0], f"{kinds[1]} is not used: its trial failed {ATTEMPTS} times (see the log)", {})
+        return TrialResult(kinds[0], f"{kinds[1]} is not used: its trial failed {ATTEMPTS} times (see the log)", {})
     trial = _Trial(job, kinds, record, command or _command)
     if not any(thread.name == THREAD for thread in threading.enumerate()):
         threading.Thread(target=trial.run, name=THREAD, daemon=True).start()
-    return Verdict(kinds[0], f"{kinds[1]} is compared with {kinds[0]} while nobody types, for the next start", {})
+    return TrialResult(kinds[0], f"{kinds[1]} is compared with {kinds[0]} while nobody types, for the next start", {})
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
     """A trial that waits for its time. `record`: where what it finds is kept; `command`: of its process."""
 
-    job: Job
+    job: LoadJob
     kinds: tuple[str, str]
     record: Path
     command: Callable[[Path], list[str]]

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp.core import DraftTree, Engine
-from fastcoder_lsp.engine.job import Job, prepare
+from fastcoder_lsp.engine.job import LoadJob, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
-from fastcoder_lsp.engine.trial import Verdict, write_json
+from fastcoder_lsp.engine.trial import TrialResult, write_json
 
 PROMPT, ROWS, TIMED = 200, 16, 20
 
@@ -44,21 +44,21 @@ def _end_with_parent() -> None:
     os._exit(0)
 
 
-def compare(job: Job, kinds: tuple[str, str]) -> Verdict:
+def compare(job: LoadJob, kinds: tuple[str, str]) -> TrialResult:
     """Both engines, one after the other."""
     found: list[tuple[float, float]] = []
     for kind in kinds:
         options = replace(job.options, kind=kind)  # type: ignore[arg-type]  # a key of `Kind`
         engine = load_engine(replace(job, options=options))
         if engine.info.name.split()[0] != kind:
-            return Verdict(kinds[0], f"{kinds[1]} is not used: {kind} fell back to {engine.info.name}", {})
+            return TrialResult(kinds[0], f"{kinds[1]} is not used: {kind} fell back to {engine.info.name}", {})
         found.append(_listen(engine))
         engine.close()
         del engine
     return judge(kinds, found[0], found[1])
 
 
-def judge(kinds: tuple[str, str], first: tuple[float, float], second: tuple[float, float]) -> Verdict:
+def judge(kinds: tuple[str, str], first: tuple[float, float], second: tuple[float, float]) -> TrialResult:
     """The second where a step of one row and one of many take less time together.
 
     Time alone decides: their weights are rounded differently, so that both may say different things.
@@ -70,8 +70,8 @@ def judge(kinds: tuple[str, str], first: tuple[float, float], second: tuple[floa
     }
     times = ", ".join(f"{name} {each:.2f} ms" for name, each in ms.items())
     if sum(second) >= sum(first):
-        return Verdict(kinds[0], f"{kinds[1]} is not faster here: {times}", ms)
-    return Verdict(kinds[1], f"{kinds[1]} is faster here: {times}", ms)
+        return TrialResult(kinds[0], f"{kinds[1]} is not faster here: {times}", ms)
+    return TrialResult(kinds[1], f"{kinds[1]} is faster here: {times}", ms)
 
 
 def _listen(engine: Engine) -> tuple[float, float]:

@@ -43,7 +43,7 @@ def policy(context: Any, *, target_open: float, target_ms: float) -> tuple[int, 
     return max(context.capacity_adjusted_min_replicas, min(context.capacity_adjusted_max_replicas, number)), {}
 
 
-class Policy:
+class ScalingPolicy:
     """`policy` with its targets, as Serve makes it from its name and their values."""
 
     def __init__(self, target_open: float, target_ms: float) -> None:

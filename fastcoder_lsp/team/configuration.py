@@ -35,7 +35,7 @@ class Listen(Struct, frozen=True, forbid_unknown_fields=True):
     port: Annotated[int, Meta(ge=1, le=65_535)] = PORT
 
 
-class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
+class ReplicaConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """How many hosts of the model there are, and what each takes.
 
     Attributes:
@@ -72,7 +72,7 @@ class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
         return max(1, 100 * min(self.at_once, self.least) // self.least) if self.surge else 0
 
 
-class Limits(Struct, frozen=True, forbid_unknown_fields=True):
+class KeyLimits(Struct, frozen=True, forbid_unknown_fields=True):
     """What one key may ask for; a key may have limits of its own.
 
     Attributes:
@@ -96,7 +96,7 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
     traces: str = ""
 
 
-class Repository(Struct, frozen=True, forbid_unknown_fields=True):
+class RepositoryConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """A git repository whose code drafts, and is shown to the model where that is wanted, for those who may read it.
 
     Attributes:
@@ -130,10 +130,10 @@ class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
     listen: Listen = Listen()
     keys: str = ""
     model: dict[str, Any] = {}
-    replicas: Replicas = Replicas()
-    limits: Limits = Limits()
+    replicas: ReplicaConfig = ReplicaConfig()
+    limits: KeyLimits = KeyLimits()
     records: Records = Records()
-    repositories: tuple[Repository, ...] = ()
+    repositories: tuple[RepositoryConfig, ...] = ()
 
     @property
     def most_replicas(self) -> int:
@@ -143,7 +143,7 @@ class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
     def of_a_replica(self) -> "TeamConfig":
         """What of it concerns a replica: the same where a change needs none to be replaced."""
         own = self.replicas
-        kept = Replicas(open=own.open, tenants=own.tenants, drain_s=own.drain_s, cpus=own.cpus, gpus=own.gpus)
+        kept = ReplicaConfig(open=own.open, tenants=own.tenants, drain_s=own.drain_s, cpus=own.cpus, gpus=own.gpus)
         return TeamConfig(model=self.model, replicas=kept, repositories=self.repositories)
 
     def settings(self) -> Settings:

@@ -17,7 +17,7 @@ _PLACES = 20_000
 
 
 @dataclass(slots=True)
-class Outcome:
+class RequestOutcome:
     """One request.
 
     Attributes:
@@ -47,7 +47,7 @@ class Outcome:
     again: bool | None = None
 
 
-class Counts:
+class RequestCounts:
     """All of them since the start of this door."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Counts:
             self._last.popitem(last=False)
         return None if before is None else before == replica
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: RequestOutcome) -> None:
         """One more."""
         named = (outcome.route, outcome.key, outcome.code)
         self._ended[named] = self._ended.get(named, 0) + 1
@@ -124,7 +124,7 @@ class RequestFile:
         path.touch(mode=0o600)
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
-    def write(self, outcome: Outcome) -> None:
+    def write(self, outcome: RequestOutcome) -> None:
         """One more; a disk that is full loses lines, not requests."""
         values = {"at": round(time.time(), 3), **asdict(outcome)}
         values["ms"], values["host_ms"] = round(outcome.ms, 1), round(outcome.host_ms, 1)

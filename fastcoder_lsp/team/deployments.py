@@ -20,7 +20,7 @@ from fastcoder_lsp import __version__
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.team.autoscaling import FIRST_TEXT
 from fastcoder_lsp.team.configuration import TeamConfig
-from fastcoder_lsp.team.counts import Outcome, RequestFile
+from fastcoder_lsp.team.counts import RequestFile, RequestOutcome
 from fastcoder_lsp.team.door import Door
 from fastcoder_lsp.team.keys import KeyFile
 from fastcoder_lsp.team.limits import Refusal
@@ -28,7 +28,7 @@ from fastcoder_lsp.team.recent import Held, coming, time_to_read
 from fastcoder_lsp.team.replica import TeamReplica
 from fastcoder_lsp.team.repositories import Repositories
 from fastcoder_lsp.team.scripted import MODULE, PREFIX
-from fastcoder_lsp.team.values import Answered, Call, Refused
+from fastcoder_lsp.team.values import Call, Refused, ReplicaAnswer
 
 TRIES = 4
 """Replicas that are asked one after the other, where each dies over it: a completion can be asked again."""
@@ -63,10 +63,10 @@ class ModelReplica:
         held = await _held_by_all(context.deployment, context.app_name)
         await self._replica.read(coming(held, name, version), time_to_read(held, version))
 
-    async def answer(self, call: Call) -> Answered | Refused:
+    async def answer(self, call: Call) -> ReplicaAnswer | Refused:
         """What is asked."""
         answer = await self._replica.answer(call)
-        if isinstance(answer, Answered):
+        if isinstance(answer, ReplicaAnswer):
             self._took_ms.append(answer.waited_ms)
         return answer
 
@@ -117,12 +117,12 @@ class ServeReplicas:
         self._took_s = 1.0
         self._health: tuple[float, bool] = (-_HEALTH_S, False)
 
-    async def answer(self, call: Call) -> Answered | Refused | Refusal:
+    async def answer(self, call: Call) -> ReplicaAnswer | Refused | Refusal:
         """The answer; where a replica dies over it, the next one's."""
         for attempt in range(TRIES):
             response = self._handle.answer.remote(call)
             try:
-                answer: Answered | Refused = await response
+                answer: ReplicaAnswer | Refused = await response
             except BackPressureError:
                 return Refusal("all replicas are busy and the queue is full", max(1, round(2 * self._took_s)))
             except asyncio.CancelledError:
@@ -135,7 +135,7 @@ class ServeReplicas:
                 return Refused(503, "no replica can start; see the server's log")
             except RayTaskError:
                 return Refused(500, "the replica failed; see its log")
-            if isinstance(answer, Answered):
+            if isinstance(answer, ReplicaAnswer):
                 self._took_s += 0.1 * (answer.waited_ms / 1e3 - self._took_s)
             return answer
         return Refused(503, "the replicas ended during the request")
@@ -169,7 +169,7 @@ class TeamDoor:
     def __init__(self, config: TeamConfig, handle: DeploymentHandle) -> None:
         written = RequestFile(Path(config.records.requests)) if config.records.requests else None
 
-        def told(outcome: Outcome) -> None:
+        def told(outcome: RequestOutcome) -> None:
             if written is not None and outcome.route:
                 written.write(outcome)
 
@@ -223,7 +223,7 @@ def _model(config: TeamConfig) -> Any:
     count: dict[str, Any] = {"num_replicas": replicas.least}
     if config.most_replicas > replicas.least:
         policy = AutoscalingPolicy(
-            policy_function="fastcoder_lsp.team.autoscaling:Policy",
+            policy_function="fastcoder_lsp.team.autoscaling:ScalingPolicy",
             policy_kwargs={"target_open": replicas.target_open, "target_ms": replicas.first_text_ms},
         )
         count = {

@@ -21,13 +21,13 @@ from fastcoder_lsp import __version__
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.http.guard import LOOPBACK, host_name, hung_up, read_body
 from fastcoder_lsp.http.responses import RequestError, error_body, error_response, json_response
-from fastcoder_lsp.team.configuration import Limits
-from fastcoder_lsp.team.counts import Counts, Outcome
+from fastcoder_lsp.team.configuration import KeyLimits
+from fastcoder_lsp.team.counts import RequestCounts, RequestOutcome
 from fastcoder_lsp.team.forms import FORMS, reply
 from fastcoder_lsp.team.keys import Key, KeyFile
 from fastcoder_lsp.team.limits import Ledger, Refusal
 from fastcoder_lsp.team.places import place_of
-from fastcoder_lsp.team.values import Answered, Call, Refused, Tenant
+from fastcoder_lsp.team.values import Call, Refused, ReplicaAnswer, Tenant
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _NOBODY = 499
 class Replicas(Protocol):
     """Who answers."""
 
-    async def answer(self, call: Call) -> Answered | Refused | Refusal:
+    async def answer(self, call: Call) -> ReplicaAnswer | Refused | Refusal:
         """The answer of the replica that the place belongs to, or of the next one."""
         ...
 
@@ -81,22 +81,22 @@ class Door:
         self,
         replicas: Replicas,
         keys: KeyFile | None,
-        limits: Limits,
-        told: Callable[[Outcome], None],
+        limits: KeyLimits,
+        told: Callable[[RequestOutcome], None],
         model: str,
         context_tokens: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._replicas, self._keys, self._limits, self._told = replicas, keys, limits, told
         self._model, self._context_tokens, self._clock = model, context_tokens, clock
-        self._ledger, self.counts, self._started = Ledger(), Counts(), int(time.time())
+        self._ledger, self.counts, self._started = Ledger(), RequestCounts(), int(time.time())
         self._looking: asyncio.Future[bool] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 ASGI's
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
-        begun, outcome = self._clock(), Outcome(route=_route(scope["path"]))
+        begun, outcome = self._clock(), RequestOutcome(route=_route(scope["path"]))
         try:
             response = await self._respond(request, outcome)
         except RequestError as error:
@@ -109,12 +109,12 @@ class Door:
         self._count(outcome, response.status_code, begun)
         await response(scope, receive, send)
 
-    def _count(self, outcome: Outcome, code: int, begun: float) -> None:
+    def _count(self, outcome: RequestOutcome, code: int, begun: float) -> None:
         outcome.code, outcome.ms = code, 1e3 * (self._clock() - begun)
         self.counts.add(outcome)
         self._told(outcome)
 
-    async def _respond(self, request: Request, outcome: Outcome) -> Response:
+    async def _respond(self, request: Request, outcome: RequestOutcome) -> Response:
         path, method = request.url.path, request.method
         if path in ("/health", "/v1/health"):
             return await self._health()
@@ -164,7 +164,7 @@ class Door:
             metrics=key.metrics,
         )
 
-    async def _complete(self, request: Request, path: str, guest: _Guest, outcome: Outcome) -> Response:
+    async def _complete(self, request: Request, path: str, guest: _Guest, outcome: RequestOutcome) -> Response:
         form, ask = FORMS[path](await read_body(request))
         tenant = Tenant(guest.account, _named(request.headers, WORKSPACE), guest.repositories)
         document = _named(request.headers, DOCUMENT) or form.filename or f"\0{(ask.before + ask.after)[:_HEAD]}"
@@ -185,8 +185,8 @@ class Door:
         return response
 
     async def _unless_gone(
-        self, receive: Receive, answering: Awaitable[Answered | Refused | Refusal]
-    ) -> Answered | Refused | Refusal:
+        self, receive: Receive, answering: Awaitable[ReplicaAnswer | Refused | Refusal]
+    ) -> ReplicaAnswer | Refused | Refusal:
         """The answer, unless the client hangs up first, which ends the work for it."""
         answer = asyncio.ensure_future(answering)
         listening = asyncio.create_task(hung_up(receive))

@@ -19,7 +19,7 @@ from fastcoder_lsp.http.forms import (
 from fastcoder_lsp.http.infill import InfillRequest
 from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
 from fastcoder_lsp.http.responses import event_response, json_response
-from fastcoder_lsp.team.values import Answered
+from fastcoder_lsp.team.values import ReplicaAnswer
 
 Form = InfillForm | CompletionForm | OpenAIForm
 
@@ -47,7 +47,7 @@ FORMS: dict[str, Callable[[bytes], tuple[Form, InfillRequest]]] = {
 }
 
 
-def reply(form: Form, answer: Answered, model: str) -> Response:
+def reply(form: Form, answer: ReplicaAnswer, model: str) -> Response:
     """The response; `model`: the name of it that clients are told."""
     if isinstance(form, OpenAIForm):
         named, choices = form.model or model, form.n or 1

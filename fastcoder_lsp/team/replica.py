@@ -25,7 +25,7 @@ from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.host import TeamCore
 from fastcoder_lsp.team.recent import Held, RecentCalls
 from fastcoder_lsp.team.tenants import Folders, Tenants
-from fastcoder_lsp.team.values import Answered, Call, Refused, Tenant
+from fastcoder_lsp.team.values import Call, Refused, ReplicaAnswer, Tenant
 
 SESSIONS = 4
 """Documents of one tenant that a replica works on at a time, by turns."""
@@ -34,7 +34,7 @@ PROBE_S = 10.0
 _END_S = 5.0
 
 
-class Parts(Protocol):
+class RuntimeFactory(Protocol):
     """What a model is made by; `fastcoder_lsp.runtime.load` is one."""
 
     load_model: LoadModel
@@ -66,7 +66,7 @@ class TeamReplica:
         self.name, self.version, self.status = name, version, Status("starting")
         self._recent = RecentCalls()
         settings = config.settings()
-        parts: Parts = import_module(model)
+        parts: RuntimeFactory = import_module(model)
         self._core = TeamCore(parts.load_model, parts.make_runtime, settings, cache_folder())
         self._most_tenants = config.replicas.tenants
         self._tenants = Tenants(self._core, settings, folders, self._most_tenants, SESSIONS)
@@ -85,14 +85,14 @@ class TeamReplica:
     def _told(self, status: Status) -> None:
         self.status = status
 
-    async def answer(self, call: Call) -> Answered | Refused:
+    async def answer(self, call: Call) -> ReplicaAnswer | Refused:
         """What `call` asks. Whoever waits no more cancels the task, and the work ends within a step."""
         answer = await self._answer(call)
-        if isinstance(answer, Answered):
+        if isinstance(answer, ReplicaAnswer):
             self._recent.keep(call, time.monotonic())
         return answer
 
-    async def _answer(self, call: Call) -> Answered | Refused:
+    async def _answer(self, call: Call) -> ReplicaAnswer | Refused:
         begun = time.monotonic()
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
@@ -104,7 +104,7 @@ class TeamReplica:
             return Refused(error.code, error.message)
         except Gone:
             return Refused(499, "the client disconnected")
-        return Answered(said(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
+        return ReplicaAnswer(said(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
 
     def held(self) -> Held:
         """What it was asked of late."""
@@ -127,7 +127,7 @@ class TeamReplica:
             if any(is_same_document(call.ask, other) for other in later):
                 continue
             read[call.tenant].append(call.ask)
-            if isinstance(await self._answer(call), Answered):
+            if isinstance(await self._answer(call), ReplicaAnswer):
                 done.append((age_s, call))
         for age_s, call in reversed(done):
             self._recent.keep(call, begun - age_s)

@@ -20,7 +20,7 @@ import filelock
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.team import git
-from fastcoder_lsp.team.configuration import Repository
+from fastcoder_lsp.team.configuration import RepositoryConfig
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Repositories:
         settings: of each tree that is read.
     """
 
-    def __init__(self, wanted: tuple[Repository, ...], place: Path, settings: Settings) -> None:
+    def __init__(self, wanted: tuple[RepositoryConfig, ...], place: Path, settings: Settings) -> None:
         self._wanted, self._place = wanted, place
         self._settings = {
             one.name: replace(settings, index_enabled=True, context_enabled=one.context) for one in wanted
@@ -87,7 +87,7 @@ class Repositories:
             self._ended.wait(_LOOK_S)
 
 
-def laid_out(repository: Repository, place: Path) -> Path:
+def laid_out(repository: RepositoryConfig, place: Path) -> Path:
     """The tree of a repository as it is now: fetched and laid out, unless it is there already.
 
     Raises:

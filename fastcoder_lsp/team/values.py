@@ -36,7 +36,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ReplicaAnswer:
     """A replica's answer.
 
     Attributes:

@@ -46,7 +46,7 @@ def example_of(trajectory: Trajectory, settings: CllmSettings, draw: random.Rand
 
     The global loss pairs a state with the fixed point, the local one with the state that came next.
     """
-    tree = _Tree(trajectory)
+    tree = _TrajectoryTree(trajectory)
     students: list[int] = []
     teachers: list[int] = []
     for block, states in enumerate(trajectory.states):
@@ -70,7 +70,7 @@ def example_of(trajectory: Trajectory, settings: CllmSettings, draw: random.Rand
     return Example(*tree.arrays(), {AUTOREGRESSIVE: Labels(nodes, trajectory.output)}, pairs)
 
 
-class _Tree:
+class _TrajectoryTree:
     """A trajectory's text, and the states hung beside it."""
 
     def __init__(self, trajectory: Trajectory) -> None:

@@ -33,7 +33,7 @@ from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train import dflash, eagle
 from fastcoder_lsp.train.example import Ids
-from fastcoder_lsp.train.loop import Lesson, Outcome, with_plan
+from fastcoder_lsp.train.loop import Lesson, RunOutcome, with_plan
 from fastcoder_lsp.train.medusa import ALONE, JointLesson, MedusaLesson, MedusaSettings
 from fastcoder_lsp.train.options import Machine, TrainSettings, machine
 from fastcoder_lsp.train.samples import (
@@ -49,14 +49,14 @@ from fastcoder_lsp.train.samples import (
     open_target,
     shape_of,
 )
-from fastcoder_lsp.train.session import Result, Session
+from fastcoder_lsp.train.session import Result, TrainingSession
 from fastcoder_lsp.train.trainable import load_trainable, write_model
 
 TOKENS, ROWS = 48, 16
 """A drafter is evaluated on so many tokens of each held-out text, by passes of so many rows."""
 
 
-class DrafterSession(Session):
+class DrafterSession(TrainingSession):
     """A drafter's weights are trained from the hidden states of a target, which stays as it is."""
 
     @property
@@ -198,7 +198,7 @@ class DflashSession(DrafterSession):
         return dflash.DflashLesson(teacher, samples, held, self.job.own, **how)
 
 
-class JointSession(Session):
+class JointSession(TrainingSession):
     """`train medusa --lora` or `--full` (Medusa-2): a model is tuned together with its heads."""
 
     method = "medusa-2"
@@ -209,7 +209,7 @@ class JointSession(Session):
         """The heads' folder; the model is beside it."""
         return self.folder.drafter
 
-    def result(self, outcome: Outcome, record: TrainingRecord | DrafterRecord | None) -> Result:
+    def result(self, outcome: RunOutcome, record: TrainingRecord | DrafterRecord | None) -> Result:
         """The heads, which belong to the tuned model."""
         return Result(outcome, record, self.place, str(self.folder.model))
 

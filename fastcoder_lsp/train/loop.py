@@ -27,7 +27,7 @@ MEASURED = 4
 FEWEST_STEPS = 8
 
 
-class Task(Protocol):
+class TrainingTask(Protocol):
     """The examples of each step, and the weights of the loss terms."""
 
     @property
@@ -61,7 +61,7 @@ class Lesson(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class TrainingProgress:
     """The progress of a run: `losses` are running means, `step_seconds` the duration of recent steps."""
 
     step: int
@@ -72,7 +72,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How a run ended after `step` steps; `seconds` is the duration since it was last resumed."""
 
     step: int
@@ -118,7 +118,9 @@ class Trainer:
             found.restore(self._parameters, self._optimiser)
         self.curve = Curve(folder.path, self.step)
 
-    def run(self, should_stop: Callable[[], bool], told: Callable[[Status], None], *, minutes: float | None) -> Outcome:
+    def run(
+        self, should_stop: Callable[[], bool], told: Callable[[TrainingProgress], None], *, minutes: float | None
+    ) -> RunOutcome:
         """Train until all steps are made, `should_stop` says so, or `minutes` are over, then write a checkpoint.
 
         Raises:
@@ -138,12 +140,14 @@ class Trainer:
             self.curve.add(Point(self.step, losses))
             if self.step % every == 0 or self.step == settings.steps:
                 self._measure()
-            told(Status(self.step, settings.steps, self.curve.smoothed(), rate(self.step - 1, settings), pace))
+            told(
+                TrainingProgress(self.step, settings.steps, self.curve.smoothed(), rate(self.step - 1, settings), pace)
+            )
             if time.monotonic() - saved > CHECKPOINT_SECONDS:
                 self.save()
                 saved = time.monotonic()
         self.save()
-        return Outcome(self.step, self.step >= settings.steps, time.monotonic() - started)
+        return RunOutcome(self.step, self.step >= settings.steps, time.monotonic() - started)
 
     def save(self) -> None:
         """Write a checkpoint and the curve's picture."""
@@ -175,7 +179,7 @@ class Trainer:
 class ModelLesson:
     """A model tuned on the examples of a task (`Lesson`)."""
 
-    def __init__(self, trainable: Trainable, forward: Forward, task: Task) -> None:
+    def __init__(self, trainable: Trainable, forward: Forward, task: TrainingTask) -> None:
         self._trainable, self._forward, self._task = trainable, forward, task
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:

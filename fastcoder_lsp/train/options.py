@@ -25,7 +25,7 @@ BYTES_A_PARAMETER = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedOptions:
     """The user's options; None: as published, or as the machine allows."""
 
     tuning: Tuning | None = None
@@ -161,7 +161,7 @@ PUBLISHED: dict[Method, Published] = {
 }
 
 
-def settle(method: Method, asked: Asked, machine: Machine) -> tuple[TrainSettings, list[str]]:
+def settle(method: Method, asked: RequestedOptions, machine: Machine) -> tuple[TrainSettings, list[str]]:
     """Every setting, and a note for each that differs from the published one."""
     published, notes, drafter = PUBLISHED[method], list[str](), method in DRAFTERS
     known = "usual" if method == "distill" else "published"

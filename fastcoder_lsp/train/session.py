@@ -20,8 +20,8 @@ from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.loop import Lesson, Minutes, Outcome, Status, Trainer, fitted
-from fastcoder_lsp.train.options import Asked, Collected, Machine, Method, TrainSettings, machine, settle
+from fastcoder_lsp.train.loop import Lesson, Minutes, RunOutcome, Trainer, TrainingProgress, fitted
+from fastcoder_lsp.train.options import Collected, Machine, Method, RequestedOptions, TrainSettings, machine, settle
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.sequences import Sequences
 from fastcoder_lsp.train.texts import read_texts
@@ -29,13 +29,13 @@ from fastcoder_lsp.train.trainable import require_tuning
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TrainingJob:
     """The user's request; `own` holds the settings of the method."""
 
     model: str
     data: tuple[str, ...]
     out: Path
-    asked: Asked
+    asked: RequestedOptions
     own: Any
     collected: Collected = field(default_factory=Collected)
     device: str = "auto"
@@ -48,7 +48,7 @@ class Listener:
 
     note: Callable[[str], None]
     collected: Callable[[int, int], None]
-    status: Callable[[Status], None]
+    status: Callable[[TrainingProgress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class Result:
     `model`: the one that the result belongs to: that `--model` names, or the one that its heads were tuned with.
     """
 
-    outcome: Outcome
+    outcome: RunOutcome
     record: TrainingRecord | DrafterRecord | None
     folder: Path
     model: str
 
 
-class Session(ABC):
+class TrainingSession(ABC):
     """One training; see `run`.
 
     Raises:
@@ -75,7 +75,7 @@ class Session(ABC):
     used: ClassVar[float] = 0.9
     """The share of the time left for steps; evaluation and writing take the rest."""
 
-    def __init__(self, job: Job, cache: Path, should_stop: Callable[[], bool], listener: Listener) -> None:
+    def __init__(self, job: TrainingJob, cache: Path, should_stop: Callable[[], bool], listener: Listener) -> None:
         self.job, self.cache, self.should_stop, self.listener = job, cache, should_stop, listener
         self.minutes = Minutes(job.asked.max_minutes)
         self.opened = ExitStack()
@@ -134,7 +134,7 @@ class Session(ABC):
         with self.opened:
             lesson = self.prepare()
             if lesson is None:
-                return self.result(Outcome(0, finished=False, seconds=self.minutes.seconds), None)
+                return self.result(RunOutcome(0, finished=False, seconds=self.minutes.seconds), None)
             self.settings = self.fitted(lesson)
             trainer = Trainer(lesson, self.settings, self.folder)
             if trainer.step:
@@ -145,7 +145,7 @@ class Session(ABC):
             del lesson, trainer  # a model is loaded once more to be written
             return self.result(outcome, self.write())
 
-    def result(self, outcome: Outcome, record: TrainingRecord | DrafterRecord | None) -> Result:
+    def result(self, outcome: RunOutcome, record: TrainingRecord | DrafterRecord | None) -> Result:
         """The result in `place`."""
         return Result(outcome, record, self.place, self.job.model)
 
@@ -155,12 +155,14 @@ class Session(ABC):
         return fitted(lesson, self.settings, self.folder, left, self.listener.note, used=self.used)
 
 
-SessionKind: TypeAlias = Callable[[Job, Path, Callable[[], bool], Listener], Session]
-"""A method: a subclass of `Session`."""
+SessionKind: TypeAlias = Callable[[TrainingJob, Path, Callable[[], bool], Listener], TrainingSession]
+"""A method: a subclass of `TrainingSession`."""
 
 
-def train(kind: SessionKind, job: Job, cache: Path, should_stop: Callable[[], bool], listener: Listener) -> Result:
-    """Run `job` by a method, or resume it; raises like `Session`."""
+def train(
+    kind: SessionKind, job: TrainingJob, cache: Path, should_stop: Callable[[], bool], listener: Listener
+) -> Result:
+    """Run `job` by a method, or resume it; raises like `TrainingSession`."""
     return kind(job, cache, should_stop, listener).run()
 
 

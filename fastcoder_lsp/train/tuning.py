@@ -19,12 +19,12 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.cllm import CllmSettings, CllmTask
 from fastcoder_lsp.train.distill import DistillLesson, DistillSettings, Earlier
 from fastcoder_lsp.train.forward import Forward, agrees
-from fastcoder_lsp.train.loop import Lesson, ModelLesson, Task, with_plan
+from fastcoder_lsp.train.loop import Lesson, ModelLesson, TrainingTask, with_plan
 from fastcoder_lsp.train.options import Machine, TrainSettings, machine
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.samples import SHARE, Collector, collect, open_target, shape_of
 from fastcoder_lsp.train.sdsat import SdsatSettings, SdsatTask, choose_adaptive
-from fastcoder_lsp.train.session import Session, once
+from fastcoder_lsp.train.session import TrainingSession, once
 from fastcoder_lsp.train.trainable import Trainable, embedding_rows, export, load_trainable, require_place
 from fastcoder_lsp.train.trajectories import JacobiCollector, Trajectory
 from fastcoder_lsp.train.trajectories import collect as collect_trajectories
@@ -34,7 +34,7 @@ PUBLISHED_TRAJECTORIES = 100_000
 """CLLM, figure 4: from 20,000 on it pays."""
 
 
-class TuningSession(Session):
+class TuningSession(TrainingSession):
     """A session that writes a model: that of a run's newest checkpoint, merged."""
 
     trained: ClassVar[bool] = False
@@ -125,7 +125,7 @@ class TaskSession(TuningSession):
         return load_trainable(self.files.folder, self.settings, (), fresh=False, to_merge=False)
 
     @abstractmethod
-    def task(self, trainable: Trainable) -> Task | None:
+    def task(self, trainable: Trainable) -> TrainingTask | None:
         """The task; None if the user stopped before it was ready."""
 
 
@@ -152,7 +152,7 @@ class SdsatSession(TaskSession):
         fresh = self.earlier is None or not self.earlier.adaptive
         return load_trainable(self.files.folder, self.settings, self.record.adaptive, fresh=fresh, to_merge=False)
 
-    def task(self, trainable: Trainable) -> Task:
+    def task(self, trainable: Trainable) -> TrainingTask:
         """Windows with adaptive tokens."""
         settings = self.settings
         return SdsatTask(
@@ -180,7 +180,7 @@ class CllmSession(TaskSession):
         """The record with the block's length."""
         return replace(super().record, block=self._own.block)
 
-    def task(self, trainable: Trainable) -> Task | None:
+    def task(self, trainable: Trainable) -> TrainingTask | None:
         """Trajectories, collected now or by the run that is resumed."""
         found, settings = self._trajectories(trainable), self.settings
         if not found:

@@ -8,7 +8,7 @@ import pytest
 
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int4 import calibrate
-from fastcoder_lsp.engine.int4.compensated import DAMPING, Inputs, round_compensated
+from fastcoder_lsp.engine.int4.compensated import DAMPING, InputStatistics, round_compensated
 from fastcoder_lsp.engine.int4.packing import Rounded, round_matrix
 from fastcoder_lsp.engine.int8.dot import GROUP, PLAIN, in_four_bits
 from fastcoder_lsp.engine.weights import open_weights
@@ -39,7 +39,7 @@ def test_the_triangle_is_that_of_the_inverse() -> None:
     """UᵀU undoes the damped sum in the order of the groups, which go by what they weigh."""
     x_TK = inputs_of(160, np.random.default_rng(2))
     gram_KK = gram_of(x_TK)
-    inputs = Inputs.of(gram_KK)
+    inputs = InputStatistics.of(gram_KK)
     ordered = gram_KK[np.ix_(inputs.order_K, inputs.order_K)]
     ordered = ordered + np.eye(160) * DAMPING * np.diagonal(gram_KK).mean()
     assert not np.tril(inputs.upper_KK, -1).any()
@@ -57,7 +57,7 @@ def test_products_come_closer() -> None:
     ways = (
         round_matrix(weight_NK),
         round_matrix(weight_NK, np.ascontiguousarray(np.diagonal(gram_KK))),
-        round_compensated(weight_NK, Inputs.of(gram_KK)),
+        round_compensated(weight_NK, InputStatistics.of(gram_KK)),
     )
     alone, weighed, made_up = (float(((x_TK @ (values(way) - weight_NK).T) ** 2).sum()) for way in ways)
     assert weighed < alone
@@ -69,7 +69,7 @@ def test_products_come_closer() -> None:
     assert np.array_equal(chosen.sums_N, (chosen.factors_NG.repeat(GROUP, axis=1) * chosen.steps_NK).sum(axis=1))
 
 
-def naive(weight_K: Floats, factors_G: npt.NDArray[np.int8], scale: float, inputs: Inputs) -> list[int]:
+def naive(weight_K: Floats, factors_G: npt.NDArray[np.int8], scale: float, inputs: InputStatistics) -> list[int]:
     """Algorithm 1 of the paper on one row with known factors, number by number."""
     left, steps = weight_K[inputs.order_K].astype(np.float64), np.zeros(len(weight_K), int)
     upper = inputs.upper_KK.astype(np.float64)
@@ -85,7 +85,7 @@ def test_it_is_the_papers_algorithm() -> None:
     chance = np.random.default_rng(4)
     x_TK, weight_NK = inputs_of(96, chance), chance.standard_normal((20, 96)).astype(np.float32)
     gram_KK = gram_of(x_TK)
-    inputs = Inputs.of(gram_KK)
+    inputs = InputStatistics.of(gram_KK)
     found = round_compensated(weight_NK, inputs)
     scales_N = round_matrix(weight_NK, np.ascontiguousarray(np.diagonal(gram_KK)) + np.float32(1e-8)).scales_N
     same = [
@@ -100,7 +100,7 @@ def test_inputs_that_are_always_zero_do_no_harm() -> None:
     chance = np.random.default_rng(5)
     x_TK, weight_NK = inputs_of(64, chance), chance.standard_normal((16, 64)).astype(np.float32)
     x_TK[:, :40], weight_NK[3] = 0, 0
-    found = values(round_compensated(weight_NK, Inputs.of(gram_of(x_TK))))
+    found = values(round_compensated(weight_NK, InputStatistics.of(gram_of(x_TK))))
     assert np.isfinite(found).all()
     assert not found[3].any()
     assert np.abs(found - weight_NK).max() < np.abs(weight_NK).max()
@@ -125,7 +125,7 @@ def test_the_pass_over_texts_is_the_models(folder: Path, tmp_path: Path, monkeyp
     monkeypatch.setattr(calibrate, "quantise", lambda weight_NK: (weight_NK, np.ones(len(weight_NK), np.float32)))
     monkeypatch.setattr(calibrate, "lay_out_bytes", lambda *_: ())
 
-    def keep(weight_NK: Floats, inputs: Inputs) -> Rounded:
+    def keep(weight_NK: Floats, inputs: InputStatistics) -> Rounded:
         seen["weight"], seen["last"] = weight_NK, inputs.gram_KK
         return round_compensated(weight_NK, inputs)
 

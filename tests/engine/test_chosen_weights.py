@@ -22,7 +22,7 @@ from fastcoder_lsp.engine.int8 import packed_file, selftest, stored
 from fastcoder_lsp.engine.int8.dot import AMX, AVX2, NEON_DOT, NEON_I8MM, VNNI_512, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.packed_file import delete_unfinished
 from fastcoder_lsp.engine.int8.stored import Wanted, calibrated_name, choosing_alone, form_of, load_arrays, write_chosen
-from fastcoder_lsp.engine.job import Job, prepare
+from fastcoder_lsp.engine.job import LoadJob, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.errors import ResourceError, UsageError
 from tests.engine.rows import prefill, run
@@ -38,7 +38,7 @@ def texts(count: int, seed: int = 0) -> npt.NDArray[np.int64]:
     return np.random.default_rng(seed).integers(0, VOCABULARY, (count, 60))
 
 
-def job_of(folder: Path, cache: Path, kind: str = "cpu-int4") -> Job:
+def job_of(folder: Path, cache: Path, kind: str = "cpu-int4") -> LoadJob:
     return prepare(
         folder,
         folder.name,
@@ -70,7 +70,7 @@ def test_chosen_weights_are_kept_found_first_and_closer(folder: Path, tmp_path: 
     assert away["chosen"] < away["plain"]
 
 
-def write(job: Job, tokens_SC: npt.NDArray[np.int64]) -> Path:
+def write(job: LoadJob, tokens_SC: npt.NDArray[np.int64]) -> Path:
     """Weights that were chosen and not judged."""
     shape = fast_shape(job.config)
     assert shape is not None
@@ -158,7 +158,7 @@ def plain_nats(cache: Path) -> Nats:
     """What weights lose, the chosen ones as much as those of plain rounding."""
     lost = calibrated._nats
 
-    def nats(job: Job, wanted: Wanted, arrays: Any, texts_SC: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def nats(job: LoadJob, wanted: Wanted, arrays: Any, texts_SC: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         if list((cache / "int4").glob("*.unjudged.partial")):
             arrays = load_arrays(wanted, job.progress, chosen=False)
         return lost(job, wanted, arrays, texts_SC)

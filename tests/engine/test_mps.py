@@ -4,9 +4,9 @@ import pytest
 
 from fastcoder_lsp.engine import loader
 from fastcoder_lsp.engine.architecture import fast_shape
-from fastcoder_lsp.engine.job import Job
+from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.loader import load_engine
-from fastcoder_lsp.engine.trial import Verdict
+from fastcoder_lsp.engine.trial import TrialResult
 from tests.engine.test_trial import finished, idle, job
 
 __all__ = ["idle", "job"]
@@ -14,13 +14,13 @@ KINDS = ("cpu-int8", "mps-bf16")
 
 
 @pytest.mark.parametrize("chosen", KINDS)
-def test_a_mac_takes_what_the_trial_found(chosen: str, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mac_takes_what_the_trial_found(chosen: str, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """And its notes say why, and that nobody has tried MPS where that is taken."""
     asked = list[tuple[str, str]]()
 
-    def choose(_job: Job, machine: str, *, kinds: tuple[str, str]) -> Verdict:
+    def choose(_job: LoadJob, machine: str, *, kinds: tuple[str, str]) -> TrialResult:
         asked.append(kinds)
-        return Verdict(chosen, "compared once", {})
+        return TrialResult(chosen, "compared once", {})
 
     monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
     monkeypatch.setattr(loader, "choose_engine", choose)
@@ -30,7 +30,7 @@ def test_a_mac_takes_what_the_trial_found(chosen: str, job: Job, monkeypatch: py
     assert ("MPS is untested" in notes) is (chosen == "mps-bf16")
 
 
-def test_a_model_without_kernels_of_ours_is_not_compared(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_without_kernels_of_ours_is_not_compared(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """What transformers runs, it runs on the GPU that is there."""
     monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
     monkeypatch.setattr(loader, "choose_engine", lambda *_: pytest.fail("compared"))
@@ -38,7 +38,7 @@ def test_a_model_without_kernels_of_ours_is_not_compared(job: Job, monkeypatch: 
 
 
 @pytest.mark.usefixtures("idle")
-def test_a_trial_that_ends_without_an_outcome_leaves_the_cpu(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_that_ends_without_an_outcome_leaves_the_cpu(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process is run for real: here MPS is not to be had, and the CPU's engine is loaded, with a note."""
     monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
     engine = load_engine(job)

@@ -19,8 +19,8 @@ from fastcoder_lsp.engine.static.plan import plan
 from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs
 from fastcoder_lsp.engine.static.step_io import StepInput
 from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
-from fastcoder_lsp.engine.static.verifier import Ask
-from fastcoder_lsp.engine.static.weights import Block, Model, Norm, PlainProduct
+from fastcoder_lsp.engine.static.verifier import StepVariant
+from fastcoder_lsp.engine.static.weights import Block, ModelWeights, Norm, PlainProduct
 from tests.engine.fake_cuda import FakeCuda, faked
 from tests.engine.planted import changed
 from tests.engine.static_parts import META, Counted, MetaDevice, StreamDevice, tiny_recipe
@@ -139,7 +139,7 @@ def meta_programs(layers: int = 2, *, strict: bool = False) -> Programs:
         down=PlainProduct(tensor(shape.width, shape.inner), None),
     )
     embedding = tensor(shape.vocabulary, shape.width)
-    model = Model(embedding, (block,) * layers, norm, PlainProduct(embedding, None))
+    model = ModelWeights(embedding, (block,) * layers, norm, PlainProduct(embedding, None))
     device = MetaDevice()
     cache = StaticCache(shape, size.capacity, torch.bfloat16, device)
     attention = TreeAttention(shape, size.capacity, torch.bfloat16, place, strict=strict)
@@ -148,13 +148,13 @@ def meta_programs(layers: int = 2, *, strict: bool = False) -> Programs:
 
 
 ASKS = [
-    Ask(),
-    Ask(top_k=TOP_K),
-    Ask(bound=True),
-    Ask(bound=True, top_k=TOP_K),
-    Ask(sampled=True),
-    Ask(sampled=True, nucleus=True),
-    Ask(sampled=True, nucleus=True, whole=True),
+    StepVariant(),
+    StepVariant(top_k=TOP_K),
+    StepVariant(bound=True),
+    StepVariant(bound=True, top_k=TOP_K),
+    StepVariant(sampled=True),
+    StepVariant(sampled=True, nucleus=True),
+    StepVariant(sampled=True, nucleus=True, whole=True),
 ]
 
 
@@ -181,11 +181,11 @@ def test_a_program_that_waits_for_the_host_is_found(monkeypatch: pytest.MonkeyPa
     ):
         monkeypatch.setattr(programs_module, "choose_rows", fault)
         with pytest.raises((RuntimeError, NotImplementedError)):
-            programs._make(Program(4, 512, Ask(sampled=True)))()
+            programs._make(Program(4, 512, StepVariant(sampled=True)))()
 
 
 @torch.inference_mode()
-def nodes(layers: int, width: int, ask: Ask) -> int:
+def nodes(layers: int, width: int, ask: StepVariant) -> int:
     """Launches of a step in torch."""
     work = meta_programs(layers)._make(Program(width, 512, ask))
     with Counted() as counted:
@@ -196,8 +196,8 @@ def nodes(layers: int, width: int, ask: Ask) -> int:
 @pytest.mark.parametrize("width", [1, 16, 64])
 def test_little_is_launched_beside_the_layers(width: int) -> None:
     """At most fifteen launches a step, whatever its width: embedding, mask, last norm, head, what every row says."""
-    layer = nodes(2, width, Ask()) - nodes(1, width, Ask())
-    assert nodes(1, width, Ask()) - layer <= 15
+    layer = nodes(2, width, StepVariant()) - nodes(1, width, StepVariant())
+    assert nodes(1, width, StepVariant()) - layer <= 15
 
 
 @torch.inference_mode()
@@ -213,7 +213,7 @@ def test_the_best_ids_are_found_in_one_look() -> None:
 @torch.inference_mode()
 def test_drawing_takes_little_memory(whole: bool) -> None:
     """However many rows are drawn, of the largest vocabulary, no tensor is larger than sixteen rows in 64 bits."""
-    vocabulary, ask = 152064, Ask(sampled=True, nucleus=True, whole=whole)
+    vocabulary, ask = 152064, StepVariant(sampled=True, nucleus=True, whole=whole)
     logits = torch.empty(128, vocabulary, dtype=torch.bfloat16, device=META)
     keys = torch.empty(vocabulary, dtype=torch.int64, device=META)
     inputs = StepInput(MetaDevice(), 128, vocabulary).view(128)

@@ -11,7 +11,7 @@ from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.programs import Program, Programs
-from fastcoder_lsp.engine.static.verifier import Ask
+from fastcoder_lsp.engine.static.verifier import StepVariant
 from tests.engine.static_parts import Counted, MeanDevice, tiny_recipe
 from tests.engine.test_static import drafted, plain
 from tests.engine.test_static_faults import meta_programs
@@ -33,8 +33,8 @@ def launches(programs: Programs, program: Program) -> int:
     return sum(counted.operations.values())
 
 
-@pytest.mark.parametrize("ask", [Ask(), None], ids=["step", "read"])
-def test_each_layer_that_is_kept_costs_one_launch(ask: Ask | None) -> None:
+@pytest.mark.parametrize("ask", [StepVariant(), None], ids=["step", "read"])
+def test_each_layer_that_is_kept_costs_one_launch(ask: StepVariant | None) -> None:
     """And none that is not: a program for nobody is what it was, in launches and in the cache's bytes."""
     programs = meta_programs(2)
     program = Program(32, 512, ask)

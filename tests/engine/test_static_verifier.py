@@ -19,7 +19,7 @@ from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, READ_WIDTHS, afforda
 from fastcoder_lsp.engine.static.programs import Moves, follow
 from fastcoder_lsp.engine.static.step_io import Inputs, StepInput
 from fastcoder_lsp.engine.static.transformer import TreeAttention
-from fastcoder_lsp.engine.static.verifier import HEAD, UNDECIDED, Ask, choose_rows, top_rows
+from fastcoder_lsp.engine.static.verifier import HEAD, UNDECIDED, StepVariant, choose_rows, top_rows
 
 VOCABULARY = 13
 SHAPE = Shape("qwen2", 2, 8, 2, 1, 4, 8, VOCABULARY, 1e-6, 512, np.ones(2))
@@ -110,7 +110,7 @@ def test_the_walk_is_the_plain_walk(tree: DraftTree, room: int, seed: int, data:
     inputs = sent(tree, 32, cached=7, sampler=sampler)
     if sampler.temperature:
         keys = verifier.keys_of(VOCABULARY, torch.device("cpu"))
-        ask = Ask(sampled=True, nucleus=sampler.top_k > 0 or sampler.top_p < 1, whole=data.draw(st.booleans()))
+        ask = StepVariant(sampled=True, nucleus=sampler.top_k > 0 or sampler.top_p < 1, whole=data.draw(st.booleans()))
         said = choose_rows(torch.from_numpy(logits), inputs, keys, ask)
     else:
         said = torch.from_numpy(logits).argmax(1)
@@ -136,8 +136,10 @@ def test_the_best_alone_decide_what_the_whole_vocabulary_would(sampler: Sampler,
     sampler = replace(sampler, seed=5)
     inputs = sent(DraftTree.chain([1] * rows), rows, cached=3, sampler=sampler)
     keys = verifier.keys_of(vocabulary, torch.device("cpu"))
-    found = choose_rows(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True)).tolist()
-    whole = choose_rows(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True, whole=True)).tolist()
+    found = choose_rows(torch.from_numpy(logits), inputs, keys, StepVariant(sampled=True, nucleus=True)).tolist()
+    whole = choose_rows(
+        torch.from_numpy(logits), inputs, keys, StepVariant(sampled=True, nucleus=True, whole=True)
+    ).tolist()
     expected = [sampling.choose(row, sampler, 4 + place) for place, row in enumerate(logits)]
     assert whole == expected
     assert found == (expected if decided else [UNDECIDED] * rows)

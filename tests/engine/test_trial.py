@@ -16,12 +16,12 @@ import torch
 
 from fastcoder_lsp.engine import gpu_faults, loader, trial
 from fastcoder_lsp.engine.architecture import graph_shape
-from fastcoder_lsp.engine.job import Job, prepare
+from fastcoder_lsp.engine.job import LoadJob, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.static.memory import least_bytes
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.engine.trial import Verdict, choose_engine, read_json
+from fastcoder_lsp.engine.trial import TrialResult, choose_engine, read_json
 from fastcoder_lsp.engine.trial_process import compare, judge
 from fastcoder_lsp.errors import ResourceError
 from tests.engine.tiny_models import make_model
@@ -30,12 +30,12 @@ KINDS = ("cpu-fp32", "cpu-graphs")
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path) -> LoadJob:
     """A tiny model."""
     return job_of(tmp_path, "qwen2")
 
 
-def job_of(folder: Path, kind: str, **options: Any) -> Job:
+def job_of(folder: Path, kind: str, **options: Any) -> LoadJob:
     """A tiny model of this kind."""
     return prepare(
         make_model(folder / kind, kind),
@@ -66,7 +66,7 @@ def finished() -> None:
 
 
 @pytest.mark.usefixtures("idle")
-def test_the_comparison_runs_while_nobody_types_and_once(job: Job) -> None:
+def test_the_comparison_runs_while_nobody_types_and_once(job: LoadJob) -> None:
     """The first start takes the CPU's engine at once; what was found is remembered, for this model alone."""
     first = choose_engine(job, "machine", kinds=KINDS)
     assert first.chosen == KINDS[0]
@@ -84,7 +84,7 @@ def absent(_folder: Path) -> list[str]:
     return ["absent"]
 
 
-def test_no_trial_begins_while_somebody_types(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_trial_begins_while_somebody_types(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that works is left alone; one that works again ends the trial, which counts as none."""
     looks, begun = list[bool](), list[Path]()
     script = iter([True, False, False, True, False, False, False])
@@ -140,19 +140,19 @@ class Card:
     def _empty_cache(self) -> None:
         self.given_back += 1
 
-    def note(self, job: Job, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
+    def note(self, job: LoadJob, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
         """Stands in for loading: what was asked for, and the notes."""
         self.tried.append(kind)
         return cast("TreeEngine", (kind, notes))
 
 
-def loaded(card: Card, job: Job, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[str]]:
+def loaded(card: Card, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[str]]:
     """The kind that is loaded for a job, and its notes."""
     monkeypatch.setattr(loader, "_load", card.note)
     return cast("tuple[str, list[str]]", load_engine(job))
 
 
-def test_a_model_that_cannot_fit_is_not_tried(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_fit_is_not_tried(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is loaded it is said what is needed, what is free, and what would fit; the CPU's engine runs."""
     shape = graph_shape(job.config)
     assert shape is not None
@@ -165,7 +165,7 @@ def test_a_model_that_cannot_fit_is_not_tried(job: Job, monkeypatch: pytest.Monk
     assert loaded(card, job, monkeypatch)[0] == "cuda-graphs"
 
 
-def test_memory_that_torch_keeps_counts_as_free(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_torch_keeps_counts_as_free(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model of this process that was closed leaves memory with torch's allocator: the next one finds it there."""
     card = Card(monkeypatch, free=1000)
     assert loaded(card, job, monkeypatch)[0] == "cpu-int8"
@@ -185,13 +185,13 @@ def test_a_gpu_serves_without_a_trial(
 
 
 def test_a_gpu_without_tensor_cores_for_bfloat16_is_compared_with_the_cpu(
-    job: Job, monkeypatch: pytest.MonkeyPatch
+    job: LoadJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The CPU's engine serves until the comparison is done; then the faster one does."""
     card, asked = Card(monkeypatch, capability=(7, 5)), list[tuple[str, str]]()
-    verdicts = iter([Verdict("cpu-int8", "not yet", {}), Verdict("cuda-graphs", "faster here", {})])
+    verdicts = iter([TrialResult("cpu-int8", "not yet", {}), TrialResult("cuda-graphs", "faster here", {})])
 
-    def choose(_job: Job, machine: str, *, kinds: tuple[str, str]) -> Verdict:
+    def choose(_job: LoadJob, machine: str, *, kinds: tuple[str, str]) -> TrialResult:
         assert "small card (7, 5)" in machine
         asked.append(kinds)
         return next(verdicts)
@@ -202,7 +202,7 @@ def test_a_gpu_without_tensor_cores_for_bfloat16_is_compared_with_the_cpu(
     assert asked == [("cpu-int8", "cuda-graphs")] * 2
 
 
-def test_a_gpu_that_cannot_be_asked_is_left_alone(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_that_cannot_be_asked_is_left_alone(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process has it for itself: the CPU's engine runs, with CUDA's own words."""
     card = Card(monkeypatch, 0)
 
@@ -233,7 +233,7 @@ class Weights:
 
 @pytest.mark.parametrize("kind", ["cuda-bf16", "cuda-graphs"])
 def test_an_engine_by_name_is_reckoned_before_weights_are_read(
-    kind: Any, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: Any, job: LoadJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a card that has no room no tensor is read, and sizes are said."""
     from tests.engine.fake_cuda import FakeCuda
@@ -260,7 +260,7 @@ def test_an_engine_by_name_is_reckoned_before_weights_are_read(
 
 @pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize("kept", ["{}", "[]", '{"attempts": "many"}', '{"chosen": "another"}', "{"])
-def test_a_damaged_record_is_no_record(kept: str, job: Job) -> None:
+def test_a_damaged_record_is_no_record(kept: str, job: LoadJob) -> None:
     """Whatever is in it, a trial is begun; a verdict without its reason is one all the same."""
     choose_engine(job, "machine", kinds=KINDS, command=absent)
     finished()
@@ -270,12 +270,14 @@ def test_a_damaged_record_is_no_record(kept: str, job: Job) -> None:
     finished()
     assert read_json(record)["attempts"] == 1
     record.write_text('{"chosen": "cpu-graphs"}', encoding="utf-8")
-    assert choose_engine(job, "machine", kinds=KINDS) == Verdict("cpu-graphs", "", {})
+    assert choose_engine(job, "machine", kinds=KINDS) == TrialResult("cpu-graphs", "", {})
 
 
 @pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize("code", ["import os; os.abort()", "import time; time.sleep(60)", "raise SystemExit('no')"])
-def test_a_trial_that_dies_hangs_or_fails_is_begun_twice(code: str, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_that_dies_hangs_or_fails_is_begun_twice(
+    code: str, job: LoadJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The CPU's engine is taken; after the second time no trial is begun, and a note says so."""
     monkeypatch.setattr(trial, "SECONDS", 1.0)
     begun = []
@@ -303,7 +305,7 @@ def test_a_trials_process_ends_with_the_server(tmp_path: Path) -> None:
     assert process.wait(100) == 0
 
 
-def test_both_engines_are_timed(job: Job) -> None:
+def test_both_engines_are_timed(job: LoadJob) -> None:
     """Loaded one after the other, a step of one row and of sixteen rows each."""
     found = compare(job, KINDS)
     assert set(found.ms) == {f"{kind}, {rows} rows" for kind in KINDS for rows in (1, 16)}
@@ -326,14 +328,14 @@ class Failures:
         self.by_kind = {kind.replace("_", "-"): why for kind, why in by_kind.items()}
         monkeypatch.setattr(loader, "_load", self._load)
 
-    def _load(self, _job: Job, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
+    def _load(self, _job: LoadJob, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
         self.tried.append(kind)
         if kind in self.by_kind:
             notes.append("half done")
             raise self.by_kind[kind]
         return cast("TreeEngine", (kind, notes))
 
-    def load(self, job: Job) -> tuple[str, list[str]]:
+    def load(self, job: LoadJob) -> tuple[str, list[str]]:
         self.tried.clear()
         return cast("tuple[str, list[str]]", load_engine(job))
 
@@ -341,12 +343,12 @@ class Failures:
 BROKEN = ValueError("no kernel image\nis there")
 
 
-def named(job: Job, kind: str) -> Job:
+def named(job: LoadJob, kind: str) -> LoadJob:
     """The same job for an engine that the user names."""
     return replace(job, options=replace(job.options, kind=cast("Any", kind)))
 
 
-def test_a_gpu_whose_programs_fail_to_load_is_left_alone(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_whose_programs_fail_to_load_is_left_alone(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """`auto` falls back to single launches, then to the CPU; the notes say what failed and what runs."""
     card = Card(monkeypatch)
     failures = Failures(monkeypatch, cuda_graphs=BROKEN, cuda_bf16=ResourceError("too small"))
@@ -358,7 +360,7 @@ def test_a_gpu_whose_programs_fail_to_load_is_left_alone(job: Job, monkeypatch: 
     assert card.given_back == 2
 
 
-def test_a_gpu_engine_that_was_asked_for_says_what_it_lacks(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_engine_that_was_asked_for_says_what_it_lacks(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too little memory for an engine that the user named is an error; a program that fails costs speed alone."""
     Card(monkeypatch)
     failures = Failures(monkeypatch, cuda_graphs=ResourceError("too small"))
@@ -371,11 +373,11 @@ def test_a_gpu_engine_that_was_asked_for_says_what_it_lacks(job: Job, monkeypatc
         failures.load(named(job, "cuda-graphs"))
 
 
-def test_what_a_failed_load_held_is_given_back(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_failed_load_held_is_given_back(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the next engine is loaded nothing holds the weights of the one that failed: not even its exception."""
     card, held, alive = Card(monkeypatch), list[weakref.ref[torch.Tensor]](), list[bool]()
 
-    def load(_job: Job, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
+    def load(_job: LoadJob, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
         if kind == "cuda-graphs":
             weights = torch.ones(10)
             held.append(weakref.ref(weights))
@@ -390,7 +392,7 @@ def test_what_a_failed_load_held_is_given_back(job: Job, monkeypatch: pytest.Mon
 
 
 def test_a_gpu_that_is_lost_while_loading_is_tried_otherwise_at_the_next_start(
-    job: Job, monkeypatch: pytest.MonkeyPatch
+    job: LoadJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing else is tried on it in this process; the kind that failed is remembered for a while."""
     card = Card(monkeypatch)
@@ -409,7 +411,7 @@ def test_a_gpu_that_is_lost_while_loading_is_tried_otherwise_at_the_next_start(
 
 
 @pytest.mark.parametrize("kept", ["[]", "{", '{"cuda-graphs": 3}', '{"cuda-graphs": {"time": "now"}}'])
-def test_a_damaged_record_of_faults_is_none(kept: str, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_record_of_faults_is_none(kept: str, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is in the file, the first kind is taken."""
     Card(monkeypatch)
     faults = gpu_faults.gpu_faults(job.cache)

@@ -12,7 +12,7 @@ from triton.runtime.jit import JITFunction
 
 from fastcoder_lsp.engine.static import triton_kernels
 from fastcoder_lsp.engine.static.programs import TOP_K, Program
-from fastcoder_lsp.engine.static.verifier import Ask
+from fastcoder_lsp.engine.static.verifier import StepVariant
 from tests.engine.planted import changed
 from tests.engine.static_parts import Counted
 from tests.gpu.compiling import SHARED_KIB, Needs, code_of, compiled
@@ -109,8 +109,8 @@ def nodes(layers: int, program: Program, monkeypatch: pytest.MonkeyPatch) -> int
 
 
 @pytest.mark.parametrize("width", [1, 16, 64])
-@pytest.mark.parametrize("ask", [Ask(), Ask(top_k=TOP_K), Ask(bound=True)])
-def test_a_step_is_few_launches(ask: Ask, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ask", [StepVariant(), StepVariant(top_k=TOP_K), StepVariant(bound=True)])
+def test_a_step_is_few_launches(ask: StepVariant, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the layers: embedding, the last sum, norm and head, and each row's token; the kernels need no mask."""
     program = Program(width, 1024, ask)
     two, three = (nodes(layers, program, monkeypatch) for layers in (2, 3))

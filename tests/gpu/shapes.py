@@ -10,7 +10,7 @@ from fastcoder_lsp.engine.static.plan import plan
 from fastcoder_lsp.engine.static.programs import TOP_K, Programs
 from fastcoder_lsp.engine.static.step_io import Inputs, StepInput, StepOutput
 from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
-from fastcoder_lsp.engine.static.weights import Block, Model, Norm, PlainProduct
+from fastcoder_lsp.engine.static.weights import Block, ModelWeights, Norm, PlainProduct
 from tests.engine.static_parts import META, MetaDevice
 from tests.gpu.launches import Launch, recorded
 
@@ -84,7 +84,7 @@ def without_data(layers: int) -> Programs:
         down=product(shape.width, shape.inner),
     )
     embedding = tensor(1000, shape.width)
-    model = Model(embedding, (block,) * layers, norm, PlainProduct(embedding, None))
+    model = ModelWeights(embedding, (block,) * layers, norm, PlainProduct(embedding, None))
     attention = TreeAttention(shape, size.capacity, torch.bfloat16, META)
     plain = TorchKernels(shape, 64, attention, torch.bfloat16, META)
     cache = StaticCache(shape, size.capacity, torch.bfloat16, MetaDevice())

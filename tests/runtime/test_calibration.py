@@ -15,7 +15,7 @@ from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.calibrated import Judgement, Loss
 from fastcoder_lsp.engine.int8.selftest import fitting_kinds
 from fastcoder_lsp.engine.int8.stored import Wanted
-from fastcoder_lsp.engine.job import Job
+from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import find
 from fastcoder_lsp.runtime import calibration
@@ -92,7 +92,7 @@ def test_texts_are_no_longer_than_the_model_reads(tmp_path: Path, monkeypatch: p
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer(), ensure_ascii=False), encoding="utf-8")
     seen = list[tuple[int, ...]]()
 
-    def choose(job: Job, guiding_SC: Any, judging_SC: Any) -> Judgement:
+    def choose(job: LoadJob, guiding_SC: Any, judging_SC: Any) -> Judgement:
         seen.extend((job.context, *texts_SC.shape) for texts_SC in (guiding_SC, judging_SC))
         return Judgement(Loss(0, 0, 1), Loss(0, 0, 1))
 

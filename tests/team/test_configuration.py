@@ -8,7 +8,7 @@ import pytest
 
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.team.autoscaling import FIRST_TEXT, Policy, wanted
+from fastcoder_lsp.team.autoscaling import FIRST_TEXT, ScalingPolicy, wanted
 from fastcoder_lsp.team.configuration import TeamConfig, parse_config, read_config
 
 HERE = Path("/etc/fastcoder")
@@ -118,9 +118,9 @@ def test_serve_is_told_a_number_within_its_bounds() -> None:
         capacity_adjusted_min_replicas=2,
         capacity_adjusted_max_replicas=8,
     )
-    assert Policy(3.0, 600.0)(context) == (3, {})
+    assert ScalingPolicy(3.0, 600.0)(context) == (3, {})
     context.total_num_requests = 0.0
-    assert Policy(3.0, 600.0)(context) == (2, {})
+    assert ScalingPolicy(3.0, 600.0)(context) == (2, {})
 
 
 def test_a_configuration_travels() -> None:

@@ -9,7 +9,7 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt.context import NOTHING, Found
-from fastcoder_lsp.team.configuration import Repository
+from fastcoder_lsp.team.configuration import RepositoryConfig
 from fastcoder_lsp.team.context import RepositoryWords, TeamContext
 from fastcoder_lsp.team.repositories import Repositories
 
@@ -64,7 +64,7 @@ def test_only_where_the_repository_is_to_be_shown(words: RepositoryWords, tmp_pa
     """Off by default: it drafts, and no line of it is in a prompt."""
     core = tree(tmp_path, "core", {"store.py": STORE})
     assert found(words, core, settings=replace(SHOWN, context_enabled=False)) == NOTHING
-    wanted = (Repository("core", "file:///x"), Repository("zoo", "file:///y", context=True))
+    wanted = (RepositoryConfig("core", "file:///x"), RepositoryConfig("zoo", "file:///y", context=True))
     followed = Repositories(wanted, tmp_path, SHOWN)
     followed._trees = {"core": core, "zoo": tmp_path / "zoo" / "1"}
     shown = {

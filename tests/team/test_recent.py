@@ -11,7 +11,7 @@ from fastcoder_lsp.team.places import place_of, preferred
 from fastcoder_lsp.team.recent import READ_S, READ_SOON_S, Held, RecentCalls, coming, time_to_read
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
 from fastcoder_lsp.team.scripted import MODULE
-from fastcoder_lsp.team.values import Answered, Call, Tenant
+from fastcoder_lsp.team.values import Call, ReplicaAnswer, Tenant
 from tests.team.toy_team import ToyTeam
 
 TEXT = "value = 1\n" * 40
@@ -76,11 +76,11 @@ def test_what_was_read_is_found(start: Callable[..., ToyTeam], monkeypatch: pyte
     team = start()
     replica = TeamReplica(team.config, "later", no_folders, MODULE)
 
-    async def asked() -> tuple[int, Held, Answered]:
+    async def asked() -> tuple[int, Held, ReplicaAnswer]:
         read = await replica.read([(0.0, call(1)), (9.0, call(2)), (99.0, call(3))], 60.0)
         held = replica.held()
         answer = await replica.answer(call(1, f"{TEXT}x"))
-        assert isinstance(answer, Answered)
+        assert isinstance(answer, ReplicaAnswer)
         return read, held, answer
 
     try:
@@ -106,7 +106,7 @@ def test_what_would_push_out_a_later_text_is_not_read(start: Callable[..., ToyTe
             [(0.0, call(0)), (1.0, older), *((2.0, call(1 + more)) for more in range(most))], 60.0
         )
         answer = await replica.answer(call(0, f"{TEXT}x"))
-        assert isinstance(answer, Answered)
+        assert isinstance(answer, ReplicaAnswer)
         return read, answer.said.completion.counts.reused
 
     try:

@@ -11,7 +11,7 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import NetworkError, UsageError
 from fastcoder_lsp.team import git
-from fastcoder_lsp.team.configuration import Repository, parse_config
+from fastcoder_lsp.team.configuration import RepositoryConfig, parse_config
 from fastcoder_lsp.team.repositories import Repositories, inside, laid_out
 from fastcoder_lsp.team.values import Tenant
 from tests.team.toy_team import ToyTeam
@@ -43,8 +43,8 @@ def commit(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-def named(origin: Path, branch: str = "main") -> Repository:
-    return Repository("core", f"file://{origin}", branch)
+def named(origin: Path, branch: str = "main") -> RepositoryConfig:
+    return RepositoryConfig("core", f"file://{origin}", branch)
 
 
 def test_it_is_fetched_laid_out_and_followed(origin: Path, tmp_path: Path) -> None:

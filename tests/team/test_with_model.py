@@ -11,7 +11,7 @@ from fastcoder_lsp.http.infill import InfillRequest
 from fastcoder_lsp.team.configuration import parse_config
 from fastcoder_lsp.team.places import place_of
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
-from fastcoder_lsp.team.values import Answered, Call, Tenant
+from fastcoder_lsp.team.values import Call, ReplicaAnswer, Tenant
 from tests.team import steady
 
 pytestmark = [pytest.mark.model, pytest.mark.ci]
@@ -62,7 +62,7 @@ def work(replica: TeamReplica, tenant: Tenant) -> list[tuple[str, int, int, int]
             at = TEXT.index(place) + len(place)
             ask = InfillRequest(TEXT[:at], TEXT[at:], language="python")
             answer = await replica.answer(Call(place_of(tenant.key, "a.py"), tenant, ask))
-            assert isinstance(answer, Answered)
+            assert isinstance(answer, ReplicaAnswer)
             counts = answer.said.completion.counts
             found.append((answer.said.text, counts.prefilled, counts.reused, counts.accepted))
         return found

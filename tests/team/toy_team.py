@@ -12,14 +12,14 @@ from typing import Any
 import uvicorn
 
 from fastcoder_lsp.team.configuration import TeamConfig, parse_config
-from fastcoder_lsp.team.counts import Outcome
+from fastcoder_lsp.team.counts import RequestOutcome
 from fastcoder_lsp.team.door import Door
 from fastcoder_lsp.team.keys import KeyFile
 from fastcoder_lsp.team.limits import Refusal
 from fastcoder_lsp.team.places import preferred
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
 from fastcoder_lsp.team.scripted import MODULE
-from fastcoder_lsp.team.values import Answered, Call, Refused
+from fastcoder_lsp.team.values import Call, Refused, ReplicaAnswer
 
 WAIT_S = 60.0
 _HERE = Path("/")
@@ -48,7 +48,7 @@ class ToyTeam:
         self.replicas = [
             TeamReplica(self.config, f"replica-{number}", no_folders, MODULE) for number in range(replicas)
         ]
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[RequestOutcome] = []
         self.calls: list[Call] = []
         self.healthy = True
         self.refusal: Refusal | None = None
@@ -60,7 +60,7 @@ class ToyTeam:
         self.until(lambda: self._server.started)
         self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
 
-    async def answer(self, call: Call) -> Answered | Refused | Refusal:
+    async def answer(self, call: Call) -> ReplicaAnswer | Refused | Refusal:
         """By the replica that the document belongs to."""
         self.calls.append(call)
         if self.refusal is not None:

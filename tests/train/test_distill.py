@@ -11,9 +11,9 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.train import samples
 from fastcoder_lsp.train.distill import DistillSettings
-from fastcoder_lsp.train.options import Asked, Collected
+from fastcoder_lsp.train.options import Collected, RequestedOptions
 from fastcoder_lsp.train.run_folder import RunFolder
-from fastcoder_lsp.train.session import Job, Listener, Result, train
+from fastcoder_lsp.train.session import Listener, Result, TrainingJob, train
 from fastcoder_lsp.train.tuning import DistillSession
 from tests.train.conftest import Speaker
 
@@ -35,11 +35,11 @@ def test_a_student_learns_what_the_model_says(speaker: Speaker, tmp_path: Path) 
 
     def go_on(out: Path, steps: int | None = None) -> Result:
         made: list[int] = []
-        job = Job(
+        job = TrainingJob(
             model=str(speaker.folder),
             data=(str(speaker.texts),),
             out=out,
-            asked=Asked(tuning="full", steps=40, length=64, batch=2, rate=1e-3, precision="fp32"),
+            asked=RequestedOptions(tuning="full", steps=40, length=64, batch=2, rate=1e-3, precision="fp32"),
             own=DistillSettings(str(tmp_path / "spoilt"), said=24),
             collected=Collected(samples=32),
         )
@@ -63,11 +63,11 @@ def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest
     notes, made = list[str](), list[int]()
 
     def go_on(out: Path) -> None:
-        job = Job(
+        job = TrainingJob(
             model=str(speaker.folder),
             data=(str(speaker.texts),),
             out=out,
-            asked=Asked(tuning="full", length=64, batch=2, rate=1e-3, precision="fp32", max_minutes=10),
+            asked=RequestedOptions(tuning="full", length=64, batch=2, rate=1e-3, precision="fp32", max_minutes=10),
             own=DistillSettings(str(speaker.folder), said=24),
             collected=Collected(samples=32),
         )
@@ -94,11 +94,11 @@ def test_the_next_student_learns_what_the_ones_before_it_miss(speaker: Speaker, 
     save_file(noisy, spoilt / "model.safetensors", metadata={"format": "pt"})
 
     def go_on(name: str, *boost: Path) -> Result:
-        job = Job(
+        job = TrainingJob(
             model=str(speaker.folder),
             data=(str(speaker.texts),),
             out=tmp_path / name,
-            asked=Asked(tuning="full", steps=3, length=64, batch=2, rate=1e-3, precision="fp32"),
+            asked=RequestedOptions(tuning="full", steps=3, length=64, batch=2, rate=1e-3, precision="fp32"),
             own=DistillSettings(str(spoilt), said=24, boost=tuple(map(str, boost))),
             collected=Collected(samples=8),
         )

@@ -27,9 +27,9 @@ from fastcoder_lsp.train.drafters import DflashSession, EagleSession, MedusaSess
 from fastcoder_lsp.train.eagle import EagleSettings
 from fastcoder_lsp.train.layer import Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
-from fastcoder_lsp.train.options import Asked, Collected
+from fastcoder_lsp.train.options import Collected, RequestedOptions
 from fastcoder_lsp.train.samples import Sample, make_teacher, shape_of
-from fastcoder_lsp.train.session import Job, Listener, Result, train
+from fastcoder_lsp.train.session import Listener, Result, TrainingJob, train
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import NUCLEUS, SAMPLED, engine_of, requests
 
@@ -133,11 +133,11 @@ def test_another_target_is_refused(speaker: Speaker, trained: dict[str, Path], t
 def go(speaker: Speaker, out: Path, method: str, steps: int | None = None, said: int = 0) -> Result:
     """Train six steps, stopped after `steps` where that is given."""
     made: list[int] = []
-    job = Job(
+    job = TrainingJob(
         model=str(speaker.folder),
         data=(str(speaker.texts),),
         out=out,
-        asked=Asked(steps=6, length=64, batch=2, rate=1e-3),
+        asked=RequestedOptions(steps=6, length=64, batch=2, rate=1e-3),
         own=OWN[method],
         collected=Collected(samples=20, said=said),
     )

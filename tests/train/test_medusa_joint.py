@@ -19,9 +19,9 @@ from fastcoder_lsp.model.tuned import read_record
 from fastcoder_lsp.train import loop
 from fastcoder_lsp.train.drafters import JointSession
 from fastcoder_lsp.train.medusa import JointLesson, MedusaSettings
-from fastcoder_lsp.train.options import Asked
+from fastcoder_lsp.train.options import RequestedOptions
 from fastcoder_lsp.train.samples import shape_of
-from fastcoder_lsp.train.session import Job, Listener, Result, train
+from fastcoder_lsp.train.session import Listener, Result, TrainingJob, train
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import engine_of, requests
 
@@ -31,11 +31,11 @@ pytestmark = pytest.mark.ci
 def go(speaker: Speaker, out: Path, steps: int | None = None) -> Result:
     """Train ten steps by LoRA, stopped after `steps` where that is given."""
     made: list[int] = []
-    job = Job(
+    job = TrainingJob(
         model=str(speaker.folder),
         data=(str(speaker.texts),),
         out=out,
-        asked=Asked(tuning="lora", steps=10, length=64, batch=2, rate=1e-3, precision="fp32"),
+        asked=RequestedOptions(tuning="lora", steps=10, length=64, batch=2, rate=1e-3, precision="fp32"),
         own=MedusaSettings(heads=2),
     )
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
@@ -66,8 +66,8 @@ def test_a_plan_by_the_clock_is_kept(speaker: Speaker, tmp_path: Path, monkeypat
         return 2500.0
 
     monkeypatch.setattr(loop, "time_step", time_step)
-    asked = Asked(tuning="lora", length=64, batch=2, precision="fp32", max_minutes=600.0)
-    job = Job(str(speaker.folder), (str(speaker.texts),), tmp_path, asked, MedusaSettings(heads=2))
+    asked = RequestedOptions(tuning="lora", length=64, batch=2, precision="fp32", max_minutes=600.0)
+    job = TrainingJob(str(speaker.folder), (str(speaker.texts),), tmp_path, asked, MedusaSettings(heads=2))
     made: list[int] = []
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
     assert not train(JointSession, job, speaker.cache, lambda: bool(made), listener).outcome.finished
@@ -83,11 +83,11 @@ def test_one_text_is_enough(speaker: Speaker, tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
     (texts / "all.py").write_text("".join(path.read_text() for path in sorted(speaker.texts.iterdir())))
-    job = Job(
+    job = TrainingJob(
         model=str(speaker.folder),
         data=(str(texts),),
         out=tmp_path / "out",
-        asked=Asked(tuning="full", steps=3, length=64, batch=2, rate=1e-2, precision="fp32"),
+        asked=RequestedOptions(tuning="full", steps=3, length=64, batch=2, rate=1e-2, precision="fp32"),
         own=MedusaSettings(heads=2),
     )
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda _: None)

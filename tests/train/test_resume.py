@@ -13,9 +13,9 @@ from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from fastcoder_lsp.model.tuned import RECORD, TrainingRecord, read_record
 from fastcoder_lsp.train.cllm import CllmSettings
-from fastcoder_lsp.train.options import Asked
+from fastcoder_lsp.train.options import RequestedOptions
 from fastcoder_lsp.train.sdsat import SdsatSettings
-from fastcoder_lsp.train.session import Job, Listener, Result, train
+from fastcoder_lsp.train.session import Listener, Result, TrainingJob, train
 from fastcoder_lsp.train.tuning import CllmSession, SdsatSession, export_run
 from tests.train.conftest import Speaker
 
@@ -26,9 +26,11 @@ OWN = {"sdsat": SdsatSettings(), "cllm": CllmSettings(block=8, blocks=2, traject
 SESSIONS = {SdsatSettings: SdsatSession, CllmSettings: CllmSession}
 
 
-def job(speaker: Speaker, out: Path, method: str, tuning: str, seed: int = 0) -> Job:
-    asked = Asked(tuning=tuning, steps=STEPS, length=64, batch=2, rate=1e-3, rank=4, seed=seed, precision="fp32")  # type: ignore[arg-type]
-    return Job(
+def job(speaker: Speaker, out: Path, method: str, tuning: str, seed: int = 0) -> TrainingJob:
+    asked = RequestedOptions(
+        tuning=tuning, steps=STEPS, length=64, batch=2, rate=1e-3, rank=4, seed=seed, precision="fp32"
+    )  # type: ignore[arg-type]
+    return TrainingJob(
         model=str(speaker.folder),
         data=(str(speaker.texts),),
         out=out,
@@ -38,7 +40,7 @@ def job(speaker: Speaker, out: Path, method: str, tuning: str, seed: int = 0) ->
     )
 
 
-def go(wanted: Job, cache: Path, steps: int | None = None) -> Result:
+def go(wanted: TrainingJob, cache: Path, steps: int | None = None) -> Result:
     """Train, stopped after `steps` where that is given."""
     made: list[int] = []
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.int4.compensated import Inputs, round_compensated
+from fastcoder_lsp.engine.int4.compensated import InputStatistics, round_compensated
 from fastcoder_lsp.engine.int4.packing import Rounded, lay_out
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.packing import Matrix, Piece, Products, biases, kind_of, matrices, quantise, rows_of
@@ -76,7 +76,7 @@ class _Rounding:
             self._found[name, layer] = [lay_out_bytes(steps_NK, scales_N, its)]
             whole_NK = steps_NK * scales_N[:, None]
         else:
-            rounded = round_compensated(weight_NK, Inputs.of(gram_KK()))
+            rounded = round_compensated(weight_NK, InputStatistics.of(gram_KK()))
             self._found[name, layer] = [lay_out(rounded, its)]
             whole_NK = _values(rounded)
         biases_N = biases(self._weights, matrix, layer, its)[: matrix.rows]
@@ -84,7 +84,7 @@ class _Rounding:
 
     def round_head(self, gram_KK: Floats) -> None:
         """The head, which nothing is behind."""
-        matrix, inputs = self._matrices["head"], Inputs.of(gram_KK)
+        matrix, inputs = self._matrices["head"], InputStatistics.of(gram_KK)
         block = self._kind.vectors * LANES
         each = HEAD_ROWS // block * block
         self._found["head", 0] = [

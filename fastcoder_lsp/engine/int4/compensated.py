@@ -40,7 +40,7 @@ _SMALL = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Inputs:
+class InputStatistics:
     """What a matrix is multiplied with, as `Σ x·xᵀ` over a text.
 
     Attributes:
@@ -54,7 +54,7 @@ class Inputs:
     upper_KK: Floats
 
     @classmethod
-    def of(cls, gram_KK: Floats) -> "Inputs":
+    def of(cls, gram_KK: Floats) -> "InputStatistics":
         """Of a sum over tokens; inputs that are always zero do no harm."""
         weigh_K = np.diagonal(gram_KK)
         heaviest_first = np.argsort(-weigh_K.reshape(-1, GROUP).sum(axis=1), kind="stable")
@@ -66,13 +66,13 @@ class Inputs:
         return cls(gram_KK, order_K, _inverse_of_upper(np.ascontiguousarray(lower_KK[::-1, ::-1])))
 
 
-def round_compensated(weight_NK: Floats, inputs: Inputs) -> Rounded:
+def round_compensated(weight_NK: Floats, inputs: InputStatistics) -> Rounded:
     """Rows as `packing.round_matrix` gives them, chosen by the error of their products with such inputs."""
     parts = [_round_some(weight_NK[start : start + ROWS], inputs) for start in range(0, len(weight_NK), ROWS)]
     return Rounded(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _round_some(weight_NK: Floats, inputs: Inputs) -> Rounded:
+def _round_some(weight_NK: Floats, inputs: InputStatistics) -> Rounded:
     count, size = weight_NK.shape
     importance_K = np.ascontiguousarray(np.diagonal(inputs.gram_KK)) + np.float32(1e-8)
     scales_N = np.zeros(-(-count // LANES) * LANES, np.float32)

@@ -38,7 +38,7 @@ LOGIT_ROWS = 8
 
 
 @dataclass(slots=True)
-class _Shared:
+class _SharedBuffers:
     """What grows or is made when it is first wanted, for the backends of all KV caches."""
 
     work: Scratch
@@ -63,7 +63,7 @@ class Int8Backend:
         self._packed = _packed(shape, arrays, capacity)
         blocks = -(-capacity // BLOCK)
         self.cache = SlotMemory(shape, capacity)
-        self._shared = _Shared(_work(shape, self._packed, blocks * BLOCK, threads, kind))
+        self._shared = _SharedBuffers(_work(shape, self._packed, blocks * BLOCK, threads, kind))
         self._team = Team(threads)
         self.is_first = True
         self._forward = make_forward(kind, shape.group, shape.head_dim)

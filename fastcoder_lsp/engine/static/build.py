@@ -23,7 +23,15 @@ from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, Plan, affordable_con
 from fastcoder_lsp.engine.static.programs import Programs
 from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
 from fastcoder_lsp.engine.static.ways import FUSED, TORCH, way
-from fastcoder_lsp.engine.static.weights import HEAD, PRODUCTS, Make, Model, Source, read_model, working_product
+from fastcoder_lsp.engine.static.weights import (
+    HEAD,
+    PRODUCTS,
+    Make,
+    ModelWeights,
+    TensorSource,
+    read_model,
+    working_product,
+)
 from fastcoder_lsp.errors import ResourceError
 
 logger = logging.getLogger(__name__)
@@ -44,7 +52,7 @@ class Recipe:
     model: str
     source: str
     shape: Shape
-    open_source: Callable[[], AbstractContextManager[Source]]
+    open_source: Callable[[], AbstractContextManager[TensorSource]]
     context: int
     dtype: torch.dtype
     progress: Progress
@@ -98,7 +106,7 @@ def build(recipe: Recipe, device: Device) -> StaticEngine:
     )
 
 
-def _attempt(recipe: Recipe, model: Model, size: Plan, device: Device) -> StaticEngine | None:
+def _attempt(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -> StaticEngine | None:
     """The engine in these sizes; None where memory runs out."""
     try:
         return _finish(recipe, _assemble(recipe, model, size, device), size, device)
@@ -117,7 +125,7 @@ def _smaller(size: Plan, notes: list[str]) -> Plan | None:
     return smaller
 
 
-def _load(recipe: Recipe, device: Device) -> Model:
+def _load(recipe: Recipe, device: Device) -> ModelWeights:
     """The weights, in the quickest form of their precision."""
     with recipe.open_source() as source:
         require(
@@ -133,7 +141,7 @@ def _load(recipe: Recipe, device: Device) -> Model:
         return read_model(source, recipe.shape, make, dtype=recipe.dtype, device=device.place, progress=recipe.progress)
 
 
-def _product(recipe: Recipe, source: Source, device: Device) -> Make:
+def _product(recipe: Recipe, source: TensorSource, device: Device) -> Make:
     """How products are made: as asked for, or the first way that works for a matrix of the first layer."""
     ways = PRODUCTS[recipe.precision]
     if recipe.product != "auto":
@@ -149,7 +157,7 @@ def _product(recipe: Recipe, source: Source, device: Device) -> Make:
     return ways[chosen]
 
 
-def _assemble(recipe: Recipe, model: Model, size: Plan, device: Device) -> _Assembled:
+def _assemble(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -> _Assembled:
     """Cache and programs, with torch's kernels or, where they are asked for and pass the check, with ours."""
     cache = StaticCache(recipe.shape, size.capacity, recipe.dtype, device)
     attention = TreeAttention(recipe.shape, size.capacity, recipe.dtype, device.place, strict=recipe.strict)

@@ -106,7 +106,7 @@ ENTRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _SavedSlots:
     """Tokens and a copy of their slots."""
 
     tokens: tuple[int, ...]
@@ -118,7 +118,7 @@ class Shelf:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
-        self._kept: list[_Kept] = []
+        self._kept: list[_SavedSlots] = []
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -153,6 +153,6 @@ class Shelf:
         except torch.OutOfMemoryError:
             self._kept.clear()  # a shelf is a luxury
             return
-        self._kept.append(_Kept(new, slots))
+        self._kept.append(_SavedSlots(new, slots))
         while self._kept and sum(kept.slots.nbytes for kept in self._kept) > self._limit:
             del self._kept[0]

@@ -12,7 +12,7 @@ import torch
 
 from fastcoder_lsp.core import GREEDY, DraftTree
 from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs, follow
-from fastcoder_lsp.engine.static.verifier import Ask
+from fastcoder_lsp.engine.static.verifier import StepVariant
 from fastcoder_lsp.engine.static.weights import agree
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def _replay_objection(programs: Programs) -> str | None:
     size, best = programs.plan, min(TOP_K, programs.vocabulary)
     bucket = size.buckets[0]
     for width in {size.step_width(width) for width in REPLAYED_WIDTHS}:
-        tree, program = any_tree(width), Program(width, bucket, Ask(top_k=best))
+        tree, program = any_tree(width), Program(width, bucket, StepVariant(top_k=best))
         logits = []
         for captured in (True, False):
             programs.send(tree.tokens, tree.parents, width=width, cached=0, sampler=GREEDY)
@@ -117,7 +117,7 @@ def agreeing_tree(programs: Programs, width: int, bucket: int, cached: int) -> D
 def wrong_end(programs: Programs, tree: DraftTree, width: int, bucket: int, cached: int) -> str | None:
     """What is wrong with the end of a step over `tree`; None where all is right."""
     said = _logits(programs, tree, width, bucket, cached).argmax(1)[: len(tree)].tolist()
-    for ask in (Ask(), Ask(top_k=min(TOP_K, programs.vocabulary))):
+    for ask in (StepVariant(), StepVariant(top_k=min(TOP_K, programs.vocabulary))):
         program = Program(width, bucket, ask)
         if _end(programs, program, tree, cached, room=0)[0] != ():
             return "more is accepted than there is room for"

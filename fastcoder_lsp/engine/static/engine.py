@@ -16,7 +16,7 @@ import torch
 from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
 from fastcoder_lsp.engine.static.backend import StaticBackend
 from fastcoder_lsp.engine.static.programs import TOP_K, Program
-from fastcoder_lsp.engine.static.verifier import HEAD, Ask
+from fastcoder_lsp.engine.static.verifier import HEAD, StepVariant
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 
 logger = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class StaticEngine(TreeEngine):
         found = self._programs.get((size, kind))
         if found is None:
             held = 0 if not top_k else max(TOP_K, 1 << (top_k - 1).bit_length())
-            ask = Ask(*kind[:4], min(held, self._info.vocabulary))
+            ask = StepVariant(*kind[:4], min(held, self._info.vocabulary))
             found = self._programs[size, kind] = Program(*size, ask)
         return found
 

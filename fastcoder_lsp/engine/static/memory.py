@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import torch
 
 from fastcoder_lsp.engine.architecture import Shape, graph_shape
-from fastcoder_lsp.engine.job import Job
+from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT
 from fastcoder_lsp.engine.static.weights import GROUP
 from fastcoder_lsp.errors import ResourceError
 
 
-def lacking_room(job: Job) -> str | None:
+def lacking_room(job: LoadJob) -> str | None:
     """Why `auto` cannot take the GPU, with what would fit; None where it can, or where nothing is known of the model.
 
     Room for the weights, the head by itself even where it is the embedding, and the whole KV cache. A GPU that another

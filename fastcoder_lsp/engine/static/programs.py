@@ -20,8 +20,8 @@ from fastcoder_lsp.engine.static.device import Device, GraphSet, Launch, inferri
 from fastcoder_lsp.engine.static.plan import Plan
 from fastcoder_lsp.engine.static.step_io import Outputs, StepInput, StepOutput
 from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention, TreeView
-from fastcoder_lsp.engine.static.verifier import Ask, choose_rows, keys_of
-from fastcoder_lsp.engine.static.weights import Model
+from fastcoder_lsp.engine.static.verifier import StepVariant, choose_rows, keys_of
+from fastcoder_lsp.engine.static.weights import ModelWeights
 
 
 def follow(tree: DraftTree, said: Sequence[int], room: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -132,7 +132,7 @@ class Program:
 
     width: int
     bucket: int
-    ask: Ask | None
+    ask: StepVariant | None
 
 
 class Programs:
@@ -159,7 +159,7 @@ class Programs:
         self.moves = Moves(device, transformer.cache, plan.widths[-1])
 
     @property
-    def model(self) -> Model:
+    def model(self) -> ModelWeights:
         """The weights."""
         return self._transformer.model
 
@@ -207,7 +207,7 @@ class Programs:
         # With best ids and without: drafters that learn from rejected rows ask for them at every step.
         # A healed first step may say certain ids only.
         most = min(TOP_K, self.vocabulary)
-        asks = (Ask(), Ask(top_k=most), Ask(bound=True), Ask(bound=True, top_k=most))
+        asks = (StepVariant(), StepVariant(top_k=most), StepVariant(bound=True), StepVariant(bound=True, top_k=most))
         steps = [Program(width, bucket, ask) for width, bucket in self.plan.sizes() for ask in asks]
         reads = [
             Program(width, bucket, None)
@@ -335,7 +335,7 @@ class Programs:
     def _read(self, width: int, bucket: int) -> None:
         self._transformer.read(self._view(width, bucket))
 
-    def _step(self, width: int, bucket: int, ask: Ask, outputs: Outputs, may_TV: torch.Tensor | None) -> None:
+    def _step(self, width: int, bucket: int, ask: StepVariant, outputs: Outputs, may_TV: torch.Tensor | None) -> None:
         view, transformer = self._view(width, bucket), self._transformer
         logits_TV = transformer.logits(transformer.read(view))
         kernels, cache = transformer.kernels, transformer.cache

@@ -20,7 +20,7 @@ from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.layout import EDGES
 from fastcoder_lsp.engine.static.step_io import WALK, Inputs, Outputs
 from fastcoder_lsp.engine.static.verifier import top_rows
-from fastcoder_lsp.engine.static.weights import Model, Norm
+from fastcoder_lsp.engine.static.weights import ModelWeights, Norm
 
 
 @dataclass(frozen=True)  # without slots: they leave no room for a cached property
@@ -191,7 +191,7 @@ def _rotate(x_THD: torch.Tensor, cos_TD: torch.Tensor, sin_TD: torch.Tensor) -> 
 class Transformer:
     """A model over a cache."""
 
-    model: Model
+    model: ModelWeights
     kernels: TorchKernels
     cache: StaticCache
 

@@ -89,7 +89,7 @@ UNDECIDED = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class StepVariant:
     """What a step is asked for beside what every row says; each combination is a program of its own.
 
     `sampled`: by noise, else greedy; `nucleus`: top-k or top-p bind, and `whole` vocabularies are sorted for it;
@@ -103,7 +103,7 @@ class Ask:
     top_k: int = 0
 
 
-def choose_rows(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: Ask) -> torch.Tensor:
+def choose_rows(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: StepVariant) -> torch.Tensor:
     """The token that every row says, drawn with the noise of the position after it; [T].
 
     Where top-k or top-p bind, only the best are looked at unless `ask.whole`: a row that needs more says `UNDECIDED`.
@@ -113,7 +113,7 @@ def choose_rows(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, a
 
 
 def _choose(
-    logits_TV: torch.Tensor, after_T: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: Ask
+    logits_TV: torch.Tensor, after_T: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: StepVariant
 ) -> torch.Tensor:
     """The same for some of the rows; `after_T`: the positions whose noise decides."""
     if ask.nucleus and not ask.whole:

@@ -26,7 +26,7 @@ SLICE = 1024
 """Rows of a matrix that are rounded at a time."""
 
 
-class Product(Protocol):
+class Linear(Protocol):
     """x ↦ x·Wᵀ + b."""
 
     bytes: int
@@ -110,7 +110,7 @@ class Int4TorchProduct:
         return product if self._bias_N is None else product + self._bias_N
 
 
-Make = Callable[[torch.Tensor, torch.Tensor | None], Product]
+Make = Callable[[torch.Tensor, torch.Tensor | None], Linear]
 PRODUCTS: Mapping[str, Mapping[str, Make]] = {
     "plain": {"plain": PlainProduct},
     "int8": {"torch": Int8TorchProduct, "widened": Int8Product},
@@ -191,7 +191,7 @@ EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.no
 machine that only times random weights may have."""
 
 
-class Source(Protocol):
+class TensorSource(Protocol):
     """Tensors by their names in the transformers format."""
 
     def __contains__(self, name: str) -> bool:
@@ -216,15 +216,15 @@ class Block:
     """Weights of one layer."""
 
     norm1: Norm
-    qkv: Product
-    out: Product
+    qkv: Linear
+    out: Linear
     norm2: Norm
-    inner: Product
-    down: Product
+    inner: Linear
+    down: Linear
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ModelWeights:
     """All weights; `head` is the embedding again where they are tied."""
 
     embedding_VE: torch.Tensor
@@ -240,28 +240,28 @@ class Model:
 
 
 def read_model(
-    source: Source, shape: Shape, make: Make, *, dtype: torch.dtype, device: torch.device, progress: Progress
-) -> Model:
+    source: TensorSource, shape: Shape, make: Make, *, dtype: torch.dtype, device: torch.device, progress: Progress
+) -> ModelWeights:
     """Move a model to the device, its layers' products made by `make`; embedding and head stay as they are.
 
     Raises:
         ModelInvalidError: a tensor is missing, of another shape, or holds numbers that are not finite.
     """
-    reader = _Reader(source, shape, make, dtype, device)
+    reader = _WeightReader(source, shape, make, dtype, device)
     blocks = []
     for layer in range(shape.layers):
         blocks.append(reader.block(f"model.layers.{layer}."))
         progress((layer + 1) / (shape.layers + 2), "reading weights")
     embedding = reader.tensor(EMBEDDING, shape.vocabulary, shape.width)
     head = reader.tensor(HEAD, shape.vocabulary, shape.width) if HEAD in source else embedding
-    return Model(embedding, tuple(blocks), reader.norm(NORM), PlainProduct(head, None))
+    return ModelWeights(embedding, tuple(blocks), reader.norm(NORM), PlainProduct(head, None))
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _WeightReader:
     """Reads tensors into their places."""
 
-    source: Source
+    source: TensorSource
     shape: Shape
     make: Make
     dtype: torch.dtype
@@ -288,7 +288,7 @@ class _Reader:
         offset = self.tensor(name + ".bias", self.shape.width) if self.shape.starcoder else None
         return Norm(scale, offset)
 
-    def product(self, names: Sequence[str], rows: Sequence[int], columns: int) -> Product:
+    def product(self, names: Sequence[str], rows: Sequence[int], columns: int) -> Linear:
         """Several matrices over the same columns as one."""
         found = [self.tensor(f"{name}.weight", size, columns) for name, size in zip(names, rows, strict=True)]
         biases = [
