@@ -12,7 +12,7 @@ from typing import Any
 from fastcoder_lsp.bench.model import BenchModel
 from fastcoder_lsp.completion.question import place_of
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.config import Layer, resolve
+from fastcoder_lsp.config import SettingsLayer, resolve
 from fastcoder_lsp.core import CompletionRequest
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.observe import Spans
@@ -54,7 +54,7 @@ class FullAnswer:
         root: Path | None = None,
         open_texts: Callable[[], Mapping[Path, str]] = dict,
     ) -> None:
-        resolved, _ = resolve([Layer("bench", dict(settings), trusted=True)])
+        resolved, _ = resolve([SettingsLayer("bench", dict(settings), trusted=True)])
         around = ALONE
         if root is not None and resolved.context_enabled:
             folder = ReadableFolder(root, ReadingRules((root,), resolved))

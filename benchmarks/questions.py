@@ -19,7 +19,7 @@ from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
-from fastcoder_lsp.prompt import NO_CONTEXT, Found, Prompt, PromptBuilder, PromptOptions
+from fastcoder_lsp.prompt import NO_CONTEXT, Prompt, PromptBuilder, PromptContext, PromptOptions
 from fastcoder_lsp.prompt.retrieval import FileWords, question_at, retrieve
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.languages import language_of
@@ -118,13 +118,15 @@ class _ByWords:
     def observe(self, snapshot: Snapshot) -> None:
         """Remember nothing: nobody edits here."""
 
-    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+    def find(
+        self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
+    ) -> PromptContext:
         """Pieces of the other files, and of this one outside its window, the best first."""
         del kept  # every question is a document's first one
         around = self.repository
         ask = question_at(snapshot.text, offset, around.index, around.terms)
         found = retrieve(ask, snapshot, offset, shown, around.index, around.terms, around.words.get)
-        return Found(found, around.name, snapshot.path or "")
+        return PromptContext(found, around.name, snapshot.path or "")
 
     def may_show(self, sources: Collection[str]) -> bool:  # noqa: ARG002 the interface
         """A question's files are all there to be shown."""

@@ -20,7 +20,7 @@ from benchmarks.product import Status
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import LanguageClient
 from fastcoder_lsp.client.rpc import Params, ServerGoneError
-from fastcoder_lsp.config import Layer, cache_folder, resolve
+from fastcoder_lsp.config import SettingsLayer, cache_folder, resolve
 from fastcoder_lsp.config.programs import python_command
 from fastcoder_lsp.errors import FastcoderError, UsageError
 
@@ -89,7 +89,7 @@ def server_settings(model: str, engine: str, pairs: Sequence[str]) -> dict[str, 
         if not equals:
             raise UsageError(f"a setting is NAME=VALUE, not {pair}")
         settings[name] = _value(value)
-    _, problems = resolve([Layer("--set", settings, trusted=True)])
+    _, problems = resolve([SettingsLayer("--set", settings, trusted=True)])
     if problems:
         raise UsageError(str(problems[0]), "See docs/settings.md.")
     return settings

@@ -41,7 +41,7 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
-from fastcoder_lsp.prompt import Found
+from fastcoder_lsp.prompt import PromptContext
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
@@ -385,7 +385,9 @@ class DiskContext:
         """As `Context` has it."""
         self._context.observe(self._placed(snapshot))
 
-    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+    def find(
+        self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
+    ) -> PromptContext:
         """As `Context` has it."""
         return self._context.find(self._placed(snapshot), offset, shown, kept)
 

@@ -16,8 +16,8 @@ from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
 from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.config import Layer, Settings
-    from fastcoder_lsp.prompt.account import Shown
+    from fastcoder_lsp.config import Settings, SettingsLayer
+    from fastcoder_lsp.prompt.account import LatestPrompt
 
 
 MAX_BYTES = 100_000_000
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Loading("loading the model") as loading:  # what is imported takes its time, too
         from fastcoder_lsp.cli.once import complete_once
         from fastcoder_lsp.completion.question import nothing
-        from fastcoder_lsp.config import Layer, resolve
+        from fastcoder_lsp.config import SettingsLayer, resolve
         from fastcoder_lsp.decode.trace import as_plain
         from fastcoder_lsp.prompt.account import account
         from fastcoder_lsp.workspace.languages import language_of
@@ -93,13 +93,13 @@ def run(arguments: argparse.Namespace) -> int:
             "completion.max_tokens": arguments.max_tokens,
             "context.enabled": arguments.context or None,
         }
-        own = Layer("command line", {k: v for k, v in chosen.items() if v is not None}, trusted=True)
+        own = SettingsLayer("command line", {k: v for k, v in chosen.items() if v is not None}, trusted=True)
         settings, problems = resolve([own])
         if problems:
             raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")
         snapshot = Snapshot(path.as_uri(), str(path), language_of(path), 0, text)
         request = CompletionRequest(snapshot, offset, invoked=True)
-        prompts: list[Shown] = []
+        prompts: list[LatestPrompt] = []
         folders = workspace(arguments.workspace, path, own)
         refused = refusal(snapshot, path, folders, settings)
         if refused is not None:
@@ -134,7 +134,7 @@ def refusal(snapshot: Snapshot, path: Path, folders: "Mapping[Path, Settings]", 
     return of_rule(rule) if rule is not None else None
 
 
-def workspace(named: Path | None, file: Path, own: "Layer") -> "dict[Path, Settings]":
+def workspace(named: Path | None, file: Path, own: "SettingsLayer") -> "dict[Path, Settings]":
     """The folder that is drafted from with the settings that hold there; none where `file` is in no workspace."""
     from fastcoder_lsp.config import resolve
     from fastcoder_lsp.workspace.folders import Folder, read_settings_file, workspace_of

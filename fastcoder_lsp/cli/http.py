@@ -55,7 +55,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    from fastcoder_lsp.config import Layer, resolve
+    from fastcoder_lsp.config import SettingsLayer, resolve
     from fastcoder_lsp.http.guard import LOOPBACK, AccessRules
 
     here = arguments.host in LOOPBACK
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = {"model": arguments.model, "engine": arguments.engine, "context.enabled": True}
     chosen["host.enabled"] = not arguments.alone
     values = {name: value for name, value in chosen.items() if value is not None}
-    settings, problems = resolve([Layer("command line", values, trusted=True)])
+    settings, problems = resolve([SettingsLayer("command line", values, trusted=True)])
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp http --help")
     keep_log_quiet()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fastcoder_lsp.cli.progress import progress_shown
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
+from fastcoder_lsp.model.dialogue import Dialogue, Offer, ProgressStep
 
 NAME_HELP = "auto, a hub id (owner/name), a folder, a .gguf file, or wheels:KEY"
 
@@ -132,7 +132,7 @@ def _pull(arguments: argparse.Namespace) -> int:
         announce(offer)
         return arguments.yes or _agreed()
 
-    def advance(step: Step) -> None:
+    def advance(step: ProgressStep) -> None:
         if arguments.name == "auto" and not ahead.begun:
             ahead.begin(DEFAULT_HEADS)  # compile the kernels during the download
         shown.advance(step)
@@ -140,7 +140,7 @@ def _pull(arguments: argparse.Namespace) -> int:
     with progress_shown() as shown, CompileAhead() as ahead:
         dialogue = Dialogue(announce=announce, accept=accept, advance=advance, note=_say)
         files = model.pull(arguments.name, None, dialogue, exact=arguments.exact)
-        ahead.wait(lambda share, what: shown.advance(Step(what, int(share * 100), 100, in_bytes=False)))
+        ahead.wait(lambda share, what: shown.advance(ProgressStep(what, int(share * 100), 100, in_bytes=False)))
     print(f"{files.name} is ready: {files.folder}")
     if offers and offers[-1].instead_of:
         wanted = "" if arguments.name == "auto" else f" {arguments.name}"
@@ -163,7 +163,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     with progress_shown() as shown:
         done = calibrate(
             arguments.name,
-            lambda share, what: shown.advance(Step(what, int(share * 100), 100, in_bytes=False)),
+            lambda share, what: shown.advance(ProgressStep(what, int(share * 100), 100, in_bytes=False)),
         )
     chosen, plain, kept = done.found.chosen, done.found.plain, done.found.kept
     print(f"{done.model}: four-bit weights lose {chosen.nats:.3f} ± {chosen.standard_error:.3f} nats a token")

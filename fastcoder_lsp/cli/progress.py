@@ -9,14 +9,14 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from fastcoder_lsp.core.controls import undrawn
-from fastcoder_lsp.model.dialogue import Step
+from fastcoder_lsp.model.dialogue import ProgressStep
 from fastcoder_lsp.model.store import size_text
 
 
 class ProgressDisplay(Protocol):
     """Progress that somebody sees."""
 
-    def advance(self, step: Step) -> None:
+    def advance(self, step: ProgressStep) -> None:
         """Show how far a piece of work is."""
         ...
 
@@ -42,7 +42,7 @@ class _Bar:
         self._bar: Progress | None = None
         self._in_bytes = False
 
-    def advance(self, step: Step) -> None:
+    def advance(self, step: ProgressStep) -> None:
         if self._bar is None or step.in_bytes != self._in_bytes:
             self.pause()
             self._bar, self._in_bytes = self._new(in_bytes=step.in_bytes), step.in_bytes
@@ -69,7 +69,7 @@ class _Lines:
     def __init__(self) -> None:
         self._last = ("", -1)
 
-    def advance(self, step: Step) -> None:
+    def advance(self, step: ProgressStep) -> None:
         percent = 100 * step.done // max(1, step.total)
         if (step.what, percent // 10) == self._last:
             return

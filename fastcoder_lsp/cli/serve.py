@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     stdin, stdout = take_wire()
-    from fastcoder_lsp.config import Layer, resolve
+    from fastcoder_lsp.config import SettingsLayer, resolve
     from fastcoder_lsp.lsp.logs import flush
     from fastcoder_lsp.lsp.server import ServeOptions, serve
 
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         "log.level": arguments.log_level,
     }
     settings = {name: value for name, value in chosen.items() if value is not None}
-    _, problems = resolve([Layer("command line", settings, trusted=True)])
+    _, problems = resolve([SettingsLayer("command line", settings, trusted=True)])
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp serve --help")
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

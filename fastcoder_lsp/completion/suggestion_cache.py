@@ -26,7 +26,7 @@ _WORKS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownAnswer:
     """A question and the text that its answer showed behind the cursor, "" for none.
 
     The client is told when there is more, text where nothing was shown or text that goes on where a beginning was, and
@@ -48,7 +48,7 @@ class SuggestionCache:
         self._memory, self._rejections = SuggestionMemory(), Rejections()
         self._explained: deque[tuple[str, Suggestion]] = deque(maxlen=_WORKS)
         """The latest suggestions with their work, the newest first."""
-        self._shown: Shown | None = None
+        self._shown: ShownAnswer | None = None
         """The last question, once it is answered, and with what; None where nothing more is wanted for it."""
 
     def in_the_way(self, question: Question) -> Rule | None:
@@ -99,13 +99,13 @@ class SuggestionCache:
         # The popup's selected entry, which the text begins with, belongs to the place already.
         selected = question.request.selected
         head = selected.text if selected is not None else ""
-        self._shown = Shown(question, completion.text.removeprefix(head))
+        self._shown = ShownAnswer(question, completion.text.removeprefix(head))
         if completion.text and not question.request.invoked and selected is None:
             self._rejections.shown(question.uri, question.place, completion.text)
 
     def awaited(self, question: Question) -> None:
         """Nothing is shown, and somebody waits for a late suggestion."""
-        self._shown = Shown(question)
+        self._shown = ShownAnswer(question)
 
     def shows_nothing(self, uri: str | None = None) -> None:
         """Nobody waits for more at the last place, where that is in the document; None: wherever it is."""

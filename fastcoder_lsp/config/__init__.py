@@ -6,14 +6,14 @@ the front hands the layers in.
 
 from fastcoder_lsp.config.folders import cache_folder, runtime_folders
 from fastcoder_lsp.config.kernels import kernels_folder
-from fastcoder_lsp.config.resolve import Layer, Problem, resolve
+from fastcoder_lsp.config.resolve import Problem, SettingsLayer, resolve
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 
 __all__ = [
-    "Layer",
     "Problem",
     "Scope",
     "Settings",
+    "SettingsLayer",
     "Spec",
     "cache_folder",
     "kernels_folder",

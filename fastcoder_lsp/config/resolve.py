@@ -20,7 +20,7 @@ _MAX_NAME: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class SettingsLayer:
     """Values from one place.
 
     Attributes:
@@ -50,7 +50,7 @@ class _RefusedError(Exception):
     """A value that is not taken; its text says why."""
 
 
-def resolve(layers: Sequence[Layer]) -> tuple[Settings, tuple[Problem, ...]]:
+def resolve(layers: Sequence[SettingsLayer]) -> tuple[Settings, tuple[Problem, ...]]:
     """Settings from `layers`, weakest first, and the values that were not taken."""
     table = specs()
     chosen: dict[str, Any] = {spec.attribute: spec.default for spec in table.values()}

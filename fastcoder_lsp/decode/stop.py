@@ -78,11 +78,11 @@ class BlockRule:
 
     def follow(self) -> Callable[[str], int | None]:
         """See `StopRule`."""
-        return _Walk(self, self.floor, bool(scan(self.head, self.language).openers)).go
+        return _BlockScan(self, self.floor, bool(scan(self.head, self.language).openers)).go
 
 
 @dataclass(slots=True)
-class _Walk:
+class _BlockScan:
     """One pass over the lines of a text; `kept` is the length up to the last line that belongs to the completion."""
 
     rule: BlockRule

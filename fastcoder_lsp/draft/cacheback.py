@@ -110,7 +110,7 @@ class LruTable:
 
 
 @dataclass(slots=True)
-class _Document:
+class _DocumentState:
     """A document's dynamic table, and the text that filled it last."""
 
     table: LruTable
@@ -134,7 +134,7 @@ class CachebackDrafter(BaseDrafter):
             asked.leader_length, asked.follower_length, asked.leader_capacity, asked.follower_capacity
         )
         self._frozen: FrozenTable | None = None
-        self._documents = PerDocument(lambda: _Document(LruTable(asked.leader_capacity, asked.follower_capacity)))
+        self._documents = PerDocument(lambda: _DocumentState(LruTable(asked.leader_capacity, asked.follower_capacity)))
         super().__init__(CACHEBACK, self._documents)
         self._document = self._documents.fetch("")
 
@@ -191,7 +191,7 @@ class CachebackDrafter(BaseDrafter):
         If the verification is narrower than TDL, the reserve shrinks with it.
         """
         length = self._parameters.leader_length
-        draft = _Tree(room, length)
+        draft = _FollowerTree(room, length)
         root = tuple(tokens[-length:])
         reserve = self._parameters.continuation_reserve * (room + 1) // self._parameters.total_draft_length
         draft.extend(-1, self._followers(root), room - reserve)
@@ -205,7 +205,7 @@ class CachebackDrafter(BaseDrafter):
         return draft.draft()
 
 
-class _Tree(Trie):
+class _FollowerTree(Trie):
     """A draft that remembers where its followers end."""
 
     def __init__(self, room: int, match: int) -> None:

@@ -174,7 +174,7 @@ class EagleDrafter(WeightedDrafter[EagleLayer]):
         read = self._go_on(weights, engine, context)
         if len(read.tokens) < len(context.tokens):
             return NO_DRAFT
-        return _Tree(weights, engine, read, self._parameters, len(context.tokens) - 1).grow(nodes)
+        return _EagleTree(weights, engine, read, self._parameters, len(context.tokens) - 1).grow(nodes)
 
     @override
     def arithmetic(self, weights: EagleLayer, record: DrafterRecord) -> Callable[[], object]:
@@ -230,7 +230,7 @@ def embed(layer: EagleLayer, engine: KeepingEngine, tokens: Sequence[int]) -> Fl
     return found
 
 
-class _Tree:
+class _EagleTree:
     """One tree, grown level by level."""
 
     def __init__(

@@ -205,7 +205,7 @@ class SequenceCache:
 
 
 @dataclass(slots=True)
-class _Document:
+class _DocumentState:
     """CACHE and M of one document, and the generation of the stores that M belongs to."""
 
     cache: SequenceCache = field(default_factory=SequenceCache)
@@ -225,7 +225,7 @@ class FastcoderDrafter(BaseDrafter):
     def __init__(self, pin: Pin, piece: Callable[[int], bytes], parameters: FastcoderParameters | None = None) -> None:
         self._pin, self._piece = pin, piece
         self._parameters = asked = parameters or FastcoderParameters()
-        self._documents = PerDocument(_Document)
+        self._documents = PerDocument(_DocumentState)
         super().__init__(FASTCODER, self._documents)
         self._document = self._documents.fetch("")
         self._stores = Pinned()

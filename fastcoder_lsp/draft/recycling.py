@@ -58,14 +58,14 @@ RECYCLING = replace(
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class TreeTemplate:
     """The static tree, likeliest node first: `parents[i]` is a node before i or -1, `ranks[i]` its place in M's row."""
 
     parents: tuple[int, ...]
     ranks: tuple[int, ...]
 
 
-def template(parameters: RecyclingParameters) -> Template:
+def template(parameters: RecyclingParameters) -> TreeTemplate:
     """The tree of the `nodes` likeliest paths, a path being as likely as the product of its ranks' shares.
 
     Nodes are ordered by likelihood, so the first n nodes are the best tree of n nodes.
@@ -81,7 +81,7 @@ def template(parameters: RecyclingParameters) -> Template:
         ranks.append(rank)
         for below, share in enumerate(parameters.shares[: parameters.k]):
             heapq.heappush(waiting, (likely * share, node, below))
-    return Template(tuple(parents), tuple(ranks))
+    return TreeTemplate(tuple(parents), tuple(ranks))
 
 
 class RecyclingDrafter(BaseDrafter):

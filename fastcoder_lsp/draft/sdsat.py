@@ -66,7 +66,7 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class Calibration:
+class PositionCalibration:
     """How often first candidates come true, by place, against the model's own probabilities."""
 
     came_true: list[float] = field(default_factory=list)
@@ -108,7 +108,7 @@ class SdsatDrafter(BaseDrafter):
         super().__init__(SDSAT)
         self.parameters = parameters or SdsatParameters()
         self.traits = DrafterTraits(top_k=max(self.parameters.branch, SEEN))
-        self.calibration = Calibration()
+        self.calibration = PositionCalibration()
         self._adaptive = tuple(adaptive)
         self._candidates: list[list[Candidate]] = []
 

@@ -52,7 +52,7 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BestSkipSet:
     """The best set, the speedup over plain decoding that it promises, and the number of sets tried."""
 
     skipped: frozenset[int]
@@ -96,7 +96,7 @@ def search(
     *,
     told: Callable[[int, float], None] = lambda _tried, _speed: None,
     seed: int = 0,
-) -> Found:
+) -> BestSkipSet:
     """The set that promises the fastest decoding over `asked`.
 
     Args:
@@ -115,7 +115,7 @@ def search(
         if (promised := _speed(costs, asked, changed)) > speed:
             best, speed = changed, promised
         told(tried, speed)
-    return Found(best, speed, rounds if asked else 0)
+    return BestSkipSet(best, speed, rounds if asked else 0)
 
 
 def _speed(costs: Costs, asked: Sequence[Trial], skipped: frozenset[int]) -> float:
@@ -136,7 +136,7 @@ def _speed(costs: Costs, asked: Sequence[Trial], skipped: frozenset[int]) -> flo
     return tokens / cost if asked else 0.0
 
 
-def keep(cache: Path, digest: str, found: Found) -> Path:
+def keep(cache: Path, digest: str, found: BestSkipSet) -> Path:
     """Write the set for the model whose weights have the hash `digest`."""
     path = _path(cache, digest)
     private_folder(path.parent)

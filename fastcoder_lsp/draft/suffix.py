@@ -74,7 +74,7 @@ SUFFIX = Specification(
 
 
 @dataclass(slots=True)
-class _Document:
+class _DocumentState:
     """Outputs in a document, each ended by GAP, and their automaton (made when first needed)."""
 
     outputs: list[int] = field(default_factory=list)
@@ -86,7 +86,7 @@ class SuffixDrafter(BaseDrafter):
 
     def __init__(self, parameters: SuffixParameters | None = None) -> None:
         self._parameters = asked = parameters or SuffixParameters()
-        self._documents = PerDocument(_Document)
+        self._documents = PerDocument(_DocumentState)
         super().__init__(SUFFIX, self._documents)
         self._document = self._documents.fetch("")
         self._running = SuffixAutomaton(2 * asked.window)

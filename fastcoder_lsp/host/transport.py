@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from fastcoder_lsp.completion import protocol as p
 from fastcoder_lsp.completion.protocol import HostFacts, Message
-from fastcoder_lsp.config import Layer, Settings, resolve, specs
+from fastcoder_lsp.config import Settings, SettingsLayer, resolve, specs
 from fastcoder_lsp.core.bounds import MOST_EXTRAS, MOST_NAMES, MOST_TOLD, Name, Natural, Short
 
 PROTOCOL: Final = 7
@@ -355,7 +355,7 @@ def settings_of(table: Table) -> Settings:
     Raises:
         ProtocolError: they are not what the table of settings allows.
     """
-    settings, problems = resolve([Layer("front", table, trusted=True)])
+    settings, problems = resolve([SettingsLayer("front", table, trusted=True)])
     if problems:
         raise ProtocolError(f"settings that are none: {problems[0].name}")
     return settings

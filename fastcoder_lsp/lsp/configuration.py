@@ -6,7 +6,7 @@ Owns which layer is stronger and which is trusted. Asks nobody: the handlers han
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fastcoder_lsp.config import Layer, Problem, Settings, resolve, specs
+from fastcoder_lsp.config import Problem, Settings, SettingsLayer, resolve, specs
 from fastcoder_lsp.workspace.folders import Folder, read_settings_file
 
 SECTION = "fastcoder"
@@ -23,11 +23,11 @@ class Configuration:
     """
 
     def __init__(self, command_line: Mapping[str, Any]) -> None:
-        self._command_line = Layer("command line", command_line, trusted=True)
-        self._initial: list[Layer] = []
-        self._pulled: dict[str | None, Layer] = {}
-        self._pushed: list[Layer] = []
-        self._files: dict[str, Layer] = {}
+        self._command_line = SettingsLayer("command line", command_line, trusted=True)
+        self._initial: list[SettingsLayer] = []
+        self._pulled: dict[str | None, SettingsLayer] = {}
+        self._pushed: list[SettingsLayer] = []
+        self._files: dict[str, SettingsLayer] = {}
         self._settings: dict[str | None, Settings] = {None: Settings()}
         self._refused: list[Problem] = []
 
@@ -40,11 +40,13 @@ class Configuration:
         values = self._table(options, "initializationOptions")
         ours = self._table(values.get(SECTION, values), "initializationOptions")
         settings = {name: value for name, value in ours.items() if name != "client"}
-        self._initial = [Layer("initializationOptions", settings, trusted=True)]
+        self._initial = [SettingsLayer("initializationOptions", settings, trusted=True)]
 
     def set_pulled(self, folder_uri: str | None, values: object, *, trusted: bool) -> None:
         """The answer to `workspace/configuration` (section `fastcoder`) for a folder, or for no folder."""
-        layer = Layer("workspace/configuration", self._table(values, "workspace/configuration"), trusted=trusted)
+        layer = SettingsLayer(
+            "workspace/configuration", self._table(values, "workspace/configuration"), trusted=trusted
+        )
         self._pulled[folder_uri] = layer
 
     def set_pushed(self, values: object, *, trusted: bool) -> None:
@@ -53,7 +55,7 @@ class Configuration:
         heads = {name.partition(".")[0] for name in specs()}
         ours = everything.get(SECTION, {name: v for name, v in everything.items() if name.partition(".")[0] in heads})
         table = self._table(ours, "didChangeConfiguration")
-        self._pushed = [Layer("didChangeConfiguration", table, trusted=trusted)]
+        self._pushed = [SettingsLayer("didChangeConfiguration", table, trusted=trusted)]
 
     def resolve(self, folders: Iterable[Folder]) -> tuple[Problem, ...]:
         """Work the layers out anew, reading the folders' files; returns every value that was not taken, each once."""
@@ -65,11 +67,11 @@ class Configuration:
             problems |= dict.fromkeys(refused)
         return tuple(problems)
 
-    def _session_layers(self) -> list[Layer]:
+    def _session_layers(self) -> list[SettingsLayer]:
         pulled = [self._pulled[None]] if None in self._pulled else []
         return [*self._initial, *pulled, *self._pushed, self._command_line]
 
-    def _folder_layers(self, folder: Folder, problems: dict[Problem, None]) -> list[Layer]:
+    def _folder_layers(self, folder: Folder, problems: dict[Problem, None]) -> list[SettingsLayer]:
         file, problem = read_settings_file(folder)
         if problem is not None:
             problems[problem] = None

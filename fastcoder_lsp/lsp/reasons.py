@@ -104,13 +104,13 @@ class Reasons:
         self._documents.rename(old, new)
 
 
-def of_rule(rule: rules.Reason) -> Reason:
+def of_rule(rule: rules.ExclusionReason) -> Reason:
     """Why there is nothing in a document that a rule excludes."""
-    if rule is rules.Reason.SECRET:
+    if rule is rules.ExclusionReason.SECRET:
         return reasons.secret_file()
-    if rule is rules.Reason.TOO_LARGE:
+    if rule is rules.ExclusionReason.TOO_LARGE:
         return reasons.large_file()
-    if rule is rules.Reason.LONG_LINES:
+    if rule is rules.ExclusionReason.LONG_LINES:
         return reasons.long_line()
     return reasons.ignored(rule.value)
 

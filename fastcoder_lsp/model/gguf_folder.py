@@ -25,13 +25,13 @@ from fastcoder_lsp.model.gguf_config import ARCHITECTURES, all_names, config_of
 from fastcoder_lsp.model.gguf_header import Header, check_header
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.gguf_tokenizer import LISTS, TOKENS, tokenizer_json
-from fastcoder_lsp.model.store import Store, publish, require_space, size_text, write_small, writing
+from fastcoder_lsp.model.store import ModelStore, publish, require_space, size_text, write_small, writing
 from fastcoder_lsp.model.tensors import SafetensorsTensors
 
 log = logging.getLogger(__name__)
 
 
-def make_ready(gguf: Path, sha256: str, source: str, store: Store, progress: Progress) -> None:
+def make_ready(gguf: Path, sha256: str, source: str, store: ModelStore, progress: Progress) -> None:
     """Write `store.converted(sha256)` for `gguf`, whole or not at all: a second, or by transformers a minute.
 
     Args:
@@ -69,7 +69,7 @@ def make_ready(gguf: Path, sha256: str, source: str, store: Store, progress: Pro
     progress(1.0, "ready")
 
 
-def follow(folder: Path, gguf: Path, store: Store) -> None:
+def follow(folder: Path, gguf: Path, store: ModelStore) -> None:
     """Update the note in `folder` if the file has moved to `gguf`; does nothing where that cannot be written."""
     origin = read_origin(folder)
     if not origin.gguf:
@@ -82,7 +82,7 @@ def follow(folder: Path, gguf: Path, store: Store) -> None:
         log.info("cannot record in %s that %s has moved", folder, gguf)
 
 
-def drop_copies(store: Store, note: Callable[[str], None]) -> None:
+def drop_copies(store: ModelStore, note: Callable[[str], None]) -> None:
     """Delete the weights that earlier versions unpacked of files that are read directly now.
 
     Args:
@@ -100,7 +100,7 @@ def drop_copies(store: Store, note: Callable[[str], None]) -> None:
             log.info("cannot clean up %s: %s", folder, error)
 
 
-def _drop(folder: Path, gguf: Path, store: Store, note: Callable[[str], None]) -> None:
+def _drop(folder: Path, gguf: Path, store: ModelStore, note: Callable[[str], None]) -> None:
     """Make a conversion's folder like one of `make_ready`, with the old digest; a killed run is repeated."""
     origin, copy = replace(read_origin(folder), format=FORMAT), folder / WEIGHTS
     if read_origin(folder).format == FORMAT:
@@ -117,7 +117,7 @@ def _drop(folder: Path, gguf: Path, store: Store, note: Callable[[str], None]) -
     note(f"deleted {size_text(size)} of unpacked weights: {gguf.name} is now read directly")
 
 
-def _file_of(origin: Origin, folder: Path, store: Store) -> Path | None:
+def _file_of(origin: Origin, folder: Path, store: ModelStore) -> Path | None:
     """The file that a conversion was made from, if it is unchanged and may need no conversion."""
     kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if not isinstance(kind, Mapping) or kind.get("model_type") not in ARCHITECTURES or not origin.digest:
@@ -183,7 +183,7 @@ def require_checkpoint(folder: Path, progress: Progress) -> None:
     if not _lacks_it(folder):
         return
     names = _names(folder)
-    store = Store(folder.parents[2])
+    store = ModelStore(folder.parents[2])
     name = f"checkpoint-{folder.name[:16]}"
     with store.lock(name, lambda: progress(0.0, "waiting for another process that unpacks the weights")):
         if not (folder / WEIGHTS).is_file():

@@ -72,7 +72,7 @@ def read_header(path: Path, lists: Collection[str] = ()) -> Header:
     """
     try:
         with path.open("rb") as file:
-            return _read(_Reader(file), lists)
+            return _read(_HeaderReader(file), lists)
     except (_DamagedError, UnicodeDecodeError) as error:
         raise ModelInvalidError(f"{path} cannot be read: {error}", DAMAGED_HINT) from error
     except OSError as error:
@@ -85,7 +85,7 @@ class _DamagedError(Exception):
     """The damage of a file; leaves this module as a `ModelInvalidError`."""
 
 
-class _Reader:
+class _HeaderReader:
     """A file read forwards, never beyond its end."""
 
     def __init__(self, file: BinaryIO) -> None:
@@ -124,7 +124,7 @@ class _Reader:
         self.take(self.count(MOST_TEXT, "bytes in one string"))
 
 
-def _read(reader: _Reader, wanted: Collection[str]) -> Header:
+def _read(reader: _HeaderReader, wanted: Collection[str]) -> Header:
     if reader.size < 4 or reader.take(4) != b"GGUF":
         raise _DamagedError("it is not a GGUF file")
     version = reader.number("<I")
@@ -152,7 +152,9 @@ def _read(reader: _Reader, wanted: Collection[str]) -> Header:
     return Header(fields, lengths, heads, -(-reader.place // alignment) * alignment, lists)
 
 
-def _fields(reader: _Reader, count: int, wanted: Collection[str]) -> Iterator[tuple[str, Scalar | list[Scalar], int]]:
+def _fields(
+    reader: _HeaderReader, count: int, wanted: Collection[str]
+) -> Iterator[tuple[str, Scalar | list[Scalar], int]]:
     """(name, value, 0) of a single value, (name, items, length) of a list; the items of `wanted` lists alone."""
     for _ in range(count):
         name, kind = reader.text(), reader.number("<I")
@@ -166,7 +168,7 @@ def _fields(reader: _Reader, count: int, wanted: Collection[str]) -> Iterator[tu
             raise _DamagedError(f"{name} has the unknown type {kind}")
 
 
-def _list(reader: _Reader, *, keep: bool) -> tuple[list[Scalar], int]:
+def _list(reader: _HeaderReader, *, keep: bool) -> tuple[list[Scalar], int]:
     """A list's items, none where they are not to be kept, and how many it has."""
     kind, length = reader.number("<I"), reader.count(MOST_ITEMS, "items in one list")
     items: list[Scalar] = []
@@ -185,7 +187,7 @@ def _list(reader: _Reader, *, keep: bool) -> tuple[list[Scalar], int]:
     return items, length
 
 
-def _tensor(reader: _Reader) -> TensorHead:
+def _tensor(reader: _HeaderReader) -> TensorHead:
     name = reader.text()
     dimensions = reader.count(MOST_DIMENSIONS, f"dimensions in {name}", "<I")
     sizes = tuple(reader.count(MOST_NUMBERS, f"numbers in {name}") for _ in range(dimensions))

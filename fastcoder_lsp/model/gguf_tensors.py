@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.digest import sha256_file
 from fastcoder_lsp.model.files import gguf_of, read_origin
-from fastcoder_lsp.model.gguf_blocks import Kind, kind_of, unfold
+from fastcoder_lsp.model.gguf_blocks import GgmlType, kind_of, unfold
 from fastcoder_lsp.model.gguf_config import config_of, gguf_name, turned_heads
 from fastcoder_lsp.model.gguf_header import DAMAGED_HINT, TensorHead, check_header
 
@@ -36,7 +36,7 @@ class GgufTensors:
         self._config: Mapping[str, int] = config
         self._heads = {tensor.name: tensor for tensor in header.tensors}
         self._data_from = header.data_from
-        self._kinds: dict[int, Kind | None] = {kind: kind_of(kind) for kind in {t.kind for t in header.tensors}}
+        self._kinds: dict[int, GgmlType | None] = {kind: kind_of(kind) for kind in {t.kind for t in header.tensors}}
         try:
             self._file = path.open("rb")
         except OSError as error:
@@ -94,7 +94,7 @@ class GgufTensors:
         """Close the files."""
         self._file.close()
 
-    def _kind(self, head: TensorHead) -> Kind:
+    def _kind(self, head: TensorHead) -> GgmlType:
         kind = self._kinds[head.kind]
         assert kind is not None, "the header was checked"
         return kind
@@ -108,7 +108,7 @@ class GgufTensors:
         blocks = columns // kind.numbers
         return self._blocks(head, kind, start * blocks, (stop - start) * blocks).reshape(stop - start, columns)
 
-    def _blocks(self, head: TensorHead, kind: Kind, start: int, count: int) -> npt.NDArray[np.float32]:
+    def _blocks(self, head: TensorHead, kind: GgmlType, start: int, count: int) -> npt.NDArray[np.float32]:
         found = np.empty((count, kind.size), dtype=np.uint8)
         try:
             self._file.seek(self._data_from + head.offset + start * kind.size)

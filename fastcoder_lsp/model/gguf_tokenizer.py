@@ -20,7 +20,7 @@ _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 
 
-class Kind(IntEnum):
+class TokenType(IntEnum):
     """GGUF's types of tokens."""
 
     NORMAL = 1
@@ -90,7 +90,7 @@ def tokenizer_json(header: Header) -> str | None:
     cut = _cut(header)
     tokens = header.lists.get(TOKENS, ())
     vocabulary = {str(name): number for number, name in enumerate(tokens)}
-    kinds = header.lists.get(KINDS, [Kind.NORMAL] * len(tokens))
+    kinds = header.lists.get(KINDS, [TokenType.NORMAL] * len(tokens))
     merges = [str(merge).split(" ", 1) for merge in header.lists.get(MERGES, ())]
     if cut is None or not tokens or len(vocabulary) != len(tokens) or len(kinds) != len(tokens) or not merges:
         return None
@@ -133,9 +133,9 @@ def _cut(header: Header) -> Cut | None:
 def _added(tokens: Sequence[Scalar], kinds: Sequence[Scalar]) -> list[dict[str, Any]]:
     """The tokens that are found in a text before pre-tokenization."""
     return [
-        {"id": number, "content": str(tokens[number]), **_PLAIN, "special": kind == Kind.CONTROL}
+        {"id": number, "content": str(tokens[number]), **_PLAIN, "special": kind == TokenType.CONTROL}
         for number, kind in enumerate(kinds)
-        if kind in (Kind.CONTROL, Kind.USER_DEFINED)
+        if kind in (TokenType.CONTROL, TokenType.USER_DEFINED)
     ]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
-from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
+from fastcoder_lsp.model.dialogue import Dialogue, Offer, ProgressStep
 from fastcoder_lsp.model.digest import sha256_file
 from fastcoder_lsp.model.files import INDEX, PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, WEIGHTS, is_complete
 from fastcoder_lsp.model.store import FORBIDDEN, FULL, folder_bytes, require_space, write_error
@@ -155,7 +155,7 @@ def fetch(remote: RemoteModel, dialogue: Dialogue) -> Path:
     total = sum(file.size for file in remote.files)
 
     def advance(here: int) -> None:
-        dialogue.advance(Step(remote.hub_id, done + here, total))
+        dialogue.advance(ProgressStep(remote.hub_id, done + here, total))
 
     dialogue.announce(
         Offer(

@@ -14,8 +14,8 @@ from fastcoder_lsp.model import hub
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS, WheelModel, wheel_model
 from fastcoder_lsp.model.digest import known_sha256
 from fastcoder_lsp.model.files import ORIGIN, Origin, read_origin
-from fastcoder_lsp.model.find import Kind, Reference, find, is_converted, missing, understand
-from fastcoder_lsp.model.store import Store, folder_bytes
+from fastcoder_lsp.model.find import NameKind, Reference, find, is_converted, missing, understand
+from fastcoder_lsp.model.store import ModelStore, folder_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Entry:
 
 def entries(cache: Path | None = None) -> list[Entry]:
     """All models that are ready to load: whole ones in the hub's cache, and converted ones."""
-    store = Store.at(cache)
+    store = ModelStore.at(cache)
     found = [_hub(hub_id, cache) for hub_id in hub.cached_ids()]
     found += [_wheels(known, store) for known in WHEEL_MODELS if is_converted(store, known.sha256)]
     return [*found, *_conversions(store)]
@@ -52,8 +52,8 @@ def remove(name: str, cache: Path | None = None) -> Entry:
         ModelMissingError: it is not here.
         UsageError: the files are the user's own.
     """
-    store, reference = Store.at(cache), understand(name)
-    if reference.kind is Kind.FOLDER:
+    store, reference = ModelStore.at(cache), understand(name)
+    if reference.kind is NameKind.FOLDER:
         raise UsageError(f"{name} is your own folder, not a download", "Delete it yourself if you no longer need it.")
     entry = _named(reference, store, cache)
     for path in (*entry.paths, *engine_conversions(entry.digest, store.cache)):
@@ -70,12 +70,12 @@ def engine_conversions(digest: str, cache: Path) -> list[Path]:
     return sorted(path for bits in (4, 8) for path in cache.glob(f"int{bits}/{name}*")) if digest else []
 
 
-def _named(reference: Reference, store: Store, cache: Path | None) -> Entry:
+def _named(reference: Reference, store: ModelStore, cache: Path | None) -> Entry:
     """The entry that a name stands for; a wheel model's unfinished download counts."""
     listed = entries(cache)
-    if reference.kind is Kind.WHEELS:
+    if reference.kind is NameKind.WHEELS:
         return _wheels(wheel_model(reference.value), store)
-    if reference.kind is Kind.GGUF:
+    if reference.kind is NameKind.GGUF:
         sha256 = known_sha256(Path(reference.value), store.digests)
         chosen = [entry for entry in listed if sha256 is not None and store.converted(sha256) in entry.paths]
     else:
@@ -86,15 +86,15 @@ def _named(reference: Reference, store: Store, cache: Path | None) -> Entry:
     return chosen[0]
 
 
-def _wheels(known: WheelModel, store: Store) -> Entry:
+def _wheels(known: WheelModel, store: ModelStore) -> Entry:
     gguf, folder = store.gguf(known.file), store.converted(known.sha256)
     paths = tuple(path for path in (gguf, gguf.with_name(f"{gguf.name}.partial"), folder) if path.exists())
     if not paths:
-        raise missing(Reference(Kind.WHEELS, known.name, known.key))
+        raise missing(Reference(NameKind.WHEELS, known.name, known.key))
     return _entry(known.name, f"{known.title}, from wheels", paths, _digest(folder))
 
 
-def _conversions(store: Store) -> Iterator[Entry]:
+def _conversions(store: ModelStore) -> Iterator[Entry]:
     """Conversions of the user's own GGUF files."""
     from_wheels = {known.sha256 for known in WHEEL_MODELS}
     for folder in sorted(store.root.glob("converted/*")):

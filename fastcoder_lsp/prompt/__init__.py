@@ -1,7 +1,7 @@
 """The prompt: fill-in-the-middle templates, the window of text around the cursor, token healing, context."""
 
 from fastcoder_lsp.prompt.build import Prompt, PromptBuilder, PromptOptions
-from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, ContextSnippet, Found
+from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, ContextSnippet, PromptContext
 from fastcoder_lsp.prompt.healing import allowed
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template, template_of
 
@@ -10,9 +10,9 @@ __all__ = [
     "TEMPLATES",
     "Context",
     "ContextSnippet",
-    "Found",
     "Prompt",
     "PromptBuilder",
+    "PromptContext",
     "PromptOptions",
     "Template",
     "allowed",

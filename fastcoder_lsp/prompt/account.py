@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fastcoder_lsp.index.words.terms import words_of
-from fastcoder_lsp.prompt.context import ContextSnippet, Found
+from fastcoder_lsp.prompt.context import ContextSnippet, PromptContext
 from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, around
 
 MOST_REASONS = 6
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[^\W\d]\w{2,}")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class LatestPrompt:
     """The latest prompt of a document.
 
     Attributes:
@@ -29,11 +29,11 @@ class Shown:
 
     text: str
     tokens: int
-    found: Found
+    found: PromptContext
     prefill_ms: float = 0.0
 
 
-def account(shown: Shown, text: str, offset: int) -> Iterator[str]:
+def account(shown: LatestPrompt, text: str, offset: int) -> Iterator[str]:
     """Lines for a person.
 
     Args:

@@ -8,7 +8,7 @@ follows the middle mark, where it only grows.
 
 from dataclasses import dataclass
 
-from fastcoder_lsp.prompt.context import NOTHING, Found
+from fastcoder_lsp.prompt.context import NOTHING, PromptContext
 from fastcoder_lsp.tokenizer import Tokenizer
 
 _LONGEST = 12
@@ -18,7 +18,7 @@ CLOSERS = frozenset(")]}>\"'`;,")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EncodedContext:
     """Code of other files in a prompt.
 
     Attributes:
@@ -28,11 +28,11 @@ class Told:
     """
 
     tokens: tuple[int, ...]
-    found: Found
+    found: PromptContext
     looked: bool = True
 
 
-UNTOLD = Told((), NOTHING, looked=False)
+UNTOLD = EncodedContext((), NOTHING, looked=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Anchor:
     length: int
     prefix_tokens: tuple[int, ...]
     suffix_tokens: tuple[int, ...]
-    told: Told
+    told: EncodedContext
     short: bool = False
 
 

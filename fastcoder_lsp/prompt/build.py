@@ -10,8 +10,8 @@ from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.prompt import anchor as anchors
-from fastcoder_lsp.prompt.account import Shown
-from fastcoder_lsp.prompt.anchor import UNTOLD, Anchor, Told, prefix_start, suffix_end
+from fastcoder_lsp.prompt.account import LatestPrompt
+from fastcoder_lsp.prompt.anchor import UNTOLD, Anchor, EncodedContext, prefix_start, suffix_end
 from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, told
 from fastcoder_lsp.prompt.healing import heal_start
 from fastcoder_lsp.prompt.templates import Template, template_of
@@ -176,7 +176,7 @@ class PromptBuilder:
         self._plans.forget(snapshot.uri)
         return self._made(snapshot.uri, anchor, text, offset)
 
-    def shown(self, uri: str) -> Shown | None:
+    def shown(self, uri: str) -> LatestPrompt | None:
         """The latest prompt of a document, for people; None if there is none."""
         built, anchor = self._built.get(uri), self._anchors.get(uri)
         if built is None or anchor is None:
@@ -186,7 +186,7 @@ class PromptBuilder:
         for special, run in groupby(built.tokens, key=lambda token: token in names):
             tokens = list(run)
             parts.append("".join(names[token] for token in tokens) if special else self._tokenizer.decode(tokens))
-        return Shown("".join(parts), len(built.tokens), anchor.told.found)
+        return LatestPrompt("".join(parts), len(built.tokens), anchor.told.found)
 
     def context_of(self, uri: str) -> tuple[str, ...]:
         """The places of other code in a document's prompt, as PATH:LINE; the nearest to the text is last."""
@@ -319,7 +319,9 @@ class PromptBuilder:
             told=shown,
         )
 
-    def _told(self, snapshot: Snapshot, offset: int, window: tuple[int, int], kept: Told | None) -> Told:
+    def _told(
+        self, snapshot: Snapshot, offset: int, window: tuple[int, int], kept: EncodedContext | None
+    ) -> EncodedContext:
         """Code of other files for a prompt; `kept` itself if an exchange would gain too little."""
         budget = self.options.context_tokens
         if not budget:
@@ -327,7 +329,7 @@ class PromptBuilder:
         found = self._context.find(snapshot, offset, window, kept.found if kept is not None else None)
         if kept is not None and found is kept.found:
             return replace(kept, looked=True)
-        return Told(*told(self._tokenizer, self.template, found, language=snapshot.language, budget=budget))
+        return EncodedContext(*told(self._tokenizer, self.template, found, language=snapshot.language, budget=budget))
 
     def _shown_still(self, uri: str) -> Anchor | None:
         """The document's anchor, if its code of other files may still be shown: rules apply at the moment of use."""
@@ -347,7 +349,7 @@ class PromptBuilder:
             return None
         return moved
 
-    def _may_show(self, told: Told) -> bool:
+    def _may_show(self, told: EncodedContext) -> bool:
         sources = {snippet.source for snippet in told.found.snippets if snippet.source}
         return not sources or self._context.may_show(sources)
 

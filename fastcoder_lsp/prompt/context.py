@@ -38,7 +38,7 @@ class ContextSnippet:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PromptContext:
     """Other code for a prompt.
 
     Attributes:
@@ -54,7 +54,7 @@ class Found:
     copied: tuple[str, int] | None = None
 
 
-NOTHING = Found()
+NOTHING = PromptContext()
 
 
 class Context(Protocol):
@@ -64,7 +64,9 @@ class Context(Protocol):
         """Note that a prompt is built for this text: edits may matter to the next one."""
         ...
 
-    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+    def find(
+        self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
+    ) -> PromptContext:
         """Snippets for the cursor at `offset`, best first; may read the disk.
 
         Args:
@@ -86,7 +88,7 @@ class NoContext:
     def observe(self, snapshot: Snapshot) -> None:
         """Ignore the text."""
 
-    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:  # noqa: ARG002 the interface
+    def find(self, *_: object, **_named: object) -> PromptContext:
         """Find no snippets."""
         return NOTHING
 
@@ -115,7 +117,9 @@ class GivenExtras:
         if not snapshot.extras:
             self._otherwise.observe(snapshot)
 
-    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+    def find(
+        self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
+    ) -> PromptContext:
         """The client's chunks, the latest first; `kept` while all it has is still among them."""
         if not snapshot.extras:
             return self._otherwise.find(snapshot, offset, shown, kept)
@@ -123,7 +127,9 @@ class GivenExtras:
         if kept is not None and kept.snippets and all((one.path, one.text) in given for one in kept.snippets):
             return kept
         chunks = enumerate(snapshot.extras)
-        return Found(tuple(ContextSnippet(extra.name, extra.text, score) for score, extra in chunks if extra.text))
+        return PromptContext(
+            tuple(ContextSnippet(extra.name, extra.text, score) for score, extra in chunks if extra.text)
+        )
 
     def may_show(self, sources: Collection[str]) -> bool:
         """What the client gave was given to be shown, and has no source; of the rest those decide who found it."""
@@ -133,11 +139,11 @@ class GivenExtras:
 def told(
     tokenizer: Tokenizer,
     template: Template,
-    found: Found,
+    found: PromptContext,
     *,
     language: str,
     budget: int,
-) -> tuple[tuple[int, ...], Found]:
+) -> tuple[tuple[int, ...], PromptContext]:
     """The tokens before the prefix mark (before the text, for a model without marks), and the snippets in them.
 
     They hold the best snippets that fit `budget` together, the best one last, next to the code. Empty if none fits.

@@ -11,7 +11,7 @@ import numpy as np
 from fastcoder_lsp.core import Definition
 from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.prompt.context import ContextSnippet
-from fastcoder_lsp.prompt.retrieval import Load, Question, worth
+from fastcoder_lsp.prompt.retrieval import Load, WordQuery, worth
 
 MOST_CHARACTERS = 500
 """Characters of all heads, some 150 tokens, a quarter of the other code."""
@@ -38,7 +38,7 @@ _OPEN, _CLOSED = re.compile(r"[(\[]"), re.compile(r"[)\]]")
 
 
 def heads(
-    ask: Question, definitions: Sequence[Definition], pieces: Sequence[ContextSnippet], load: Load, terms: Terms
+    ask: WordQuery, definitions: Sequence[Definition], pieces: Sequence[ContextSnippet], load: Load, terms: Terms
 ) -> Iterator[ContextSnippet]:
     """Heads of definitions of names at the cursor, scored like pieces of code.
 

@@ -59,7 +59,7 @@ Load = Callable[[str], FileWords | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WordQuery:
     """Distinct words, sorted, and their weights."""
 
     terms_Q: npt.NDArray[np.int32]
@@ -67,7 +67,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ScoredLines:
     """Lines `begin`…`end` (half open) of the file `key`, and their score for the question."""
 
     key: str
@@ -77,7 +77,7 @@ class Piece:
 
 
 def retrieve(
-    ask: Question,
+    ask: WordQuery,
     snapshot: Snapshot,
     offset: int,
     shown: tuple[int, int],
@@ -108,7 +108,7 @@ def retrieve(
     told = _lines_in(snapshot.text[slice(*shown)])
     lines_of = cache(lambda key: looked[key].text.split("\n"))  # many pieces of a file may be judged
 
-    def is_new(piece: Piece) -> bool:
+    def is_new(piece: ScoredLines) -> bool:
         lines = _different(lines_of(piece.key)[piece.begin : piece.end])
         if len(lines & told) >= KNOWN * len(lines):
             return False
@@ -144,13 +144,13 @@ def _others(ranked: Iterable[str], snapshot: Snapshot, offset: int, load: Load, 
     return files
 
 
-def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> Question:
+def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> WordQuery:
     """The question of the lines at a cursor."""
     words, counts = np.unique(terms.of(around(text, offset, ABOVE, BELOW)), return_counts=True)
     close = np.isin(words, terms.of(around(text, offset, CLOSE_ABOVE, CLOSE_BELOW)))
     worth = index.weights(words) * np.sqrt(counts) * np.where(close, CLOSE, 1.0)
     kept = np.sort(np.argsort(-worth, kind="stable")[:MOST_WORDS])
-    return Question(words[kept], worth[kept].astype(np.float32))
+    return WordQuery(words[kept], worth[kept].astype(np.float32))
 
 
 def around(text: str, offset: int, above: int, below: int) -> str:
@@ -165,11 +165,11 @@ def around(text: str, offset: int, above: int, below: int) -> str:
 
 
 def best_pieces(
-    ask: Question,
+    ask: WordQuery,
     files: dict[str, LineTerms],
     most: int = MOST_PIECES,
-    is_new: Callable[[Piece], bool] = lambda _piece: True,
-) -> list[Piece]:
+    is_new: Callable[[ScoredLines], bool] = lambda _piece: True,
+) -> list[ScoredLines]:
     """The best pieces, best first: a few of each file, without overlaps; `is_new` may refuse each in turn."""
     if not files or not len(ask.terms_Q):
         return []
@@ -177,20 +177,20 @@ def best_pieces(
     owner = np.repeat(np.arange(len(keys)), [len(one) for one in scores])
     begins = np.concatenate([np.arange(len(one)) * STEP for one in scores])
     together = np.concatenate(scores)
-    taken: list[Piece] = []
+    taken: list[ScoredLines] = []
     for place in np.argsort(-together, kind="stable")[: 16 * most].tolist():
         key, begin, score = keys[owner[place]], int(begins[place]), float(together[place])
         if score <= 0 or len(taken) == most:
             break
         same = [one for one in taken if one.key == key]
         if len(same) < MOST_OF_A_FILE and all(abs(one.begin - begin) >= PIECE for one in same):
-            piece = Piece(key, begin, min(begin + PIECE, files[key].lines), score)
+            piece = ScoredLines(key, begin, min(begin + PIECE, files[key].lines), score)
             if is_new(piece):
                 taken.append(piece)
     return taken
 
 
-def worth(ask: Question, texts: Sequence[str], terms: Terms) -> float:
+def worth(ask: WordQuery, texts: Sequence[str], terms: Terms) -> float:
     """The weights of all words of a question that some pieces hold together."""
     if not texts or not len(ask.terms_Q):
         return 0.0
@@ -230,7 +230,7 @@ def _without_empty(piece: Sequence[str]) -> tuple[str, int]:
     return lines.strip("\n"), len(lines) - len(lines.lstrip("\n"))
 
 
-def _scores(ask: Question, files: Sequence[LineTerms]) -> list[npt.NDArray[np.float32]]:
+def _scores(ask: WordQuery, files: Sequence[LineTerms]) -> list[npt.NDArray[np.float32]]:
     """BM25 of every piece of every file."""
     counted = [_counted(ask, file) for file in files]
     mean = max(float(np.mean(np.concatenate([lengths for _, lengths in counted]))), 1.0)
@@ -242,7 +242,7 @@ def _scores(ask: Question, files: Sequence[LineTerms]) -> list[npt.NDArray[np.fl
     return scores
 
 
-def _counted(ask: Question, lines: LineTerms) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def _counted(ask: WordQuery, lines: LineTerms) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Occurrences of each word of the question in each piece, and the number of words of each piece.
 
     A piece is two halves of `STEP` lines; the last half is a piece only if it is the only one.

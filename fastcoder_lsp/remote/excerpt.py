@@ -51,7 +51,7 @@ class SendingRules:
         rule = self._rules(path).may_send(path, snapshot.language)
         if rule is None:
             return None
-        return not_sent(host, "secret" if rule is rules.Reason.SECRET else "ignored", rule.value)
+        return not_sent(host, "secret" if rule is rules.ExclusionReason.SECRET else "ignored", rule.value)
 
     def _rules(self, path: Path | None) -> ReadingRules:
         settings, folders, kept = self._said

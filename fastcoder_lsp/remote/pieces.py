@@ -18,7 +18,7 @@ from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 if TYPE_CHECKING:
     from fastcoder_lsp.host.workspace import FrontWorkspace
-    from fastcoder_lsp.prompt import Found
+    from fastcoder_lsp.prompt import PromptContext
 
 CHARACTERS: Final = 6_000
 """Of all pieces of a question."""
@@ -39,7 +39,7 @@ class Pieces:
         self._lock = threading.Lock()
         self._folders, self._texts, self._notice = _said(folders), texts, notice
         self._workspace: FrontWorkspace | None = None
-        self._found: LatestDocuments[tuple[Found, float]] = LatestDocuments(16)
+        self._found: LatestDocuments[tuple[PromptContext, float]] = LatestDocuments(16)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
         """Other folders, or other settings for them; from any thread."""
@@ -93,7 +93,7 @@ def _said(folders: Mapping[Path, Settings]) -> dict[Path, Settings]:
     }
 
 
-def _within(found: "Found") -> tuple[ExcerptSnippet, ...]:
+def _within(found: "PromptContext") -> tuple[ExcerptSnippet, ...]:
     """The best ones that fit together."""
     room, taken = CHARACTERS, list[ExcerptSnippet]()
     for snippet in sorted(found.snippets, key=lambda one: -one.score):

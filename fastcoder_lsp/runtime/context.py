@@ -16,12 +16,12 @@ from pathlib import Path
 
 from fastcoder_lsp.core import Definition, Snapshot
 from fastcoder_lsp.core.differences import first_difference
-from fastcoder_lsp.prompt import ContextSnippet, Found
+from fastcoder_lsp.prompt import ContextSnippet, PromptContext
 from fastcoder_lsp.prompt.context import NOTHING
 from fastcoder_lsp.prompt.counterparts import counterpart_of, outline
 from fastcoder_lsp.prompt.definitions import MOST_HELD, heads
 from fastcoder_lsp.prompt.imported import imported_definitions
-from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, retrieve, worth
+from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, question_at, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.workspace.documents import MOST_LETTERS
 from fastcoder_lsp.workspace.languages import language_of
@@ -97,7 +97,9 @@ class RepositoryContext:
         """Whether code of all these files may be shown at this moment."""
         return all(map(self._may_show, sources))
 
-    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+    def find(
+        self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
+    ) -> PromptContext:
         """Snippets for the cursor at `offset`, best first; none for a document outside all folders."""
         path = Path(snapshot.path) if snapshot.path is not None else None
         folder = self._folder_of(path) if path is not None else None
@@ -130,13 +132,13 @@ class RepositoryContext:
             for one in (*placed, *_not_held(allowed, placed))
         )
         found = tuple(one for one in clean if one.text.strip())
-        new = Found(found, folder.root.name, here.path or "", ahead)
+        new = PromptContext(found, folder.root.name, here.path or "", ahead)
         if kept is None or not kept.snippets or ahead not in (None, kept.copied):  # who copies wants it somewhere else
             return new
         return kept if self._good_enough(kept, ask, window, found, words) else new
 
     def _good_enough(
-        self, kept: Found, ask: Question, window: str, found: tuple[ContextSnippet, ...], words: FolderWords
+        self, kept: PromptContext, ask: WordQuery, window: str, found: tuple[ContextSnippet, ...], words: FolderWords
     ) -> bool:
         """Whether exchanging what is shown would gain too little; what the window holds by now is worth nothing."""
         still = [one.text for one in kept.snippets if one.text not in window]

@@ -14,7 +14,7 @@ from fastcoder_lsp.syntax.blocks import (
     opens_block,
     width,
 )
-from fastcoder_lsp.syntax.lexer import CLOSER_OF, Brackets, Lexed, Start, lex, scan, signs
+from fastcoder_lsp.syntax.lexer import CLOSER_OF, Brackets, Lexed, LexerState, lex, scan, signs
 from fastcoder_lsp.syntax.lexis import KNOWN, MARKUP, SCRIPT, Quote, lexis_of
 
 __all__ = [
@@ -24,8 +24,8 @@ __all__ = [
     "SCRIPT",
     "Brackets",
     "Lexed",
+    "LexerState",
     "Quote",
-    "Start",
     "closes_block",
     "code_only",
     "continues_block",

@@ -38,7 +38,7 @@ _BRANCH = re.compile(r"^[ \t]*#[ \t]*(if|el|endif)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class LexerState:
     """Where a walk may be taken up: the offset, what is open there, and what was open where each `#if` began."""
 
     at: int = 0
@@ -66,7 +66,7 @@ class Lexed:
     spans: list[tuple[int, int]] = field(default_factory=list)
     quote: str = ""
     comment: str = ""
-    last_line: Start = field(default_factory=Start)
+    last_line: LexerState = field(default_factory=LexerState)
 
     @property
     def openers(self) -> tuple[tuple[int, str], ...]:
@@ -79,21 +79,21 @@ class Lexed:
         return any(sign == _TEMPLATE for _, sign in self.stack)
 
 
-def lex(text: str, language: str, start: Start | None = None) -> Lexed:
+def lex(text: str, language: str, start: LexerState | None = None) -> Lexed:
     """Walk over `text` from `start`, its beginning as a rule."""
-    return _Walk(text, language, start or Start()).walk()
+    return _LexerScan(text, language, start or LexerState()).walk()
 
 
-class _Walk:
+class _LexerScan:
     """One walk. `_dead`: up to where a quote was found to begin nothing, for it ends nowhere on its line."""
 
-    def __init__(self, text: str, language: str, start: Start) -> None:
+    def __init__(self, text: str, language: str, start: LexerState) -> None:
         self._text, self._lexis, self._begin = text, lexis_of(language), start.at
         self._last = max(text.rfind("\n") + 1, start.at)
         self._branches = [list(branch) for branch in start.branches]
         self._dead: dict[str, int] = {}
         self._heredoc: tuple[int, int] | None = None
-        self._saved: Start | None = None
+        self._saved: LexerState | None = None
         self._lexed = Lexed(stack=list(start.stack))
 
     def walk(self) -> Lexed:
@@ -119,8 +119,8 @@ class _Walk:
         lexed.last_line = self._saved or self._start(self._last)
         return lexed
 
-    def _start(self, at: int) -> Start:
-        return Start(at, tuple(self._lexed.stack), tuple(map(tuple, self._branches)))
+    def _start(self, at: int) -> LexerState:
+        return LexerState(at, tuple(self._lexed.stack), tuple(map(tuple, self._branches)))
 
     def _skip(self, begin: int, end: int) -> int:
         """The lines of a heredoc."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from fastcoder_lsp.config import Layer, Settings, resolve
+from fastcoder_lsp.config import Settings, SettingsLayer, resolve
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.team.git import check_url
 
@@ -153,7 +153,7 @@ class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
             UsageError: there is no such setting, or no such value.
         """
         values = {"context.enabled": True, "index.enabled": bool(self.repositories), **self.model}
-        settings, problems = resolve([Layer("team.toml", values, trusted=True)])
+        settings, problems = resolve([SettingsLayer("team.toml", values, trusted=True)])
         if problems:
             raise UsageError(f"[model]: {problems[0]}", _HINT)
         return settings

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt.context import NOTHING, ContextSnippet, Found
-from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, retrieve, worth
+from fastcoder_lsp.prompt.context import NOTHING, ContextSnippet, PromptContext
+from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, question_at, retrieve, worth
 from fastcoder_lsp.runtime.context import GOOD_ENOUGH, MOST_CHARACTERS
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.workspace.languages import language_of
@@ -66,9 +66,11 @@ class TeamContext:
         """Whether all of them lie in a tree, and may be read now."""
         return all(map(self._may_show, map(Path, sources)))
 
-    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+    def find(
+        self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
+    ) -> PromptContext:
         """Snippets for the cursor at `offset` of all trees together, best first."""
-        found, asked = list[ContextSnippet](), list[tuple[Question, FolderWords]]()
+        found, asked = list[ContextSnippet](), list[tuple[WordQuery, FolderWords]]()
         for tree, settings in self._folders.items():
             words = self._words.of(tree, settings)
             ask = question_at(snapshot.text, offset, words.index, words.terms)
@@ -77,12 +79,12 @@ class TeamContext:
         if not asked:
             return NOTHING
         found.sort(key=lambda snippet: -snippet.score)
-        instead = Found(tuple(found), _name(self._folders), "")
+        instead = PromptContext(tuple(found), _name(self._folders), "")
         good = kept is not None and bool(kept.snippets) and self.may_show([one.source for one in kept.snippets])
         return kept if kept is not None and good and _good_enough(kept, instead, asked) else instead
 
     def _in_tree(
-        self, words: FolderWords, ask: Question, snapshot: Snapshot, offset: int, shown: tuple[int, int]
+        self, words: FolderWords, ask: WordQuery, snapshot: Snapshot, offset: int, shown: tuple[int, int]
     ) -> list[ContextSnippet]:
         load = _Files(words, snapshot.language)
         pieces = retrieve(ask, replace(snapshot, path=None), offset, shown, words.index, words.terms, load)
@@ -134,7 +136,7 @@ def _alike(piece: str, own: Collection[str]) -> bool:
     return sum(line in own for line in lines) >= _OWN * len(lines)
 
 
-def _good_enough(kept: Found, instead: Found, asked: Sequence[tuple[Question, FolderWords]]) -> bool:
+def _good_enough(kept: PromptContext, instead: PromptContext, asked: Sequence[tuple[WordQuery, FolderWords]]) -> bool:
     """Whether exchanging what is shown would gain too little, by the words of every tree."""
     still = [one.text for one in kept.snippets]
     other = [one.text for one in instead.snippets[: len(still)]]

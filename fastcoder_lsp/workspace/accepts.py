@@ -12,7 +12,7 @@ _DOCUMENTS = 32
 
 
 @dataclass(slots=True)
-class _Shown:
+class _ShownSuggestion:
     """A suggestion on the screen: `text` replaces what follows `start`; `taken` of its characters are in the text."""
 
     number: int
@@ -41,7 +41,7 @@ class Accepts:
     """The latest suggestion of each document, and what became of all."""
 
     def __init__(self) -> None:
-        self._latest: LatestDocuments[_Shown] = LatestDocuments(_DOCUMENTS)
+        self._latest: LatestDocuments[_ShownSuggestion] = LatestDocuments(_DOCUMENTS)
         self._numbers = 0
         self._shown = 0
         self._accepted = 0
@@ -54,7 +54,7 @@ class Accepts:
             return last.number
         self._numbers += 1
         self._shown += 1
-        self._latest.put(uri, _Shown(self._numbers, start, text, taken=_common(document, start, text)))
+        self._latest.put(uri, _ShownSuggestion(self._numbers, start, text, taken=_common(document, start, text)))
         return self._numbers
 
     def awaits(self, uri: str) -> bool:
@@ -90,13 +90,13 @@ class Accepts:
         """What was counted since the start."""
         return AcceptCounts(self._shown, self._accepted, self._characters)
 
-    def _take(self, shown: _Shown, characters: int) -> None:
+    def _take(self, shown: _ShownSuggestion, characters: int) -> None:
         self._accepted += not shown.accepted
         shown.accepted = True
         self._characters += characters
 
 
-def _goes_on(last: _Shown, document: str, start: int, text: str) -> bool:
+def _goes_on(last: _ShownSuggestion, document: str, start: int, text: str) -> bool:
     """Whether a new suggestion is what is left of the last one."""
     typed = start - last.start
     return (

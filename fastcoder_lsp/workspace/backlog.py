@@ -23,7 +23,7 @@ LONGEST_REST_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ChangeBatch:
     """The changes that `Inbox.take` returns.
 
     Attributes:
@@ -102,7 +102,7 @@ class Inbox:
         with self._news:
             self._rests_until = time.monotonic() + min(seconds, LONGEST_REST_S)
 
-    def take(self) -> Told:
+    def take(self) -> ChangeBatch:
         """All changes since the last call that are due; waits until there are some."""
         with self._news:
             while not (self._woken or self._documents):
@@ -115,8 +115,8 @@ class Inbox:
             documents = {path: self._open.get(path) for path in self._documents}
             self._documents.clear()
             if not self._rested():
-                return Told(documents, (), (), lost=False, waiting=())
-            told = Told(documents, tuple(self._paths), tuple(self._folders), self._lost, tuple(self._waiting))
+                return ChangeBatch(documents, (), (), lost=False, waiting=())
+            told = ChangeBatch(documents, tuple(self._paths), tuple(self._folders), self._lost, tuple(self._waiting))
             for held in (self._paths, self._folders, self._waiting):
                 held.clear()
             self._lost = False

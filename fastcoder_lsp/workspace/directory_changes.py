@@ -36,7 +36,7 @@ class Observer(BaseObserver):
 
 
 class _Emitter(WindowsApiEmitter):
-    """Reads by `_Reader`."""
+    """Reads by `_ChangeReader`."""
 
     def __init__(self, *arguments: Any, gaps: Gaps, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -47,12 +47,12 @@ class _Emitter(WindowsApiEmitter):
         # Raises OSError if the folder cannot be watched; watchdog's own thread would hide that.
         _close_directory_handle(_get_directory_handle(self.watch.path))
         with self._lock:
-            self._reader = reader = _Reader(self.watch.path, self._gaps, recursive=self.watch.is_recursive)
+            self._reader = reader = _ChangeReader(self.watch.path, self._gaps, recursive=self.watch.is_recursive)
         with suppress(queue.Empty):  # it waits two seconds for the thread to begin, which a busy machine may take
             reader.start()
 
 
-class _Reader(DirectoryChangeReader):
+class _ChangeReader(DirectoryChangeReader):
     """Records in `Gaps` what watchdog hides."""
 
     def __init__(self, path: str, gaps: Gaps, *, recursive: bool) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fastcoder_lsp.config import Layer, Problem, Settings
+from fastcoder_lsp.config import Problem, Settings, SettingsLayer
 from fastcoder_lsp.config.resolve import shown
 from fastcoder_lsp.workspace.regular import read_regular
 from fastcoder_lsp.workspace.rules import reading_part, resolved
@@ -63,7 +63,7 @@ class Folders:
         return max(holding, key=lambda folder: len(folder.path.parts), default=None)
 
 
-def read_settings_file(folder: Folder) -> tuple[Layer | None, Problem | None]:
+def read_settings_file(folder: Folder) -> tuple[SettingsLayer | None, Problem | None]:
     """The layer of a folder's `fastcoder.toml`, never trusted; neither where there is no such file."""
     path = folder.path / SETTINGS_FILE
     origin = shown(str(path), _LONGEST_NAME)
@@ -71,7 +71,7 @@ def read_settings_file(folder: Folder) -> tuple[Layer | None, Problem | None]:
         content = read_regular(path, _MAX_SETTINGS_BYTES + 1, inside=resolved(folder.path))
         if len(content) > _MAX_SETTINGS_BYTES or content.count(b".") > _MAX_DOTS:
             return None, Problem(origin, "file", "too large to be read")
-        return Layer(origin, tomllib.loads(content.decode("utf-8-sig")), trusted=False), None
+        return SettingsLayer(origin, tomllib.loads(content.decode("utf-8-sig")), trusted=False), None
     except (FileNotFoundError, NotADirectoryError):
         return None, None
     except OSError as error:

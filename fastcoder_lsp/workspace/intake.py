@@ -16,7 +16,7 @@ from fastcoder_lsp.index.chunks import REMEMBERED, ChunkedEncoder
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.paths import openable
-from fastcoder_lsp.workspace.rules import ReadingRules, Reason, resolved
+from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules, resolved
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _CLOCK_NS = 100_000_000
 BATCH_CHARACTERS = 4_000_000
 """Text that is tokenised and sorted at once, about 1,200,000 tokens: it bounds memory."""
 _MOST_KNOWN = 100_000
-_ABSENT = frozenset((Reason.UNREADABLE, Reason.NOT_A_FILE))
+_ABSENT = frozenset((ExclusionReason.UNREADABLE, ExclusionReason.NOT_A_FILE))
 Progress = Callable[[int, int], None]
 """Receives the number of files that are done, and of all files."""
 _Stamp = tuple[int, int, int]
@@ -230,8 +230,8 @@ class Intake:
         if known is not None and stamp in ((known.modified_ns, known.size, known.changed_ns), self._same.get(key)):
             return known if checked or self._may_read(path, root) else None
         rules = self._rules.get(root)
-        text = Reason.UNREADABLE if rules is None else rules.read_text(path)
-        if isinstance(text, Reason):
+        text = ExclusionReason.UNREADABLE if rules is None else rules.read_text(path)
+        if isinstance(text, ExclusionReason):
             return None
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         digest = text_digest(text)

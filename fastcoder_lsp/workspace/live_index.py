@@ -21,7 +21,7 @@ from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.background import RetryPolicy, Wake, each_once, lower_priority
-from fastcoder_lsp.workspace.backlog import BURST, Backlog, Inbox, Told
+from fastcoder_lsp.workspace.backlog import BURST, Backlog, ChangeBatch, Inbox
 from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.open_stores import OpenStores, close
@@ -80,7 +80,7 @@ class EditFollower:
         stores = {root: store for root, store in self._stores.by_root.items() if root in folders}
         return Intake({root: folders[root] for root in stores}, stores)
 
-    def _take_in(self, intake: Intake, told: Told, encoder: ChunkedEncoder) -> None:
+    def _take_in(self, intake: Intake, told: ChangeBatch, encoder: ChunkedEncoder) -> None:
         for path, text in told.documents.items():
             if text is None:
                 intake.drop_overlay(path)

@@ -239,7 +239,7 @@ def _rule(line: str) -> _Rule | None:
     if not text:
         return None
     try:
-        return _Rule(_Reader(text, by_name=by_name).read(), takes_back, only_folders, by_name)
+        return _Rule(_PatternParser(text, by_name=by_name).read(), takes_back, only_folders, by_name)
     except _NeverError:
         return None
 
@@ -255,7 +255,7 @@ def _without_end(line: str) -> str:
     return line[:end]
 
 
-class _Reader:
+class _PatternParser:
     """Parses one pattern; raises `_NeverError` if it can match nothing."""
 
     def __init__(self, text: str, *, by_name: bool) -> None:

@@ -30,7 +30,7 @@ _TOOL_FOLDERS: Final = frozenset(
 _BINARY_PROBE: Final = 8192
 
 
-class Reason(Enum):
+class ExclusionReason(Enum):
     """Why something is not read, in words for a person."""
 
     OUTSIDE = "outside the workspace's folders"
@@ -59,11 +59,11 @@ class ReadingRules:
         self._roots = tuple(dict.fromkeys(map(resolved, roots)))
         self._ignore_files: dict[Path, IgnoreFiles] = {}  # of those that were asked about: there may be hundreds
 
-    def may_read(self, path: Path) -> Reason | None:
+    def may_read(self, path: Path) -> ExclusionReason | None:
         """Why the file at `path` must not be read; None if it may. Looks at names and sizes, not into the file."""
         return self._place_reason(path) or self._file_reason(resolved(path))
 
-    def read_text(self, path: Path) -> str | Reason:
+    def read_text(self, path: Path) -> str | ExclusionReason:
         """The file's text as it is on the disk (line ends too), or why it is not read."""
         reason = self.may_read(path)
         if reason is not None:
@@ -71,43 +71,43 @@ class ReadingRules:
         real = resolved(path)
         root = self._root_of(real)
         if root is None:  # it was replaced by a link since
-            return Reason.OUTSIDE
+            return ExclusionReason.OUTSIDE
         try:
             content = read_regular(real, self._settings.read_max_file_bytes + 1, inside=root)
         except NotRegularError:
-            return Reason.NOT_A_FILE
+            return ExclusionReason.NOT_A_FILE
         except OSError:
-            return Reason.UNREADABLE
+            return ExclusionReason.UNREADABLE
         if b"\0" in content[:_BINARY_PROBE]:
-            return Reason.BINARY
+            return ExclusionReason.BINARY
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            return Reason.BINARY
+            return ExclusionReason.BINARY
         return self.size_reason(len(content), max(map(len, text.replace("\r", "\n").split("\n")))) or text
 
-    def size_reason(self, size: int, longest_line: int) -> Reason | None:
+    def size_reason(self, size: int, longest_line: int) -> ExclusionReason | None:
         """Why a text of this size must not be used, open documents included."""
         if size > self._settings.read_max_file_bytes:
-            return Reason.TOO_LARGE
-        return Reason.LONG_LINES if longest_line > self._settings.read_max_line_length else None
+            return ExclusionReason.TOO_LARGE
+        return ExclusionReason.LONG_LINES if longest_line > self._settings.read_max_line_length else None
 
-    def may_complete(self, path: Path | None, language: str) -> Reason | None:
+    def may_complete(self, path: Path | None, language: str) -> ExclusionReason | None:
         """Why there must be no suggestions in an open document, by its names; `path` is None for an untitled one."""
         if is_secret_language(language):
-            return Reason.SECRET
+            return ExclusionReason.SECRET
         include, exclude = self._settings.languages_include, self._settings.languages_exclude
         if language in exclude or (include and language not in include):
-            return Reason.LANGUAGE
+            return ExclusionReason.LANGUAGE
         if path is None:
             return None
         real = resolved(path)
         root = self._root_of(real)
         if is_secret(real, below=root) or is_secret(path, below=root):
-            return Reason.SECRET
-        return Reason.EXCLUDED if root is not None and self._ignored(root, real, path, own_only=True) else None
+            return ExclusionReason.SECRET
+        return ExclusionReason.EXCLUDED if root is not None and self._ignored(root, real, path, own_only=True) else None
 
-    def may_send(self, path: Path | None, language: str) -> Reason | None:
+    def may_send(self, path: Path | None, language: str) -> ExclusionReason | None:
         """Why an open document must not leave the machine, by its names; `path` is None for an untitled one.
 
         What may not be read may not be sent, whatever may be completed in. A document that is not saved yet may.
@@ -144,17 +144,17 @@ class ReadingRules:
                 if not is_secret_name(name) and not ignored(name) and self._file_reason(path) is None:
                     yield path
 
-    def _place_reason(self, path: Path) -> Reason | None:
+    def _place_reason(self, path: Path) -> ExclusionReason | None:
         """Why nothing at `path` must be read, by its names alone."""
         real = resolved(path)
         root = self._root_of(real)
         if root is None:
-            return Reason.OUTSIDE
+            return ExclusionReason.OUTSIDE
         if is_secret(real, below=root) or is_secret(path, below=root):
-            return Reason.SECRET
+            return ExclusionReason.SECRET
         if not _TOOL_FOLDERS.isdisjoint(real.relative_to(root).parts[:-1]):
-            return Reason.TOOL_FOLDER
-        return Reason.IGNORED if self._ignored(root, real, path) else None
+            return ExclusionReason.TOOL_FOLDER
+        return ExclusionReason.IGNORED if self._ignored(root, real, path) else None
 
     def _root_of(self, real: Path) -> Path | None:
         """The innermost root that holds a resolved path."""
@@ -174,19 +174,19 @@ class ReadingRules:
             self._ignore_files[root] = IgnoreFiles(root, self._settings.read_exclude)
         return self._ignore_files[root]
 
-    def _file_reason(self, real: Path) -> Reason | None:
+    def _file_reason(self, real: Path) -> ExclusionReason | None:
         include, exclude = self._settings.languages_include, self._settings.languages_exclude
         if include or exclude:
             language = language_of(real)
             if language in exclude or (include and language not in include):
-                return Reason.LANGUAGE
+                return ExclusionReason.LANGUAGE
         try:
             status = openable(real).lstat()
         except (OSError, ValueError):
-            return Reason.UNREADABLE
+            return ExclusionReason.UNREADABLE
         if not stat.S_ISREG(status.st_mode):
-            return Reason.NOT_A_FILE
-        return Reason.TOO_LARGE if status.st_size > self._settings.read_max_file_bytes else None
+            return ExclusionReason.NOT_A_FILE
+        return ExclusionReason.TOO_LARGE if status.st_size > self._settings.read_max_file_bytes else None
 
 
 def reading_part(settings: Settings) -> tuple[object, ...]:

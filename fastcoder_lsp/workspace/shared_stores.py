@@ -41,7 +41,7 @@ def apart(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]:
 
 
 @dataclass(eq=False, slots=True)
-class _Shared:
+class _SharedEntry:
     """An index, and who uses it."""
 
     index: LiveIndex
@@ -63,7 +63,7 @@ class SharedIndexes:
     def __init__(self, cache: Path, *, watching: bool = True) -> None:
         self._cache, self._watching = cache, watching
         self._lock = threading.RLock()
-        self._indexes: dict[Key, _Shared] = {}
+        self._indexes: dict[Key, _SharedEntry] = {}
 
     def __len__(self) -> int:
         return len(self._indexes)
@@ -145,7 +145,7 @@ class SharedIndexes:
         shared = self._shared_by(user)
         return None if shared is None else shared.index
 
-    def _shared_by(self, user: "SharedIndex") -> _Shared | None:
+    def _shared_by(self, user: "SharedIndex") -> _SharedEntry | None:
         shared = self._indexes.get(user.key)
         return shared if shared is not None and user in shared.users else None
 
@@ -162,7 +162,7 @@ class SharedIndexes:
         for text in shared.notices:
             user.notice(text)
 
-    def _begin(self, folders: Mapping[Path, Settings], encoder: Encoder) -> _Shared:
+    def _begin(self, folders: Mapping[Path, Settings], encoder: Encoder) -> _SharedEntry:
         def report(progress: IndexProgress) -> None:
             with self._lock:
                 shared.progress = progress
@@ -176,12 +176,12 @@ class SharedIndexes:
                     user.notice(text)
 
         index = LiveIndex(folders, encoder, self._cache, report, notice, watching=self._watching)
-        shared = _Shared(index)
+        shared = _SharedEntry(index)
         index.start()
         return shared
 
     @staticmethod
-    def _take_back(shared: _Shared, user: "SharedIndex", path: Path) -> None:
+    def _take_back(shared: _SharedEntry, user: "SharedIndex", path: Path) -> None:
         users = shared.opened.get(path, {})
         was_last = next(reversed(users), None) is user
         users.pop(user, None)

@@ -8,7 +8,7 @@ import pytest
 
 from fastcoder_lsp.cli import complete, loading
 from fastcoder_lsp.cli.main import main
-from fastcoder_lsp.config import Layer
+from fastcoder_lsp.config import SettingsLayer
 from fastcoder_lsp.core import Completion, Counts, DraftTree, StepTrace, TracedToken
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.workspace.folders import workspace_of
@@ -152,7 +152,7 @@ def test_the_workspace_is_the_repository_that_holds_the_file(tmp_path: Path) -> 
 def test_a_workspaces_own_settings_hold_for_its_index(tmp_path: Path) -> None:
     """Its fastcoder.toml says what is not to be read, as it does in an editor."""
     (tmp_path / "fastcoder.toml").write_text('read.exclude = ["private/"]\n', encoding="utf-8")
-    own = Layer("command line", {"completion.max_tokens": 7}, trusted=True)
+    own = SettingsLayer("command line", {"completion.max_tokens": 7}, trusted=True)
     [(root, settings)] = complete.workspace(tmp_path, tmp_path / "a.py", own).items()
     assert root == tmp_path
     assert settings.read_exclude == ("private/",)

@@ -4,7 +4,7 @@ import pytest
 
 from fastcoder_lsp.completion.question import Policy, policy_of
 from fastcoder_lsp.completion.suggestions import CursorContext, Rejections, in_word
-from fastcoder_lsp.config import Layer, resolve
+from fastcoder_lsp.config import SettingsLayer, resolve
 from tests.completion.simulated import Simulation, script
 
 STRICT = Policy(automatic_ms=4000, invoked_ms=4000, in_words=False, in_secrets=False, rejections=2)
@@ -59,7 +59,7 @@ def test_who_was_told_of_better_text_asks_as_if_typed_and_gets_it() -> None:
 def test_each_rule_has_a_setting() -> None:
     """What a repository brings can forbid more, never allow secrets."""
     settings, _ = resolve(
-        [Layer("repository", {"where": {"middle_of_word": True, "secrets": True, "rejections": 5}}, False)]
+        [SettingsLayer("repository", {"where": {"middle_of_word": True, "secrets": True, "rejections": 5}}, False)]
     )
     policy = policy_of(settings)
     assert (policy.in_words, policy.in_secrets, policy.rejections) == (True, False, 5)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.cli.start import is_path, leave_folder, name_fully, whole_path
-from fastcoder_lsp.config import Layer, cache_folder, resolve
+from fastcoder_lsp.config import SettingsLayer, cache_folder, resolve
 from fastcoder_lsp.config.programs import find_program, neutral_folder, python_command
 from fastcoder_lsp.config.resolve import MAX_ENTRIES, MAX_PROBLEMS, shown
 from fastcoder_lsp.errors import UsageError
@@ -33,7 +33,7 @@ def nested(depth: int) -> dict[str, object]:
 )
 def test_what_is_said_of_wrong_values_is_short_and_clean(values: dict[str, object]) -> None:
     """Nothing of it is taken, nothing fails, and the user can read what was wrong."""
-    settings, problems = resolve([Layer("fastcoder.toml", values, trusted=False)])
+    settings, problems = resolve([SettingsLayer("fastcoder.toml", values, trusted=False)])
     assert settings == resolve([])[0]
     assert 0 < len(problems) <= MAX_PROBLEMS + 1
     assert all(len(str(problem)) < 300 and str(problem).isprintable() for problem in problems)
@@ -41,7 +41,7 @@ def test_what_is_said_of_wrong_values_is_short_and_clean(values: dict[str, objec
 
 def test_lists_of_several_places_are_joined_once() -> None:
     """However often an entry is named, and in their order."""
-    layers = [Layer(str(number), {"read.exclude": ["b", "a", "b"]}, trusted=False) for number in range(9)]
+    layers = [SettingsLayer(str(number), {"read.exclude": ["b", "a", "b"]}, trusted=False) for number in range(9)]
     assert resolve(layers)[0].read_exclude == ("b", "a")
 
 

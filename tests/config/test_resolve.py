@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.config import Layer, Scope, Settings, cache_folder, resolve, specs
+from fastcoder_lsp.config import Scope, Settings, SettingsLayer, cache_folder, resolve, specs
 from fastcoder_lsp.config.document import settings_page
 
 
-def user(values: dict[str, Any]) -> Layer:
-    return Layer("editor", values, trusted=True)
+def user(values: dict[str, Any]) -> SettingsLayer:
+    return SettingsLayer("editor", values, trusted=True)
 
 
-def repository(values: dict[str, Any]) -> Layer:
-    return Layer("fastcoder.toml", values, trusted=False)
+def repository(values: dict[str, Any]) -> SettingsLayer:
+    return SettingsLayer("fastcoder.toml", values, trusted=False)
 
 
 def test_later_layers_are_stronger() -> None:
@@ -116,7 +116,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(list(specs())) | st.text(max_size=8), JSON, max_size=6), st.booleans())
 def test_no_values_can_hurt(values: dict[str, Any], trusted: bool) -> None:
     """Whatever JSON arrives, settings of the right types come out."""
-    settings, _ = resolve([Layer("anywhere", values, trusted)])
+    settings, _ = resolve([SettingsLayer("anywhere", values, trusted)])
     for spec in specs().values():
         value: Any = getattr(settings, spec.attribute)
         switch = (False, *spec.choices, True) if spec.kind is bool else None

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.config import Layer, resolve
+from fastcoder_lsp.config import SettingsLayer, resolve
 from tests.editors.conftest import ANSWER_S, ROOT, Server
 from tests.lsp.raw_client import RawClient, running
 
@@ -144,6 +144,6 @@ def test_fastcoder_stands_beside_other_servers() -> None:
     for language in file["language"]:
         assert len(language["language-servers"]) > 1
         assert language["language-servers"][-1] == "fastcoder"
-    settings, problems = resolve([Layer("languages.toml", CONFIGURATION["config"], trusted=True)])
+    settings, problems = resolve([SettingsLayer("languages.toml", CONFIGURATION["config"], trusted=True)])
     assert problems == ()
     assert settings.popup_budget_ms == CONFIGURATION["config"]["popup"]["budget_ms"]

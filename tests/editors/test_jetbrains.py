@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp.cli.main import parser
-from fastcoder_lsp.config import Layer, resolve
+from fastcoder_lsp.config import SettingsLayer, resolve
 
 TEMPLATE = Path(__file__).parents[2] / "editors" / "jetbrains" / "fastcoder"
 
@@ -31,5 +31,5 @@ def test_each_pattern_stands_for_one_language() -> None:
 
 
 def test_the_settings_are_ones_that_the_server_takes() -> None:
-    _, problems = resolve([Layer("template", read("initializationOptions.json"), trusted=True)])
+    _, problems = resolve([SettingsLayer("template", read("initializationOptions.json"), trusted=True)])
     assert not problems

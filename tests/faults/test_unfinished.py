@@ -11,7 +11,7 @@ import pytest
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.int8.dot import kinds_here
 from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
-from fastcoder_lsp.model.store import Store
+from fastcoder_lsp.model.store import ModelStore
 from tests.faults.small_model import write_model
 from tests.faults.stranger import HANG_S, ROOT
 
@@ -111,7 +111,7 @@ def test_weights_that_cannot_be_kept_are_made_in_memory(folder: Path, tmp_path: 
 
 def test_what_a_killed_conversion_of_a_gguf_left_is_deleted_and_what_is_under_way_stays(tmp_path: Path) -> None:
     """By the lock of whoever makes it, which the system takes from who dies."""
-    store = Store.at(tmp_path)
+    store = ModelStore.at(tmp_path)
     store.open()
     left, under_way = store.root / "work" / "convert-0123-abcdefgh", store.root / "work" / "convert-4567-abcdefgh"
     for folder in (left, under_way):

@@ -14,7 +14,7 @@ from fastcoder_lsp.draft.registry import SPECIFICATIONS
 from fastcoder_lsp.errors import FastcoderError, understood
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
 from fastcoder_lsp.prompt import TEMPLATES, PromptBuilder, PromptOptions
-from fastcoder_lsp.workspace.rules import Reason as Exclusion
+from fastcoder_lsp.workspace.rules import ExclusionReason as Exclusion
 from tests.prompt.toy_tokenizers import byte_level, of_family
 
 

@@ -19,7 +19,7 @@ from fastcoder_lsp.workspace.common_code import CommonCode
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.live_index import LiveIndex
-from fastcoder_lsp.workspace.rules import ReadingRules, Reason
+from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.index.live import SETTINGS, Begin, held, holds, until, write
 from tests.index.toy_encoder import ToyEncoder
@@ -152,7 +152,7 @@ def test_a_document_whose_name_becomes_a_link_to_a_secret(root: Path, tmp_path: 
     intake.overlay(root / "a.py", "a = 1\n", encoder)
     assert set(store.pin().files()) == {str(root / "a.py")}
     (root / "id_rsa").write_text("key", encoding="utf-8")
-    assert ReadingRules((root,), SETTINGS).may_read(root / "id_rsa") is Reason.SECRET
+    assert ReadingRules((root,), SETTINGS).may_read(root / "id_rsa") is ExclusionReason.SECRET
     (root / "a.py").symlink_to(root / "id_rsa")
     intake.overlay(root / "a.py", "a = 1\n", encoder)
     assert store.pin().files() == {}

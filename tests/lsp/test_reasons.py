@@ -75,8 +75,8 @@ def test_they_follow_the_document() -> None:
     assert kept.last_shown("file:///b") is None
 
 
-@pytest.mark.parametrize("rule", rules.Reason)
-def test_every_rule_has_a_reason(rule: rules.Reason) -> None:
+@pytest.mark.parametrize("rule", rules.ExclusionReason)
+def test_every_rule_has_a_reason(rule: rules.ExclusionReason) -> None:
     """Of a known code, in words, with what to do."""
     reason = of_rule(rule)
     assert reason.code in reasons.CODES

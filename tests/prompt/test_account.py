@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt import ContextSnippet, Found, PromptBuilder, PromptOptions
+from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder, PromptContext, PromptOptions
 from fastcoder_lsp.prompt.account import account, reasons
 from tests.prompt.test_context import SNIPPETS, Given
 from tests.prompt.toy_tokenizers import of_family
@@ -43,14 +43,14 @@ def test_lines_for_a_person() -> None:
         ContextSnippet("main.py", "def rows_of(): ...", 1.0, "", 5),
         ContextSnippet("b.py", "unlike = 1", 0.0, "/w/b.py", 3),
     )
-    told = list(account(type(shown)(shown.text, shown.tokens, Found(pieces)), TEXT, len(TEXT)))
+    told = list(account(type(shown)(shown.text, shown.tokens, PromptContext(pieces)), TEXT, len(TEXT)))
     assert told[0].endswith("15 of them of 3 pieces of other code")
     assert told[1] == "  a.py:12: 7 tokens, score 2.5: open_store, store"
     assert told[2].startswith("  main.py (this file, outside the window): 5 tokens")
     assert told[3].endswith("edited, visited or copied lately, or its tests")
-    found = Found(pieces, copied=("/w/a.py", 12))
+    found = PromptContext(pieces, copied=("/w/a.py", 12))
     assert list(account(type(shown)("", 9, found), TEXT, len(TEXT)))[1].endswith("score 2.5: copied just now")
-    costing = replace(shown, found=Found(pieces), prefill_ms=2.0)
+    costing = replace(shown, found=PromptContext(pieces), prefill_ms=2.0)
     assert next(account(costing, TEXT, len(TEXT))).endswith("of other code, read once in about 30 ms")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt import ContextSnippet, Found, PromptBuilder, PromptOptions
+from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder, PromptContext, PromptOptions
 from tests.prompt.test_build import CURSOR, QWEN, build, cost, snapshot, told
 from tests.prompt.toy_tokenizers import SAMPLE, byte_level, of_family
 
@@ -24,10 +24,12 @@ class Given:
     def observe(self, snapshot: Snapshot) -> None:
         """Nothing to learn."""
 
-    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+    def find(
+        self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
+    ) -> PromptContext:
         self.asked += 1
         found = tuple(snippet for snippet in self.snippets if snippet.source not in self.forbidden)
-        return kept if kept is not None and self.content else Found(found, "project", snapshot.path or "")
+        return kept if kept is not None and self.content else PromptContext(found, "project", snapshot.path or "")
 
     def may_show(self, sources: Collection[str]) -> bool:
         return self.forbidden.isdisjoint(sources)

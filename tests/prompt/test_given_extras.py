@@ -3,9 +3,9 @@
 from collections.abc import Collection
 
 from fastcoder_lsp.core import Extra, Snapshot
-from fastcoder_lsp.prompt.context import ContextSnippet, Found, GivenExtras
+from fastcoder_lsp.prompt.context import ContextSnippet, GivenExtras, PromptContext
 
-OWN = Found((ContextSnippet("own.py", "own = 1\n", source="/w/own.py"),))
+OWN = PromptContext((ContextSnippet("own.py", "own = 1\n", source="/w/own.py"),))
 
 
 class Repository:
@@ -17,7 +17,9 @@ class Repository:
     def observe(self, snapshot: Snapshot) -> None:
         self.observed.append(snapshot.text)
 
-    def find(self, _snapshot: Snapshot, _offset: int, _shown: tuple[int, int], _kept: Found | None = None) -> Found:
+    def find(
+        self, _snapshot: Snapshot, _offset: int, _shown: tuple[int, int], _kept: PromptContext | None = None
+    ) -> PromptContext:
         return OWN
 
     def may_show(self, sources: Collection[str]) -> bool:
@@ -38,7 +40,7 @@ def test_the_latest_chunk_is_the_best_one_and_empty_ones_tell_nothing() -> None:
 def test_what_is_shown_stays_while_it_is_given() -> None:
     """More that is given exchanges nothing, and what is taken back does."""
     context = GivenExtras()
-    shown = Found(context.find(given("x", "a", "b"), 0, (0, 0)).snippets[:1])
+    shown = PromptContext(context.find(given("x", "a", "b"), 0, (0, 0)).snippets[:1])
     assert context.find(given("x", "c", "a"), 0, (0, 0), shown) is shown
     assert [one.path for one in context.find(given("x", "c", "b"), 0, (0, 0), shown).snippets] == ["c", "b"]
 

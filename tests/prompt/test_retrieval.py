@@ -17,7 +17,7 @@ from fastcoder_lsp.prompt.retrieval import (
     PIECE,
     STEP,
     FileWords,
-    Question,
+    WordQuery,
     around,
     best_pieces,
     question_at,
@@ -153,7 +153,7 @@ def test_pieces_are_within_bounds(texts: list[list[str]], words: str) -> None:
     """Few of a file, none overlapping, each a part of its file that holds a word of the question, best first."""
     terms = Terms()
     files = {f"f{number}": terms.of_lines("\n".join(lines)) for number, lines in enumerate(texts)}
-    question = Question(np.unique(terms.of(words)), np.ones(len(np.unique(terms.of(words))), np.float32))
+    question = WordQuery(np.unique(terms.of(words)), np.ones(len(np.unique(terms.of(words))), np.float32))
     found = best_pieces(question, {key: file for key, file in files.items() if len(file.terms_W)})
     assert len(found) <= MOST_PIECES
     assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
@@ -183,7 +183,7 @@ def test_worth_of_what_is_shown() -> None:
     terms = Terms()
     numbers = terms.of("alpha beta")
     order = np.argsort(numbers)
-    question = Question(numbers[order], np.array([2.0, 1.0], np.float32)[order])
+    question = WordQuery(numbers[order], np.array([2.0, 1.0], np.float32)[order])
     assert worth(question, ["alpha alpha", "other"], terms) == 2.0
     assert worth(question, ["alpha", "beta"], terms) == 3.0
     assert worth(question, [], terms) == 0.0

@@ -9,13 +9,13 @@ import pytest
 from fastcoder_lsp.cli.doctor.model import SAMPLE
 from fastcoder_lsp.cli.doctor.remote import check_remote
 from fastcoder_lsp.config import Settings, resolve
-from fastcoder_lsp.config.resolve import Layer
+from fastcoder_lsp.config.resolve import SettingsLayer
 from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, as_json, event, events_head
 
 
 def settings(url: str, **more: str) -> Settings:
     values = {"remote.url": url, **{f"remote.{name}": value for name, value in more.items()}}
-    return resolve([Layer("command line", values, trusted=True)])[0]
+    return resolve([SettingsLayer("command line", values, trusted=True)])[0]
 
 
 def test_it_says_what_goes_where(serve: Callable[..., ScriptedServer]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.config import Layer, Settings, resolve
+from fastcoder_lsp.config import Settings, SettingsLayer, resolve
 from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.errors import UsageError
@@ -83,7 +83,7 @@ def test_a_repository_names_no_server() -> None:
     """None of its settings is taken from `fastcoder.toml`."""
     values: dict[str, object] = {"url": "http://attacker.example", "allow": "attacker.example", "kind": "openai"}
     values |= {"model": "x", "template": "qwen", "key_file": "/etc/passwd", "fallback": False, "key_env": "HOME"}
-    settings, problems = resolve([Layer("fastcoder.toml", {"remote": values}, trusted=False)])
+    settings, problems = resolve([SettingsLayer("fastcoder.toml", {"remote": values}, trusted=False)])
     assert settings == Settings()
     assert len(problems) == len(values)
 

@@ -12,7 +12,7 @@ from fastcoder_lsp.index.words import stored
 from fastcoder_lsp.index.words.stored import StoredWords
 from fastcoder_lsp.runtime import folder_words
 from fastcoder_lsp.runtime.folder_words import FolderWords
-from fastcoder_lsp.workspace.rules import ReadingRules, Reason
+from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
 
 
 class Clock:
@@ -194,7 +194,7 @@ def test_a_start_reads_what_has_changed_alone(root: Path, kept: Path, monkeypatc
     read: list[str] = []
     reading = ReadingRules.read_text
 
-    def told(rules: ReadingRules, path: Path) -> str | Reason:
+    def told(rules: ReadingRules, path: Path) -> str | ExclusionReason:
         read.append(path.name)
         return reading(rules, path)
 

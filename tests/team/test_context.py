@@ -8,7 +8,7 @@ import pytest
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt.context import NOTHING, Found
+from fastcoder_lsp.prompt.context import NOTHING, PromptContext
 from fastcoder_lsp.team.configuration import RepositoryConfig
 from fastcoder_lsp.team.context import RepositoryWords, TeamContext
 from fastcoder_lsp.team.repositories import Repositories
@@ -36,8 +36,8 @@ def tree(place: Path, name: str, files: dict[str, str]) -> Path:
 
 
 def found(
-    words: RepositoryWords, *trees: Path, text: str = USE, kept: Found | None = None, settings: Settings = SHOWN
-) -> Found:
+    words: RepositoryWords, *trees: Path, text: str = USE, kept: PromptContext | None = None, settings: Settings = SHOWN
+) -> PromptContext:
     """What is shown to who may read these, once they were looked through."""
     for one in trees:
         assert words.of(one, settings).settle(WAIT_S)
@@ -45,7 +45,7 @@ def found(
     return context.find(Snapshot("http-client:/document/0", None, "python", 1, text), len(text), (0, len(text)), kept)
 
 
-def paths(told: Found) -> list[str]:
+def paths(told: PromptContext) -> list[str]:
     return [snippet.path for snippet in told.snippets]
 
 

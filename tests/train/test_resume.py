@@ -28,8 +28,15 @@ SESSIONS = {SdsatSettings: SdsatSession, CllmSettings: CllmSession}
 
 def job(speaker: Speaker, out: Path, method: str, tuning: str, seed: int = 0) -> TrainingJob:
     asked = RequestedOptions(
-        tuning=tuning, steps=STEPS, length=64, batch=2, rate=1e-3, rank=4, seed=seed, precision="fp32"
-    )  # type: ignore[arg-type]
+        tuning=tuning,  # type: ignore[arg-type]
+        steps=STEPS,
+        length=64,
+        batch=2,
+        rate=1e-3,
+        rank=4,
+        seed=seed,
+        precision="fp32",
+    )
     return TrainingJob(
         model=str(speaker.folder),
         data=(str(speaker.texts),),

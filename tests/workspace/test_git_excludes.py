@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.ignore import repository_exclude, user_exclude
-from fastcoder_lsp.workspace.rules import ReadingRules, Reason
+from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
@@ -57,7 +57,10 @@ def test_a_linked_work_tree_heeds_its_repository(home: Path, tmp_path: Path) -> 
     git(main, "worktree", "add", "-q", str(tmp_path / "linked"))
     write(tmp_path / "linked/notes.py")
     assert read(tmp_path / "linked") == {"a.py"}
-    assert ReadingRules((tmp_path / "linked",), Settings()).may_read(tmp_path / "linked/notes.py") is Reason.IGNORED
+    assert (
+        ReadingRules((tmp_path / "linked",), Settings()).may_read(tmp_path / "linked/notes.py")
+        is ExclusionReason.IGNORED
+    )
 
 
 @needs_git
@@ -172,4 +175,4 @@ def test_a_folder_whose_path_leaves_no_room_for_git(
     shutil.rmtree("d" * 199)
     (root / "locked").mkdir(mode=0)
     assert read(root) == {"a.py"}
-    assert ReadingRules((root,), Settings()).may_read(root / "locked/b.py") is Reason.UNREADABLE
+    assert ReadingRules((root,), Settings()).may_read(root / "locked/b.py") is ExclusionReason.UNREADABLE

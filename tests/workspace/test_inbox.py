@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.workspace.backlog import LONGEST_REST_S, MOST, Inbox, Told
+from fastcoder_lsp.workspace.backlog import LONGEST_REST_S, MOST, ChangeBatch, Inbox
 
 
 def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,7 +17,7 @@ def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.Monk
     held = Inbox()
     held.rest(1.5)
     held.changed([Path("a.py")])
-    taken: list[Told] = []
+    taken: list[ChangeBatch] = []
     thread = threading.Thread(target=lambda: taken.append(held.take()), daemon=True)
     thread.start()
     thread.join(20)

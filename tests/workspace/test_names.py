@@ -10,7 +10,7 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace import paths
 from fastcoder_lsp.workspace.paths import own_name
-from fastcoder_lsp.workspace.rules import ReadingRules, Reason, resolved
+from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules, resolved
 
 COMPOSED, APART = "\u00e4.py", "a\u0308.py"
 """One name, as an editor writes it, and as a disk may have it."""
@@ -81,4 +81,4 @@ def test_rules_hold_for_every_spelling(tmp_path: Path, monkeypatch: pytest.Monke
     rules = ReadingRules([tmp_path], Settings(read_exclude=("secret.py",)))
     assert resolved(tmp_path / "Kept.Py") == tmp_path / "kept.py"
     assert rules.may_read(tmp_path / "Kept.Py") is None
-    assert rules.may_read(tmp_path / "Secret.Py") is Reason.IGNORED
+    assert rules.may_read(tmp_path / "Secret.Py") is ExclusionReason.IGNORED

@@ -9,7 +9,7 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.ignore import IgnoreFiles
 from fastcoder_lsp.workspace.regular import read_regular
-from fastcoder_lsp.workspace.rules import ReadingRules, Reason
+from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
 
 
 def write(root: Path, name: str, text: str | bytes = "x = 1\n") -> Path:
@@ -45,7 +45,7 @@ def test_git_ignore_files_hold_on_every_level(root: Path) -> None:
         write(root, name)
     found = given(rules(root), root) - {".gitignore", "sub/.gitignore"}
     assert found == {"a.py", "sub/top.py", "sub/keep.log", "local.py", "sub/deep/keep.log"}
-    assert rules(root).may_read(root / "build" / "b.py") is Reason.IGNORED
+    assert rules(root).may_read(root / "build" / "b.py") is ExclusionReason.IGNORED
 
 
 def test_ignore_files_above_the_workspace_folder_hold_inside_a_repository(root: Path) -> None:
@@ -64,7 +64,7 @@ def test_ignore_files_are_read_again_when_they_change(root: Path) -> None:
     of = rules(root)
     assert of.may_read(path) is None
     ignore = write(root, ".gitignore", "a.py\n")
-    assert of.may_read(path) is Reason.IGNORED
+    assert of.may_read(path) is ExclusionReason.IGNORED
     ignore.unlink()
     assert of.may_read(path) is None
 
@@ -84,22 +84,22 @@ def test_an_ignore_file_that_is_not_heeded_whole_ignores_its_folder(root: Path, 
     """What its last line names is not read; what lies elsewhere is, and all is once the file is shorter."""
     hidden, near, far = (write(root, one) for one in ("sub/hidden.py", "sub/near.py", "other.py"))
     of, ignore = rules(root), write(root, name, f"*.log\n{ending}\nhidden.py\n")
-    assert of.may_read(hidden) is of.may_read(near) is Reason.IGNORED
+    assert of.may_read(hidden) is of.may_read(near) is ExclusionReason.IGNORED
     is_above = not name.startswith("sub/")
-    assert of.may_read(far) is (Reason.IGNORED if is_above else None)
+    assert of.may_read(far) is (ExclusionReason.IGNORED if is_above else None)
     assert {path.name for path in of.files()} & {"hidden.py", "near.py", "other.py"} == (
         set() if is_above else {"other.py"}
     )
-    by_us = Reason.EXCLUDED if name.endswith(".fastcoderignore") else None
+    by_us = ExclusionReason.EXCLUDED if name.endswith(".fastcoderignore") else None
     assert of.may_complete(near, "python") is by_us
     ignore.write_text("*.log\nhidden.py\n")
-    assert (of.may_read(hidden), of.may_read(near)) == (Reason.IGNORED, None)
+    assert (of.may_read(hidden), of.may_read(near)) == (ExclusionReason.IGNORED, None)
 
 
 def test_a_setting_with_too_many_patterns_ignores_all(root: Path) -> None:
     """Else the last of them would not hold."""
     path = write(root, "a.py")
-    assert rules(root, read_exclude=(*("a" * 60_000, "b" * 60_000),)).may_read(path) is Reason.IGNORED
+    assert rules(root, read_exclude=(*("a" * 60_000, "b" * 60_000),)).may_read(path) is ExclusionReason.IGNORED
 
 
 def test_ignore_files_that_speak_of_too_much_together_ignore_their_folder(root: Path) -> None:
@@ -112,7 +112,7 @@ def test_ignore_files_that_speak_of_too_much_together_ignore_their_folder(root: 
     hidden = write(inner, "hidden.py")
     of = rules(root)
     assert of.may_read(root / "near.py") is None
-    assert of.may_read(hidden) is of.may_read(hidden.parent.parent / "near.py") is Reason.IGNORED
+    assert of.may_read(hidden) is of.may_read(hidden.parent.parent / "near.py") is ExclusionReason.IGNORED
 
 
 def test_an_ignore_file_below_too_many_folders_ignores_them(root: Path) -> None:
@@ -120,7 +120,7 @@ def test_an_ignore_file_below_too_many_folders_ignores_them(root: Path) -> None:
     deep = root / "/".join(["d"] * 120)
     hidden = write(deep, "hidden.py")
     write(deep, ".gitignore", "hidden.py\n")
-    assert rules(root).may_read(hidden) is Reason.IGNORED
+    assert rules(root).may_read(hidden) is ExclusionReason.IGNORED
 
 
 def test_an_ignore_file_that_cannot_be_read_ignores_its_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_an_ignore_file_that_cannot_be_read_ignores_its_folder(root: Path, monke
 
     monkeypatch.setattr("fastcoder_lsp.workspace.ignore.read_regular", refuse)
     of = rules(root)
-    assert of.may_read(path) is Reason.IGNORED
+    assert of.may_read(path) is ExclusionReason.IGNORED
     assert of.may_complete(path, "python") is None
     assert of.may_read(write(root, "c.py")) is None
 
@@ -144,7 +144,7 @@ def test_an_ignore_file_in_another_encoding_names_bytes(root: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(root) + b"/\xe9.py"))
     path.write_text("x = 1\n")
     write(root, ".gitignore", b"\xe9.py\n")
-    assert rules(root).may_read(path) is Reason.IGNORED
+    assert rules(root).may_read(path) is ExclusionReason.IGNORED
 
 
 def test_our_own_ignore_file_and_setting_hold_for_open_documents_too(root: Path) -> None:
@@ -153,9 +153,9 @@ def test_our_own_ignore_file_and_setting_hold_for_open_documents_too(root: Path)
     write(root, ".fastcoderignore", "private/\n")
     of = rules(root, read_exclude=("*.gen.py",))
     for name, on_disk, opened in (
-        ("scratch.py", Reason.IGNORED, None),
-        ("private/a.py", Reason.IGNORED, Reason.EXCLUDED),
-        ("b.gen.py", Reason.IGNORED, Reason.EXCLUDED),
+        ("scratch.py", ExclusionReason.IGNORED, None),
+        ("private/a.py", ExclusionReason.IGNORED, ExclusionReason.EXCLUDED),
+        ("b.gen.py", ExclusionReason.IGNORED, ExclusionReason.EXCLUDED),
         ("c.py", None, None),
     ):
         path = write(root, name)
@@ -195,9 +195,9 @@ def test_secret_files_are_told_by_their_names(root: Path, name: str) -> None:
     """Neither read, nor listed, nor completed in."""
     path = write(root, name)
     of = rules(root)
-    assert of.may_read(path) is Reason.SECRET
-    assert of.read_text(path) is Reason.SECRET
-    assert of.may_complete(path, "python") is Reason.SECRET
+    assert of.may_read(path) is ExclusionReason.SECRET
+    assert of.read_text(path) is ExclusionReason.SECRET
+    assert of.may_complete(path, "python") is ExclusionReason.SECRET
     assert given(of, root) == set()
 
 
@@ -226,15 +226,15 @@ def test_nothing_outside_the_folders_is_read_through_links_neither(root: Path, t
     (root / "loop").symlink_to(root / "loop")
     (root / "around").symlink_to(root)
     of = rules(root)
-    assert of.may_read(outside) is Reason.OUTSIDE
-    assert of.may_read(root / "to_outside.py") is Reason.OUTSIDE
-    assert of.may_read(root / "folder" / "secret.py") is Reason.OUTSIDE
-    assert of.may_read(root / ".." / "outside" / "secret.py") is Reason.OUTSIDE
-    assert of.may_read(root / "to_secret.py") is Reason.SECRET
-    assert of.may_read(root / ".env.link") is Reason.SECRET
-    assert of.may_read(root / "to_hidden.py") is Reason.IGNORED
+    assert of.may_read(outside) is ExclusionReason.OUTSIDE
+    assert of.may_read(root / "to_outside.py") is ExclusionReason.OUTSIDE
+    assert of.may_read(root / "folder" / "secret.py") is ExclusionReason.OUTSIDE
+    assert of.may_read(root / ".." / "outside" / "secret.py") is ExclusionReason.OUTSIDE
+    assert of.may_read(root / "to_secret.py") is ExclusionReason.SECRET
+    assert of.may_read(root / ".env.link") is ExclusionReason.SECRET
+    assert of.may_read(root / "to_hidden.py") is ExclusionReason.IGNORED
     assert of.may_read(root / "loop") is not None
-    assert of.may_complete(root / "to_secret.py", "python") is Reason.SECRET
+    assert of.may_complete(root / "to_secret.py", "python") is ExclusionReason.SECRET
     assert of.may_read(root / "to_code.py") is None
     assert given(of, root) == {".gitignore", "real.py"}
 
@@ -244,7 +244,7 @@ def test_a_link_between_two_folders_of_the_workspace_is_inside(root: Path, tmp_p
     other = tmp_path / "other"
     target = write(other, "shared.py")
     (root / "link.py").symlink_to(target)
-    assert rules(root).may_read(root / "link.py") is Reason.OUTSIDE
+    assert rules(root).may_read(root / "link.py") is ExclusionReason.OUTSIDE
     assert rules(root, other).may_read(root / "link.py") is None
 
 
@@ -253,25 +253,25 @@ def test_caps_and_kinds(root: Path) -> None:
     of = rules(root, read_max_file_bytes=100, read_max_line_length=80, languages_exclude=("sql",))
     os.mkfifo(root / "pipe.py")
     for name, content, reason in (
-        ("large.py", "x\n" * 51, Reason.TOO_LARGE),
-        ("minified.js", "x" * 81, Reason.LONG_LINES),
+        ("large.py", "x\n" * 51, ExclusionReason.TOO_LARGE),
+        ("minified.js", "x" * 81, ExclusionReason.LONG_LINES),
         ("returns.py", "x\r" * 45, None),
-        ("image.py", b"\x89PNG\0\0", Reason.BINARY),
-        ("latin.py", b"\xe9\xe8 = 1", Reason.BINARY),
-        ("query.sql", "select 1", Reason.LANGUAGE),
+        ("image.py", b"\x89PNG\0\0", ExclusionReason.BINARY),
+        ("latin.py", b"\xe9\xe8 = 1", ExclusionReason.BINARY),
+        ("query.sql", "select 1", ExclusionReason.LANGUAGE),
         ("fine.py", "\ufeffx = 1\r\n", None),
     ):
         text = of.read_text(write(root, name, content))
         assert text == reason if reason else isinstance(text, str)
     assert of.read_text(root / "fine.py") == "x = 1\r\n"
-    assert of.read_text(root) is Reason.NOT_A_FILE
-    assert of.read_text(root / "pipe.py") is Reason.NOT_A_FILE
-    assert of.read_text(root / "absent.py") is Reason.UNREADABLE
-    assert of.may_read(write(root, "node_modules/lib/a.js")) is Reason.TOOL_FOLDER
+    assert of.read_text(root) is ExclusionReason.NOT_A_FILE
+    assert of.read_text(root / "pipe.py") is ExclusionReason.NOT_A_FILE
+    assert of.read_text(root / "absent.py") is ExclusionReason.UNREADABLE
+    assert of.may_read(write(root, "node_modules/lib/a.js")) is ExclusionReason.TOOL_FOLDER
     only = rules(root, languages_include=("python",))
     assert only.may_read(root / "fine.py") is None
-    assert only.may_read(write(root, "a.ts")) is Reason.LANGUAGE
-    assert only.may_complete(None, "typescript") is Reason.LANGUAGE
+    assert only.may_read(write(root, "a.ts")) is ExclusionReason.LANGUAGE
+    assert only.may_complete(None, "typescript") is ExclusionReason.LANGUAGE
 
 
 def test_upper_folders_come_first_and_the_cap_holds(root: Path) -> None:
@@ -304,11 +304,11 @@ def test_what_a_folder_above_says_is_known_anew_when_its_file_changes(root: Path
     of = rules(root)
     assert of.may_complete(path, "python") is None
     upper = write(root, "a/.fastcoderignore", "c.py\n")
-    assert of.may_complete(path, "python") is Reason.EXCLUDED
+    assert of.may_complete(path, "python") is ExclusionReason.EXCLUDED
     inner = write(root, "a/b/.fastcoderignore", "!c.py\n")
     assert of.may_complete(path, "python") is None
     upper.write_text("b/\n")
-    assert of.may_complete(path, "python") is Reason.EXCLUDED
+    assert of.may_complete(path, "python") is ExclusionReason.EXCLUDED
     upper.unlink()
     assert of.may_complete(path, "python") is None
     inner.unlink()
@@ -336,7 +336,7 @@ def test_an_ignore_file_that_is_none_is_passed_over(root: Path, tmp_path: Path) 
     own.rmdir()
     write(root, "sub/patterns", "*.py\n")
     own.symlink_to("sub/patterns")
-    assert of.may_complete(path, "python") is Reason.EXCLUDED
+    assert of.may_complete(path, "python") is ExclusionReason.EXCLUDED
 
 
 def test_of_hundreds_of_folders_only_those_are_looked_at_that_are_asked_about(
@@ -357,5 +357,5 @@ def test_of_hundreds_of_folders_only_those_are_looked_at_that_are_asked_about(
     every = rules(*folders)
     assert looked_at == []
     assert every.may_read(file) is None
-    assert every.may_read(write(folders[7], "b.py")) is Reason.IGNORED
+    assert every.may_read(write(folders[7], "b.py")) is ExclusionReason.IGNORED
     assert looked_at == [folders[7].resolve()]

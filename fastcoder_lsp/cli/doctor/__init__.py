@@ -55,7 +55,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every check as it is made; 0 if nothing is wrong."""
-    from fastcoder_lsp.config import Layer, resolve
+    from fastcoder_lsp.config import SettingsLayer, resolve
 
     keep_log_quiet()
     if arguments.report is not None:
@@ -65,7 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     key_file = str(arguments.key_file) if arguments.key_file else None
     remote = {"remote.url": arguments.remote, "remote.allow": arguments.allow, "remote.key_file": key_file}
     chosen = {"model": arguments.model, "engine": arguments.engine, **remote}
-    settings, problems = resolve([Layer("command line", {k: v for k, v in chosen.items() if v is not None}, True)])
+    settings, problems = resolve(
+        [SettingsLayer("command line", {k: v for k, v in chosen.items() if v is not None}, True)]
+    )
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp doctor --help")
     checks = []

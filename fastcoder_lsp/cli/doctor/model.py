@@ -8,7 +8,7 @@ from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import Settings
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.prompt.account import Shown
+    from fastcoder_lsp.prompt.account import LatestPrompt
 
 SAMPLE = '''def fibonacci(n: int) -> list[int]:
     """The first n Fibonacci numbers."""
@@ -90,7 +90,7 @@ def check_completion(settings: Settings) -> Check:
 
     snapshot = Snapshot("untitled:doctor.py", None, "python", 0, SAMPLE + SAMPLE_AFTER)
     request = CompletionRequest(snapshot, len(SAMPLE), invoked=True)
-    prompts: list[Shown] = []
+    prompts: list[LatestPrompt] = []
     completion, _ = complete_once(settings, request, lambda _percent, _message: None, shown=prompts.append)
     spans = {name: round(ms, 1) for name, ms in completion.ms.items()}
     details: dict[str, object] = {"engine": completion.engine, "text": completion.text, "ms": spans}

@@ -58,9 +58,9 @@ def _parts(cache: Path) -> list[Path]:
 
 def check_unfinished() -> Iterator[Check]:
     """What was begun and not ended: half downloads, which go on, and half conversions, which are deleted."""
-    from fastcoder_lsp.model.store import Store, folder_bytes, size_text
+    from fastcoder_lsp.model.store import ModelStore, folder_bytes, size_text
 
-    store = Store.at(None)
+    store = ModelStore.at(None)
     halves = sorted(store.root.glob("gguf/*.partial"))
     if halves:
         sizes = ", ".join(f"{path.name} {size_text(path.stat().st_size)}" for path in halves)

@@ -154,7 +154,7 @@ AUTO = Specification(
 
 
 @dataclass(slots=True)
-class _Document:
+class _DocumentState:
     """Outputs in a document, and the model's best next tokens there, by the last token and by the last two."""
 
     past: TokenChain
@@ -196,7 +196,7 @@ class AutoDrafter(BaseDrafter):
         adaptive: SdsatSource | None = None,
     ) -> None:
         asked = parameters or AutoParameters()
-        self._documents = PerDocument(lambda: _Document(TokenChain(asked.history)))
+        self._documents = PerDocument(lambda: _DocumentState(TokenChain(asked.history)))
         super().__init__(AUTO, self._documents)
         self._pin, self._parameters = pin, asked
         self._costs = costs if asked.width == "cost" else None

@@ -97,7 +97,7 @@ def hits_cell(match: Any, share: Any, hits: Any) -> Any:
     return length_bucket(match) * 15 + part * 3 + number
 
 
-class Weights(NamedTuple):
+class EvidenceWeights(NamedTuple):
     """How evidence becomes a probability: a multinomial logit over the children of a node and "none of them".
 
     p of a child = exp(z) / (1 + Σ exp(z) of all children), where z = bias + Σ logits_SC[s, cell of source s].
@@ -199,7 +199,7 @@ class Calibration:
         self.counts = counts or EvidenceCounts.none()
         self._prior_SC = np.array(priors.logits_SC, np.float32, order="C")
         self._strength, self._memory = strength, memory
-        self.weights = Weights(self._prior_SC.copy(), priors.bias)
+        self.weights = EvidenceWeights(self._prior_SC.copy(), priors.bias)
         for source, cell in np.argwhere(self.counts.tried_SC > 0).tolist():
             counted = (self.counts.tried_SC, self.counts.right_SC, self.counts.hoped_SC)
             tried, right, hoped = (float(count_SC[source, cell]) for count_SC in counted)

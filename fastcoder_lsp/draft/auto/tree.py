@@ -26,8 +26,8 @@ from fastcoder_lsp.draft.auto.evidence import (
     RECYCLED,
     SOURCES,
     TEXT,
+    EvidenceWeights,
     RowArrays,
-    Weights,
     find,
     hits_cell,
     key_of,
@@ -73,7 +73,7 @@ class Said(NamedTuple):
     recycled: RowArrays
     pairs: RowArrays
     frozen_VR: npt.NDArray[np.int32]
-    weights: Weights
+    weights: EvidenceWeights
 
 
 class Branches(NamedTuple):
@@ -310,7 +310,7 @@ class Frontier(NamedTuple):
     likely_F: npt.NDArray[np.float64]
 
 
-class Scratch(NamedTuple):
+class GrowthScratch(NamedTuple):
     """Scratch memory of `grow`.
 
     `following_K`: for each continuation of the root, the next one in its list. `depth_N`: depth of each node.
@@ -324,13 +324,13 @@ class Scratch(NamedTuple):
     context: npt.NDArray[np.int32]
 
 
-def new_scratch(nodes: int, continuations: int) -> Scratch:
+def new_scratch(nodes: int, continuations: int) -> GrowthScratch:
     """Scratch memory for trees of so many nodes, over at most so many continuations of the root."""
     token_F, parent_F, rows_F, source_F, match_F, heap_F = (np.zeros(_FRONTIER, np.int32) for _ in range(6))
     cell_FS, likely_F = np.zeros((_FRONTIER, S), np.int32), np.zeros(_FRONTIER)
     frontier = Frontier(token_F, parent_F, rows_F, source_F, match_F, heap_F, cell_FS, likely_F)
     following_K, depth_N, context = (np.zeros(size, np.int32) for size in (continuations, nodes, TAIL))
-    return Scratch(new_branches(), frontier, following_K, depth_N, context)
+    return GrowthScratch(new_branches(), frontier, following_K, depth_N, context)
 
 
 @FixedTypes
@@ -342,7 +342,7 @@ def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
         tail: the text's last tokens, backwards.
         said: `Said`.
         ms_N: milliseconds of a step by its number of drafts, from 0; empty: take as many as fit.
-        scratch: `Scratch`, with at least as many nodes and continuations.
+        scratch: `GrowthScratch`, with at least as many nodes and continuations.
         grown: out: `Grown`.
 
     Returns:
