@@ -214,7 +214,7 @@ class Editor:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenRequest:
     """A request that is not answered yet; `sent`: when it went out."""
 
     place: KeyPosition | None
@@ -243,7 +243,7 @@ class Replay(Typist):
         self.requests: list[Request] = []
         self.work: list[ServerWork] = []
         self._client, self._editor, self._told = client, editor, told
-        self._asking: _Open | None = None
+        self._asking: _OpenRequest | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._newest: asyncio.Task[None] | None = None
 
@@ -277,7 +277,7 @@ class Replay(Typist):
 
     def ask(self, place: KeyPosition | None, *, through: bool) -> None:
         """Send a request."""
-        self._asking = _Open(place, through, self._editor.version)
+        self._asking = _OpenRequest(place, through, self._editor.version)
         self._newest = self._start(self._await(self._asking))
 
     def cancel(self) -> None:
@@ -290,7 +290,7 @@ class Replay(Typist):
         self.requests.append(Request(asked.place, asked.through, "cancelled", age))
         self._newest.cancel()
 
-    async def _await(self, asked: _Open) -> None:
+    async def _await(self, asked: _OpenRequest) -> None:
         text, at, strokes = self.text(), self.cursor, self.strokes
         asked.sent = self._now()
         try:

@@ -129,7 +129,7 @@ class SdsatDrafter(BaseDrafter):
         """Guesses from the last pass's adaptive tokens, and adaptive tokens for the next ones."""
         if nodes < 1 or not self._adaptive:
             return NO_DRAFT
-        growth = _Growth(self, nodes)
+        growth = _BestFirstTree(self, nodes)
         growth.grow()
         return growth.draft()
 
@@ -176,7 +176,7 @@ class SdsatDrafter(BaseDrafter):
                 return
 
 
-class _Growth:
+class _BestFirstTree:
     """One draft, grown node by node; the node with the most expected tokens comes first."""
 
     def __init__(self, drafter: SdsatDrafter, room: int) -> None:

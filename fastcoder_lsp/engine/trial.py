@@ -65,14 +65,14 @@ def choose_engine(
         return TrialResult(known["chosen"], known.get("reason", ""), known.get("ms", {}))
     if _attempts(record) >= ATTEMPTS:
         return TrialResult(kinds[0], f"{kinds[1]} is not used: its trial failed {ATTEMPTS} times (see the log)", {})
-    trial = _Trial(job, kinds, record, command or _command)
+    trial = _PendingTrial(job, kinds, record, command or _command)
     if not any(thread.name == THREAD for thread in threading.enumerate()):
         threading.Thread(target=trial.run, name=THREAD, daemon=True).start()
     return TrialResult(kinds[0], f"{kinds[1]} is compared with {kinds[0]} while nobody types, for the next start", {})
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
+class _PendingTrial:
     """A trial that waits for its time. `record`: where what it finds is kept; `command`: of its process."""
 
     job: LoadJob

@@ -44,7 +44,7 @@ Reach = Callable[[Settings], Reached]
 
 
 @dataclass(frozen=True, slots=True)
-class _Loss:
+class _HostFailure:
     """Why there is no host, and what to do about it, where a person can do anything."""
 
     why: str
@@ -125,18 +125,18 @@ class ConnectionSupervisor:
             losses += 1
             self._rest(pause_s, loss.why, _status(loss, losses))
 
-    def _once(self) -> "_Loss":
+    def _once(self) -> "_HostFailure":
         """One host, from its greeting to its end, and how that came about."""
         try:
             reached = self._reach(self._supervised.settings())
         except (OSError, ProtocolError) as error:
-            return _Loss(f"the shared process cannot be reached ({error})")
+            return _HostFailure(f"the shared process cannot be reached ({error})")
         except FastcoderError as error:
-            return _Loss(error.message, error.hint)
+            return _HostFailure(error.message, error.hint)
         except Exception as error:  # a bug costs one try: open requests are answered, and the next try comes
             logger.exception("no host")
-            return _Loss(f"the shared process cannot start ({type(error).__name__})")
-        return _Loss(self._serve(reached))
+            return _HostFailure(f"the shared process cannot start ({type(error).__name__})")
+        return _HostFailure(self._serve(reached))
 
     def _serve(self, reached: Reached) -> str:
         channel, outbox = reached.channel, Outbox()
@@ -217,7 +217,7 @@ class ConnectionSupervisor:
         return self._closed
 
 
-def _status(loss: _Loss, losses: int) -> Status:
+def _status(loss: _HostFailure, losses: int) -> Status:
     # The same text for the same cause, however often it is tried: people are told of it once.
     if losses <= _SAID_BEFORE_ERROR and not loss.hint:
         return Status("loading", 0, f"{loss.why}; restarting")

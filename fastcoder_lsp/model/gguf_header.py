@@ -73,7 +73,7 @@ def read_header(path: Path, lists: Collection[str] = ()) -> Header:
     try:
         with path.open("rb") as file:
             return _read(_HeaderReader(file), lists)
-    except (_DamagedError, UnicodeDecodeError) as error:
+    except (_MalformedFileError, UnicodeDecodeError) as error:
         raise ModelInvalidError(f"{path} cannot be read: {error}", DAMAGED_HINT) from error
     except OSError as error:
         raise ModelInvalidError(
@@ -81,7 +81,7 @@ def read_header(path: Path, lists: Collection[str] = ()) -> Header:
         ) from error
 
 
-class _DamagedError(Exception):
+class _MalformedFileError(Exception):
     """The damage of a file; leaves this module as a `ModelInvalidError`."""
 
 
@@ -96,10 +96,10 @@ class _HeaderReader:
     def take(self, count: int) -> bytes:
         """The next `count` bytes."""
         if count > self.size - self.place:
-            raise _DamagedError("it ends within its header")
+            raise _MalformedFileError("it ends within its header")
         data = self._file.read(count)
         if len(data) != count:
-            raise _DamagedError("it became shorter while it was read")
+            raise _MalformedFileError("it became shorter while it was read")
         self.place += count
         return data
 
@@ -112,7 +112,7 @@ class _HeaderReader:
         """The next whole number, which is at most `most`."""
         value = int(self.number(form))
         if not 0 <= value <= most:
-            raise _DamagedError(f"it claims {value} {what}")
+            raise _MalformedFileError(f"it claims {value} {what}")
         return value
 
     def text(self) -> str:
@@ -126,17 +126,19 @@ class _HeaderReader:
 
 def _read(reader: _HeaderReader, wanted: Collection[str]) -> Header:
     if reader.size < 4 or reader.take(4) != b"GGUF":
-        raise _DamagedError("it is not a GGUF file")
+        raise _MalformedFileError("it is not a GGUF file")
     version = reader.number("<I")
     if version not in VERSIONS:
-        raise _DamagedError(f"it has format version {version}; this program reads {', '.join(map(str, VERSIONS))}")
+        raise _MalformedFileError(
+            f"it has format version {version}; this program reads {', '.join(map(str, VERSIONS))}"
+        )
     tensors = reader.count(MOST_TENSORS, "tensors")
     fields: dict[str, Scalar] = {}
     lengths: dict[str, int] = {}
     lists: dict[str, Sequence[Scalar]] = {}
     for name, value, length in _fields(reader, reader.count(MOST_FIELDS, "fields"), wanted):
         if name in fields or name in lengths:
-            raise _DamagedError(f"it defines {name} twice")
+            raise _MalformedFileError(f"it defines {name} twice")
         if isinstance(value, list):
             lengths[name] = length
             if name in wanted:
@@ -145,10 +147,10 @@ def _read(reader: _HeaderReader, wanted: Collection[str]) -> Header:
             fields[name] = value
     heads = tuple(_tensor(reader) for _ in range(tensors))
     if len({head.name for head in heads}) != len(heads):
-        raise _DamagedError("it defines a tensor twice")
+        raise _MalformedFileError("it defines a tensor twice")
     alignment = fields.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment > 1 << 16 or alignment & (alignment - 1):
-        raise _DamagedError(f"its alignment {alignment} is invalid")
+        raise _MalformedFileError(f"its alignment {alignment} is invalid")
     return Header(fields, lengths, heads, -(-reader.place // alignment) * alignment, lists)
 
 
@@ -165,7 +167,7 @@ def _fields(
         elif (form := _SCALARS.get(int(kind))) is not None:
             yield name, reader.number(form), 0
         else:
-            raise _DamagedError(f"{name} has the unknown type {kind}")
+            raise _MalformedFileError(f"{name} has the unknown type {kind}")
 
 
 def _list(reader: _HeaderReader, *, keep: bool) -> tuple[list[Scalar], int]:
@@ -183,7 +185,7 @@ def _list(reader: _HeaderReader, *, keep: bool) -> tuple[list[Scalar], int]:
         if keep:
             items = [value for (value,) in struct.iter_unpack(form, data)]
     else:
-        raise _DamagedError(f"it has a list of the unknown type {kind}")
+        raise _MalformedFileError(f"it has a list of the unknown type {kind}")
     return items, length
 
 
@@ -193,7 +195,7 @@ def _tensor(reader: _HeaderReader) -> TensorHead:
     sizes = tuple(reader.count(MOST_NUMBERS, f"numbers in {name}") for _ in range(dimensions))
     head = TensorHead(name, sizes, int(reader.number("<I")), int(reader.number("<Q")))
     if not 0 < head.numbers <= MOST_NUMBERS:
-        raise _DamagedError(f"it claims {head.numbers} numbers in {name}")
+        raise _MalformedFileError(f"it claims {head.numbers} numbers in {name}")
     return head
 
 

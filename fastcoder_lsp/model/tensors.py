@@ -194,7 +194,7 @@ class QuantisedTensors:
 
     def __init__(self, packed: Tensors, scheme: Scheme) -> None:
         self._packed, self._scheme = packed, scheme
-        self._at_hand: tuple[str, _Matrix] | None = None
+        self._at_hand: tuple[str, _MatrixParts] | None = None
 
     def __contains__(self, name: str) -> bool:
         return name in self._packed or self._stem(name) is not None
@@ -233,13 +233,13 @@ class QuantisedTensors:
         stem = name.removesuffix(_WEIGHT)
         return stem if stem != name and f"{stem}.qweight" in self._packed else None
 
-    def _matrix(self, stem: str) -> "_Matrix":
+    def _matrix(self, stem: str) -> "_MatrixParts":
         if self._at_hand is None or self._at_hand[0] != stem:
-            self._at_hand = stem, _Matrix(self._packed, stem, self._scheme, self.shape(stem + _WEIGHT))
+            self._at_hand = stem, _MatrixParts(self._packed, stem, self._scheme, self.shape(stem + _WEIGHT))
         return self._at_hand[1]
 
 
-class _Matrix:
+class _MatrixParts:
     """The parts of one matrix; raises ModelInvalidError where they do not fit together."""
 
     def __init__(self, packed: Tensors, stem: str, scheme: Scheme, shape: tuple[int, ...]) -> None:

@@ -110,7 +110,9 @@ class RepositoryContext:
         here = replace(snapshot, path=path.relative_to(folder.root).as_posix())
         ask = question_at(here.text, offset, words.index, words.terms)
         itself = _real_key(path, folder.root)
-        look = _Look(words, opened, _kind(here.language), itself, self._may_show, self._elsewhere, MOST_CHARACTERS)
+        look = _QuestionFiles(
+            words, opened, _kind(here.language), itself, self._may_show, self._elsewhere, MOST_CHARACTERS
+        )
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
         pieces = retrieve(ask, here, offset, shown, words.index, words.terms, look, near)
         defined = heads(ask, _within(snapshot.definitions, folder.root, here), pieces, look, words.terms)
@@ -191,7 +193,7 @@ class RepositoryContext:
 
 
 @dataclass(slots=True)
-class _Look:
+class _QuestionFiles:
     """Gives files to one question: those of its own kind, open ones as they stand in the editor; bounded.
 
     Attributes:
@@ -310,7 +312,7 @@ def _mostly_in(lines: Collection[str], place: ContextSnippet) -> bool:
     return 2 * sum(line in lines for line in own) >= len(own)
 
 
-def _counterpart(key: str, keys: Iterable[str], look: "_Look") -> Iterator[ContextSnippet]:
+def _counterpart(key: str, keys: Iterable[str], look: "_QuestionFiles") -> Iterator[ContextSnippet]:
     """What the file at `key` tests, or what tests it: the lines that define something."""
     other = counterpart_of(key, keys)
     file = look(other) if other is not None else None

@@ -1,1 +1,1 @@
-"""A server for a team: replicas of the model's host on Ray Serve, behind one door with keys."""
+"""A server for a team: replicas of the model's host on Ray Serve, behind one gateway with keys."""

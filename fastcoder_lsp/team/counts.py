@@ -24,7 +24,7 @@ class RequestOutcome:
         route: its path, "" for one that there is not.
         key: the name of its key, "" before it is known.
         code: HTTP's status.
-        ms: milliseconds at the door.
+        ms: milliseconds at the gateway.
         host_ms: of them, in the replica.
         replica: who answered.
         tokens: that forward passes gave.
@@ -48,7 +48,7 @@ class RequestOutcome:
 
 
 class RequestCounts:
-    """All of them since the start of this door."""
+    """All of them since the start of this gateway."""
 
     def __init__(self) -> None:
         self._ended: dict[tuple[str, str, int], int] = {}

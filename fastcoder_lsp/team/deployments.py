@@ -1,4 +1,4 @@
-"""What Serve runs: a door, and replicas of the model behind it, as one application.
+"""What Serve runs: a gateway, and replicas of the model behind it, as one application.
 
 Owns the translation of the configuration into Serve's words. Of Ray's parts beside it only `router` is ours.
 """
@@ -21,7 +21,7 @@ from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.team.autoscaling import FIRST_TEXT
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.counts import RequestFile, RequestOutcome
-from fastcoder_lsp.team.door import Door
+from fastcoder_lsp.team.gateway import Gateway
 from fastcoder_lsp.team.keys import KeyFile
 from fastcoder_lsp.team.limits import Refusal
 from fastcoder_lsp.team.recent import Held, coming, time_to_read
@@ -39,8 +39,8 @@ _RECENT = 200
 _HELD_S = 2.0
 _LOADS = 3
 """So often is a replica begun that cannot be, before the server says so."""
-_DOOR_OPEN = 2000
-"""Requests that a door holds at a time, those that wait for the rest of a body among them."""
+_GATEWAY_OPEN = 2000
+"""Requests that a gateway holds at a time, those that wait for the rest of a body among them."""
 
 
 class ModelReplica:
@@ -106,7 +106,7 @@ async def _held_by_all(deployment: str, app: str) -> list[Held]:
 
 
 class ServeReplicas:
-    """`door.Replicas` by a handle of Serve's.
+    """`gateway.Replicas` by a handle of Serve's.
 
     Args:
         handle: of the replicas.
@@ -158,8 +158,8 @@ class ServeReplicas:
 
 
 @serve.ingress()
-class TeamDoor:
-    """Serve's ingress: the door.
+class TeamGateway:
+    """Serve's ingress: the gateway.
 
     Args:
         config: of the server.
@@ -175,11 +175,13 @@ class TeamDoor:
 
         settings = config.settings()
         keys = KeyFile(Path(config.keys)) if config.keys else None
-        self._door = Door(ServeReplicas(handle), keys, config.limits, told, settings.model, settings.context_tokens)
+        self._gateway = Gateway(
+            ServeReplicas(handle), keys, config.limits, told, settings.model, settings.context_tokens
+        )
 
-    def __serve_build_asgi_app__(self) -> Door:
+    def __serve_build_asgi_app__(self) -> Gateway:
         """The application that Serve calls."""
-        return self._door
+        return self._gateway
 
 
 def application(config: TeamConfig, generation: str = "") -> Any:
@@ -191,12 +193,12 @@ def application(config: TeamConfig, generation: str = "") -> Any:
     """
     of_a_replica = config.of_a_replica()
     model = _model(config)
-    door = serve.deployment(
-        TeamDoor,
+    gateway = serve.deployment(
+        TeamGateway,
         name="Door",
         num_replicas=1,
         ray_actor_options={"num_cpus": 0},
-        max_ongoing_requests=_DOOR_OPEN,
+        max_ongoing_requests=_GATEWAY_OPEN,
         graceful_shutdown_wait_loop_s=0.2,
         graceful_shutdown_timeout_s=config.replicas.drain_s,
         max_surge_percent=100,
@@ -204,8 +206,8 @@ def application(config: TeamConfig, generation: str = "") -> Any:
     )
     of_model = _version(repr((__version__, generation, of_a_replica)))
     _set_version(model, of_model)
-    _set_version(door, _version(repr((__version__, generation, config))))
-    return door.bind(config, model.bind(of_a_replica, of_model))
+    _set_version(gateway, _version(repr((__version__, generation, config))))
+    return gateway.bind(config, model.bind(of_a_replica, of_model))
 
 
 def _version(text: str) -> str:

@@ -57,7 +57,7 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool | None
     Raises:
         UsageError: they name none that can be understood.
     """
-    engines = _Engines(**_taken(settings.model))
+    engines = _ScriptedEngines(**_taken(settings.model))
     return Model(engines, _Bytes(), engines.costs(), digest="scripted")
 
 
@@ -85,13 +85,13 @@ def _taken(name: str) -> dict[str, float]:
     return values
 
 
-class _Engines:
+class _ScriptedEngines:
     """`core.Engines` over nothing: a list of tokens for each slot."""
 
     def __init__(self, step: float = 20.0, prefill: float = 0.1, letters: float = 8) -> None:
         self.step_ms, self.prefill_ms, self.letters = step, prefill, int(letters)
         self.info = EngineInfo("scripted", "scripted", "this program", "a clock", 256, 200_000, 64)
-        self._slots: dict[str, _Slot] = {}
+        self._slots: dict[str, _ScriptedSlot] = {}
 
     def costs(self) -> StepCosts:
         """What it takes, as it is told to."""
@@ -99,7 +99,7 @@ class _Engines:
 
     def slot(self, name: str) -> Engine:
         """The cache of this name."""
-        return self._slots.setdefault(name, _Slot(self))
+        return self._slots.setdefault(name, _ScriptedSlot(self))
 
     def beside(self, name: str) -> None:
         """There is none."""
@@ -125,10 +125,10 @@ class _Engines:
         self._slots.clear()
 
 
-class _Slot:
+class _ScriptedSlot:
     """One cache."""
 
-    def __init__(self, engines: _Engines) -> None:
+    def __init__(self, engines: _ScriptedEngines) -> None:
         self._engines = engines
         self._cache: list[int] = []
         self._there = False

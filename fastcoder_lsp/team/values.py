@@ -1,4 +1,4 @@
-"""What passes between the door and the replicas: plain values, which any process can read."""
+"""What passes between the gateway and the replicas: plain values, which any process can read."""
 
 from dataclasses import dataclass
 

@@ -144,7 +144,7 @@ class JacobiCollector:
         return self._collect(prompts, blocks, draw)
 
     def _collect(self, prompts: Sequence[Ids], blocks: int, draw: random.Random) -> list[Trajectory]:
-        texts = _Texts(self._model, self._device, prompts, cached=self.batched)
+        texts = _PaddedBatch(self._model, self._device, prompts, cached=self.batched)
         outputs: list[list[int]] = [[] for _ in prompts]
         states: list[list[Ids]] = [[] for _ in prompts]
         ended = [False] * len(prompts)
@@ -166,7 +166,7 @@ class JacobiCollector:
             for prompt, output, found in zip(prompts, outputs, states, strict=True)
         ]
 
-    def _iterate(self, texts: "_Texts", guess_BN: Ids) -> tuple[list[Ids], Ids]:
+    def _iterate(self, texts: "_PaddedBatch", guess_BN: Ids) -> tuple[list[Ids], Ids]:
         """All states before the fixed point, and the fixed point, which is in the cache then.
 
         Each iteration makes at least one more token stable, so there are at most N + 1. (If sums depend on the guess,
@@ -182,7 +182,7 @@ class JacobiCollector:
             trail.append(fresh_BN[:, :-1])
 
 
-class _Texts:
+class _PaddedBatch:
     """The texts of a batch, left-padded to one length, and the model's cache of them."""
 
     def __init__(self, model: Any, device: str, prompts: Sequence[Ids], *, cached: bool) -> None:
@@ -250,11 +250,11 @@ def _can_cut(model: Any, device: str) -> bool:
     vocabulary = int(model.get_input_embeddings().weight.shape[0])
     long, short = (np.array(ids, np.int64) % vocabulary for ids in ((11, 12, 13, 14, 15), (21, 22, 23)))
     try:
-        texts = _Texts(model, device, [long, short], cached=True)
+        texts = _PaddedBatch(model, device, [long, short], cached=True)
         texts.outputs(np.array([[16, 17], [18, 19]], np.int64) % vocabulary)
         found = texts.outputs(np.array([[26, 27], [28, 29]], np.int64) % vocabulary)
         plain = [
-            _Texts(model, device, [prompt], cached=False).outputs(guess)[0]
+            _PaddedBatch(model, device, [prompt], cached=False).outputs(guess)[0]
             for prompt, guess in ((long, np.array([[26, 27]]) % vocabulary), (short, np.array([[28, 29]]) % vocabulary))
         ]
     except (TypeError, ValueError, AttributeError, NotImplementedError, RuntimeError):

@@ -31,7 +31,7 @@ _MOST_KEYS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _Started:
+class _TokenizerStores:
     """The stores of one tokenizer: an index for the folders in each key, in the workspace's order."""
 
     encoder: Encoder
@@ -65,7 +65,7 @@ class Datastore:
         self._keys: dict[str, str] = {}
         self._shapes: dict[TableShape, None] = {}
         """Of the tables that were asked for."""
-        self._started: _Started | None = None
+        self._started: _TokenizerStores | None = None
         self._labels: dict[SharedIndex, object] = {}
         self._progress: dict[object, IndexProgress] = {}
         self._stopped = False
@@ -79,7 +79,7 @@ class Datastore:
             installed = Installed(self._folders, self._notice)
             if old is not None:
                 self._leave(old)
-            self._started = _Started(encoder, self._stores.join(encoder, installed), installed, {})
+            self._started = _TokenizerStores(encoder, self._stores.join(encoder, installed), installed, {})
             self._open_indexes()
             for shape in self._shapes:
                 self._started.common.frozen(shape)
@@ -183,7 +183,7 @@ class Datastore:
         for index in before.values():
             index.close()
             self._progress.pop(self._labels.pop(index), None)
-        self._started = _Started(started.encoder, started.common, started.installed, indexes)
+        self._started = _TokenizerStores(started.encoder, started.common, started.installed, indexes)
 
     def _open_index(self, folders: Mapping[Path, Settings], encoder: Encoder) -> SharedIndex:
         label = object()
@@ -200,7 +200,7 @@ class Datastore:
         building = any(one.building for one in every)
         self._report(IndexProgress(building, sum(one.done for one in every), sum(one.total for one in every)))
 
-    def _leave(self, started: _Started) -> list[threading.Thread]:
+    def _leave(self, started: _TokenizerStores) -> list[threading.Thread]:
         """The threads that end with it."""
         endings = [self._stores.leave(started.common, started.installed)]
         for index in started.indexes.values():

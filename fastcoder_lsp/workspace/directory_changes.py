@@ -57,7 +57,7 @@ class _ChangeReader(DirectoryChangeReader):
 
     def __init__(self, path: str, gaps: Gaps, *, recursive: bool) -> None:
         super().__init__(path, recursive=recursive)
-        self._gaps, self._buf_queue = gaps, _Buffers(gaps)
+        self._gaps, self._buf_queue = gaps, _BufferQueue(gaps)
 
     @override
     def _run(self) -> None:
@@ -68,7 +68,7 @@ class _ChangeReader(DirectoryChangeReader):
             self._gaps.broken = True
 
 
-class _Buffers(queue.Queue[Buffer]):
+class _BufferQueue(queue.Queue[Buffer]):
     """Buffers from the reading thread to the parsing one. The first one is empty and says that reading began."""
 
     def __init__(self, gaps: Gaps) -> None:

@@ -48,13 +48,13 @@ class IgnoreRules:
 
 
 @dataclass(frozen=True, slots=True)
-class _Folder:
+class _FolderRules:
     """A folder: whether everything in it is ignored, and the rules that apply to its entries, the innermost first.
 
     `files`: the ignore files that apply from here on; `stamps`: their stamps when they were read.
     """
 
-    above: "_Folder | None"
+    above: "_FolderRules | None"
     files: tuple[str, ...]
     stamps: tuple[_Stamp, ...]
     by_git: bool
@@ -76,7 +76,7 @@ class IgnoreFiles:
         self._root = root
         self._setting = Patterns(patterns)
         self._top = _repository(root) or root
-        self._folders: dict[Path, _Folder] = {}
+        self._folders: dict[Path, _FolderRules] = {}
 
     def ignores(self, path: Path, *, is_folder: bool, own_only: bool = False) -> bool:
         """Whether `path` (below the root), or a folder that it lies in, is ignored.
@@ -100,9 +100,9 @@ class IgnoreFiles:
         known = self._folder(folder)
         return lambda name: any(_ignored_by(known, name, is_folder=False))
 
-    def _folder(self, path: Path) -> _Folder:
+    def _folder(self, path: Path) -> _FolderRules:
         """The entry of a folder, computed anew from the first level whose ignore files have changed."""
-        known: _Folder | None = None
+        known: _FolderRules | None = None
         if len(self._folders) > _KEPT_FOLDERS:
             self._folders = {}  # not one by one: several threads ask
         for level in (*reversed(path.parents), path)[len(self._top.parts) - 1 :]:
@@ -116,7 +116,9 @@ class IgnoreFiles:
         assert known is not None
         return known
 
-    def _look(self, folder: Path, above: _Folder | None, files: tuple[str, ...], stamps: tuple[_Stamp, ...]) -> _Folder:
+    def _look(
+        self, folder: Path, above: _FolderRules | None, files: tuple[str, ...], stamps: tuple[_Stamp, ...]
+    ) -> _FolderRules:
         below_root = self._root in folder.parents
         by_git, by_us = _ignored_by(above, folder.name, is_folder=True) if above and below_root else (False, False)
         git, own, setting = (
@@ -136,7 +138,7 @@ class IgnoreFiles:
                 own = (IgnoreRules(patterns, patterns.start), *own)
             elif patterns:
                 git = (IgnoreRules(patterns, patterns.start), *git)
-        return _Folder(above, files, stamps, by_git, by_us, git, own, setting)
+        return _FolderRules(above, files, stamps, by_git, by_us, git, own, setting)
 
     def _files(self, folder: Path) -> tuple[str, ...]:
         """The ignore files that apply from `folder` on, the weakest first."""
@@ -162,7 +164,7 @@ class IgnoreFiles:
         return patterns if patterns.whole else None
 
 
-def _ignored_by(folder: _Folder, name: str, *, is_folder: bool) -> tuple[bool, bool]:
+def _ignored_by(folder: _FolderRules, name: str, *, is_folder: bool) -> tuple[bool, bool]:
     """Whether git's files, and whether ours or the settings, ignore an entry of `folder`."""
     by_git = folder.by_git or _is_ignored(folder.git, name, is_folder=is_folder)
     by_us = folder.by_us or _is_ignored(folder.own, name, is_folder=is_folder)

@@ -33,7 +33,7 @@ _Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
+class _FileText:
     """A file as it was read, with line feeds as line ends."""
 
     record: FileRecord
@@ -95,7 +95,7 @@ class Intake:
             for store, key, found in self._look_at(path):
                 if found is None:
                     gone.setdefault(store, []).append(key)
-                elif isinstance(found, _Text) and not store.keep_unsaved(found.record):
+                elif isinstance(found, _FileText) and not store.keep_unsaved(found.record):
                     changed.setdefault(store, []).append(IndexedFile(found.record, encoder.encode(found.text)))
         for store, documents in changed.items():
             store.save(documents)
@@ -118,7 +118,7 @@ class Intake:
         Yields:
             Paths that changed while they were read: look at them again.
         """
-        batch: dict[Store, list[_Text]] = {}
+        batch: dict[Store, list[_FileText]] = {}
         gone: dict[Store, list[str]] = {}
         held = 0
         try:
@@ -127,9 +127,9 @@ class Intake:
                 if should_stop():
                     return
                 for store, key, found in self._look_at(path, checked=True):
-                    if found is None or (isinstance(found, _Text) and not store.writable):
+                    if found is None or (isinstance(found, _FileText) and not store.writable):
                         gone.setdefault(store, []).append(key)
-                    elif isinstance(found, _Text):
+                    elif isinstance(found, _FileText):
                         batch.setdefault(store, []).append(found)
                         held += len(found.text)
                 if held >= BATCH_CHARACTERS:
@@ -206,7 +206,7 @@ class Intake:
 
     def _look_at(
         self, path: Path, *, checked: bool = False
-    ) -> Iterator[tuple[Store, str, "_Text | FileRecord | None"]]:
+    ) -> Iterator[tuple[Store, str, "_FileText | FileRecord | None"]]:
         """The work for a path: store, key, and the result of `_read`; none if it lies in no folder."""
         key, named = str(resolved(path)), str(path)
         if key != named and (old := self._root_of(named)) is not None and self._stores[old].record(named) is not None:
@@ -217,7 +217,9 @@ class Intake:
             store = self._stores[root]
             yield store, key, self._read(path, root, store.record(key), checked=checked)
 
-    def _read(self, path: Path, root: Path, known: FileRecord | None, *, checked: bool) -> "_Text | FileRecord | None":
+    def _read(
+        self, path: Path, root: Path, known: FileRecord | None, *, checked: bool
+    ) -> "_FileText | FileRecord | None":
         """A file's text; `known` itself if it has not changed; None if it is not there or may not be read."""
         real = resolved(path)
         key = str(real)
@@ -242,7 +244,7 @@ class Intake:
                 self._keep_same(key, stamp)
             return known
         modified_ns, size, changed_ns = stamp
-        return _Text(FileRecord(key, digest, modified_ns, size if settled else -1, changed_ns), text)
+        return _FileText(FileRecord(key, digest, modified_ns, size if settled else -1, changed_ns), text)
 
     def _keep_same(self, key: str, stamp: _Stamp) -> None:
         if len(self._same) >= _MOST_KNOWN:
@@ -250,7 +252,7 @@ class Intake:
         self._same[key] = stamp
 
     @staticmethod
-    def _store(batch: Mapping[Store, Sequence[_Text]], encoder: ChunkedEncoder) -> Iterator[Path]:
+    def _store(batch: Mapping[Store, Sequence[_FileText]], encoder: ChunkedEncoder) -> Iterator[Path]:
         """Store a batch. Yields the files that have changed or were deleted since they were read."""
         for store, texts in batch.items():
             tokens = encoder.encode_many([found.text for found in texts])

@@ -72,7 +72,7 @@ def one(server: TargetServer, typist: int = 0, number: int = 1) -> RequestRecord
 
 
 def test_it_answers_and_is_nobodys_who_has_no_key(own: OwnServer, server: TargetServer) -> None:
-    """Through Serve's proxy, door and replica; a wrong key, or none, is 401."""
+    """Through Serve's proxy, gateway and replica; a wrong key, or none, is 401."""
     assert one(server).right
     assert one(TargetServer(own.url, ("fck_00000000_wrong",))).code == 401
     assert one(TargetServer(own.url)).code == 401
@@ -188,7 +188,7 @@ class _Collector(BaseHTTPRequestHandler):
 
 
 def test_a_request_is_traced_without_its_text() -> None:
-    """Through the door to the replica, to the collector that the configuration names."""
+    """Through the gateway to the replica, to the collector that the configuration names."""
     collector = ThreadingHTTPServer(("127.0.0.1", 0), _Collector)
     threading.Thread(target=collector.serve_forever, daemon=True).start()
     try:

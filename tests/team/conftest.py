@@ -1,4 +1,4 @@
-"""The real door over real replicas without Ray, on a real port of loopback."""
+"""The real gateway over real replicas without Ray, on a real port of loopback."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

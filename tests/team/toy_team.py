@@ -1,4 +1,4 @@
-"""A door and replicas in this process: all that a team's server is, but for Ray between the two."""
+"""A gateway and replicas in this process: all that a team's server is, but for Ray between the two."""
 
 import asyncio
 import http.client
@@ -13,7 +13,7 @@ import uvicorn
 
 from fastcoder_lsp.team.configuration import TeamConfig, parse_config
 from fastcoder_lsp.team.counts import RequestOutcome
-from fastcoder_lsp.team.door import Door
+from fastcoder_lsp.team.gateway import Gateway
 from fastcoder_lsp.team.keys import KeyFile
 from fastcoder_lsp.team.limits import Refusal
 from fastcoder_lsp.team.places import preferred
@@ -33,7 +33,7 @@ class ToyTeam:
         keys: who may ask; None: anybody.
         replicas: how many.
         model: what they run.
-        clock: the door's, in seconds.
+        clock: the gateway's, in seconds.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ToyTeam:
         self.calls: list[Call] = []
         self.healthy = True
         self.refusal: Refusal | None = None
-        app = Door(self, keys, self.config.limits, self.outcomes.append, "scripted", 4096, clock)
+        app = Gateway(self, keys, self.config.limits, self.outcomes.append, "scripted", 4096, clock)
         config = uvicorn.Config(app, port=0, loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)

@@ -241,16 +241,16 @@ def rows_of(weights: Weights, matrix: Matrix, layer: int, start: int, stop: int)
     return found[0] if len(found) == 1 else np.concatenate(found)
 
 
-def _parts(weights: Weights, matrix: Matrix, layer: int) -> list["_Part"]:
+def _parts(weights: Weights, matrix: Matrix, layer: int) -> list["_TensorPart"]:
     """The tensors of a layer's matrix that stand below each other."""
     if matrix.name == "head":
-        return [_Part(weights, weights.head_name(), matrix.rows, matrix.columns)]
+        return [_TensorPart(weights, weights.head_name(), matrix.rows, matrix.columns)]
     stem = f"model.layers.{layer}"
-    return [_Part(weights, f"{stem}.{part}.weight", rows, matrix.columns) for part, rows in matrix.parts]
+    return [_TensorPart(weights, f"{stem}.{part}.weight", rows, matrix.columns) for part, rows in matrix.parts]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _TensorPart:
     """A tensor of so many rows and columns."""
 
     weights: Weights

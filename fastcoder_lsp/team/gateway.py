@@ -64,7 +64,7 @@ class _Guest:
     metrics: bool
 
 
-class Door:
+class Gateway:
     """The application.
 
     Args:
