@@ -89,7 +89,7 @@ class Options(ServerOptions):
     source: Path | None = option("type nothing: draw this JSON report", None, flags=("--from",), metavar="FILE")
 
     @property
-    def taker(self) -> hands.Taker:
+    def taker(self) -> hands.Accepter:
         """Who accepts."""
         return hands.STRICT if self.strict else hands.TAB
 

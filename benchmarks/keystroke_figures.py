@@ -21,11 +21,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.typist.ceiling import Ceiling
-from benchmarks.typist.replay import TYPED_THROUGH, Played, Request
+from benchmarks.typist.replay import TYPED_THROUGH, ReplaySession, Request
 from fastcoder_lsp.observe import SPANS, percentile
 
 
-def figures(played: Played, ceiling: Ceiling) -> dict[str, Any]:
+def figures(played: ReplaySession, ceiling: Ceiling) -> dict[str, Any]:
     """The figures of one session, as the report's JSON holds them."""
     requests, budget = played.requests, played.budget_ms
     answered = [request for request in requests if request.outcome != "cancelled"]

@@ -20,8 +20,8 @@ from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.costs import measure as measure_costs
 from fastcoder_lsp.runtime.load import load_runtime
-from fastcoder_lsp.runtime.parts import ALONE, Runtime, Surroundings
-from fastcoder_lsp.runtime.smaller_models import Lending, SmallerModels
+from fastcoder_lsp.runtime.parts import ALONE, Runtime, WorkspaceView
+from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
 from fastcoder_lsp.scheduling.budget import LatencyEstimator
 from fastcoder_lsp.scheduling.generation import begin
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -58,7 +58,7 @@ class FullAnswer:
         around = ALONE
         if root is not None and resolved.context_enabled:
             folder = ReadableFolder(root, ReadingRules((root,), resolved))
-            around = Surroundings(context=RepositoryContext(lambda _path: folder, open_texts, INDEXING_S))
+            around = WorkspaceView(context=RepositoryContext(lambda _path: folder, open_texts, INDEXING_S))
         self._runtime = load_runtime(resolved, lambda _share, _what: None, around)
         self.engine_name = self._runtime.info.name
         self.max_tokens = self._runtime.limits.max_tokens
@@ -109,5 +109,5 @@ def smaller_models(names: Sequence[str], model: BenchModel, kind: str, context: 
         kind: of their engines, as the setting `engine`.
         context: tokens that each holds.
     """
-    lending = Lending(tuple(names), kind, context, None, _MEMORY_MB, model.cache)
+    lending = SmallerModelOptions(tuple(names), kind, context, None, _MEMORY_MB, model.cache)
     return SmallerModels(lending, model.tokenizer, lambda _share, _what: None)

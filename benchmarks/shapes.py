@@ -109,7 +109,7 @@ class Options(Reported):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedShape:
     """A model by name: its configuration and its shape."""
 
     name: str
@@ -117,18 +117,18 @@ class Named:
     shape: Shape
 
 
-def named(models: Mapping[str, Mapping[str, Any]]) -> list[Named]:
+def named(models: Mapping[str, Mapping[str, Any]]) -> list[NamedShape]:
     """The models with their shapes."""
     found = []
     for name, config in models.items():
         shape = graph_shape(config)
         assert shape is not None, name
-        found.append(Named(name, config, shape))
+        found.append(NamedShape(name, config, shape))
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ShapeCost:
     """By a model: bytes that a step reads, memory in use, seconds by rows, and for reading those bytes alone."""
 
     weights_bytes: int
@@ -143,7 +143,7 @@ def main(words: Sequence[str] | None = None) -> None:
     add_options(parser, Options)
     options = filled(Options, parser.parse_args(words))
     engine = f"cpu-int{options.bits}" if options.bits else options.engine
-    found: dict[str, Taken] = {}
+    found: dict[str, ShapeCost] = {}
     for model in named({**MODELS, **TINY}):
         if any(part in model.name for part in options.shapes.split(",")):
             for kernels in options.kernels.split(",") if engine in PRECISIONS else ("",):
@@ -159,7 +159,7 @@ def main(words: Sequence[str] | None = None) -> None:
     write(options, "shapes", {"shapes": {name: asdict(taken) for name, taken in found.items()}})
 
 
-def measure(model: Named, engine: str, kernels: str, rounds: int) -> Taken:
+def measure(model: NamedShape, engine: str, kernels: str, rounds: int) -> ShapeCost:
     """Make a model of this shape, run steps of it, and read as many bytes.
 
     Raises:
@@ -174,7 +174,7 @@ def measure(model: Named, engine: str, kernels: str, rounds: int) -> Taken:
 
 
 @torch.inference_mode()
-def _on_graphs(model: Named, engine: str, kernels: str, rounds: int) -> Taken:
+def _on_graphs(model: NamedShape, engine: str, kernels: str, rounds: int) -> ShapeCost:
     device = CpuDevice() if engine.startswith("cpu") else CudaDevice()
     dtype = torch.float32 if engine.startswith("cpu") else torch.bfloat16
     recipe = Recipe(
@@ -204,7 +204,7 @@ def _on_graphs(model: Named, engine: str, kernels: str, rounds: int) -> Taken:
     weights, free = graphs.static.programs.weight_bytes, device.memory()
     graphs.close()
     medians = {width: statistics.median(taken) for width, taken in steps.items()}
-    return Taken(weights, free.total - free.free, medians, statistics.median(reading) * weights / memory.nbytes)
+    return ShapeCost(weights, free.total - free.free, medians, statistics.median(reading) * weights / memory.nbytes)
 
 
 def _s(device: CpuDevice | CudaDevice, act: Callable[[], object]) -> float:
@@ -215,7 +215,7 @@ def _s(device: CpuDevice | CudaDevice, act: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _by_our_kernels(shape: Shape, kind: DotKind, rounds: int) -> Taken:
+def _by_our_kernels(shape: Shape, kind: DotKind, rounds: int) -> ShapeCost:
     arrays = random_arrays(shape, kind)
     read = sum(array.nbytes for name, array in arrays.items() if name != "embedding")
     backend = Int8Backend(shape, arrays, kind, capacity=_CAPACITY, threads=1, kernels=kernels_folder())
@@ -232,7 +232,7 @@ def _by_our_kernels(shape: Shape, kind: DotKind, rounds: int) -> Taken:
             least[width] = min(least[width], _cpu_s(step))
         reading = min(reading, _cpu_s(memory.sum))
     backend.close()
-    return Taken(read, resident, least, reading * read / memory.nbytes)
+    return ShapeCost(read, resident, least, reading * read / memory.nbytes)
 
 
 def random_arrays(shape: Shape, kind: DotKind, seed: int = 0) -> dict[str, Array]:
@@ -271,7 +271,7 @@ def _cpu_s(act: Callable[[], object]) -> float:
 class RandomSource:
     """Weights that are made up when asked for, on the device: the same for the same seed, in whatever order."""
 
-    def __init__(self, model: Named, device: torch.device, dtype: torch.dtype, seed: int = 0) -> None:
+    def __init__(self, model: NamedShape, device: torch.device, dtype: torch.dtype, seed: int = 0) -> None:
         self._model, self._device, self._dtype, self._seed = model, device, dtype, seed
         self._generator = torch.Generator(device)
 
@@ -293,7 +293,7 @@ class RandomSource:
 
 
 @contextmanager
-def random_weights(model: Named, device: torch.device, dtype: torch.dtype) -> Iterator[TensorSource]:
+def random_weights(model: NamedShape, device: torch.device, dtype: torch.dtype) -> Iterator[TensorSource]:
     """A source as `Recipe.open_source` wants it."""
     yield RandomSource(model, device, dtype)
 

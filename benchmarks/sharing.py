@@ -142,7 +142,7 @@ class StartFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartTotals:
     """All of them; `servers_bytes`, `host_bytes`: proportional set sizes, a page that several have counting in part."""
 
     starts: tuple[StartFigures, ...]
@@ -150,7 +150,7 @@ class Started:
     host_bytes: int
 
 
-async def start_all(count: int, settings: Mapping[str, Any], folder: Path) -> Started:
+async def start_all(count: int, settings: Mapping[str, Any], folder: Path) -> StartTotals:
     """Start so many servers, each in a workspace of its own, below `folder`.
 
     Raises:
@@ -174,7 +174,7 @@ async def start_all(count: int, settings: Mapping[str, Any], folder: Path) -> St
             host = told["process_id"]
             starts.append(StartFigures(initialized_s, _cpu_s(client.process_id), _cpu_s(host) - before_s))
         await asyncio.sleep(_SETTLED_S)
-        return Started(tuple(starts), tuple(_bytes(client.process_id) for client in clients), _bytes(host))
+        return StartTotals(tuple(starts), tuple(_bytes(client.process_id) for client in clients), _bytes(host))
     finally:
         for client in clients[: len(starts) + 1]:
             await client.stop()

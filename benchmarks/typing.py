@@ -24,7 +24,7 @@ from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Context
 from fastcoder_lsp.runtime.load import load_model, make_runtime
-from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 
 EXAMPLE = "typing --histories svcs --keys 480 --answers typing.jsonl"
 WAYS = (False, True)
@@ -155,7 +155,7 @@ def _typed(options: Options) -> dict[tuple[str, int], dict[bool, TypingResult]]:
                     chosen = replace(settings, context_enabled=way)
 
                     def make(shared: Model, seat: str, context: Context, chosen: Settings = chosen) -> Runtime:
-                        return make_runtime(shared, chosen, Surroundings(context=context), seat)
+                        return make_runtime(shared, chosen, WorkspaceView(context=context), seat)
 
                     done = type_part(room, parts[name, number], histories.base(folder, name), make)
                     known[name, number, way] = done

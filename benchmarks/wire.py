@@ -89,7 +89,7 @@ def measure(folder: Path, requests: int, lines: int, pause_ms: float) -> npt.NDA
     Raises:
         ResourceError: no answer came.
     """
-    asker = Asker()
+    asker = AskingFront()
     address = named_address(folder, KEY)
     _wait_for(address)
     front = RemoteHost(asker.on, Settings(), {}, OpenTexts(), lambda _: greet(address, BUILD), pauses_s=(0.05,))
@@ -159,7 +159,7 @@ class Instant:
         """Nothing to do."""
 
 
-class Asker:
+class AskingFront:
     """A front that asks and waits for the answer."""
 
     def __init__(self) -> None:

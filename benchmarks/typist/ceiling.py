@@ -54,7 +54,7 @@ def ceiling(
     files: MutableMapping[str, str],
     ask: Ask,
     on_key: Callable[[int], None],
-    taker: hands.Taker = hands.TAB,
+    taker: hands.Accepter = hands.TAB,
 ) -> Ceiling:
     """Wait at every key of the subset's typed runs.
 
@@ -99,7 +99,7 @@ def full_answers(step: RecordedEdit, tree: Mapping[str, str], ask: Ask, on_key: 
     return answers
 
 
-def patient(answers: Sequence[str], strokes: Sequence[str], taker: hands.Taker = hands.TAB) -> int:
+def patient(answers: Sequence[str], strokes: Sequence[str], taker: hands.Accepter = hands.TAB) -> int:
     """The keys that accepts save a typist who sees every full answer."""
     saved = at = 0
     while at < len(strokes):

@@ -154,7 +154,7 @@ def strictly_accepted_keys(suggestion: str, coming: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Taker:
+class Accepter:
     """Who accepts.
 
     Attributes:
@@ -166,8 +166,8 @@ class Taker:
     takes_all: bool
 
 
-TAB = Taker(accepted_keys, takes_all=True)
-STRICT = Taker(strictly_accepted_keys, takes_all=False)
+TAB = Accepter(accepted_keys, takes_all=True)
+STRICT = Accepter(strictly_accepted_keys, takes_all=False)
 
 
 def agreeing(suggestion: str, text: str) -> int:

@@ -107,7 +107,7 @@ class ServerWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ReplaySession:
     """One session: a drafter at a speed.
 
     Attributes:
@@ -340,15 +340,15 @@ def play(
     seed: int,
     on_key: Callable[[int], None],
     command: tuple[str, ...] = SERVER,
-    taker: hands.Taker = hands.TAB,
-) -> Played:
+    taker: hands.Accepter = hands.TAB,
+) -> ReplaySession:
     """Type `subset` of a history whose tree was `files` before its first step.
 
     Raises:
         FastcoderError: the server cannot work (no model, an unknown drafter), or ended.
     """
 
-    async def session() -> Played:
+    async def session() -> ReplaySession:
         server = BenchmarkServer("keystroke")
         await server.start(command, root, {"drafter": arm.drafter, **arm.settings}, environment)
         try:
@@ -363,7 +363,7 @@ def play(
         return asyncio.run(session())
 
 
-async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> Played:
+async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> ReplaySession:
     """Type, and watch what it costs the server."""
     client = server.client
     process = psutil.Process(client.process_id)
@@ -379,7 +379,7 @@ async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> Pla
             raise
     typing.result()
     spent, stats = process.cpu_times(), await client.stats()
-    return Played(
+    return ReplaySession(
         requests=tuple(typist.requests),
         work=(before, *typist.work, read_server_work(stats)),
         typed=typist.typed,

@@ -46,7 +46,7 @@ class Typist:
         speed: float,
         seed: int,
         on_key: Callable[[int], object] = lambda _: None,
-        taker: hands.Taker = hands.TAB,
+        taker: hands.Accepter = hands.TAB,
     ) -> None:
         self.ghost: Ghost | None = None
         self.path, self.cursor = "", 0

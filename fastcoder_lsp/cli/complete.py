@@ -232,7 +232,7 @@ def write_page(
     path: Path, place: str, completion: Completion, text: str, offset: int, along: Sequence[str] = ()
 ) -> None:
     """Draw the trace into `path`, with what is told of the code that went along with the prompt."""
-    from fastcoder_lsp.cli.trace_page import Pictured, page
+    from fastcoder_lsp.cli.trace_page import TracePage, page
 
     counts = completion.counts
     note = (
@@ -241,7 +241,7 @@ def write_page(
         f"{''.join(' · ' + line for line in along)}"
     )
     try:
-        path.write_text(page(Pictured(place, note, text[:offset], text[offset:], completion.trace)), encoding="utf-8")
+        path.write_text(page(TracePage(place, note, text[:offset], text[offset:], completion.trace)), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}", "Name another file.") from error
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fastcoder_lsp.cli.progress import progress_shown
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.model.dialogue import Dialogue, Offer, ProgressStep
+from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
 
 NAME_HELP = "auto, a hub id (owner/name), a folder, a .gguf file, or wheels:KEY"
 
@@ -121,14 +121,14 @@ def _pull(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp import model
     from fastcoder_lsp.runtime.compile_ahead import DEFAULT_HEADS, CompileAhead
 
-    offers: list[Offer] = []
+    offers: list[DownloadOffer] = []
 
-    def announce(offer: Offer) -> None:
+    def announce(offer: DownloadOffer) -> None:
         shown.pause()
         offers.append(offer)
         _announce(offer)
 
-    def accept(offer: Offer) -> bool:
+    def accept(offer: DownloadOffer) -> bool:
         announce(offer)
         return arguments.yes or _agreed()
 
@@ -204,7 +204,7 @@ def _default_digest() -> str:
         return ""
 
 
-def _announce(offer: Offer) -> None:
+def _announce(offer: DownloadOffer) -> None:
     """Print the download's size and origin, and the expected speed, before the first byte."""
     from fastcoder_lsp.model.machine import available_bytes, expectation, read_speed
     from fastcoder_lsp.model.store import size_text

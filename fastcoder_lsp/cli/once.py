@@ -15,7 +15,7 @@ from fastcoder_lsp.errors import FastcoderError, understood
 from fastcoder_lsp.prompt import NO_CONTEXT, Context
 from fastcoder_lsp.prompt.account import LatestPrompt
 from fastcoder_lsp.runtime.load import load_runtime
-from fastcoder_lsp.runtime.parts import Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import Runtime, WorkspaceView
 from fastcoder_lsp.scheduling.direct import DirectHost
 from fastcoder_lsp.workspace.folders import words_file
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -62,7 +62,7 @@ def complete_once(
         wanted = settings.index_enabled and reads_datastore(settings.drafter)
         store = _datastore(folders, tell) if folders is not None and wanted else None
         try:
-            around = Surroundings(store.pin if store else None, context=_context(settings, folders or {}))
+            around = WorkspaceView(store.pin if store else None, context=_context(settings, folders or {}))
             runtime = load_runtime(settings, tell, around)
         except BaseException as failure:  # libraries written in Rust raise what is no Exception
             failures.append(understood(failure))

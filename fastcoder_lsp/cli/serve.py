@@ -86,10 +86,10 @@ def _open_remote(
 
     from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
     from fastcoder_lsp.host.selector import BackendSelector
-    from fastcoder_lsp.remote.client import Way
+    from fastcoder_lsp.remote.client import NetworkOptions
     from fastcoder_lsp.remote.host import ServerHost
 
-    way = Way(partial(read_remote_key, settings), proxy_for(settings.remote_url))
+    way = NetworkOptions(partial(read_remote_key, settings), proxy_for(settings.remote_url))
     local = partial(BackendSelector, _open_shared, _open_alone)
     return ServerHost(listener, settings, folders, texts, way, local)
 

@@ -51,7 +51,7 @@ details{border-top:1px solid var(--line);padding:.35rem 0}summary{cursor:pointer
 
 
 @dataclass(frozen=True, slots=True)
-class Pictured:
+class TracePage:
     """What a page shows: a completion's steps between the texts around it; `title` and `note` stand above."""
 
     title: str
@@ -61,7 +61,7 @@ class Pictured:
     steps: tuple[StepTrace, ...]
 
 
-def page(shown: Pictured) -> str:
+def page(shown: TracePage) -> str:
     """The page, complete and self-contained."""
     texts = token_texts(shown.steps)
     steps = [_step(number, step, said) for number, (step, said) in enumerate(zip(shown.steps, texts, strict=True), 1)]
@@ -91,7 +91,7 @@ def _legend(steps: Sequence[StepTrace]) -> str:
     return f'<ul class="legend">{"".join(entries)}</ul>'
 
 
-def _code(shown: Pictured, texts: Sequence[Sequence[str]]) -> str:
+def _code(shown: TracePage, texts: Sequence[Sequence[str]]) -> str:
     above = "\n".join(shown.before.split("\n")[-CONTEXT_LINES:])
     below = "\n".join(shown.after.split("\n")[:CONTEXT_LINES])
     spans = [

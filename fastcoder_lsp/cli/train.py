@@ -413,7 +413,7 @@ def _run(session: "SessionKind", arguments: argparse.Namespace, own: Any) -> int
     """Run a training under the user's eyes, and tell its result."""
     from fastcoder_lsp.cli.train_progress import tell, watched
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.train.options import Collected, RequestedOptions
+    from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
     from fastcoder_lsp.train.session import TrainingJob, train
 
     job = TrainingJob(
@@ -422,7 +422,7 @@ def _run(session: "SessionKind", arguments: argparse.Namespace, own: Any) -> int
         out=arguments.out,
         asked=_filled(RequestedOptions, arguments),
         own=own,
-        collected=_filled(Collected, arguments),
+        collected=_filled(SampleOptions, arguments),
         device=getattr(arguments, "device", "cpu"),
         restart=arguments.restart,
     )

@@ -61,14 +61,14 @@ class BestSkipSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredSkipSet:
     """A set of an earlier search, and the speedup that it promised; 0: unknown."""
 
     skipped: frozenset[int] = frozenset()
     speed: float = 0.0
 
 
-NOBODY_SEARCHED = Kept()
+NOBODY_SEARCHED = StoredSkipSet()
 
 
 def trials(engines: Engines, texts: Sequence[Sequence[int]], places: int, seed: int = 0) -> list[Trial]:
@@ -145,14 +145,14 @@ def keep(cache: Path, digest: str, found: BestSkipSet) -> Path:
     return path
 
 
-def kept(cache: Path, digest: str) -> Kept:
+def kept(cache: Path, digest: str) -> StoredSkipSet:
     """The set found for these weights; `NOBODY_SEARCHED` if there is none, or its file is damaged."""
     try:
         record = json.loads(_path(cache, digest).read_bytes())
         if record["format"] != FORMAT or record["digest"] != digest:
             return NOBODY_SEARCHED
         parts, speed = frozenset(int(part) for part in record["skipped"] if int(part) >= 0), float(record["speed"])
-        return Kept(parts, speed if math.isfinite(speed) and speed > 0 else 0.0)
+        return StoredSkipSet(parts, speed if math.isfinite(speed) and speed > 0 else 0.0)
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return NOBODY_SEARCHED
 

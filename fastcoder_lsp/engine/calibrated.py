@@ -22,7 +22,7 @@ from fastcoder_lsp.model.store import write_error, write_small
 
 if TYPE_CHECKING:
     from fastcoder_lsp.engine.int8.packing import Array
-    from fastcoder_lsp.engine.int8.stored import Wanted
+    from fastcoder_lsp.engine.int8.stored import WeightsRequest
 
 Tokens = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -78,7 +78,7 @@ def taken_by_auto(digest: str, cache: Path, shape: Shape | None = None) -> Loss 
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CalibrationResult:
     """What chosen weights lose, and what plainly rounded ones do; chosen ones are kept where they lose less."""
 
     chosen: Loss
@@ -90,7 +90,7 @@ class Judgement:
         return self.chosen.nats < self.plain.nats
 
 
-def choose_weights(job: LoadJob, guiding_SC: Tokens, judging_SC: Tokens) -> Judgement:
+def choose_weights(job: LoadJob, guiding_SC: Tokens, judging_SC: Tokens) -> CalibrationResult:
     """Choose a model's four-bit weights by what it computes, and keep them where they lose less than plain ones.
 
     Until then, whatever becomes of it, those that were chosen before are taken, or plain ones.
@@ -121,14 +121,14 @@ def choose_weights(job: LoadJob, guiding_SC: Tokens, judging_SC: Tokens) -> Judg
         )
         try:
             chosen_T = _nats(job, four, read_chosen(four, path, job.progress), judging_SC)
-            found = Judgement(_loss(chosen_T - eight_T), _loss(plain_T - eight_T))
+            found = CalibrationResult(_loss(chosen_T - eight_T), _loss(plain_T - eight_T))
             _settle(job, path, found)
         finally:
             path.unlink(missing_ok=True)
     return found
 
 
-def _settle(job: LoadJob, path: Path, found: Judgement) -> None:
+def _settle(job: LoadJob, path: Path, found: CalibrationResult) -> None:
     """What was judged takes the place of what was chosen before, or that goes, too."""
     place = path.with_name(path.name.partition(".safetensors")[0] + ".safetensors")
     told = place.with_suffix(".json")
@@ -169,24 +169,24 @@ def forget_chosen(digest: str, cache: Path) -> bool:
     return there
 
 
-def _wanted(job: LoadJob, bits: int) -> "Wanted":
+def _wanted(job: LoadJob, bits: int) -> "WeightsRequest":
     from fastcoder_lsp.engine.int8.packing import fits  # noqa: PLC0415 as above
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
-    from fastcoder_lsp.engine.int8.stored import Wanted  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.stored import WeightsRequest  # noqa: PLC0415
 
     shape = fast_shape(job.config)
     kind = exact_kind(shape, job.kernels, bits) if shape is not None and fits(shape, bits) else None
     if shape is None or kind is None:
         words = "eight" if bits == 8 else "four"
         raise UsageError(f"this model cannot run in {words} bits on this machine", "See `fastcoder-lsp doctor`.")
-    return Wanted(job.folder, shape, kind, job.digest, job.cache)
+    return WeightsRequest(job.folder, shape, kind, job.digest, job.cache)
 
 
 def _loss(more_T: Floats) -> Loss:
     return Loss(float(more_T.mean()), float(more_T.std() / np.sqrt(len(more_T))), len(more_T))
 
 
-def _nats(job: LoadJob, wanted: "Wanted", arrays: "dict[str, Array]", texts_SC: Tokens) -> Floats:
+def _nats(job: LoadJob, wanted: "WeightsRequest", arrays: "dict[str, Array]", texts_SC: Tokens) -> Floats:
     """−log p of each token of the texts after their first ones."""
     from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415 as above
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415

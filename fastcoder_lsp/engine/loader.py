@@ -255,14 +255,14 @@ def _build_ours(job: LoadJob, shape: Shape, bits: int, notes: list[str]) -> Back
     from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.packing import memory_bytes  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
-    from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
 
     dot = exact_kind(shape, job.kernels, bits)
     assert dot is not None, "chosen without a kind of product"
     require_memory(memory_bytes(shape, dot) + 2 * shape.slot_numbers * job.capacity)
     job.enter("weights")
-    wanted = Wanted(job.folder, shape, dot, job.digest, job.cache)
+    wanted = WeightsRequest(job.folder, shape, dot, job.digest, job.cache)
     arrays = load_arrays(wanted, job.progress, job.enter, notes.append)
     job.enter("kernels")
     threads = job.options.threads or default_threads()

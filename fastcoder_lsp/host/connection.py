@@ -160,14 +160,14 @@ class VersionError(ProtocolError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class GreetedHost:
     """A host that was greeted."""
 
     channel: Channel
     process: psutil.Process | None
 
 
-def greet(address: Address, build: str, role: str = "front", wait_s: float = GREETING_S) -> Reached:
+def greet(address: Address, build: str, role: str = "front", wait_s: float = GREETING_S) -> GreetedHost:
     """Connect to the host that is there.
 
     Args:
@@ -199,7 +199,7 @@ def greet(address: Address, build: str, role: str = "front", wait_s: float = GRE
     process = None
     with contextlib.suppress(psutil.Error, ValueError, OverflowError):  # ended again, or in another container
         process = psutil.Process(welcome.process_id)
-    return Reached(channel, process)
+    return GreetedHost(channel, process)
 
 
 def _welcome(channel: Channel, build: str, role: str, wait_s: float) -> Welcome:

@@ -12,7 +12,7 @@ import psutil
 
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.address import build, cache_part, named_address, runtime_folder
-from fastcoder_lsp.host.connection import Reached, SilentError, greet
+from fastcoder_lsp.host.connection import GreetedHost, SilentError, greet
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.transport import AskFronts, Codec, Fronts, ProtocolError, Stop
 
@@ -105,7 +105,7 @@ def _ask(address: Address) -> FoundHost | None:
         reached.channel.close()
 
 
-def _fronts(reached: Reached) -> Fronts | None:
+def _fronts(reached: GreetedHost) -> Fronts | None:
     codec = Codec()
     reached.channel.limit(_ANSWER_S)
     reached.channel.send([codec.encode(AskFronts())])

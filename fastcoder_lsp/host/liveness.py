@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SilenceLimits:
     """How long a silence is borne, in seconds of which `tick_s` is one look.
 
     Attributes:
@@ -56,7 +56,7 @@ class Heartbeat:
         resume: Callable[[], object],
         silent: Callable[[], object],
         hung: Callable[[], object],
-        patience: Patience,
+        patience: SilenceLimits,
     ) -> None:
         self._awaited, self._loading = awaited, loading
         self._ask, self._resume = ask, resume

@@ -33,7 +33,7 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.made_from import front_part, model_part
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime.load import wants_datastore
-from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.shared_stores import SharedStores
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 LoadModel = Callable[[Settings, Progress], Model]
 """Loads what fronts share; called in the scheduler's thread."""
-MakeRuntime = Callable[[Model, Settings, Surroundings, str], Runtime]
+MakeRuntime = Callable[[Model, Settings, WorkspaceView, str], Runtime]
 """Makes what a front has of it, by its settings, its workspace and its name; called in the scheduler's thread."""
 
 

@@ -37,7 +37,7 @@ from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.connection import Maker, Outbox
-from fastcoder_lsp.host.liveness import Patience
+from fastcoder_lsp.host.liveness import SilenceLimits
 from fastcoder_lsp.host.supervisor import ConnectionSupervisor, Reach
 from fastcoder_lsp.host.texts import MessageBuilder
 from fastcoder_lsp.host.transport import (
@@ -180,7 +180,7 @@ class RemoteHost:
         folders: Mapping[Path, Settings],
         texts: OpenTexts,
         reach: Reach,
-        patience: Patience = Patience(),  # noqa: B008 a frozen value
+        patience: SilenceLimits = SilenceLimits(),  # noqa: B008 a frozen value
         pauses_s: tuple[float, ...] = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0),
     ) -> None:
         self._listener = listener

@@ -26,7 +26,7 @@ from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.config.surroundings import host_environment
 from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.host.address import address_of, build, lock_path
-from fastcoder_lsp.host.connection import Reached, SilentError, VersionError, greet
+from fastcoder_lsp.host.connection import GreetedHost, SilentError, VersionError, greet
 from fastcoder_lsp.host.host_log import log_path, open_log
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import resume
@@ -107,7 +107,7 @@ class FindOrStart:
         self._notice = each_once(notice)
         self._silent = 0
 
-    def __call__(self, settings: Settings) -> Reached:
+    def __call__(self, settings: Settings) -> GreetedHost:
         """Connect to the host for these settings; waits until one is there.
 
         Raises:
@@ -126,7 +126,7 @@ class FindOrStart:
         """Worked out by who connects, and not by who answers the editor: it looks at some hundred files."""
         return build() if self._given_version is None else self._given_version
 
-    def _greeted(self, address: Address) -> Reached:
+    def _greeted(self, address: Address) -> GreetedHost:
         try:
             reached = greet(address, self._version)
         except SilentError as error:
@@ -145,7 +145,7 @@ class FindOrStart:
         self._silent = 0
         return reached
 
-    def _start(self, address: Address, settings: Settings) -> Reached:
+    def _start(self, address: Address, settings: Settings) -> GreetedHost:
         """Under the lock, so that of two fronts one starts a host and the other finds it."""
         from filelock import FileLock, Timeout  # noqa: PLC0415 most fronts find a host
 

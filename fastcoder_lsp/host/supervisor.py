@@ -18,8 +18,8 @@ from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.host.connection import Channel, Outbox, Reached
-from fastcoder_lsp.host.liveness import Heartbeat, Patience, resume
+from fastcoder_lsp.host.connection import Channel, GreetedHost, Outbox
+from fastcoder_lsp.host.liveness import Heartbeat, SilenceLimits, resume
 from fastcoder_lsp.host.made_from import model_part
 from fastcoder_lsp.host.transport import Codec, ProtocolError
 
@@ -38,7 +38,7 @@ _SAID_BEFORE_ERROR = 3
 """Losses in a row that are told as another start; more are told as an error."""
 
 
-Reach = Callable[[Settings], Reached]
+Reach = Callable[[Settings], GreetedHost]
 """Connects to the host for these settings, starting it where there is none; waits for it, raises `OSError`,
 `ProtocolError` or `FastcoderError`."""
 
@@ -61,7 +61,9 @@ class ConnectionSupervisor:
         pauses_s: see `RemoteHost`.
     """
 
-    def __init__(self, supervised: "RemoteHost", reach: Reach, patience: Patience, pauses_s: tuple[float, ...]) -> None:
+    def __init__(
+        self, supervised: "RemoteHost", reach: Reach, patience: SilenceLimits, pauses_s: tuple[float, ...]
+    ) -> None:
         self._supervised, self._reach, self._patience, self._pauses_s = supervised, reach, patience, pauses_s
         self._codec = Codec()
         self._news = threading.Condition()
@@ -138,7 +140,7 @@ class ConnectionSupervisor:
             return _HostFailure(f"the shared process cannot start ({type(error).__name__})")
         return _HostFailure(self._serve(reached))
 
-    def _serve(self, reached: Reached) -> str:
+    def _serve(self, reached: GreetedHost) -> str:
         channel, outbox = reached.channel, Outbox()
         heartbeat = Heartbeat(
             self._supervised.awaited,
@@ -224,7 +226,7 @@ def _status(loss: _HostFailure, losses: int) -> Status:
     return Status("error", message=loss.why, hint=loss.hint or _HINT)
 
 
-def _end(reached: Reached) -> None:
+def _end(reached: GreetedHost) -> None:
     """End a process that hangs; it may even be stopped."""
     with suppress(psutil.Error):
         if reached.process is not None and reached.process.is_running():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
-from fastcoder_lsp.runtime.parts import Surroundings
+from fastcoder_lsp.runtime.parts import WorkspaceView
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.folders import words_file
 from fastcoder_lsp.workspace.open_texts import OpenTexts
@@ -52,7 +52,7 @@ class FrontWorkspace:
         """Of those that a question came from: a workspace may have hundreds."""
         self._context = GivenExtras(RepositoryContext(self._readable, texts.copy))
 
-    def surroundings(self, *, drafted_from: bool) -> Surroundings:
+    def surroundings(self, *, drafted_from: bool) -> WorkspaceView:
         """The model's view of it. `drafted_from`: whether a drafter reads the datastore."""
         with self._lock:
             unwanted = None if drafted_from else self._datastore
@@ -66,7 +66,7 @@ class FrontWorkspace:
             name = "\n".join(sorted(map(str, self._folders)))
         if unwanted is not None:
             unwanted.stop(wait_s=0)
-        return Surroundings(None if datastore is None else datastore.pin, name, self._context)
+        return WorkspaceView(None if datastore is None else datastore.pin, name, self._context)
 
     def begin(self, tokenizer: Tokenizer) -> None:
         """There is a model: the datastore, where somebody wants one, begins by its tokenizer."""

@@ -31,7 +31,7 @@ from fastcoder_lsp.http.guard import AccessRules, Guard, hung_up, read_body
 from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, said
 from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
 from fastcoder_lsp.http.responses import RequestError, error_response, event_response, json_response
-from fastcoder_lsp.http.sessions import Gone, SessionPool
+from fastcoder_lsp.http.sessions import HungUpError, SessionPool
 
 _COUNTERS = {
     "requests": "Requests.",
@@ -93,7 +93,7 @@ def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, ans
         Route("/props", server.props),
         Route("/metrics", server.metrics),
     ]
-    handlers = {RequestError: _refused, HTTPException: _unknown, Gone: _nobody, ClientDisconnect: _nobody}
+    handlers = {RequestError: _refused, HTTPException: _unknown, HungUpError: _nobody, ClientDisconnect: _nobody}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False  # behind a proxy it would send a body and a key to another name, in the open
     return Guard(app, rules)

@@ -30,7 +30,7 @@ _LENGTHS = 8
 """Bounds of an answer's length under which a session's document is open at a time."""
 
 
-class Gone(Exception):  # noqa: N818 nothing went wrong: nobody is there to be answered
+class HungUpError(Exception):
     """The client has hung up."""
 
 
@@ -168,7 +168,7 @@ class SessionPool:
         async with self._free:
             while all(session.busy for session in self._sessions) and len(self._sessions) >= self.most:
                 if gone.done():
-                    raise Gone
+                    raise HungUpError
                 await _within(self._free.wait)
             session = self._choose(lines)
             self._taken += 1
@@ -193,7 +193,7 @@ async def _unless(gone: "asyncio.Future[None]", future: "Future[Completion]") ->
         await asyncio.wait((gone, answer), return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
             return answer.result()
-        raise Gone
+        raise HungUpError
     finally:
         future.cancel()  # by itself: cancelling what is awaited would come to it a turn of the loop later
 

@@ -65,7 +65,7 @@ class PartKind(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Holding:
+class HeldPart:
     """A part that the store holds. `dead` files are gone for good, `hidden` ones lie behind unsaved text."""
 
     part: Part
@@ -93,14 +93,14 @@ class Holding:
         return sum(int(self.part.starts[file + 1] - self.part.starts[file]) - 1 for file in self.dead)
 
 
-Home = tuple[Holding, int]
+Home = tuple[HeldPart, int]
 
 
 class State:
     """All holdings, oldest first, and the homes of all files."""
 
     def __init__(self) -> None:
-        self.holdings: list[Holding] = []
+        self.holdings: list[HeldPart] = []
         self.saved: dict[str, Home] = {}
         self.unsaved: dict[str, Home] = {}
         self.keys = SortedKeys()  # of `saved`
@@ -120,7 +120,7 @@ class State:
 
         But for those of a segment that were saved or removed since its files began to be read (`touched`).
         """
-        holding = Holding(part, kind, set(dead))
+        holding = HeldPart(part, kind, set(dead))
         self.holdings.append(holding)
         late = (self.touched or set()) if kind is PartKind.SEGMENT else set()
         if kind is PartKind.SAVED:
@@ -165,12 +165,12 @@ class State:
         self._sweep()
         return True
 
-    def replace(self, old: Sequence[Holding], part: Part, dead: Sequence[frozenset[int]], kind: PartKind) -> None:
+    def replace(self, old: Sequence[HeldPart], part: Part, dead: Sequence[frozenset[int]], kind: PartKind) -> None:
         """Put `part` in the place of `old`, of which it was made while the files `dead` of each were dead.
 
         What died or was hidden in the meantime is so in the new part too.
         """
-        new = Holding(part, kind)
+        new = HeldPart(part, kind)
         at = 0
         for holding, out in zip(old, dead, strict=True):
             for file, record in enumerate(holding.part.records):
@@ -215,7 +215,7 @@ class State:
         """Forget segments of which no file lives."""
         self.holdings = [holding for holding in self.holdings if len(holding.dead) < len(holding.part.records)]
 
-    def of(self, kind: PartKind) -> list[Holding]:
+    def of(self, kind: PartKind) -> list[HeldPart]:
         """The holdings of one kind, oldest first."""
         return [holding for holding in self.holdings if holding.kind is kind]
 
@@ -355,7 +355,7 @@ class HeldFiles:
 
     def _weave(
         self,
-        old: Sequence[Holding],
+        old: Sequence[HeldPart],
         kind: PartKind,
         room: Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], merging.MergeTarget],
         should_stop: Callable[[], bool] = lambda: False,

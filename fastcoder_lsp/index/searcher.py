@@ -91,7 +91,7 @@ class TokenPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class Avoid:
+class ExcludedPlaces:
     """Places of one file that are not to be found: where the next token is one of first…end (half-open)."""
 
     key: str
@@ -108,7 +108,9 @@ class Searcher:
         avoid: places that do not count, such as the cursor's own.
     """
 
-    def __init__(self, snapshots: Sequence[StoreSnapshot], prefer: str = "", avoid: Avoid | None = None) -> None:
+    def __init__(
+        self, snapshots: Sequence[StoreSnapshot], prefer: str = "", avoid: ExcludedPlaces | None = None
+    ) -> None:
         parts = [entry for snapshot in snapshots for entry in snapshot.parts if entry.part.records]
         parts.sort(key=lambda entry: (not entry.recent, bool(prefer) and not _holds(entry, prefer)))
         self._parts = tuple(parts)
@@ -205,7 +207,7 @@ class Searcher:
                     return row, file
         return None
 
-    def _locate(self, avoid: Avoid) -> tuple[int, int, int]:
+    def _locate(self, avoid: ExcludedPlaces) -> tuple[int, int, int]:
         found = self._find(avoid.key)
         if found is None:
             return -1, 0, 0

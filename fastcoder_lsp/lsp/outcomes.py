@@ -21,7 +21,7 @@ _WANTED: Final = frozenset(("off", "ignored", "secret", "rejected", "in-word"))
 """Silence that the user's own settings, switches and keys ask for."""
 
 
-class SilentMinute:
+class SilenceWatch:
     """Watches the answers of one session."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Outcomes:
         self.reasons = Reasons(clock)
         self._reporter = reporter
         self._clock = clock
-        self._silent_minute = SilentMinute()
+        self._silent_minute = SilenceWatch()
 
     def shown(self, uri: str, at: Position) -> None:
         """A suggestion is shown."""

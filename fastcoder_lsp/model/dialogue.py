@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class DownloadOffer:
     """A download, announced before it begins.
 
     `download_bytes` go over the network, `disk_bytes` are needed in `folder`. For a replacement, `instead_of` names the
@@ -43,7 +43,7 @@ class Dialogue:
     thread. `note`: a line for the user.
     """
 
-    announce: Callable[[Offer], None]
-    accept: Callable[[Offer], bool]
+    announce: Callable[[DownloadOffer], None]
+    accept: Callable[[DownloadOffer], bool]
     advance: Callable[[ProgressStep], None]
     note: Callable[[str], None]

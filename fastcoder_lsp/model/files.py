@@ -176,14 +176,14 @@ def gguf_of(folder: Path) -> Path | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class FileDamage:
     """`file` cannot be used; `why` says so in a line."""
 
     file: Path
     why: str
 
 
-def damage(folder: Path) -> Damage | None:
+def damage(folder: Path) -> FileDamage | None:
     """The damage of a model's files, or None."""
     file = folder
     try:
@@ -191,7 +191,7 @@ def damage(folder: Path) -> Damage | None:
             file = folder / "config.json"
             config = json.loads(file.read_text(encoding="utf-8"))
             if not isinstance(config, dict) or "model_type" not in config:
-                return Damage(file, f"{file} does not describe a model")
+                return FileDamage(file, f"{file} does not describe a model")
             file = folder / "tokenizer.json"
             Tokenizer.load(folder)
             if (gguf := gguf_of(folder)) is not None:
@@ -202,9 +202,9 @@ def damage(folder: Path) -> Damage | None:
                 with safe_open(file, framework="np"):
                     pass
     except FastcoderError as error:
-        return Damage(file, error.message)
+        return FileDamage(file, error.message)
     except (SafetensorError, ValueError, RecursionError) as error:
-        return Damage(file, f"{file} is damaged: {error}")
+        return FileDamage(file, f"{file} is damaged: {error}")
     return None
 
 

@@ -29,7 +29,7 @@ class TokenType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class PreTokenizer:
     """A pre-tokenizer: its `steps` in the form of `tokenizer.json`.
 
     `normaliser`: runs before, None for none. `whole_first`: a piece that is a token itself is not merged. `starts`:
@@ -52,11 +52,13 @@ def _bytes(*, words: bool) -> dict[str, Any]:
 
 
 _DIGITS = {"type": "Digits", "individual_digits": True}
-_GPT2 = Cut((_bytes(words=True),))
-_DIGIT_BY_DIGIT = Cut((_DIGITS, _bytes(words=True)))
-_QWEN2 = Cut((_split(rf"{_LETTERS}|\p{{N}}{_REST}"), _bytes(words=False)), normaliser={"type": "NFC"})
-_LLAMA3 = Cut((_split(rf"{_LETTERS}|\p{{N}}{{1,3}}{_REST}"), _bytes(words=False)), whole_first=True, starts=True)
-_DEEPSEEK_CODER = Cut(
+_GPT2 = PreTokenizer((_bytes(words=True),))
+_DIGIT_BY_DIGIT = PreTokenizer((_DIGITS, _bytes(words=True)))
+_QWEN2 = PreTokenizer((_split(rf"{_LETTERS}|\p{{N}}{_REST}"), _bytes(words=False)), normaliser={"type": "NFC"})
+_LLAMA3 = PreTokenizer(
+    (_split(rf"{_LETTERS}|\p{{N}}{{1,3}}{_REST}"), _bytes(words=False)), whole_first=True, starts=True
+)
+_DEEPSEEK_CODER = PreTokenizer(
     (
         _split(r"[\r\n]"),
         _split(r"\s?\p{L}+"),
@@ -121,7 +123,7 @@ def tokenizer_json(header: Header) -> str | None:
     return json.dumps(description, ensure_ascii=False, separators=(",", ":"))
 
 
-def _cut(header: Header) -> Cut | None:
+def _cut(header: Header) -> PreTokenizer | None:
     if header.fields.get("tokenizer.ggml.model") != "gpt2":
         return None
     name = header.fields.get("tokenizer.ggml.pre", "default")
@@ -139,7 +141,7 @@ def _added(tokens: Sequence[Scalar], kinds: Sequence[Scalar]) -> list[dict[str, 
     ]
 
 
-def _beginning(header: Header, tokens: Sequence[Scalar], cut: Cut) -> dict[str, Any] | None:
+def _beginning(header: Header, tokens: Sequence[Scalar], cut: PreTokenizer) -> dict[str, Any] | None:
     """The post-processor that puts the BOS token before a text, if the file wants that."""
     number = header.fields.get("tokenizer.ggml.bos_token_id")
     wanted = header.fields.get("tokenizer.ggml.add_bos_token", cut.starts)

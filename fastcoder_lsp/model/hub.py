@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
-from fastcoder_lsp.model.dialogue import Dialogue, Offer, ProgressStep
+from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
 from fastcoder_lsp.model.digest import sha256_file
 from fastcoder_lsp.model.files import INDEX, PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, WEIGHTS, is_complete
 from fastcoder_lsp.model.store import FORBIDDEN, FULL, folder_bytes, require_space, write_error
@@ -158,7 +158,7 @@ def fetch(remote: RemoteModel, dialogue: Dialogue) -> Path:
         dialogue.advance(ProgressStep(remote.hub_id, done + here, total))
 
     dialogue.announce(
-        Offer(
+        DownloadOffer(
             what=remote.hub_id,
             download_bytes=total,
             disk_bytes=total,
@@ -173,7 +173,7 @@ def fetch(remote: RemoteModel, dialogue: Dialogue) -> Path:
         done = 0
         for file in remote.files:
             if file.sha256 and not (blobs / file.sha256).exists():
-                fetch_blob(Blob(remote.hub_id, remote.commit, file.name, file.size, file.sha256), blobs, advance)
+                fetch_blob(HubFile(remote.hub_id, remote.commit, file.name, file.size, file.sha256), blobs, advance)
             done += file.size
         disable_progress_bars()  # the client's own; only small files are left for it
         names = [file.name for file in remote.files]
@@ -215,7 +215,7 @@ TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
+class HubFile:
     """A file of a repository at one commit, of `size` bytes with the sum `sha256`."""
 
     hub_id: str
@@ -234,7 +234,7 @@ def transport_error() -> type[Exception]:
     return base
 
 
-def fetch_blob(blob: Blob, blobs: Path, advance: Callable[[int], None]) -> None:
+def fetch_blob(blob: HubFile, blobs: Path, advance: Callable[[int], None]) -> None:
     """Download `blobs/SHA256`, resuming an earlier try; `advance` receives the bytes that are here.
 
     Raises:
@@ -264,7 +264,7 @@ def fetch_blob(blob: Blob, blobs: Path, advance: Callable[[int], None]) -> None:
     partial.replace(blobs / blob.sha256)
 
 
-def _fetch_rest(blob: Blob, partial: Path, here: int, advance: Callable[[int], None]) -> None:
+def _fetch_rest(blob: HubFile, partial: Path, here: int, advance: Callable[[int], None]) -> None:
     """One request for the bytes from `here` on, appended as they come."""
     from huggingface_hub import get_session, hf_hub_url  # noqa: PLC0415
     from huggingface_hub.utils import (  # type: ignore[attr-defined] # noqa: PLC0415 documented, not in its __all__

@@ -9,7 +9,7 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
 from fastcoder_lsp.model import hub, wheels
 from fastcoder_lsp.model.catalogue import WheelModel, wheel_model
-from fastcoder_lsp.model.dialogue import Dialogue, Offer, ProgressStep
+from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
 from fastcoder_lsp.model.files import ModelFiles, damage, give_up
 from fastcoder_lsp.model.find import BrokenConversionError, NameKind, convert_gguf, find, is_converted, understand
 from fastcoder_lsp.model.gguf_folder import drop_copies, make_ready
@@ -77,10 +77,10 @@ def _whole(name: str, store: ModelStore, dialogue: Dialogue, gpu: int) -> ModelF
     return None
 
 
-def offer_of(known: WheelModel, store: ModelStore, instead_of: str = "", reason: str = "") -> Offer:
+def offer_of(known: WheelModel, store: ModelStore, instead_of: str = "", reason: str = "") -> DownloadOffer:
     """The offer of a wheel-borne model: the rest of its download."""
     download = wheels.bytes_to_fetch(known, store)
-    return Offer(
+    return DownloadOffer(
         what=known.title,
         download_bytes=download,
         disk_bytes=download + known.ready_bytes,

@@ -41,7 +41,7 @@ class TimeOuts:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class NetworkOptions:
     """How this machine reaches servers.
 
     Attributes:
@@ -64,7 +64,7 @@ class RemoteClient:
         time_outs: how long it may be silent.
     """
 
-    def __init__(self, target: Target, way: Way, time_outs: TimeOuts) -> None:
+    def __init__(self, target: Target, way: NetworkOptions, time_outs: TimeOuts) -> None:
         self.target, self._way = target, way
         transport = httpx2.AsyncHTTPTransport(
             verify=way.tls or True,

@@ -21,7 +21,7 @@ _ANCHOR_LINES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class AnswerChunk:
     """A piece of an answer.
 
     Attributes:
@@ -63,7 +63,7 @@ class Dialect(Protocol):
         """The question; `variant` 0 is the greedy answer, `wanted` so many answers in one."""
         ...
 
-    def read(self, event: Mapping[str, Any]) -> Heard:
+    def read(self, event: Mapping[str, Any]) -> AnswerChunk:
         """A piece of the answer."""
         ...
 
@@ -87,12 +87,12 @@ class Fastcoder(Dialect):
         } | ({"alternatives": wanted} if wanted > 1 else {})
 
     @override
-    def read(self, event: Mapping[str, Any]) -> Heard:
+    def read(self, event: Mapping[str, Any]) -> AnswerChunk:
         others = event.get("alternatives")
         texts = tuple(text for text in map(_text, others) if text) if isinstance(others, list) else ()
         # It has brought the text to an end that can be shown, whatever ended it.
         finish = "stop" if event.get("stop") is True else ""
-        return Heard(_text(event.get("content")), finish, event.get("error"), texts)
+        return AnswerChunk(_text(event.get("content")), finish, event.get("error"), texts)
 
 
 class LlamaCpp(Dialect):
@@ -119,8 +119,8 @@ class LlamaCpp(Dialect):
         }
 
     @override
-    def read(self, event: Mapping[str, Any]) -> Heard:
-        return Heard(_text(event.get("content")), _llama_finish(event), event.get("error"))
+    def read(self, event: Mapping[str, Any]) -> AnswerChunk:
+        return AnswerChunk(_text(event.get("content")), _llama_finish(event), event.get("error"))
 
 
 class Suffix(Dialect):
@@ -137,12 +137,12 @@ class Suffix(Dialect):
         return _openai(head + excerpt.before, excerpt, model, variant) | {"suffix": excerpt.after or "\n"}
 
     @override
-    def read(self, event: Mapping[str, Any]) -> Heard:
+    def read(self, event: Mapping[str, Any]) -> AnswerChunk:
         return _openai_heard(event)
 
 
 @dataclass(frozen=True, slots=True)
-class Marked(Dialect):
+class MarkedPrompts(Dialect):
     """OpenAI's completions for a server that knows no `suffix`: the prompt has the marks of the model's family."""
 
     template: Template
@@ -160,7 +160,7 @@ class Marked(Dialect):
         return _openai(marked(self.template, excerpt), excerpt, model, variant)
 
     @override
-    def read(self, event: Mapping[str, Any]) -> Heard:
+    def read(self, event: Mapping[str, Any]) -> AnswerChunk:
         return _openai_heard(event)
 
 
@@ -219,12 +219,12 @@ def _llama_finish(event: Mapping[str, Any]) -> str:
     return {"limit": "length", "eos": "eos"}.get(_text(event.get("stop_type")), "stop")
 
 
-def _openai_heard(event: Mapping[str, Any]) -> Heard:
+def _openai_heard(event: Mapping[str, Any]) -> AnswerChunk:
     choices = event.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     finish = choice.get("finish_reason")
     word = "length" if finish == "length" else "stop" if isinstance(finish, str) and finish else ""
-    return Heard(_text(choice.get("text")), word, event.get("error"))
+    return AnswerChunk(_text(choice.get("text")), word, event.get("error"))
 
 
 def _text(value: object) -> str:

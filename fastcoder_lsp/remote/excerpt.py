@@ -21,7 +21,7 @@ from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.folders import workspace_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import beginning, in_secret, judge
-from fastcoder_lsp.workspace.secret_text import NOTHING_OPEN, Open
+from fastcoder_lsp.workspace.secret_text import NOTHING_OPEN, OpenConstructs
 
 _KEPT: Final = 16
 """Folders whose rules are kept: a workspace may have hundreds."""
@@ -133,7 +133,7 @@ class Excerpts:
     """Makes excerpts, and remembers which strings the lines above the last one left open."""
 
     def __init__(self) -> None:
-        self._gone: tuple[str, str, Open, Open] = "", "", NOTHING_OPEN, NOTHING_OPEN
+        self._gone: tuple[str, str, OpenConstructs, OpenConstructs] = "", "", NOTHING_OPEN, NOTHING_OPEN
 
     def take(
         self, question: Question, pieces: tuple[ExcerptSnippet, ...], max_tokens: int, *, far: bool = False
@@ -165,7 +165,7 @@ class Excerpts:
             isinstance(stop_rule(place.before, place.after, language), LineRule),
         )
 
-    def _above(self, text: str, language: str, begun: Open) -> Open:
+    def _above(self, text: str, language: str, begun: OpenConstructs) -> OpenConstructs:
         """What `text`, which nothing is sent of, leaves open; what it is longer by than the last one is read alone."""
         known, of, since, opened = self._gone
         if (of, since) != (language, begun) or not text.startswith(known):
@@ -190,8 +190,8 @@ def stays_here(question: Question) -> bool:
 
 
 def _without_secrets(
-    lines: Sequence[str], language: str, opened: Open, *, first: int = 0, last: int | None = None
-) -> tuple[list[str], Open]:
+    lines: Sequence[str], language: str, opened: OpenConstructs, *, first: int = 0, last: int | None = None
+) -> tuple[list[str], OpenConstructs]:
     """Those of some whole lines that do not look like secrets, and what they leave open.
 
     Of the first line what is sent begins at a character, of the last one it ends at one.

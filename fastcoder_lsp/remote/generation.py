@@ -14,7 +14,7 @@ from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, are_
 from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
-from fastcoder_lsp.remote.dialects import Heard
+from fastcoder_lsp.remote.dialects import AnswerChunk
 from fastcoder_lsp.remote.excerpt import Excerpt
 from fastcoder_lsp.remote.identity import Identity
 from fastcoder_lsp.remote.server import RemoteServer
@@ -55,7 +55,7 @@ class RemoteGeneration:
         """Whether the text is complete."""
         return bool(self.finish)
 
-    def hear(self, heard: Heard, max_tokens: int) -> None:
+    def hear(self, heard: AnswerChunk, max_tokens: int) -> None:
         """A piece came: the text goes on, and may end by it, by the rule of this place, or by its length."""
         self.pieces += 1
         most = LETTERS_A_TOKEN * max_tokens

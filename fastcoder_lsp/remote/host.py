@@ -43,7 +43,7 @@ from fastcoder_lsp.completion.question import Answer, Clock, Question, policy_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Reason
-from fastcoder_lsp.remote.client import TimeOuts, Way
+from fastcoder_lsp.remote.client import NetworkOptions, TimeOuts
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, ExcerptSnippet, SendingRules
 from fastcoder_lsp.remote.failures import NotSentError, RemoteError
@@ -111,7 +111,7 @@ class ServerHost:
         settings: Settings,
         folders: Mapping[Path, Settings],
         texts: OpenTexts,
-        way: Way,
+        way: NetworkOptions,
         open_local: OpenHost,
         time_outs: TimeOuts = TimeOuts(),  # noqa: B008 a frozen value
         pauses_s: tuple[float, ...] = PAUSES_S,

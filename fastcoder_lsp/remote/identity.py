@@ -12,7 +12,7 @@ from fastcoder_lsp.core import Reason
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.client import RemoteClient
-from fastcoder_lsp.remote.dialects import Dialect, Fastcoder, LlamaCpp, Marked, Suffix
+from fastcoder_lsp.remote.dialects import Dialect, Fastcoder, LlamaCpp, MarkedPrompts, Suffix
 from fastcoder_lsp.remote.failures import RemoteError
 
 _BY_SETTING: Final[Mapping[str, str]] = {
@@ -116,7 +116,7 @@ async def _openai(client: RemoteClient, template: str, model: str) -> Dialect:
     if template == "suffix":
         return Suffix()
     if template != "auto":
-        return Marked(chosen_template(template))
+        return MarkedPrompts(chosen_template(template))
     reads, family = await _reads_suffix(client, model), template_for(model)
     if reads or (reads is None and family is None):
         return Suffix()
@@ -129,7 +129,7 @@ async def _openai(client: RemoteClient, template: str, model: str) -> Dialect:
                 "Set `remote.template` to the model's family.",
             )
         )
-    return Marked(family)
+    return MarkedPrompts(family)
 
 
 async def _reads_suffix(client: RemoteClient, model: str) -> bool | None:

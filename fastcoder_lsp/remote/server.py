@@ -10,8 +10,8 @@ from typing import Final
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.remote import failures
-from fastcoder_lsp.remote.client import RemoteClient, TimeOuts, Way
-from fastcoder_lsp.remote.dialects import Heard
+from fastcoder_lsp.remote.client import NetworkOptions, RemoteClient, TimeOuts
+from fastcoder_lsp.remote.dialects import AnswerChunk
 from fastcoder_lsp.remote.excerpt import Excerpt
 from fastcoder_lsp.remote.identity import Identity, identify
 from fastcoder_lsp.remote.target import host_of, target_of
@@ -34,7 +34,7 @@ class RemoteServer:
         time_outs: how long it may be silent.
     """
 
-    def __init__(self, settings: Settings, way: Way, time_outs: TimeOuts) -> None:
+    def __init__(self, settings: Settings, way: NetworkOptions, time_outs: TimeOuts) -> None:
         self._settings, self._way, self._time_outs = settings, way, time_outs
         self._client: RemoteClient | None = None
         self._meeting: asyncio.Task[Identity] | None = None
@@ -55,7 +55,7 @@ class RemoteServer:
             self._meeting.add_done_callback(_looked_at)
         return await asyncio.shield(self._meeting)
 
-    async def say(self, excerpt: Excerpt, variant: int = 0, wanted: int = 1) -> AsyncGenerator[Heard, None]:
+    async def say(self, excerpt: Excerpt, variant: int = 0, wanted: int = 1) -> AsyncGenerator[AnswerChunk, None]:
         """The pieces of an answer, to its end; who stops listening has hung up.
 
         Raises:

@@ -14,7 +14,7 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import cache_folder, kernels_folder
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.engine.calibrated import Judgement, choose_weights, forget_chosen
+from fastcoder_lsp.engine.calibrated import CalibrationResult, choose_weights, forget_chosen
 from fastcoder_lsp.engine.job import prepare
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import template_of
@@ -33,7 +33,7 @@ class Calibrated:
     """A model whose four-bit weights were chosen, and what became of them."""
 
     model: str
-    found: Judgement
+    found: CalibrationResult
 
 
 def calibrate(name: str, progress: Progress, threads: int | None = None) -> Calibrated:

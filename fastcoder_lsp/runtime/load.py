@@ -21,9 +21,9 @@ from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
 from fastcoder_lsp.runtime.context_budget import context_tokens, prompt_options
 from fastcoder_lsp.runtime.costs import step_costs
-from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, Surroundings, cpu_nodes
+from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
 from fastcoder_lsp.runtime.slots import Slots
-from fastcoder_lsp.runtime.smaller_models import Lending, SmallerModels
+from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -73,7 +73,7 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool | None
             record.start.compiled = compiled.count
 
 
-def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE, front: str = "") -> Runtime:
+def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE, front: str = "") -> Runtime:
     """What one front has of a model: milliseconds.
 
     Args:
@@ -108,7 +108,7 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
     )
 
 
-def load_runtime(settings: Settings, progress: Progress, around: Surroundings = ALONE) -> Runtime:
+def load_runtime(settings: Settings, progress: Progress, around: WorkspaceView = ALONE) -> Runtime:
     """A model for one user alone, which ends with its runtime; arguments and errors as of the two above."""
     model = load_model(settings, progress, datastore=around.pin is not None)
     with _closed_on_failure(model):
@@ -142,7 +142,7 @@ def _load(
     record.enter("timing")
     costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress)
     engine.forget(_TIMED)
-    lending = Lending.by(settings, cache)
+    lending = SmallerModelOptions.by(settings, cache)
     smaller = SmallerModels(lending, tokenizer, progress) if lending.names else None
     model = Model(engine, tokenizer, costs, trained, files.digest, smaller)
     with _closed_on_failure(model):
@@ -217,7 +217,7 @@ def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress
             warm_up_index()
 
 
-def _drafter(model: Model, name: str, around: Surroundings, front: str = "") -> Drafter:
+def _drafter(model: Model, name: str, around: WorkspaceView, front: str = "") -> Drafter:
     from fastcoder_lsp.draft import skipped_parts  # noqa: PLC0415 brings a compiler along
     from fastcoder_lsp.draft.base import nothing  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 as above

@@ -36,7 +36,7 @@ FEW: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class WorkspaceView:
     """What a model is told of the workspace.
 
     Attributes:
@@ -50,7 +50,7 @@ class Surroundings:
     context: Context = NO_CONTEXT
 
 
-ALONE = Surroundings()
+ALONE = WorkspaceView()
 """A model without a workspace."""
 
 

@@ -26,7 +26,7 @@ _PRECISE = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.6, "cuda-int4": 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Lending:
+class SmallerModelOptions:
     """By what smaller models are loaded.
 
     Attributes:
@@ -46,7 +46,7 @@ class Lending:
     cache: Path
 
     @classmethod
-    def by(cls, settings: Settings, cache: Path) -> "Lending":
+    def by(cls, settings: Settings, cache: Path) -> "SmallerModelOptions":
         """As the settings say."""
         return cls(
             settings.draft_models,
@@ -67,7 +67,7 @@ class SmallerModels:
         progress: told while one is loaded.
     """
 
-    def __init__(self, lending: Lending, tokenizer: Tokenizer, progress: Progress) -> None:
+    def __init__(self, lending: SmallerModelOptions, tokenizer: Tokenizer, progress: Progress) -> None:
         self._lending, self._tokenizer, self._progress = lending, tokenizer, progress
         self._engines: list[Engines] | None = None
         self._slots: dict[str, list[Slots]] = {}

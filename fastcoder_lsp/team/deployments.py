@@ -24,11 +24,11 @@ from fastcoder_lsp.team.counts import RequestFile, RequestOutcome
 from fastcoder_lsp.team.gateway import Gateway
 from fastcoder_lsp.team.keys import KeyFile
 from fastcoder_lsp.team.limits import Refusal
-from fastcoder_lsp.team.recent import Held, coming, time_to_read
+from fastcoder_lsp.team.recent import ReplicaCalls, coming, time_to_read
 from fastcoder_lsp.team.replica import TeamReplica
 from fastcoder_lsp.team.repositories import Repositories
 from fastcoder_lsp.team.scripted import MODULE, PREFIX
-from fastcoder_lsp.team.values import Call, Refused, ReplicaAnswer
+from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal
 
 TRIES = 4
 """Replicas that are asked one after the other, where each dies over it: a completion can be asked again."""
@@ -63,14 +63,14 @@ class ModelReplica:
         held = await _held_by_all(context.deployment, context.app_name)
         await self._replica.read(coming(held, name, version), time_to_read(held, version))
 
-    async def answer(self, call: Call) -> ReplicaAnswer | Refused:
+    async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal:
         """What is asked."""
         answer = await self._replica.answer(call)
         if isinstance(answer, ReplicaAnswer):
             self._took_ms.append(answer.waited_ms)
         return answer
 
-    async def held(self) -> Held:
+    async def held(self) -> ReplicaCalls:
         """What it was asked of late; for a replica that begins."""
         return self._replica.held()
 
@@ -95,14 +95,14 @@ class ModelReplica:
             replica.close()
 
 
-async def _held_by_all(deployment: str, app: str) -> list[Held]:
+async def _held_by_all(deployment: str, app: str) -> list[ReplicaCalls]:
     """What the replicas have that are there; nothing where there are none, or they do not say so in time."""
     response = serve.get_deployment_handle(deployment, app).broadcast("held")
     try:
         told = await response.results_async(timeout_s=_HELD_S, return_exceptions=True)
     except (TimeoutError, RayError, DeploymentUnavailableError, ReplicaUnavailableError):
         return []
-    return [one for one in told if isinstance(one, Held)]
+    return [one for one in told if isinstance(one, ReplicaCalls)]
 
 
 class ServeReplicas:
@@ -117,12 +117,12 @@ class ServeReplicas:
         self._took_s = 1.0
         self._health: tuple[float, bool] = (-_HEALTH_S, False)
 
-    async def answer(self, call: Call) -> ReplicaAnswer | Refused | Refusal:
+    async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
         """The answer; where a replica dies over it, the next one's."""
         for attempt in range(TRIES):
             response = self._handle.answer.remote(call)
             try:
-                answer: ReplicaAnswer | Refused = await response
+                answer: ReplicaAnswer | ReplicaRefusal = await response
             except BackPressureError:
                 return Refusal("all replicas are busy and the queue is full", max(1, round(2 * self._took_s)))
             except asyncio.CancelledError:
@@ -132,13 +132,13 @@ class ServeReplicas:
                 await asyncio.sleep(_PAUSE_S * attempt)
                 continue
             except DeploymentUnavailableError:
-                return Refused(503, "no replica can start; see the server's log")
+                return ReplicaRefusal(503, "no replica can start; see the server's log")
             except RayTaskError:
-                return Refused(500, "the replica failed; see its log")
+                return ReplicaRefusal(500, "the replica failed; see its log")
             if isinstance(answer, ReplicaAnswer):
                 self._took_s += 0.1 * (answer.waited_ms / 1e3 - self._took_s)
             return answer
-        return Refused(503, "the replicas ended during the request")
+        return ReplicaRefusal(503, "the replicas ended during the request")
 
     async def can_answer(self) -> bool:
         """Whether a replica says so; asked once a second at most."""

@@ -27,7 +27,7 @@ from fastcoder_lsp.team.forms import FORMS, reply
 from fastcoder_lsp.team.keys import Key, KeyFile
 from fastcoder_lsp.team.limits import Ledger, Refusal
 from fastcoder_lsp.team.places import place_of
-from fastcoder_lsp.team.values import Call, Refused, ReplicaAnswer, Tenant
+from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal, Tenant
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ _NOBODY = 499
 class Replicas(Protocol):
     """Who answers."""
 
-    async def answer(self, call: Call) -> ReplicaAnswer | Refused | Refusal:
+    async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
         """The answer of the replica that the place belongs to, or of the next one."""
         ...
 
@@ -173,7 +173,7 @@ class Gateway:
         answer = await self._unless_gone(request.receive, self._replicas.answer(call))
         if isinstance(answer, Refusal):
             return _later(answer)
-        if isinstance(answer, Refused):
+        if isinstance(answer, ReplicaRefusal):
             raise RequestError(answer.code, answer.message)
         outcome.replica, outcome.host_ms = answer.replica, answer.waited_ms
         counts = answer.said.completion.counts
@@ -185,8 +185,8 @@ class Gateway:
         return response
 
     async def _unless_gone(
-        self, receive: Receive, answering: Awaitable[ReplicaAnswer | Refused | Refusal]
-    ) -> ReplicaAnswer | Refused | Refusal:
+        self, receive: Receive, answering: Awaitable[ReplicaAnswer | ReplicaRefusal | Refusal]
+    ) -> ReplicaAnswer | ReplicaRefusal | Refusal:
         """The answer, unless the client hangs up first, which ends the work for it."""
         answer = asyncio.ensure_future(answering)
         listening = asyncio.create_task(hung_up(receive))

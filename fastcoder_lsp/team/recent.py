@@ -22,7 +22,7 @@ in the place of one that died, or as one more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ReplicaCalls:
     """What one replica has.
 
     Attributes:
@@ -63,7 +63,7 @@ class RecentCalls:
             self._characters -= _length(kept[1])
 
 
-def coming(held: Iterable[Held], name: str, version: str) -> Sequence[tuple[float, Call]]:
+def coming(held: Iterable[ReplicaCalls], name: str, version: str) -> Sequence[tuple[float, Call]]:
     """The calls for documents that will belong to the new replica `name`, the latest first, with their ages.
 
     Of an upgrade's first one those are all: replicas of other versions will not stay.
@@ -79,7 +79,7 @@ def coming(held: Iterable[Held], name: str, version: str) -> Sequence[tuple[floa
     return sorted(own, key=lambda one: one[0])
 
 
-def time_to_read(held: Iterable[Held], version: str) -> float:
+def time_to_read(held: Iterable[ReplicaCalls], version: str) -> float:
     """Seconds for it: in an upgrade nobody waits for the new ones."""
     return READ_S if any(one.version != version for one in held) else READ_SOON_S
 

@@ -20,12 +20,12 @@ from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime
 from fastcoder_lsp.http.app import ANSWER_S
 from fastcoder_lsp.http.infill import InfillRequest, said
 from fastcoder_lsp.http.responses import RequestError
-from fastcoder_lsp.http.sessions import Gone, is_same_document
+from fastcoder_lsp.http.sessions import HungUpError, is_same_document
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.host import TeamCore
-from fastcoder_lsp.team.recent import Held, RecentCalls
+from fastcoder_lsp.team.recent import RecentCalls, ReplicaCalls
 from fastcoder_lsp.team.tenants import Folders, Tenants
-from fastcoder_lsp.team.values import Call, Refused, ReplicaAnswer, Tenant
+from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal, Tenant
 
 SESSIONS = 4
 """Documents of one tenant that a replica works on at a time, by turns."""
@@ -85,30 +85,30 @@ class TeamReplica:
     def _told(self, status: Status) -> None:
         self.status = status
 
-    async def answer(self, call: Call) -> ReplicaAnswer | Refused:
+    async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal:
         """What `call` asks. Whoever waits no more cancels the task, and the work ends within a step."""
         answer = await self._answer(call)
         if isinstance(answer, ReplicaAnswer):
             self._recent.keep(call, time.monotonic())
         return answer
 
-    async def _answer(self, call: Call) -> ReplicaAnswer | Refused:
+    async def _answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal:
         begun = time.monotonic()
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(ANSWER_S):
                 completion = await self._tenants.answer(call.tenant, call.ask, gone)
         except TimeoutError:
-            return Refused(504, f"no answer within {ANSWER_S:.0f} s")
+            return ReplicaRefusal(504, f"no answer within {ANSWER_S:.0f} s")
         except RequestError as error:
-            return Refused(error.code, error.message)
-        except Gone:
-            return Refused(499, "the client disconnected")
+            return ReplicaRefusal(error.code, error.message)
+        except HungUpError:
+            return ReplicaRefusal(499, "the client disconnected")
         return ReplicaAnswer(said(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
 
-    def held(self) -> Held:
+    def held(self) -> ReplicaCalls:
         """What it was asked of late."""
-        return Held(self.name, self.version, self._recent.calls(time.monotonic()))
+        return ReplicaCalls(self.name, self.version, self._recent.calls(time.monotonic()))
 
     async def read(self, calls: Iterable[tuple[float, Call]], seconds: float) -> int:
         """Answer `calls` to nobody, as many as it begins in so many seconds: their prompts are in KV caches then.

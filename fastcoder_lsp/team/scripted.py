@@ -35,7 +35,7 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt, PromptBuilder
-from fastcoder_lsp.runtime.parts import ALONE, DecodeLimits, Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import ALONE, DecodeLimits, Model, Runtime, WorkspaceView
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -61,7 +61,7 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool | None
     return Model(engines, _Bytes(), engines.costs(), digest="scripted")
 
 
-def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE, front: str = "") -> Runtime:  # noqa: ARG001
+def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE, front: str = "") -> Runtime:  # noqa: ARG001
     """What one front has of it."""
     return Runtime(
         slots=Slots(model.engines, front),

@@ -51,7 +51,7 @@ class ReplicaAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class ReplicaRefusal:
     """A replica cannot answer.
 
     Attributes:

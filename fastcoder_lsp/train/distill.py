@@ -32,7 +32,7 @@ class DistillSettings:
     boost: tuple[str, ...] = ()
 
 
-class Earlier:
+class EarlierStudents:
     """The students that were tuned before, often none.
 
     Args:
@@ -81,10 +81,10 @@ class DistillLesson(SampleLesson):
         *,
         batch: int,
         seed: int,
-        earlier: Earlier | None = None,
+        earlier: EarlierStudents | None = None,
     ) -> None:
         super().__init__(samples, held, batch=batch, seed=seed)
-        self.trainable, self._earlier = trainable, earlier or Earlier()
+        self.trainable, self._earlier = trainable, earlier or EarlierStudents()
         self._head_VE = head_VE
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:

@@ -81,7 +81,7 @@ class RunOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Minutes:
+class TimeBudget:
     """A budget of `most` minutes from now on; None: no limit."""
 
     most: float | None

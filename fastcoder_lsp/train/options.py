@@ -40,7 +40,7 @@ class RequestedOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class SampleOptions:
     """The samples to collect.
 
     `samples`: number of texts, None: as the machine allows. `said`: tokens that the target generates after the first
@@ -127,7 +127,7 @@ class TrainSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PaperSettings:
     """The settings of a paper. `final_share`: last over highest rate; `of_lora`: the rate is LoRA's."""
 
     length: int
@@ -141,23 +141,23 @@ class Published:
     of_lora: bool = False
 
 
-PUBLISHED: dict[Method, Published] = {
+PUBLISHED: dict[Method, PaperSettings] = {
     # SDSAT, section 4.1: 4 M tokens a batch of sequences of 16,384; 400 of 2,000 steps; 5e-5 to 1e-5.
-    "sdsat": Published(16384, 256, 2000, 0.2, 5e-5, 0.2, (0.9, 0.95)),
+    "sdsat": PaperSettings(16384, 256, 2000, 0.2, 5e-5, 0.2, (0.9, 0.95)),
     # CLLM, appendix A: 2e-5, cosine, 3 % warm-up; a batch of 128 over one epoch of some 100,000 trajectories.
-    "cllm": Published(2048, 128, 800, 0.03, 2e-5, 0.1, (0.9, 0.999)),
+    "cllm": PaperSettings(2048, 128, 800, 0.03, 2e-5, 0.1, (0.9, 0.999)),
     # DistillSpec's own constants were not at hand: these are usual ones for students of some 100 M parameters.
-    "distill": Published(2048, 32, 20_000, 0.03, 3e-4, 0.1, (0.9, 0.999)),
+    "distill": PaperSettings(2048, 32, 20_000, 0.03, 3e-4, 0.1, (0.9, 0.999)),
     # Medusa-1, section 3 and appendix B: cosine with warm-up, batches of 64, two rounds of 60,000 dialogues. By its
     # code: 1e-3, for a tenth of the steps warmed up to.
-    "medusa": Published(2048, 64, 1900, 0.1, 1e-3, 0.05, (0.9, 0.999)),
+    "medusa": PaperSettings(2048, 64, 1900, 0.1, 1e-3, 0.05, (0.9, 0.999)),
     # Medusa-2, section 2.2.2 and appendix: LoRA, 5e-4, four times that for the heads, cosine, batches of 64.
-    "medusa-2": Published(2048, 64, 1900, 0.1, 5e-4, 0.05, (0.9, 0.999), of_lora=True),
+    "medusa-2": PaperSettings(2048, 64, 1900, 0.1, 5e-4, 0.05, (0.9, 0.999), of_lora=True),
     # EAGLE-3, section 4: 5e-5, β 0.9 and 0.95, gradients of 0.5 at most; 68,000 dialogues and 464,000 more. By its
     # code: windows of 2,048, two a GPU and step (counted here as of eight), 800,000 steps of which 12,000 warm up.
-    "eagle": Published(2048, 16, 800_000, 0.015, 5e-5, 0.05, (0.9, 0.95), clip=0.5),
+    "eagle": PaperSettings(2048, 16, 800_000, 0.015, 5e-5, 0.05, (0.9, 0.95), clip=0.5),
     # DFlash, section 5: 6e-4, cosine, 4 % warm-up, gradients of 1 at most, six rounds of some 800,000 samples.
-    "dflash": Published(3072, 32, 150_000, 0.04, 6e-4, 0.05, (0.9, 0.999)),
+    "dflash": PaperSettings(3072, 32, 150_000, 0.04, 6e-4, 0.05, (0.9, 0.999)),
 }
 
 
@@ -215,7 +215,7 @@ def _tuning(machine: Machine) -> Tuning:
     return "full" if machine.parameters * BYTES_A_PARAMETER < machine.memory else "lora"
 
 
-def _rate(published: Published, tuning: Tuning, machine: Machine) -> float:
+def _rate(published: PaperSettings, tuning: Tuning, machine: Machine) -> float:
     rate = published.rate / (10 if published.of_lora else 1)
     if tuning == "lora":
         return 10 * rate

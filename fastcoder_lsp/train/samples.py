@@ -28,7 +28,7 @@ from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.example import Ids
-from fastcoder_lsp.train.loop import Minutes
+from fastcoder_lsp.train.loop import TimeBudget
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.sequences import Sequences
 
@@ -173,7 +173,7 @@ def collect(
     folder: RunFolder,
     sequences: Sequences,
     asked: int | None,
-    minutes: Minutes,
+    minutes: TimeBudget,
     should_stop: Callable[[], bool],
     told: Callable[[int, int], None],
 ) -> tuple[list[Sample], list[Sample]] | None:

@@ -20,8 +20,8 @@ from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.loop import Lesson, Minutes, RunOutcome, Trainer, TrainingProgress, fitted
-from fastcoder_lsp.train.options import Collected, Machine, Method, RequestedOptions, TrainSettings, machine, settle
+from fastcoder_lsp.train.loop import Lesson, RunOutcome, TimeBudget, Trainer, TrainingProgress, fitted
+from fastcoder_lsp.train.options import Machine, Method, RequestedOptions, SampleOptions, TrainSettings, machine, settle
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.sequences import Sequences
 from fastcoder_lsp.train.texts import read_texts
@@ -37,7 +37,7 @@ class TrainingJob:
     out: Path
     asked: RequestedOptions
     own: Any
-    collected: Collected = field(default_factory=Collected)
+    collected: SampleOptions = field(default_factory=SampleOptions)
     device: str = "auto"
     restart: bool = False
 
@@ -77,7 +77,7 @@ class TrainingSession(ABC):
 
     def __init__(self, job: TrainingJob, cache: Path, should_stop: Callable[[], bool], listener: Listener) -> None:
         self.job, self.cache, self.should_stop, self.listener = job, cache, should_stop, listener
-        self.minutes = Minutes(job.asked.max_minutes)
+        self.minutes = TimeBudget(job.asked.max_minutes)
         self.opened = ExitStack()
         self.files = models.find(job.model, cache)
         self.tokenizer = Tokenizer.load(self.files.folder)

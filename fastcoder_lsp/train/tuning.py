@@ -17,7 +17,7 @@ from fastcoder_lsp.model.tuned import TrainingRecord, read_record
 from fastcoder_lsp.prompt import template_of
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.cllm import CllmSettings, CllmTask
-from fastcoder_lsp.train.distill import DistillLesson, DistillSettings, Earlier
+from fastcoder_lsp.train.distill import DistillLesson, DistillSettings, EarlierStudents
 from fastcoder_lsp.train.forward import Forward, agrees
 from fastcoder_lsp.train.loop import Lesson, ModelLesson, TrainingTask, with_plan
 from fastcoder_lsp.train.options import Machine, TrainSettings, machine
@@ -292,7 +292,7 @@ class DistillSession(TuningSession):
         trainable = load_trainable(self.base.folder, self.settings, (), fresh=False, to_merge=False)
         with open_weights(self.files.folder) as weights:
             head_VE = weights.head(shape_of(self.files.folder))
-        earlier = Earlier([files.folder for files in self.others[1:]])
+        earlier = EarlierStudents([files.folder for files in self.others[1:]])
         batch, seed = self.settings.batch, self.settings.seed
         return DistillLesson(trainable, head_VE, *found, batch=batch, seed=seed, earlier=earlier)
 

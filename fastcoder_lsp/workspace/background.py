@@ -99,7 +99,7 @@ LONG_S: Final = 60.0
 """A wait takes a second; so much more does not come from a busy machine."""
 
 
-class Wake:
+class SleepDetector:
     """Tells whether the machine slept, or this process was stopped, during a wait.
 
     Two clocks are needed: the monotonic one stops during sleep on Linux and macOS, but not on Windows; the wall clock

@@ -20,7 +20,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace.background import RetryPolicy, Wake, each_once, lower_priority
+from fastcoder_lsp.workspace.background import RetryPolicy, SleepDetector, each_once, lower_priority
 from fastcoder_lsp.workspace.backlog import BURST, Backlog, ChangeBatch, Inbox
 from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.intake import Intake
@@ -229,7 +229,7 @@ class LiveIndex:
 
     def _look_after(self) -> None:
         lower_priority()
-        encoder, wake = ChunkedEncoder(self._encoder), Wake()
+        encoder, wake = ChunkedEncoder(self._encoder), SleepDetector()
         while not self._backlog.stopping:
             wake.begin()
             due = self._backlog.take_up()

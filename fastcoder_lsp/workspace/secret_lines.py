@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from fastcoder_lsp.workspace.secret_names import LIKELY, Sort, sort_of
+from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, sort_of
 from fastcoder_lsp.workspace.secret_text import (
     BARE_LANGUAGES,
     DEEPER,
     MOST_LINES,
     NOTHING_OPEN,
     Judged,
-    Open,
+    OpenConstructs,
     Text,
     depth_of,
 )
@@ -48,12 +48,12 @@ _BARE_LEFT = re.compile(
 )
 
 
-def beginning(text: str, language: str) -> Open:
+def beginning(text: str, language: str) -> OpenConstructs:
     """What is open at the beginning of a whole `text`."""
-    return Open(manifest=True) if language == "yaml" and _KIND.search(text) else NOTHING_OPEN
+    return OpenConstructs(manifest=True) if language == "yaml" and _KIND.search(text) else NOTHING_OPEN
 
 
-def judge(line: str, language: str, above: Open) -> Judged:
+def judge(line: str, language: str, above: OpenConstructs) -> Judged:
     """Whether a line looks like a secret or a part of one below what is open, and what it leaves open."""
     if above.body is None:
         return _judge(line, language, above)
@@ -64,9 +64,9 @@ def judge(line: str, language: str, above: Open) -> Judged:
     return told, replace(opened, body=body) if opened.body is None else opened
 
 
-def _judge(line: str, language: str, above: Open) -> Judged:
+def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
     """The judgement of a line, whatever function it stands in."""
-    closed = NOTHING_OPEN if not above.manifest else Open(manifest=True)
+    closed = NOTHING_OPEN if not above.manifest else OpenConstructs(manifest=True)
     blank, depth = not line.strip(), depth_of(line)
     if above.end and above.left > 0 and (above.end != DEEPER or blank or depth > above.depth):
         return True, closed if above.end in line and above.end != DEEPER else replace(above, left=above.left - 1)
@@ -86,14 +86,14 @@ def _judge(line: str, language: str, above: Open) -> Judged:
     return told or tells_by_itself(line), opened
 
 
-def _is_out(line: str, language: str, above: Open) -> bool:
+def _is_out(line: str, language: str, above: OpenConstructs) -> bool:
     """Whether a line stands further left than what is open above it."""
     depth = depth_of(line)
     item = language == "yaml" and not line.lstrip().startswith("- ")
     return bool(above.frames) and (depth < above.depth or (item and depth == above.depth))
 
 
-def judge_all(lines: Iterable[str], language: str, above: Open) -> Iterator[bool]:
+def judge_all(lines: Iterable[str], language: str, above: OpenConstructs) -> Iterator[bool]:
     """Whether each of some lines looks like a secret."""
     for line in lines:
         secret, above = judge(line, language, above)
@@ -124,10 +124,10 @@ def without_lines(piece: str, secret: frozenset[str]) -> str:
 def in_secret(before: str, language: str) -> bool:
     """Whether what stands left of the cursor looks like a part of a secret, or is about to be one."""
     left = before[-_LOOKED_AT:].rpartition("\n")[2]
-    if (match := _QUOTED_LEFT.search(left)) is not None and sort_of(match[1]) >= Sort.MAYBE:
+    if (match := _QUOTED_LEFT.search(left)) is not None and sort_of(match[1]) >= NameSecrecy.MAYBE:
         return True
     bare = _BARE_LEFT.match(left) if language in BARE_LANGUAGES else None
-    if bare is not None and sort_of(bare[1]) >= Sort.MAYBE:
+    if bare is not None and sort_of(bare[1]) >= NameSecrecy.MAYBE:
         return True
     return ends_random(left) or _in_key(before[-_BLOCK:])
 

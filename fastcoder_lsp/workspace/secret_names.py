@@ -87,7 +87,7 @@ LIKELY = re.compile(
 """What stands in every line with such a name, or with a form that needs none."""
 
 
-class Sort(IntEnum):
+class NameSecrecy(IntEnum):
     """How much a name says: nothing; that random characters are one, or what looks like a secret, or any value."""
 
     NONE = 0
@@ -97,12 +97,12 @@ class Sort(IntEnum):
 
 
 @lru_cache(maxsize=8192)
-def sort_of(name: str) -> Sort:
+def sort_of(name: str) -> NameSecrecy:
     """What sort of name this is."""
     parts = name_words(name)
     parts = parts[:-1] if parts[-1:] == ("set",) else parts
     if not parts or parts[-1] in _OTHER or parts[0] in {"is", "has", "no", "num", "max", "min"}:
-        return Sort.NONE
+        return NameSecrecy.NONE
     pairs = list(pairwise(parts))
     joined = {"".join(pair) for pair in (*pairs, *zip(parts, parts[1:], parts[2:], strict=False))}
     if (
@@ -113,10 +113,10 @@ def sort_of(name: str) -> Sort:
         or any(kind in _KINDS_OF_KEY and key == "key" for kind, key in pairs)
         or any(kind in _KINDS_OF_TOKEN and word == "token" for kind, word in pairs)
     ):
-        return Sort.SURE
+        return NameSecrecy.SURE
     if not {"token", "bearer"}.isdisjoint(parts):
-        return Sort.MAYBE
-    return Sort.FAINT if not _FAINT.isdisjoint(parts) else Sort.NONE
+        return NameSecrecy.MAYBE
+    return NameSecrecy.FAINT if not _FAINT.isdisjoint(parts) else NameSecrecy.NONE
 
 
 def is_credential_call(callee: Sequence[str]) -> bool:

@@ -6,8 +6,8 @@ Owns how a definition begins in each language, and how far its body goes. Pure.
 import re
 from dataclasses import dataclass
 
-from fastcoder_lsp.workspace.secret_names import Sort, name_words, sort_of, words
-from fastcoder_lsp.workspace.secret_values import Look, look_of
+from fastcoder_lsp.workspace.secret_names import NameSecrecy, name_words, sort_of, words
+from fastcoder_lsp.workspace.secret_values import LiteralShape, look_of
 
 _MOST_LINES = 20
 """Lines of a body. A longer function does more than to return a value."""
@@ -51,7 +51,7 @@ class Body:
         left: lines that it may still have.
     """
 
-    sort: Sort
+    sort: NameSecrecy
     depth: int
     left: int = _MOST_LINES
 
@@ -66,7 +66,7 @@ class Body:
         found = _RETURNED.search(line) or (_LAST.match(line) if language in _LAST_VALUE else None)
         value = next(filter(None, found.groups()), "") if found is not None else ""
         look = look_of(value)
-        return look > Look.NONE and not re.search(r"\s", value) and self.sort + look >= _ENOUGH
+        return look > LiteralShape.NONE and not re.search(r"\s", value) and self.sort + look >= _ENOUGH
 
 
 def body_below(line: str, language: str) -> Body | None:
@@ -75,7 +75,7 @@ def body_below(line: str, language: str) -> Body | None:
         return None
     name = _defined(_RECEIVER.sub(r"\1", line), language)
     parts = name_words(name)
-    if not parts or parts[0] in _NOT_RETURNED or (sort := sort_of(name)) is Sort.NONE:
+    if not parts or parts[0] in _NOT_RETURNED or (sort := sort_of(name)) is NameSecrecy.NONE:
         return None
     return Body(sort, len(line) - len(line.lstrip()))
 

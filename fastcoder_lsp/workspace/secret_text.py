@@ -10,9 +10,9 @@ Owns what relates a name to a value. Pure.
 import re
 from dataclasses import dataclass, replace
 
-from fastcoder_lsp.workspace.secret_names import LIKELY, Sort, is_credential_call, name_words, sort_of, words
+from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, is_credential_call, name_words, sort_of, words
 from fastcoder_lsp.workspace.secret_returns import Body, body_below
-from fastcoder_lsp.workspace.secret_values import BRACKETED, Look, Token, look_of, stands_out, tokens_of
+from fastcoder_lsp.workspace.secret_values import BRACKETED, LiteralShape, Token, look_of, stands_out, tokens_of
 
 MOST_LINES = 400
 """Of one secret."""
@@ -102,24 +102,27 @@ _UNNAMED = tuple(
                 r"""(?:(?<![A-Za-z])(?:pin|PIN|Pin)|(?<=[a-z])Pin)(?:_?[Cc]ode|_CODE)?["']?\s{0,3}"""
                 r"""[:=]{1,3}>?\s{0,3}["']?(\d{4,8})(?![\w.])"""
             ),
-            Look.WORD,
+            LiteralShape.WORD,
         ),
-        (r"""(?i)(?:seed|phrase)\w{0,10}["']?\s{0,3}[:=]\s{0,3}["']?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})""", Look.WORD),
+        (
+            r"""(?i)(?:seed|phrase)\w{0,10}["']?\s{0,3}[:=]\s{0,3}["']?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})""",
+            LiteralShape.WORD,
+        ),
         (
             r"""(?i)\b(?:log-?in|credentials?|creds)\b[^:=]{0,20}[:=]\s{0,3}[\w.@-]{1,40} ?/ ?([^\s"'/]{3,})""",
-            Look.MIXED,
+            LiteralShape.MIXED,
         ),
         (
             r"""(?:auth|\bbasic)["']?\s{0,3}[:=]\s{0,3}["']?[\w.@-]{1,60}:(?![/:])([^\s"'/{},]{3,})["']?\s*$""",
-            Look.MIXED,
+            LiteralShape.MIXED,
         ),
-        (r"""\bconnect\((?:\s{0,3}"[^"]{1,80}",){2}\s{0,3}"(?!_)([^"\s]{3,})"\s{0,3}\)""", Look.WORD),
+        (r"""\bconnect\((?:\s{0,3}"[^"]{1,80}",){2}\s{0,3}"(?!_)([^"\s]{3,})"\s{0,3}\)""", LiteralShape.WORD),
         (
             (
                 r"""["'](?:auth|login|authenticate)["'],\s{0,3}["']?(?:args|params|arguments)["']?"""
                 r"""\s{0,3}:\s{0,3}\[\s{0,3}["']([^"'\s]{3,})"""
             ),
-            Look.WORD,
+            LiteralShape.WORD,
         ),
     )
 )
@@ -161,19 +164,19 @@ class Frame:
         table: how many brackets it is deep in a table of users; 0 outside one.
     """
 
-    sort: Sort = Sort.NONE
+    sort: NameSecrecy = NameSecrecy.NONE
     many: bool = False
     call: bool = False
     place: int = 0
-    now: Sort = Sort.NONE
+    now: NameSecrecy = NameSecrecy.NONE
     other: bool | None = False
-    heard: Sort = Sort.NONE
+    heard: NameSecrecy = NameSecrecy.NONE
     key: bool = False
     table: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenConstructs:
     """What the lines above left open, of which the next line may be a part.
 
     Attributes:
@@ -191,8 +194,8 @@ class Open:
     depth: int = 0
     left: int = 0
     frames: tuple[Frame, ...] = ()
-    now: Sort = Sort.NONE
-    pair: Sort = Sort.NONE
+    now: NameSecrecy = NameSecrecy.NONE
+    pair: NameSecrecy = NameSecrecy.NONE
     manifest: bool = False
     body: Body | None = None
 
@@ -205,9 +208,9 @@ _LONGEST_NAME = 60
 _DEEPEST = 2
 """Strings in strings that are read."""
 _MOST_FRAMES = 12
-NOTHING_OPEN = Open()
+NOTHING_OPEN = OpenConstructs()
 DEEPER = "deeper"
-Judged = tuple[bool, Open]
+Judged = tuple[bool, OpenConstructs]
 
 
 def depth_of(line: str) -> int:
@@ -225,7 +228,7 @@ class Text:
         inner: whether it is the text of a string or a comment.
     """
 
-    def __init__(self, line: str, language: str, above: Open = NOTHING_OPEN, *, inner: int = 0) -> None:
+    def __init__(self, line: str, language: str, above: OpenConstructs = NOTHING_OPEN, *, inner: int = 0) -> None:
         if language in _MARKUP:
             line = line.replace("&quot;", '"')
         if language == "yaml":
@@ -244,15 +247,15 @@ class Text:
         self._frames = list(above.frames) or [Frame()]
         self._frames[-1] = replace(self._frames[-1], now=max(above.now, self._frames[-1].now))
         self.heard = above.pair
-        self._named = Sort.NONE
+        self._named = NameSecrecy.NONE
         self._text = ""
-        self._literals: list[tuple[Look, bool]] = []
+        self._literals: list[tuple[LiteralShape, bool]] = []
 
     def judge(self) -> Judged:
         """Whether it tells a secret, and what it leaves open."""
         line = self._line.strip()
-        if self._language in _MARKUP and self._above.now >= Sort.MAYBE and line[:1] not in {"<", ""}:
-            return look_of(line) >= Look.WORD, NOTHING_OPEN
+        if self._language in _MARKUP and self._above.now >= NameSecrecy.MAYBE and line[:1] not in {"<", ""}:
+            return look_of(line) >= LiteralShape.WORD, NOTHING_OPEN
         told = self._read()
         told |= self._remarked() or (not self._inner and self._commands()) or self._loosely()
         return told, NOTHING_OPEN if self._inner else replace(self._open(), body=body_below(self._line, self._language))
@@ -270,7 +273,7 @@ class Text:
         found += _FLAG.finditer(plain, program.end()) if program is not None else []
         if any(look_of(match[1]) >= least for pattern, least in _UNNAMED for match in pattern.finditer(line)):
             return True
-        return any(look_of(value) >= Look.WORD for match in found for value in filter(None, match.groups()))
+        return any(look_of(value) >= LiteralShape.WORD for match in found for value in filter(None, match.groups()))
 
     def _remarked(self) -> bool:
         """Whether the comment tells a secret; what it speaks of counts for the rest of the line."""
@@ -294,12 +297,12 @@ class Text:
         """Whether a literal is given to a name of a secret, or to a call."""
         told = False
         for at, token in enumerate(self._tokens):
-            told |= self._frames[-1].sort is Sort.SURE and self._begins_array(at)
+            told |= self._frames[-1].sort is NameSecrecy.SURE and self._begins_array(at)
             if token.kind == "sign":
                 self._punctuate(at, token)
             elif token.kind == "number":
-                given = self._frames[-1].now is Sort.SURE and self._sign(at - 1) in _IS
-                told |= given and len(token.text) > _LONGEST_COUNT and look_of(token.text) >= Look.WORD
+                given = self._frames[-1].now is NameSecrecy.SURE and self._sign(at - 1) in _IS
+                told |= given and len(token.text) > _LONGEST_COUNT and look_of(token.text) >= LiteralShape.WORD
             elif (token.kind == "string" or self._is_value(at)) and not self._is_name(at, token):
                 told |= self._holds(at, token)
             else:
@@ -311,17 +314,19 @@ class Text:
         if text in _OPENS:
             before = self._tokens[at - 1] if at else None
             joined = before is not None and before.end == token.start and (before.kind == "name" or before.text in ")]")
-            sort = max(top.now, Sort.NONE if top.other else top.sort)
+            sort = max(top.now, NameSecrecy.NONE if top.other else top.sort)
             names = self._callee(at)
             callee = [word for name in names for word in name_words(name)]
-            wraps = (not names or set(callee) <= _WRAPPERS or not joined) and not (top.many and top.now < Sort.SURE)
-            wraps |= bool(callee) and callee[0] in _PUTS and sort_of(names[-1]) > Sort.NONE
+            wraps = (not names or set(callee) <= _WRAPPERS or not joined) and not (
+                top.many and top.now < NameSecrecy.SURE
+            )
+            wraps |= bool(callee) and callee[0] in _PUTS and sort_of(names[-1]) > NameSecrecy.NONE
             called = is_credential_call(callee) and (text == "(" or "auth" in callee[-1:])
             self._frames.append(
                 Frame(
-                    Sort.NONE if top.other is None else sort,
+                    NameSecrecy.NONE if top.other is None else sort,
                     top.many,
-                    now=top.now if wraps else Sort.NONE,
+                    now=top.now if wraps else NameSecrecy.NONE,
                     place=top.place if wraps else 0,
                     call=(wraps and top.call) or (called and not self._defines),
                     table=top.table + 1 if top.table else int(self._sign(at - 1) in _IS and _is_table(names)),
@@ -335,7 +340,7 @@ class Text:
             self._frames[-1] = replace(self._frames[-1], now=now, heard=heard)
         elif text == ";" or (text in {",", "&"} and (len(self._frames) > 1 or self._bare)):
             self._frames[-1] = replace(
-                top, place=top.place + 1, now=Sort.NONE, other=False, many=top.many and len(self._frames) > 1
+                top, place=top.place + 1, now=NameSecrecy.NONE, other=False, many=top.many and len(self._frames) > 1
             )
 
     def _begins_array(self, at: int) -> bool:
@@ -378,8 +383,8 @@ class Text:
         if (at == 0 and self._above.now) or (before.lower() in _SCHEMES and self._sign(at - 2) in _IS):
             return True
         last = at + 1 == len(self._tokens)
-        mixed = look_of(word) >= Look.MIXED
-        if sort_of(before) is Sort.SURE and (
+        mixed = look_of(word) >= LiteralShape.MIXED
+        if sort_of(before) is NameSecrecy.SURE and (
             mixed or (at <= 2 and last and self._language not in _PROSE - {"plaintext"} and not self._inner)
         ):
             return True
@@ -392,7 +397,7 @@ class Text:
             return alone or config or stands_out(word)
         flag = before.startswith("-") and before != "-" and self._language in _SHELLS | _PROSE
         if flag or (self._language in _SHELLS and last and not self._inner):
-            return max(top.now, top.sort) > Sort.NONE and not token.text.startswith("-")
+            return max(top.now, top.sort) > NameSecrecy.NONE and not token.text.startswith("-")
         if top.many and (self._language in _SHELLS or (self._language == "yaml" and last and at <= 1)):
             return token.text != "-"
         return stands_out(word) and not self._is_key(at)
@@ -407,7 +412,7 @@ class Text:
             and " " not in text
             and not any(map(str.isdigit, text))
             and re.search(r"[=@$%!]|:.", text) is None
-            and sort_of(re.split(r"[.:/\s]", text.rstrip(".:/ "))[-1]) > Sort.NONE
+            and sort_of(re.split(r"[.:/\s]", text.rstrip(".:/ "))[-1]) > NameSecrecy.NONE
         )
 
     def _hear(self, at: int, name: str) -> None:
@@ -416,27 +421,27 @@ class Text:
         sort = sort_of(re.split(r"[.:/]", name.rstrip(".:/"))[-1])
         said = self._prose or self._tokens[at].kind == "string"
         if name == "pass" and said and self._sign(at + 1) not in _IS | _CLOSES:
-            sort = Sort.NONE
-        sort = max(sort, Sort.MAYBE) if self._bare and name.lower() in _SCHEMES and top.now else sort
-        if Sort.NONE < sort < Sort.SURE and (owner := self._owner(at)):
+            sort = NameSecrecy.NONE
+        sort = max(sort, NameSecrecy.MAYBE) if self._bare and name.lower() in _SCHEMES and top.now else sort
+        if NameSecrecy.NONE < sort < NameSecrecy.SURE and (owner := self._owner(at)):
             sort = max(sort, sort_of(f"{owner}.{name}"))
         if self._above.manifest and name in {"data", "stringData"}:
-            sort = Sort.SURE
+            sort = NameSecrecy.SURE
         called = is_credential_call(name_words(name)) and not self._defines and self._tokens[at].kind == "name"
         if called and self._tokens[at + 1 : at + 2] and self._tokens[at + 1].kind == "string":
-            sort = Sort.SURE
+            sort = NameSecrecy.SURE
         fresh = self._bare or at == 0 or self._sign(at - 1) in _OPENS | {",", ";"}
         other = top.other
         lowered = name.lower()
         if fresh and self._is_key(at) and (len(self._frames) > 1 or self._bare):
-            neutral = lowered in _NEUTRAL or sort > Sort.NONE
+            neutral = lowered in _NEUTRAL or sort > NameSecrecy.NONE
             other = None if lowered in _INNER else not neutral
             if lowered not in _NEUTRAL or not self._bare:
-                top = replace(top, now=Sort.NONE)
+                top = replace(top, now=NameSecrecy.NONE)
         elif sort:
             other = False
         if name == "and":
-            top = replace(top, now=Sort.NONE)
+            top = replace(top, now=NameSecrecy.NONE)
         string = self._tokens[at].kind == "string" or self._sign(at - 1) in {"=", ":"}
         if string or (self._sign(at - 2).lower() in _NEUTRAL and self._sign(at - 1) in _IS):
             self._named = max(self._named, sort)
@@ -446,7 +451,7 @@ class Text:
             now=max(top.now, sort),
             heard=max(top.heard, sort),
             other=other,
-            many=top.many or (sort > Sort.NONE and _is_many(name)),
+            many=top.many or (sort > NameSecrecy.NONE and _is_many(name)),
         )
 
     def _owner(self, at: int) -> str:
@@ -459,7 +464,7 @@ class Text:
     def _holds(self, at: int, token: Token) -> bool:
         """Whether a literal is a secret by the names before it; if not, it is kept for those behind it."""
         top, text = self._frames[-1], token.text.strip(_TRIM if token.kind == "name" else " ")
-        if self._goes_on(at, token) and max(top.now, top.sort) >= Sort.MAYBE:
+        if self._goes_on(at, token) and max(top.now, top.sort) >= NameSecrecy.MAYBE:
             self._text = token.mark
             return True
         if " " in token.text or re.search(r"[=:;\"'&{]\S", text):
@@ -481,19 +486,23 @@ class Text:
         if top.other is None or not look or (at and self._tokens[at - 1].text in _IMPORTS):
             return False
         before = self._sign(at - 1)
-        beside = before in _IS or sort_of(before) is Sort.SURE or before.lower() == "by"
+        beside = before in _IS or sort_of(before) is NameSecrecy.SURE or before.lower() == "by"
         if self._prose and token.kind == "string" and not stands_out(text) and not beside:
             return False
         other = bool(top.other) and not top.many
         self._literals.append((look, other))
-        user = top.table and look >= Look.MIXED and self._is_of_user(at, top.table)
+        user = top.table and look >= LiteralShape.MIXED and self._is_of_user(at, top.table)
         if user or (top.call and not other and " " not in text):
             return True
         said = max(top.now, top.sort, top.heard)
         compared = before in _EQUALS or (at and self._tokens[at - 1].kind == "name" and before.lower() not in _SCHEMES)
-        if text.isupper() and scheme is None and (said is Sort.FAINT or (said is Sort.MAYBE and compared)):
+        if (
+            text.isupper()
+            and scheme is None
+            and (said is NameSecrecy.FAINT or (said is NameSecrecy.MAYBE and compared))
+        ):
             return False
-        heard = max(top.sort, 2 * (top.heard > Sort.NONE), self._above.pair, 3 * (scheme is not None))
+        heard = max(top.sort, 2 * (top.heard > NameSecrecy.NONE), self._above.pair, 3 * (scheme is not None))
         heat = max(top.now + 1, heard) - other
         return heat + look > _DIRECTLY
 
@@ -513,9 +522,9 @@ class Text:
         given = self._sign(at - 1) in _JOINS - {".", ".."} | {","} or (at == 0 and token.text and self._above.now)
         return not token.closed and long and bool(given)
 
-    def _open(self) -> Open:
+    def _open(self) -> OpenConstructs:
         """What is open at the end of the line."""
-        closed = Open(manifest=self._above.manifest)
+        closed = OpenConstructs(manifest=self._above.manifest)
         last = self._tokens[-1] if self._tokens else None
         many_lines = self._many_lines()
         if many_lines is not None:
@@ -533,14 +542,14 @@ class Text:
             heading = Frame(max(self._frames[-1].now, self._frames[-1].sort), many=many)
             depth = self._above.depth if self._above.frames else depth_of(self._line)
             return replace(closed, depth=depth, left=MOST_LINES, frames=(heading,))
-        return self._brackets(closed, self._frames[-1].now if self._waits(last) else Sort.NONE)
+        return self._brackets(closed, self._frames[-1].now if self._waits(last) else NameSecrecy.NONE)
 
-    def _many_lines(self) -> Open | None:
+    def _many_lines(self) -> OpenConstructs | None:
         """What of a text that goes on below; None where none does."""
-        closed = Open(manifest=self._above.manifest)
+        closed = OpenConstructs(manifest=self._above.manifest)
         if self._text:
             return replace(closed, end=self._text, left=MOST_LINES)
-        if max(self.heard, *(max(frame.sort, frame.now) for frame in self._frames)) < Sort.MAYBE:
+        if max(self.heard, *(max(frame.sort, frame.now) for frame in self._frames)) < NameSecrecy.MAYBE:
             return None
         if (here := _HEREDOC.search(self._line)) is not None and self._language != "cpp":
             return replace(closed, end=here["end"] or f"{here['here']}@", left=MOST_LINES)
@@ -560,11 +569,11 @@ class Text:
         sentence = last.text in {".", "?"} and self._line[last.start - 1 : last.start].strip() != ""
         return last.kind != "string" and last.text in _JOINS - _OPENS and not sentence
 
-    def _brackets(self, closed: Open, now: Sort) -> Open:
+    def _brackets(self, closed: OpenConstructs, now: NameSecrecy) -> OpenConstructs:
         """The brackets that are open behind names of secrets, and the names whose values come."""
         line, above = self._line, self._above
         block = self._defines or _CONTROLS.match(line) or (_BLOCK.search(line) and not re.search(r"[=:]", line))
-        frames = tuple(replace(frame, now=Sort.NONE) for frame in self._frames[:_MOST_FRAMES])
+        frames = tuple(replace(frame, now=NameSecrecy.NONE) for frame in self._frames[:_MOST_FRAMES])
         if (block and not above.frames and self._language != "terraform") or not any(
             frame.sort or frame.call or frame.table for frame in frames[1:]
         ):

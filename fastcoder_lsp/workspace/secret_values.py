@@ -78,7 +78,7 @@ def tokens_of(line: str, *, bare: bool, bracketed: bool) -> list[Token]:
     return found
 
 
-class Look(IntEnum):
+class LiteralShape(IntEnum):
     """What a literal looks like: no value at all, a plain word, letters mixed with digits, a long mix of them."""
 
     NONE = 0
@@ -160,29 +160,29 @@ _NO_VALUE = re.compile(r"""[\s(){}<>|;"'`\[\]]|\\[\\nrtbdwsDWSxu0\[.]|\[\^?.-|^\
 """What stands in code, patterns and sentences."""
 
 
-def look_of(value: str) -> Look:
+def look_of(value: str) -> LiteralShape:
     """What a literal looks like."""
     value = value[:_LONGEST].strip()
     plain = _GAPS.sub("", value).strip()
     alike = [letter for letter in plain if letter.isalnum()]
     if len(set(alike)) < (3 if plain == value else 5) or plain.startswith("-") or plain.lower() in _NOTHING:
-        return Look.NONE
+        return LiteralShape.NONE
     if _TECHNICAL.fullmatch(plain[:60]) or _PATH.fullmatch(plain) or is_name_alone(plain):
-        return Look.NONE
+        return LiteralShape.NONE
     said = plain.lower().split()
     if len(said) > 1:
-        return Look.WORD if _STOPS.isdisjoint(said) or _SEED.fullmatch(plain) else Look.NONE
+        return LiteralShape.WORD if _STOPS.isdisjoint(said) or _SEED.fullmatch(plain) else LiteralShape.NONE
     digits, letters = any(map(str.isdigit, alike)), any(map(str.isalpha, alike))
     if not (digits and letters) or len(plain) < _LEAST_MIXED or _NO_VALUE.search(plain):
-        return Look.WORD
+        return LiteralShape.WORD
     cases = any(map(str.islower, alike)) and any(map(str.isupper, alike))
     long = len(plain) >= _LEAST_LONG and (cases or _HEXADECIMAL.fullmatch(plain) is not None)
-    return Look.LONG if long else Look.MIXED
+    return LiteralShape.LONG if long else LiteralShape.MIXED
 
 
 def stands_out(value: str) -> bool:
     """Whether a word looks like a secret among others, where nothing says that it is a value."""
-    return look_of(value) >= Look.MIXED and not _NUMBERED.fullmatch(value)
+    return look_of(value) >= LiteralShape.MIXED and not _NUMBERED.fullmatch(value)
 
 
 def tells_by_itself(line: str) -> bool:

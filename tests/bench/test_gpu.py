@@ -12,7 +12,7 @@ import torch
 
 from benchmarks import gpu
 from benchmarks.gpu import Options
-from benchmarks.shapes import TINY, Named, RandomSource, main, named, random_weights
+from benchmarks.shapes import TINY, NamedShape, RandomSource, main, named, random_weights
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.static.build import Recipe, build
 from fastcoder_lsp.engine.static.device import CpuDevice
@@ -56,7 +56,7 @@ def test_a_tiny_shape_is_measured_on_the_graph_engine(tmp_path: Path) -> None:
     assert taken["weights_bytes"] > 0
 
 
-def tiny() -> tuple[Named, StaticEngine, Any]:
+def tiny() -> tuple[NamedShape, StaticEngine, Any]:
     """A tiny model with random weights on the graph engine, and the same by transformers."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -80,7 +80,7 @@ def tiny() -> tuple[Named, StaticEngine, Any]:
     return model, build(recipe, device), network
 
 
-def gaps(model: Named, engine: StaticEngine, network: Any) -> list[float]:
+def gaps(model: NamedShape, engine: StaticEngine, network: Any) -> list[float]:
     """Where they differ: by transformers' logits, how much more its own best token is worth than the engine's."""
     prompt = np.random.default_rng(0).integers(0, model.shape.vocabulary, 100).tolist()
     said: list[int] = []

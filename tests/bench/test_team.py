@@ -13,7 +13,7 @@ from benchmarks.team_load import GIVEN_UP, arriving, closed, type_all
 from fastcoder_lsp.errors import NetworkError
 from fastcoder_lsp.team.limits import Refusal
 from fastcoder_lsp.team.scripted import said_after
-from fastcoder_lsp.team.values import Call, Refused, ReplicaAnswer
+from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal
 from tests.team.counted import looked_at
 from tests.team.toy_team import ToyTeam
 
@@ -63,7 +63,7 @@ def test_a_newer_key_gives_the_request_before_it_up(
     team, unanswered = start(), 6
     answer = team.answer
 
-    async def later(call: Call) -> ReplicaAnswer | Refused | Refusal:
+    async def later(call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
         if len(team.calls) < unanswered:
             team.calls.append(call)
             await asyncio.Event().wait()

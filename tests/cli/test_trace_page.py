@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.cli.trace_page import Pictured, page
+from fastcoder_lsp.cli.trace_page import TracePage, page
 from fastcoder_lsp.core import DraftTree, StepTrace, TracedToken
 
 VOID = {"meta", "br"}
@@ -60,7 +60,7 @@ def a_step() -> StepTrace:
 
 def test_every_token_is_coloured_by_its_source() -> None:
     """With its origin to point at, and a link to the step that gave it."""
-    reader = read(page(Pictured("a.py:1:1", "note", "x =", "end", (a_step(),))))
+    reader = read(page(TracePage("a.py:1:1", "note", "x =", "end", (a_step(),))))
     assert reader.links == [
         ("token datastore", "#step-1", "repository, match of 7, step 1"),
         ("token prompt", "#step-1", "prompt, match of 2, step 1"),
@@ -72,7 +72,7 @@ def test_every_token_is_coloured_by_its_source() -> None:
 
 def test_the_tree_shows_what_was_rejected_too() -> None:
     """Every node stands in it."""
-    html = page(Pictured("t", "n", "", "", (a_step(),)))
+    html = page(TracePage("t", "n", "", "", (a_step(),)))
     tree = read(html).text["tree"]
     assert [word for word in ("‘=’", "‘ <b>’", "‘wrong’", "‘\\n’") if word in tree] == [
         "‘=’", "‘ <b>’", "‘wrong’", "‘\\n’",
@@ -85,7 +85,7 @@ def test_no_text_becomes_markup(title: str, before: str, said: str) -> None:
     """Whatever code and file names hold: no script, nothing loaded from elsewhere, tags that match."""
     tree = DraftTree((0, 1), (-1, 0), 1, ("", '"><script>'), (0, 1))
     step = StepTrace((TracedToken(said.encode("utf-8", "replace"), '"><script>', 1),), tree, (b"", b"</pre>"), (1,))
-    html = page(Pictured(title, "<script>", before, "</style>", (step,)))
+    html = page(TracePage(title, "<script>", before, "</style>", (step,)))
     reader = read(html)
     assert reader.tags <= {
         "html", "head", "meta", "title", "style", "body", "h1", "p", "ul", "li", "pre", "a", "span", "details",
@@ -100,11 +100,11 @@ def test_a_deep_draft_is_drawn() -> None:
     tree = DraftTree(tuple(range(count)), tuple(range(-1, count - 1)), 1, ("",) * count, (0,) * count)
     twigs = DraftTree((*tree.tokens, 1), (*tree.parents, 5), 1, (*tree.sources, ""), (*tree.matches, 0))
     step = StepTrace((TracedToken(b"x"),), twigs, (b"n",) * (count + 1), ())
-    assert read(page(Pictured("t", "n", "", "", (step,)))).text["tree"].count("‘n’") == count + 1
+    assert read(page(TracePage("t", "n", "", "", (step,)))).text["tree"].count("‘n’") == count + 1
 
 
 def test_a_completion_without_steps_is_a_page_too() -> None:
     """The legend still says what the colours mean."""
-    html = page(Pictured("t", "n", "before", "after", ()))
+    html = page(TracePage("t", "n", "before", "after", ()))
     assert read(html).text["pre"] == "beforeafter"
     assert all(group in html for group in ("datastore", "cache", "prompt", "model"))

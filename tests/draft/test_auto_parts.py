@@ -27,7 +27,7 @@ from fastcoder_lsp.draft.auto.evidence import (
     shipped_priors,
 )
 from fastcoder_lsp.draft.auto.sources import RetrievalRule, resynchronise
-from fastcoder_lsp.draft.auto.tree import Grown, draft_costs, new_grown
+from fastcoder_lsp.draft.auto.tree import GrownNodes, draft_costs, new_grown
 from fastcoder_lsp.draft.matching import TokenChain
 from tests.draft.small_store import pinned
 from tests.draft.test_auto import context
@@ -109,7 +109,7 @@ def test_old_counts_fade() -> None:
     assert calibration.counts.right_SC[2, 40] <= calibration.counts.tried_SC[2, 40] * 1.001
 
 
-def one_node(likely: float) -> Grown:
+def one_node(likely: float) -> GrownNodes:
     """A tree of one guess, token 7, of source 2 in cell 40."""
     grown = new_grown(1)
     grown.token_N[0], grown.parent_N[0], grown.likely_N[0] = 7, -1, likely

@@ -121,7 +121,7 @@ def test_the_search_never_ends_worse_than_the_usual_set(engines: Engines, tmp_pa
     assert found.tried == 12
     assert skipped_parts.search(skipped_parts.Costs(8), asked, 12) == found
     path = skipped_parts.keep(tmp_path, "abc", found)
-    assert skipped_parts.kept(tmp_path, "abc") == skipped_parts.Kept(found.skipped, found.speed)
+    assert skipped_parts.kept(tmp_path, "abc") == skipped_parts.StoredSkipSet(found.skipped, found.speed)
     assert skipped_parts.kept(tmp_path, "abd") == skipped_parts.NOBODY_SEARCHED
     path.write_text("{")
     assert skipped_parts.kept(tmp_path, "abc") == skipped_parts.NOBODY_SEARCHED

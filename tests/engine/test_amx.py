@@ -12,7 +12,7 @@ from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import AMX, GROUP, PLAIN, in_four_bits, unfolded_bytes
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.simd import LANES
-from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
+from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from tests.engine.emulated_tiles import emulated
 from tests.engine.rows import run, same_bits
 from tests.engine.test_kernels import product_runner
@@ -71,7 +71,7 @@ def test_a_model_says_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with emulated(monkeypatch) as done:
         for kind in (PLAIN, TILED):
             used = in_four_bits(kind)
-            arrays = load_arrays(Wanted(folder, shape, used, kind.name, tmp_path), lambda _share, _what: None)
+            arrays = load_arrays(WeightsRequest(folder, shape, used, kind.name, tmp_path), lambda _share, _what: None)
             kernels = tmp_path / f"kernels-{kind.name}"  # code that names places in this process is for no other one
             backend = Int8Backend(shape, arrays, used, capacity=128, threads=2, kernels=kernels)
             chain = run(backend, tokens[:19], list(range(-1, 18)), 0)

@@ -21,7 +21,14 @@ from fastcoder_lsp.engine.int4 import calibrate
 from fastcoder_lsp.engine.int8 import packed_file, selftest, stored
 from fastcoder_lsp.engine.int8.dot import AMX, AVX2, NEON_DOT, NEON_I8MM, VNNI_512, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.packed_file import delete_unfinished
-from fastcoder_lsp.engine.int8.stored import Wanted, calibrated_name, choosing_alone, form_of, load_arrays, write_chosen
+from fastcoder_lsp.engine.int8.stored import (
+    WeightsRequest,
+    calibrated_name,
+    choosing_alone,
+    form_of,
+    load_arrays,
+    write_chosen,
+)
 from fastcoder_lsp.engine.job import LoadJob, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.errors import ResourceError, UsageError
@@ -76,7 +83,7 @@ def write(job: LoadJob, tokens_SC: npt.NDArray[np.int64]) -> Path:
     assert shape is not None
     kind = next(selftest.fitting_kinds(shape, 4))
     return write_chosen(
-        Wanted(job.folder, shape, kind, job.digest, job.cache),
+        WeightsRequest(job.folder, shape, kind, job.digest, job.cache),
         lambda weights: calibrate.calibrate(weights, shape, kind, tokens_SC, job.progress),
         job.progress,
     )
@@ -158,7 +165,9 @@ def plain_nats(cache: Path) -> Nats:
     """What weights lose, the chosen ones as much as those of plain rounding."""
     lost = calibrated._nats
 
-    def nats(job: LoadJob, wanted: Wanted, arrays: Any, texts_SC: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def nats(
+        job: LoadJob, wanted: WeightsRequest, arrays: Any, texts_SC: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.float64]:
         if list((cache / "int4").glob("*.unjudged.partial")):
             arrays = load_arrays(wanted, job.progress, chosen=False)
         return lost(job, wanted, arrays, texts_SC)
@@ -224,7 +233,7 @@ def test_one_process_chooses_at_a_time(folder: Path, tmp_path: Path) -> None:
     job = job_of(folder, tmp_path)
     shape = fast_shape(job.config)
     assert shape is not None
-    wanted = Wanted(folder, shape, next(selftest.fitting_kinds(shape, 4)), job.digest, tmp_path)
+    wanted = WeightsRequest(folder, shape, next(selftest.fitting_kinds(shape, 4)), job.digest, tmp_path)
     with choosing_alone(wanted), pytest.raises(UsageError, match="another process"):
         choose_weights(job, texts(2), texts(1))
     left = write(job, texts(2))
@@ -280,7 +289,7 @@ def test_weights_that_cannot_be_replaced_stay_with_what_they_lose(
         raise PermissionError(errno.EACCES, "Permission denied", str(place))
 
     monkeypatch.setattr(calibrated, "put_in_place", refused)
-    monkeypatch.setattr(calibrated.Judgement, "kept", True)
+    monkeypatch.setattr(calibrated.CalibrationResult, "kept", True)
     with pytest.raises(ResourceError):
         choose_weights(job_of(folder, tmp_path), texts(8), texts(3, seed=5))
     assert known_loss(str(folder), tmp_path) == told is not None

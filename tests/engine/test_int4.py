@@ -15,7 +15,7 @@ from fastcoder_lsp.engine.int8.dot import GROUP, DotKind, in_four_bits, kinds_he
 from fastcoder_lsp.engine.int8.packed_file import aligned, packed_in_memory
 from fastcoder_lsp.engine.int8.selftest import is_exact
 from fastcoder_lsp.engine.int8.simd import LANES
-from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
+from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 from tests.engine.rows import check_place, prefill, run, same_bits
 from tests.engine.test_kernels import product_runner
@@ -159,7 +159,7 @@ def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
     tree = [int(chance.integers(-1, row)) if row else -1 for row in range(45)]
     found = []
     for kind in KINDS:
-        arrays = load_arrays(Wanted(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
+        arrays = load_arrays(WeightsRequest(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
         backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernels)
         prefill(backend, tokens, [20])
         parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in (1, 2, 3, 4, 5, 16, 17, 32, 45)]

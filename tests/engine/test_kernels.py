@@ -17,7 +17,7 @@ from fastcoder_lsp.engine.int8.packing import quantise
 from fastcoder_lsp.engine.int8.product import make_block
 from fastcoder_lsp.engine.int8.selftest import exact_kind, is_exact
 from fastcoder_lsp.engine.int8.simd import LANES
-from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
+from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.int8.tagged import tagged
 from tests.engine.rows import prefill, run, same_bits
 from tests.engine.tiny_models import VOCABULARY, make_model
@@ -136,7 +136,7 @@ def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
     tree = [int(chance.integers(-1, row)) if row else -1 for row in range(45)]
     found = []
     for kind in kinds_here():
-        arrays = load_arrays(Wanted(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
+        arrays = load_arrays(WeightsRequest(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
         backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernels)
         prefill(backend, tokens, [20])
         parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in (1, 2, 5, 16, 17, 32, 45)]

@@ -18,7 +18,7 @@ from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import PLAIN, VNNI_512, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.packed_file import UNFINISHED, packed_in_memory, writing_alone
-from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
+from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.inventory import engine_conversions
@@ -88,7 +88,7 @@ def test_hardly_any_memory_is_taken(folder: Path) -> None:
 
 def test_what_an_earlier_version_packed_is_deleted_and_said_once(folder: Path, tmp_path: Path) -> None:
     """By an engine of either precision; what a later version packed stays, and what is none of ours."""
-    wanted = Wanted(folder, shape_of(folder), VNNI_512, "a model", tmp_path)
+    wanted = WeightsRequest(folder, shape_of(folder), VNNI_512, "a model", tmp_path)
     name = "0" * 32
     old = [f"{name}-v1-x3-f16.safetensors", f"{name}-v1-x3-f16.lock", f"{name}-calibrated-v1-x1-f16.json"]
     kept = [f"{name}-v9-x1-f16.safetensors", f"{name}-v2-x1-x3-f16.safetensors", "mine-v1.txt", "a-v1-x-folder"]
@@ -110,7 +110,7 @@ def test_what_was_packed_of_a_model_is_found_by_its_hash(folder: Path, tmp_path:
     made = set[Path]()
     for digest in ("a model", "another"):
         for kind in (PLAIN, in_four_bits(PLAIN)):
-            wanted = Wanted(folder, shape_of(folder), kind, digest, tmp_path)
+            wanted = WeightsRequest(folder, shape_of(folder), kind, digest, tmp_path)
             paths = [wanted.path("F16"), wanted.path("F16").with_suffix(".lock")]
             paths += [wanted.path("F16", calibrated=True)] if kind.bits == 4 else []
             for path in paths:
@@ -123,7 +123,7 @@ def test_what_was_packed_of_a_model_is_found_by_its_hash(folder: Path, tmp_path:
 
 def test_what_an_earlier_version_is_packing_stays(folder: Path, tmp_path: Path) -> None:
     """Its lock with it: a later start would take the unfinished file for one that nobody writes."""
-    wanted = Wanted(folder, replace(shape_of(folder), inner=192), in_four_bits(PLAIN), "a model", tmp_path)
+    wanted = WeightsRequest(folder, replace(shape_of(folder), inner=192), in_four_bits(PLAIN), "a model", tmp_path)
     packing_now = tmp_path / "int4" / f"{'0' * 32}-v1-x1-f16.safetensors"
     unfinished = packing_now.with_name(f"{packing_now.name}.1-1{UNFINISHED}")
     with writing_alone(packing_now, lambda _share, _what: None):
@@ -170,7 +170,7 @@ def test_embeddings_are_kept_apart_where_the_head_has_others(
     with open_weights(tmp_path) as weights:
         assert (packing.embedding_kind(weights, shape, kind) != packing.IN_HEAD) == kept
         assert packing.embedding_kind(weights, shape, PLAIN) == "F16"
-    arrays = load_arrays(Wanted(tmp_path, shape, kind, "a model", tmp_path), lambda _share, _what: None)
+    arrays = load_arrays(WeightsRequest(tmp_path, shape, kind, "a model", tmp_path), lambda _share, _what: None)
     backend = Int8Backend(shape, arrays, kind, capacity=64, threads=1, kernels=tmp_path)
     tokens = np.array([0, 5, VOCABULARY - 1])
     off_TE = backend.embed(tokens) - embedding_VE[tokens]

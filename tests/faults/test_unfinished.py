@@ -10,7 +10,7 @@ import pytest
 
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.int8.dot import kinds_here
-from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
+from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.model.store import ModelStore
 from tests.faults.small_model import write_model
 from tests.faults.stranger import HANG_S, ROOT
@@ -68,7 +68,7 @@ def test_a_conversion_that_was_killed_leaves_nothing_for_good(folder: Path, tmp_
     with packing(folder, cache) as process:
         assert list((cache / "int8").glob("*.partial"))
         os.kill(process.pid, signal.SIGKILL)
-    arrays = load_arrays(Wanted(folder, shape_of(folder), kinds_here()[0], "digest", cache), silent)
+    arrays = load_arrays(WeightsRequest(folder, shape_of(folder), kinds_here()[0], "digest", cache), silent)
     assert arrays["norm"].all()
     names = [path.suffix for path in (cache / "int8").iterdir()]
     assert sorted(names) == [".lock", ".safetensors"]
@@ -88,7 +88,7 @@ def test_a_conversion_under_way_is_waited_for(folder: Path, tmp_path: Path) -> N
                 process.stdin.write("\n" * 1000)
                 process.stdin.close()
 
-        load_arrays(Wanted(folder, shape_of(folder), kinds_here()[0], "digest", cache), tell)
+        load_arrays(WeightsRequest(folder, shape_of(folder), kinds_here()[0], "digest", cache), tell)
         assert "done" in process.stdout.read()
         process.wait(HANG_S)
     assert said[0].startswith("waiting for another process")
@@ -98,10 +98,10 @@ def test_a_conversion_under_way_is_waited_for(folder: Path, tmp_path: Path) -> N
 def test_weights_that_cannot_be_kept_are_made_in_memory(folder: Path, tmp_path: Path) -> None:
     """The same arrays as those that are read, and a note that says why every start takes longer."""
     shape, kind = shape_of(folder), kinds_here()[0]
-    kept = load_arrays(Wanted(folder, shape, kind, "digest", tmp_path / "cache"), silent)
+    kept = load_arrays(WeightsRequest(folder, shape, kind, "digest", tmp_path / "cache"), silent)
     (tmp_path / "file").touch()
     notes: list[str] = []
-    made = load_arrays(Wanted(folder, shape, kind, "digest", tmp_path / "file"), silent, note=notes.append)
+    made = load_arrays(WeightsRequest(folder, shape, kind, "digest", tmp_path / "file"), silent, note=notes.append)
     assert {name: (array.dtype.itemsize, array.tobytes()) for name, array in made.items()} == {
         name: (array.dtype.itemsize, array.tobytes()) for name, array in kept.items()
     }

@@ -1,6 +1,6 @@
 """A silent host is asked, then given up, then replaced; only while somebody waits, and by moments in which we ran."""
 
-from fastcoder_lsp.host.liveness import Heartbeat, Patience
+from fastcoder_lsp.host.liveness import Heartbeat, SilenceLimits
 
 
 class Watched:
@@ -15,7 +15,7 @@ class Watched:
             lambda: self.did.append("resume"),
             lambda: self.did.append("silent"),
             lambda: self.did.append("hung"),
-            Patience(tick_s=3600, asked=2, silent=5, hung=9, loading=3),
+            SilenceLimits(tick_s=3600, asked=2, silent=5, hung=9, loading=3),
         )
 
     def look(self, times: int) -> list[str]:

@@ -16,7 +16,7 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host import workspace
 from fastcoder_lsp.host.local import LocalHost, ModelServer
-from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime, WorkspaceView
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -66,7 +66,7 @@ class Fronts:
     def __init__(self, cache: Path) -> None:
         self.loaded: list[Model] = []
         self.engines: list[Engine] = []
-        self.made: list[tuple[str, Surroundings]] = []
+        self.made: list[tuple[str, WorkspaceView]] = []
         self.core = ModelServer(self.load, self.make, SETTINGS, cache)
 
     def load(self, settings: Settings, _progress: Progress) -> Model:
@@ -75,7 +75,7 @@ class Fronts:
         self.loaded.append(Model(OneSlot(self.engines[-1]), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1)))
         return self.loaded[-1]
 
-    def make(self, model: Model, settings: Settings, around: Surroundings, seat: str) -> Runtime:
+    def make(self, model: Model, settings: Settings, around: WorkspaceView, seat: str) -> Runtime:
         if settings.drafter == "sdsat":
             raise UsageError("the drafter sdsat needs a model that was tuned for it")
         self.made.append((seat, around))
@@ -119,7 +119,7 @@ def fronts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fronts]:
     made.core.close(10)
 
 
-def knows(around: Surroundings, text: str) -> bool:
+def knows(around: WorkspaceView, text: str) -> bool:
     assert around.pin is not None
     repository, tokens = around.pin("file:///nowhere.py").repository, ToyEncoder().encode(text)
     return repository is not None and repository.longest(tokens, 16)[0] == len(tokens)

@@ -23,7 +23,7 @@ from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.address import address_of, lock_path
 from fastcoder_lsp.host.control import find_hosts, stop_host
 from fastcoder_lsp.host.listening import Address
-from fastcoder_lsp.host.liveness import Patience
+from fastcoder_lsp.host.liveness import SilenceLimits
 from fastcoder_lsp.host.process import MOST_FILES
 from fastcoder_lsp.host.remote import RemoteHost
 from fastcoder_lsp.host.spawn import FindOrStart
@@ -44,11 +44,13 @@ class Machine:
         place = ("--folder", str(address.folder), "--key", address.key, "--linger", str(settings.host_linger_s))
         return python_command("tests.host.scripted_process", *place, *self.options)
 
-    def front(self, heard: Heard, settings: Settings | None = None, patience: Patience | None = None) -> RemoteHost:
+    def front(
+        self, heard: Heard, settings: Settings | None = None, patience: SilenceLimits | None = None
+    ) -> RemoteHost:
         reach = FindOrStart([self.folder], self.command, "test")
         self.fronts.append(
             RemoteHost(
-                heard, settings or self.settings, {}, OpenTexts(), reach, patience or Patience(), pauses_s=PAUSES_S
+                heard, settings or self.settings, {}, OpenTexts(), reach, patience or SilenceLimits(), pauses_s=PAUSES_S
             )
         )
         return self.fronts[-1]
@@ -194,7 +196,7 @@ def test_killed_while_it_is_asked_each_question_is_answered_once(machine: Machin
 def test_a_stopped_process_goes_on_when_it_is_asked(machine: Machine) -> None:
     """By a front that is connected, and by one that comes."""
     heard, other = Heard(), Heard()
-    front = machine.front(heard, patience=Patience(tick_s=0.05, silent=1000, hung=1000))
+    front = machine.front(heard, patience=SilenceLimits(tick_s=0.05, silent=1000, hung=1000))
     ask(heard, front, 1)
     process_id = front.facts().process_id
     stop(process_id)
@@ -208,7 +210,7 @@ def test_a_stopped_process_goes_on_when_it_is_asked(machine: Machine) -> None:
 
 def test_a_process_that_hangs_is_given_up_and_replaced(machine: Machine) -> None:
     heard = Heard()
-    front = machine.front(heard, patience=Patience(tick_s=0.05, asked=2, silent=8, hung=16, loading=1))
+    front = machine.front(heard, patience=SilenceLimits(tick_s=0.05, asked=2, silent=8, hung=16, loading=1))
     ask(heard, front, 1)
     process_id = front.facts().process_id
     front.send(Ask(question(2, "x seize")))

@@ -25,7 +25,7 @@ from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, said
 from fastcoder_lsp.http.sessions import SessionPool
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.load import load_model, make_runtime
-from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from fastcoder_lsp.scheduling.direct import DirectHost
 
 pytestmark = [pytest.mark.model, pytest.mark.ci]
@@ -80,7 +80,7 @@ class Machine:
         return DirectHost(listener, self.make)
 
     def make(self, _: object) -> Runtime:
-        around = Surroundings(context=GivenExtras())
+        around = WorkspaceView(context=GivenExtras())
         self.made.append(make_runtime(self.model, SETTINGS, around, f"{id(self)}-{len(self.made)}"))
         return self.made[-1]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from fastcoder_lsp.index.part import FileRecord, IndexedFile
-from fastcoder_lsp.index.searcher import Avoid, Buffers, Searcher
+from fastcoder_lsp.index.searcher import Buffers, ExcludedPlaces, Searcher
 from fastcoder_lsp.index.store import Store
 from tests.index import naive
 
@@ -130,7 +130,7 @@ class Machine(RuleBasedStateMachine):
     def search_with_places_avoided(self, key: str, context: list[int], first: int, size: int) -> None:
         """Avoided places count for nothing: not for the longest match, the number of hits or the sample."""
         files = {**self.saved, **self.unsaved}
-        searcher = Searcher([self.store.pin()], avoid=Avoid(key, first, first + size))
+        searcher = Searcher([self.store.pin()], avoid=ExcludedPlaces(key, first, first + size))
         hits = searcher.search(context, 16, 1000, 3)
         for length in range(min(16, len(context)), -1, -1):
             expected = {

@@ -34,7 +34,7 @@ from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.prompt import PromptOptions
 from fastcoder_lsp.runtime.context_budget import context_tokens
-from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime, WorkspaceView
 from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import Letters, ToyPrompts
 
@@ -84,7 +84,7 @@ class ScriptedEngine:
         pass
 
 
-def scripted_runtime(model: Model, settings: Settings, _around: Surroundings, front: str) -> Runtime:
+def scripted_runtime(model: Model, settings: Settings, _around: WorkspaceView, front: str) -> Runtime:
     """What a front has of a scripted model."""
     told = context_tokens(settings.context_enabled, model.costs.prefill_ms)
     return Runtime(

@@ -7,7 +7,7 @@ import pytest
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Reason
-from fastcoder_lsp.lsp.outcomes import PAUSE_S, SILENT_S, SilentMinute
+from fastcoder_lsp.lsp.outcomes import PAUSE_S, SILENT_S, SilenceWatch
 from fastcoder_lsp.lsp.reasons import Reasons, of_rule
 from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.positions import Position
@@ -86,7 +86,7 @@ def test_every_rule_has_a_reason(rule: rules.ExclusionReason) -> None:
 
 def told(keys: int, *, every_s: float, reason: Callable[[int], Reason | None]) -> list[Reason]:
     """What is told while keys come at regular times; None as a reason: something is shown."""
-    minute, found = SilentMinute(), []
+    minute, found = SilenceWatch(), []
     for key in range(keys):
         answer = reason(key)
         if answer is None:

@@ -13,7 +13,7 @@ from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Late, Snapshot
-from fastcoder_lsp.remote.client import TimeOuts, Way
+from fastcoder_lsp.remote.client import NetworkOptions, TimeOuts
 from fastcoder_lsp.remote.host import ServerHost
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import ScriptedHost
@@ -40,7 +40,7 @@ class Front:
         url: str,
         local: OpenHost | None = None,
         *,
-        way: Way | None = None,
+        way: NetworkOptions | None = None,
         time_outs: TimeOuts | None = None,
         pauses_s: tuple[float, ...] = (0.0,),
         folders: tuple[Path, ...] = (),
@@ -53,7 +53,7 @@ class Front:
         self.lates: list[Late] = []
 
         def open_host(listener: HostListener) -> ServerHost:
-            used = way or Way(lambda: "")
+            used = way or NetworkOptions(lambda: "")
             opener = local or ScriptedHost
             roots = dict.fromkeys(folders, self.settings)
             return ServerHost(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.remote.client import TimeOuts, Way
+from fastcoder_lsp.remote.client import NetworkOptions, TimeOuts
 from tests.remote.front import Front, until
 from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer
 
@@ -52,7 +52,7 @@ def test_a_certificate_that_nobody_trusts(serve: Callable[..., ScriptedServer], 
     server = serve(LlamaServer(lambda _: "1\n"), tls=tls)
     assert front(server.url).code() == "remote-tls"
     assert not server.requests
-    trusted = Way(lambda: "", tls=ssl.create_default_context(cafile=str(CERTIFICATE)))
+    trusted = NetworkOptions(lambda: "", tls=ssl.create_default_context(cafile=str(CERTIFICATE)))
     assert front(server.url, way=trusted).ask("x = ").text == "1"
 
 

@@ -10,7 +10,7 @@ import pytest
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.config.remote_way import read_remote_key
 from fastcoder_lsp.remote import failures
-from fastcoder_lsp.remote.client import Way
+from fastcoder_lsp.remote.client import NetworkOptions
 from tests.remote.faulty import (
     PAGE,
     PIECE,
@@ -119,7 +119,7 @@ def test_a_key_is_sent_and_read_anew(
     file.write_text("sk-wrong\n")
     file.chmod(0o600)
     keyed = {"remote_key_file": str(file)}
-    asking: Front = front(server.url, way=Way(lambda: read_remote_key(asking.settings)), **keyed)
+    asking: Front = front(server.url, way=NetworkOptions(lambda: read_remote_key(asking.settings)), **keyed)
     assert asking.code() == "remote-key"
     file.write_text(f"{right}\n")
     assert asking.ask("x = ").text == "1"

@@ -12,7 +12,7 @@ from fastcoder_lsp.completion.protocol import DocumentChanged, FilesChanged, Hos
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot, Yank
-from fastcoder_lsp.remote.client import Way
+from fastcoder_lsp.remote.client import NetworkOptions
 from fastcoder_lsp.remote.host import ServerHost
 from fastcoder_lsp.remote.pieces import CHARACTERS
 from fastcoder_lsp.workspace.open_texts import OpenTexts
@@ -36,7 +36,9 @@ class Workspace:
         settings = replace(Settings(), remote_url=url, remote_fallback=False, context_enabled=context)
 
         def open_host(listener: HostListener) -> ServerHost:
-            return ServerHost(listener, settings, {root: settings}, OpenTexts(), Way(lambda: ""), ScriptedHost)
+            return ServerHost(
+                listener, settings, {root: settings}, OpenTexts(), NetworkOptions(lambda: ""), ScriptedHost
+            )
 
         self.service = CompletionService(open_host, lambda _: None)
         self._version = 0

@@ -26,7 +26,7 @@ from fastcoder_lsp.postprocess import finish
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.remote.client import TimeOuts
 from fastcoder_lsp.runtime.load import load_model, make_runtime
-from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from fastcoder_lsp.workspace.secret_lines import without_secrets
 from tests.examples import examples
 from tests.http.toy_server import LETTERS, ToyServer
@@ -178,7 +178,7 @@ class RealServer(ToyServer):
         return load_model(SETTINGS, progress, datastore=False)
 
     def _runtime(self, model: Model) -> Runtime:
-        return make_runtime(model, SETTINGS, Surroundings(context=GivenExtras()), str(next(self._numbers)))
+        return make_runtime(model, SETTINGS, WorkspaceView(context=GivenExtras()), str(next(self._numbers)))
 
 
 @pytest.mark.model

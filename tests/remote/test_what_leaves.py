@@ -14,7 +14,7 @@ from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
-from fastcoder_lsp.remote.client import Way
+from fastcoder_lsp.remote.client import NetworkOptions
 from fastcoder_lsp.remote.dialects import Fastcoder, LlamaCpp, Suffix, marked
 from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH, Excerpt, ExcerptSnippet
 from fastcoder_lsp.remote.failures import RemoteError
@@ -265,7 +265,7 @@ def test_the_systems_proxy_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("proxy", ["socks4://user:password@127.0.0.1:1", "no scheme"])
 def test_a_proxy_that_cannot_be_used_is_said(front: Callable[..., Front], proxy: str) -> None:
     """Without what its address holds; whoever waits for the server is answered."""
-    asking = front("http://127.0.0.1:1", way=Way(lambda: "", proxy=proxy))
+    asking = front("http://127.0.0.1:1", way=NetworkOptions(lambda: "", proxy=proxy))
     assert asking.service.preload().result(20) is False
     reason = asking.ask("x = ").reason
     assert reason is not None

@@ -12,9 +12,9 @@ from fastcoder_lsp.cli.doctor.model import check_weights
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
-from fastcoder_lsp.engine.calibrated import Judgement, Loss
+from fastcoder_lsp.engine.calibrated import CalibrationResult, Loss
 from fastcoder_lsp.engine.int8.selftest import fitting_kinds
-from fastcoder_lsp.engine.int8.stored import Wanted
+from fastcoder_lsp.engine.int8.stored import WeightsRequest
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import find
@@ -70,7 +70,7 @@ def test_doctor_says_which_weights_run_and_how_to_go_back(
     assert "not calibrated" in plain
     assert f"model calibrate {folder}" in plain
     assert said("auto") == said("cpu-int8") == ""
-    place = Wanted(files.folder, shape, kind, files.digest, tmp_path / "cache").path("F16", calibrated=True)
+    place = WeightsRequest(files.folder, shape, kind, files.digest, tmp_path / "cache").path("F16", calibrated=True)
     place.parent.mkdir(parents=True)
     for nats, taken in ((0.01, True), (0.5, False)):
         place.touch()
@@ -92,9 +92,9 @@ def test_texts_are_no_longer_than_the_model_reads(tmp_path: Path, monkeypatch: p
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer(), ensure_ascii=False), encoding="utf-8")
     seen = list[tuple[int, ...]]()
 
-    def choose(job: LoadJob, guiding_SC: Any, judging_SC: Any) -> Judgement:
+    def choose(job: LoadJob, guiding_SC: Any, judging_SC: Any) -> CalibrationResult:
         seen.extend((job.context, *texts_SC.shape) for texts_SC in (guiding_SC, judging_SC))
-        return Judgement(Loss(0, 0, 1), Loss(0, 0, 1))
+        return CalibrationResult(Loss(0, 0, 1), Loss(0, 0, 1))
 
     monkeypatch.setattr(calibration, "choose_weights", choose)
     calibration.calibrate(str(folder), lambda _share, _what: None)

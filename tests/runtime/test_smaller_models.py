@@ -12,7 +12,7 @@ from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_smaller
 from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
-from fastcoder_lsp.runtime.smaller_models import Lending, SmallerModels
+from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.draft.test_exactness import request
 from tests.engine import tiny_models
@@ -41,7 +41,7 @@ def write_tokenizer(place: Path, letters: str) -> None:
 
 
 def models(folder: Path, cache: Path, *names: Path, memory_mb: int = 200) -> SmallerModels:
-    lending = Lending(tuple(map(str, names)), "cpu-fp32", 128, 1, memory_mb, cache)
+    lending = SmallerModelOptions(tuple(map(str, names)), "cpu-fp32", 128, 1, memory_mb, cache)
     return SmallerModels(lending, Tokenizer.load(folder), lambda _share, _what: None)
 
 

@@ -8,7 +8,7 @@ import pytest
 from fastcoder_lsp.http.infill import InfillRequest
 from fastcoder_lsp.team import recent
 from fastcoder_lsp.team.places import place_of, preferred
-from fastcoder_lsp.team.recent import READ_S, READ_SOON_S, Held, RecentCalls, coming, time_to_read
+from fastcoder_lsp.team.recent import READ_S, READ_SOON_S, RecentCalls, ReplicaCalls, coming, time_to_read
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
 from fastcoder_lsp.team.scripted import MODULE
 from fastcoder_lsp.team.values import Call, ReplicaAnswer, Tenant
@@ -46,7 +46,10 @@ def test_the_last_call_of_each_document_is_kept_for_a_while() -> None:
 def test_what_comes_to_a_new_replica_is_read_from_all() -> None:
     """Of each document the latest text, whoever has it; in an upgrade those of replicas that go are shared anew."""
     calls = [call(number) for number in range(60)]
-    old = [Held("a", "1", tuple((9.0, one) for one in calls)), Held("b", "1", ((1.0, call(7, "later")),))]
+    old = [
+        ReplicaCalls("a", "1", tuple((9.0, one) for one in calls)),
+        ReplicaCalls("b", "1", ((1.0, call(7, "later")),)),
+    ]
     added = coming(old, "c", "1")
     assert sorted(places(added)) == sorted(
         one.place for one in calls if preferred(one.place, ["a", "b", "c"])[0] == "c"
@@ -56,13 +59,13 @@ def test_what_comes_to_a_new_replica_is_read_from_all() -> None:
     assert sorted(places(first)) == sorted(one.place for one in calls), "nobody else will be there, as far as it knows"
     assert first[0][0] == 1.0
     assert first[0][1].ask.before.endswith("later")
-    second = coming([*old, Held("c", "2", ())], "d", "2")
+    second = coming([*old, ReplicaCalls("c", "2", ())], "d", "2")
     assert sorted(places(second)) == sorted(one.place for one in calls if preferred(one.place, ["c", "d"])[0] == "d")
 
 
 def test_who_is_wanted_soon_reads_little() -> None:
     """In the place of one that died, or as one more; in an upgrade the old ones work until the new ones are ready."""
-    old, new = Held("a", "1", ()), Held("b", "2", ())
+    old, new = ReplicaCalls("a", "1", ()), ReplicaCalls("b", "2", ())
     assert time_to_read([old], "1") == time_to_read([], "1") == READ_SOON_S < READ_S
     assert time_to_read([old], "2") == time_to_read([new, old], "2") == READ_S
 
@@ -76,7 +79,7 @@ def test_what_was_read_is_found(start: Callable[..., ToyTeam], monkeypatch: pyte
     team = start()
     replica = TeamReplica(team.config, "later", no_folders, MODULE)
 
-    async def asked() -> tuple[int, Held, ReplicaAnswer]:
+    async def asked() -> tuple[int, ReplicaCalls, ReplicaAnswer]:
         read = await replica.read([(0.0, call(1)), (9.0, call(2)), (99.0, call(3))], 60.0)
         held = replica.held()
         answer = await replica.answer(call(1, f"{TEXT}x"))

@@ -19,7 +19,7 @@ from fastcoder_lsp.team.limits import Refusal
 from fastcoder_lsp.team.places import preferred
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
 from fastcoder_lsp.team.scripted import MODULE
-from fastcoder_lsp.team.values import Call, Refused, ReplicaAnswer
+from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal
 
 WAIT_S = 60.0
 _HERE = Path("/")
@@ -60,7 +60,7 @@ class ToyTeam:
         self.until(lambda: self._server.started)
         self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
 
-    async def answer(self, call: Call) -> ReplicaAnswer | Refused | Refusal:
+    async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
         """By the replica that the document belongs to."""
         self.calls.append(call)
         if self.refusal is not None:

@@ -11,7 +11,7 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.train import samples
 from fastcoder_lsp.train.distill import DistillSettings
-from fastcoder_lsp.train.options import Collected, RequestedOptions
+from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.session import Listener, Result, TrainingJob, train
 from fastcoder_lsp.train.tuning import DistillSession
@@ -41,7 +41,7 @@ def test_a_student_learns_what_the_model_says(speaker: Speaker, tmp_path: Path) 
             out=out,
             asked=RequestedOptions(tuning="full", steps=40, length=64, batch=2, rate=1e-3, precision="fp32"),
             own=DistillSettings(str(tmp_path / "spoilt"), said=24),
-            collected=Collected(samples=32),
+            collected=SampleOptions(samples=32),
         )
         listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
         return train(DistillSession, job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
@@ -69,7 +69,7 @@ def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest
             out=out,
             asked=RequestedOptions(tuning="full", length=64, batch=2, rate=1e-3, precision="fp32", max_minutes=10),
             own=DistillSettings(str(speaker.folder), said=24),
-            collected=Collected(samples=32),
+            collected=SampleOptions(samples=32),
         )
         listener = Listener(notes.append, lambda _done, _wanted: None, lambda status: made.append(status.step))
         train(DistillSession, job, speaker.cache, lambda: len(made) >= 2, listener)
@@ -100,7 +100,7 @@ def test_the_next_student_learns_what_the_ones_before_it_miss(speaker: Speaker, 
             out=tmp_path / name,
             asked=RequestedOptions(tuning="full", steps=3, length=64, batch=2, rate=1e-3, precision="fp32"),
             own=DistillSettings(str(spoilt), said=24, boost=tuple(map(str, boost))),
-            collected=Collected(samples=8),
+            collected=SampleOptions(samples=8),
         )
         return train(
             DistillSession, job, speaker.cache, lambda: False, Listener(lambda _: None, lambda *_: None, lambda _: None)

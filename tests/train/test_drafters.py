@@ -27,7 +27,7 @@ from fastcoder_lsp.train.drafters import DflashSession, EagleSession, MedusaSess
 from fastcoder_lsp.train.eagle import EagleSettings
 from fastcoder_lsp.train.layer import Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
-from fastcoder_lsp.train.options import Collected, RequestedOptions
+from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
 from fastcoder_lsp.train.samples import Sample, make_teacher, shape_of
 from fastcoder_lsp.train.session import Listener, Result, TrainingJob, train
 from tests.train.conftest import Speaker, aside
@@ -139,7 +139,7 @@ def go(speaker: Speaker, out: Path, method: str, steps: int | None = None, said:
         out=out,
         asked=RequestedOptions(steps=6, length=64, batch=2, rate=1e-3),
         own=OWN[method],
-        collected=Collected(samples=20, said=said),
+        collected=SampleOptions(samples=20, said=said),
     )
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
     return train(SESSIONS[method], job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)

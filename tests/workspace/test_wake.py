@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.workspace import live_index
-from fastcoder_lsp.workspace.background import LONG_S, Wake
+from fastcoder_lsp.workspace.background import LONG_S, SleepDetector
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from tests.index.live import SETTINGS, held, holds, until, write
 from tests.index.toy_encoder import ToyEncoder
@@ -16,7 +16,7 @@ class Clocks:
 
     def __init__(self) -> None:
         self.wall_s, self.steady_s = 1e9, 100.0
-        self.wake = Wake(lambda: self.wall_s, lambda: self.steady_s)
+        self.wake = SleepDetector(lambda: self.wall_s, lambda: self.steady_s)
 
     def wait(self, wall_s: float, steady_s: float) -> bool:
         self.wake.begin()
@@ -47,11 +47,11 @@ def test_what_changed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     """By who else writes to the disk, and nobody told of."""
     slept: list[bool] = []
 
-    class Scripted(Wake):
+    class Scripted(SleepDetector):
         def slept(self) -> bool:
             return bool(slept) and slept.pop()
 
-    monkeypatch.setattr(live_index, "Wake", Scripted)
+    monkeypatch.setattr(live_index, "SleepDetector", Scripted)
     root = tmp_path / "root"
     write(root, {"a.py": "one\n"})
     live = LiveIndex({root: SETTINGS}, ToyEncoder(), tmp_path / "cache", watching=False)

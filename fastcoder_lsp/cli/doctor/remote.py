@@ -30,12 +30,12 @@ def check_remote(settings: Settings) -> Iterator[Check]:
 async def _answers(settings: Settings) -> Check:
     from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
     from fastcoder_lsp.remote import failures
-    from fastcoder_lsp.remote.client import TimeOuts, Way
+    from fastcoder_lsp.remote.client import NetworkOptions, TimeOuts
     from fastcoder_lsp.remote.excerpt import Excerpt
     from fastcoder_lsp.remote.generation import LETTERS_A_TOKEN
     from fastcoder_lsp.remote.server import RemoteServer
 
-    way = Way(partial(read_remote_key, settings), proxy_for(settings.remote_url))
+    way = NetworkOptions(partial(read_remote_key, settings), proxy_for(settings.remote_url))
     server = RemoteServer(settings, way, TimeOuts())
     try:
         identity, said = await server.meet(), ""

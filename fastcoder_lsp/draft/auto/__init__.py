@@ -45,7 +45,7 @@ from fastcoder_lsp.draft.auto.sources import (
     StoreSource,
     resynchronise,
 )
-from fastcoder_lsp.draft.auto.tree import TAIL, Grown, Said, draft_costs, grow, new_grown, new_scratch
+from fastcoder_lsp.draft.auto.tree import TAIL, DraftEvidence, GrownNodes, draft_costs, grow, new_grown, new_scratch
 from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, DrafterParts, MakeLinear, Pin, Specification
 from fastcoder_lsp.draft.dflash import DflashDrafter
 from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
@@ -167,7 +167,7 @@ class _Step:
     """A draft whose step is not observed yet: the text's length before it, its tree, and how much was drafted."""
 
     start: int
-    grown: Grown
+    grown: GrownNodes
     drafted: int
 
 
@@ -350,10 +350,10 @@ class AutoDrafter(BaseDrafter):
         """The layers whose hidden states the next decode must keep."""
         return tuple(sorted({layer for source in self._drafters() for layer in source.layers}))
 
-    def said(self) -> Said:
+    def said(self) -> DraftEvidence:
         """The evidence that the tree grows from; sources that are left out have none."""
         uses, document, (nobody, no_rows) = self._uses, self._document, self._silence
-        return Said(
+        return DraftEvidence(
             (self._text if uses[TEXT] else nobody).chains,
             (document.past if uses[PAST] else nobody).chains,
             self._found.continuations,

@@ -35,7 +35,7 @@ from fastcoder_lsp.index.files import private_folder, replace_file
 from fastcoder_lsp.kernels import inlined, kernel
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.draft.auto.tree import Grown
+    from fastcoder_lsp.draft.auto.tree import GrownNodes
 
 GROUPED: Final = (
     FROM_PROMPT,
@@ -205,7 +205,7 @@ class Calibration:
             tried, right, hoped = (float(count_SC[source, cell]) for count_SC in counted)
             self.weights.logits_SC[source, cell] += correction(tried, right, hoped, strength)
 
-    def judge(self, grown: "Grown", nodes: int, emitted: Sequence[int]) -> int:
+    def judge(self, grown: "GrownNodes", nodes: int, emitted: Sequence[int]) -> int:
         """Judge the first `nodes` of a tree as far as `emitted` tells; returns how many were right."""
         counts, said = self.counts, np.array(emitted, np.int32)
         arrays = counts.tried_SC, counts.right_SC, counts.hoped_SC, self._prior_SC

@@ -60,7 +60,7 @@ class Continuations(NamedTuple):
     match_K: npt.NDArray[np.int32]
 
 
-class Said(NamedTuple):
+class DraftEvidence(NamedTuple):
     """All evidence for one draft, and the weights of its cells.
 
     Running text, earlier outputs in the document, continuations of the root, rows by one token and by two, and the
@@ -213,7 +213,7 @@ def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branc
 
     Args:
         context: the path to the node and the text before, backwards, `TAIL` tokens at most.
-        said: `Said`.
+        said: `DraftEvidence`.
         following: for each continuation of the root, the next one in its list.
         head: the first of the list of those that agree with the path; -1: none.
         depth: tokens of the path.
@@ -275,7 +275,7 @@ _LEAST = 1e-3
 """Paths less probable than this are not followed."""
 
 
-class Grown(NamedTuple):
+class GrownNodes(NamedTuple):
     """The tree's nodes, likeliest first: tokens, parents (-1: the root), probabilities of their paths.
 
     `cell_NS`: the evidence of each source (-1: none). `source_N`, `match_N`: the source that made it most probable, and
@@ -290,11 +290,11 @@ class Grown(NamedTuple):
     match_N: npt.NDArray[np.int32]
 
 
-def new_grown(nodes: int) -> Grown:
+def new_grown(nodes: int) -> GrownNodes:
     """Room for a tree."""
     ints = (np.zeros(nodes, np.int32) for _ in range(4))
     token_N, parent_N, source_N, match_N = ints
-    return Grown(token_N, parent_N, np.zeros(nodes), np.full((nodes, S), -1, np.int32), source_N, match_N)
+    return GrownNodes(token_N, parent_N, np.zeros(nodes), np.full((nodes, S), -1, np.int32), source_N, match_N)
 
 
 class Frontier(NamedTuple):
@@ -340,10 +340,10 @@ def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
 
     Args:
         tail: the text's last tokens, backwards.
-        said: `Said`.
+        said: `DraftEvidence`.
         ms_N: milliseconds of a step by its number of drafts, from 0; empty: take as many as fit.
         scratch: `GrowthScratch`, with at least as many nodes and continuations.
-        grown: out: `Grown`.
+        grown: out: `GrownNodes`.
 
     Returns:
         The number of nodes taken, and how many of them make the fastest step.

@@ -40,7 +40,7 @@ _FORMAT = re.compile(r"-v(\d{1,9})-x[^/]*\.(safetensors|json|lock)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WeightsRequest:
     """Weights to be had: of the model in `folder`, whose hash is `digest`, for products of `kind`; kept in `cache`."""
 
     folder: Path
@@ -75,7 +75,7 @@ def _nobody(_: str) -> None:
 
 
 def load_arrays(
-    wanted: Wanted,
+    wanted: WeightsRequest,
     progress: Progress,
     enter: Callable[[str], None] = _nobody,
     note: Callable[[str], None] = _nobody,
@@ -152,7 +152,7 @@ def _outdated(cache: Path, bits: int) -> list[Path]:
 
 
 def _make(
-    wanted: Wanted, weights: Weights, embedding: str, progress: Progress, enter: Callable[[str], None]
+    wanted: WeightsRequest, weights: Weights, embedding: str, progress: Progress, enter: Callable[[str], None]
 ) -> dict[str, Array]:
     """Convert and keep them, unless another process does so meanwhile."""
     path = wanted.path(embedding)
@@ -170,7 +170,7 @@ def _make(
 
 
 @contextmanager
-def choosing_alone(wanted: Wanted) -> Iterator[None]:
+def choosing_alone(wanted: WeightsRequest) -> Iterator[None]:
     """Hold the four bits that are being chosen of a model, for as long as that takes.
 
     Raises:
@@ -192,7 +192,7 @@ def choosing_alone(wanted: Wanted) -> Iterator[None]:
         yield
 
 
-def write_chosen(wanted: Wanted, choose: Callable[[Weights], Products], progress: Progress) -> Path:
+def write_chosen(wanted: WeightsRequest, choose: Callable[[Weights], Products], progress: Progress) -> Path:
     """Have weights chosen, and write them beside the name under which they would be taken; their file.
 
     `put_in_place` makes them what is taken. What a killed process leaves of them is deleted at the next start.
@@ -218,7 +218,7 @@ def write_chosen(wanted: Wanted, choose: Callable[[Weights], Products], progress
     return path
 
 
-def read_chosen(wanted: Wanted, path: Path, progress: Progress) -> dict[str, Array]:
+def read_chosen(wanted: WeightsRequest, path: Path, progress: Progress) -> dict[str, Array]:
     """What `write_chosen` wrote.
 
     Raises:
@@ -231,7 +231,9 @@ def read_chosen(wanted: Wanted, path: Path, progress: Progress) -> dict[str, Arr
     raise ResourceError(f"{path} was written but cannot be read", "Check that disk.")
 
 
-def _read(wanted: Wanted, embedding: str, progress: Progress, *, calibrated: bool = False) -> dict[str, Array] | None:
+def _read(
+    wanted: WeightsRequest, embedding: str, progress: Progress, *, calibrated: bool = False
+) -> dict[str, Array] | None:
     return read_packed(
         wanted.path(embedding, calibrated=calibrated), layout(wanted.shape, wanted.kind, embedding), progress
     )

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.keystroke_figures import empty_where_shown, figures, ghost_times, origins, typed_through
 from benchmarks.typist.ceiling import Ceiling
-from benchmarks.typist.replay import Played, Request, ServerWork
+from benchmarks.typist.replay import ReplaySession, Request, ServerWork
 from benchmarks.typist.typist import KeyPosition
 
 BUDGET_MS = 400.0
@@ -50,7 +50,7 @@ def test_the_figures_of_a_session() -> None:
         ServerWork(steps, 3 * steps, prefilled, {"prompt": 2 * steps}, {"adopted": 0})
         for steps, prefilled in ((10, 500), (11, 501), (12, 502), (16, 900))
     )
-    played = Played(
+    played = ReplaySession(
         requests=(SHOWN, EMPTY, THROUGH, EARLY, LATE, replace(SHOWN, ms=401.0)),
         work=work,
         typed=6,
@@ -78,7 +78,7 @@ def test_the_figures_of_a_session() -> None:
 
 def test_a_session_in_which_nothing_happened() -> None:
     """Where there is nothing to take a share of, there is no figure, and no error."""
-    played = Played((), (ServerWork(),), 0, 0, 0, BUDGET_MS, 0.0, 1.0, 1)
+    played = ReplaySession((), (ServerWork(),), 0, 0, 0, BUDGET_MS, 0.0, 1.0, 1)
     found = figures(played, Ceiling({}, keys=0, saved_in={}))
     assert found["ghost_ms"] == {"p50": None, "p95": None, "p99": None, "count": 0}
     assert (found["within_budget"], found["typed_through"], found["prefilled_tokens_per_key"]) == (None, None, None)

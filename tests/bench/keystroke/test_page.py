@@ -10,7 +10,7 @@ from benchmarks.keystroke import by_drafter
 from benchmarks.keystroke_figures import figures, timeline
 from benchmarks.keystroke_page import page
 from benchmarks.typist.ceiling import Ceiling
-from benchmarks.typist.replay import Arm, Played, Request, ServerWork
+from benchmarks.typist.replay import Arm, ReplaySession, Request, ServerWork
 from benchmarks.typist.typist import KeyPosition
 from fastcoder_lsp.bench import report
 
@@ -55,8 +55,8 @@ def made_up(history: str = "small") -> dict[str, Any]:
         Request(KeyPosition(0, 2), False, "empty", 9.0),
     )
     work = (ServerWork(), ServerWork(4, 9, 30, {"prompt": 3, "<b>": 2}, {"adopted": 1}))
-    played = Played(requests, work, 3, 5, 1, 400.0, 1.0, 3.0, 1, {"model": "m", "engine": "e"})
-    nothing = Played((), (ServerWork(),), 0, 0, 0, 400.0, 0.0, 1.0, 1, {"model": "m", "engine": "e"})
+    played = ReplaySession(requests, work, 3, 5, 1, 400.0, 1.0, 3.0, 1, {"model": "m", "engine": "e"})
+    nothing = ReplaySession((), (ServerWork(),), 0, 0, 0, 400.0, 0.0, 1.0, 1, {"model": "m", "engine": "e"})
     results = {
         arm: figures(each, Ceiling({}, 8, {0: 6})) | {"timeline": timeline(each.requests), "server": dict(each.server)}
         for arm, each in (

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
-from benchmarks.typist.hands import TAB, Subset, Taker, keys_of
+from benchmarks.typist.hands import TAB, Accepter, Subset, keys_of
 from benchmarks.typist.replay import Editor, Replay
 from benchmarks.typist.typist import KeyPosition
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
@@ -94,7 +94,7 @@ class MadeUpServer(LanguageClient):
 
 
 def replayed(
-    server: MadeUpServer, files: dict[str, str], subset: Subset, speed: float = 5.0, taker: Taker = TAB
+    server: MadeUpServer, files: dict[str, str], subset: Subset, speed: float = 5.0, taker: Accepter = TAB
 ) -> Replay:
     """Type `subset`; afterwards the server's copies and, where saved, the disk hold what the history has."""
 
