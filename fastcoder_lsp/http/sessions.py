@@ -127,7 +127,7 @@ class SessionPool:
             gone: is done once nobody waits any more; the work ends within a step then.
 
         Raises:
-            Gone: that came first.
+            HungUpError: that came first.
             RequestError: the model cannot be loaded.
         """
         session = await self._take(ask, gone)
