@@ -1,1 +1,1 @@
-"""THE LOOP: propose, forward, verify, commit, observe; and the rules of where to stop."""
+"""The decoding loop (propose, forward, verify, commit, observe) and its stop rules."""

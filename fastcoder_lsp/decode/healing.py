@@ -1,7 +1,6 @@
-"""Token healing inside the verification: the first tokens must spell what the user typed of a half-finished token.
+"""Token healing within verification: the first tokens must spell the token that the user has begun to type.
 
-Owns the state "which bytes are still to be spelt" along a path of tokens. Which ids may start with given bytes is the
-tokenizer's knowledge and is handed in.
+Owns the bytes that are left to spell along a path of tokens. The caller passes the tokenizer's ids for given bytes.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,14 +19,14 @@ Allow = Callable[[bytes], npt.NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Healing:
-    """`remaining` bytes are to be spelt before anything new may be said."""
+    """The state of healing: the next tokens must first spell the `remaining` bytes."""
 
     remaining: bytes
     piece: Piece
     allow: Allow
 
     def after(self, token: int) -> "Healing | None":
-        """What is left once `token` was said; None where the token contradicts the text."""
+        """The state after `token`; None if the token contradicts the text."""
         if not self.remaining:
             return self
         text = self.piece(token)
@@ -37,7 +36,7 @@ class Healing:
 
 
 def allowed_ids(tree: DraftTree, healing: Healing) -> Mapping[int, npt.NDArray[np.int64]]:
-    """Node → the ids that may follow it, for the nodes whose successors are not free."""
+    """Node → the ids that may follow it, for nodes whose successors are restricted."""
     if not healing.remaining:
         return {}
     root = tree.pending - 1

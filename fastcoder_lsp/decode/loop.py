@@ -1,7 +1,7 @@
 """The decoding loop: propose → tree → forward → verify → commit → observe, one step at a time.
 
-Owns the state of one decode: what was emitted, what text that is, where it ends. It never decides what a token is (the
-engine does) or what is guessed (the drafter does), so its output is that of plain decoding whatever the drafter says.
+Owns the state of one decode: the emitted tokens, their text, and its end. The engine chooses each token and the drafter
+the guesses, so the output is that of plain decoding with any drafter.
 """
 
 from collections import Counter
@@ -35,29 +35,29 @@ from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.observe import Spans
 
 OnStep = Callable[[DraftTree, Verified], None]
-"""Told of every forward pass, after it: what was verified, and what became of it."""
+"""Called after every forward pass with the verified tree and its outcome."""
 
 PENDING_AT_MOST = 12
-"""Prompt tokens that the first step takes along: a forward of their own would read all weights once more."""
+"""Most prompt tokens that join the first step: a forward pass of their own would read all weights once more."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeRequest:
-    """What is to be decoded.
+    """A request to decode.
 
     Attributes:
-        prompt: the prompt's tokens, never none.
+        prompt: the prompt's tokens, at least one.
         max_tokens: the longest output.
         end_ids: tokens that end the text.
         piece: gives the bytes of a token.
-        allow: which tokens may come.
+        allow: gives the ids that may come next.
         cut: gives the length of a text to keep once its end is known, else None; later text never changes its answer.
         healing: bytes that the first tokens must spell; they are not part of the result.
         sampler: how a row's token is chosen.
         document: the document's URI, or "".
-        nodes: rows of one verification, the pending ones included.
-        outdated: what this output was expected to be (`core.DraftContext`).
-        weighed: whether it is to be known how sure the model was (`Decoding.certainty`).
+        nodes: most rows of a verification, including the pending ones.
+        outdated: an earlier guess at this output (`core.DraftContext`).
+        weighed: whether to record the model's confidence (`Decoding.certainty`).
     """
 
     prompt: tuple[int, ...]
@@ -79,9 +79,9 @@ class Decoded:
     """A decode's outcome so far.
 
     Attributes:
-        text: without the healed bytes; it ends where the stop rule says.
-        tokens: those that were emitted, up to the one that ended the text.
-        counts: the work that was done.
+        text: the text without the healed bytes, cut by the stop rule.
+        tokens: the emitted tokens, up to the one that ended the text.
+        counts: the work.
         finish: why it ended: "stop", "eos", "length", "context"; "" while it may go on.
     """
 
@@ -93,10 +93,10 @@ class Decoded:
 
 @dataclass(slots=True)
 class Decoding:
-    """One decode that can be driven step by step, paused between any two, and given up at no cost.
+    """One decode, run step by step; it can be paused between steps and abandoned at no cost.
 
-    Where the engine's KV cache was given up in a pause, all that is decided is prefilled again, and it goes on with the
-    same tokens. `computed`: tokens that the last `prefill` ran. `on_step`, where there is one, is told of every step.
+    If the engine's KV cache was freed during a pause, all decided tokens are prefilled again, and the decode goes on
+    with the same tokens. `computed`: tokens that the last `prefill` ran. `on_step` is called after each step.
     """
 
     engine: Engine
@@ -107,7 +107,7 @@ class Decoding:
     _tokens: list[int] = field(default_factory=list)
     _pending: list[int] = field(default_factory=list)
     _likely: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]] = field(default_factory=list)
-    """The best ids and logits in the place of each token, where the request wants them."""
+    """The best ids and logits at each token's position, if the request wants them."""
     _bytes: bytearray = field(default_factory=bytearray)
     _text: str = ""
     _steps: int = 0
@@ -117,16 +117,15 @@ class Decoding:
     _begun: bool = False
     _finish: str = ""
     _launching: LaunchingEngine | None = None
-    """The engine, where the drafter is told of a step while the device works on the next one."""
+    """The engine, if the drafter observes a step while the device works on the next one."""
     _unobserved: tuple[DraftTree, Verified] | None = None
     computed: int = 0
 
     def prefill(self, should_stop: ShouldStop, at_most: int | None = None) -> bool:
-        """Bring what is decided into the KV cache but for its last tokens, which the next step takes along.
+        """Prefill the decided tokens, except the last few, which join the next step.
 
-        That is the prompt, and what was said before the cache was given up. Returns False where it was stopped before
-        the end, or had computed `at_most` tokens; what was computed stays in the cache, and another call goes on from
-        there.
+        These are the prompt, and the output from before the cache was freed. Returns False if it was stopped before the
+        end, or computed `at_most` tokens; these stay in the cache, and another call goes on from there.
         """
         decided = self._decided()
         ask_states(self.engine, self.drafter.traits.layers)
@@ -154,7 +153,7 @@ class Decoding:
 
     @property
     def text(self) -> str:
-        """What was said so far: `Decoded.text`."""
+        """The text so far, as in `Decoded.text`."""
         return self._text
 
     @property
@@ -168,7 +167,7 @@ class Decoding:
         return bool(self._pending)
 
     def missing(self) -> int:
-        """How many tokens `prefill` has to compute yet: of the prompt, or of all where the cache was given up."""
+        """The tokens that `prefill` has yet to compute: of the prompt, or of everything if the cache was freed."""
         if self._pending and not self._finish and self.engine.cached() != self._decided()[: -len(self._pending)]:
             self._pending = []
         if self._pending:
@@ -177,13 +176,13 @@ class Decoding:
         return max(missing - _pending_tokens(missing), 0)
 
     def rows(self) -> int:
-        """How many rows the next step has at least: tokens that are decided, but not in the KV cache."""
+        """Least rows of the next step: tokens that are decided, but not in the KV cache."""
         if self._pending:
             return len(self._pending)
         return _pending_tokens(self._uncached())
 
     def step(self, nodes: int | None = None) -> bool:
-        """One forward pass, of at most `nodes` rows where given; returns whether the decode goes on after it."""
+        """Run one forward pass of at most `nodes` rows; returns whether the decode goes on."""
         assert not self._finish, "a finished decode has no next step"
         sampler, top_k = self.request.sampler, max(self.drafter.traits.top_k, LIKELY if self.request.weighed else 0)
         for again in (False, True):
@@ -192,7 +191,7 @@ class Decoding:
                 with self.spans.measure("verify"):
                     if self._launching is None:
                         verified = self.engine.step(tree, sampler, allowed, top_k)
-                    else:  # a drafter that may be told late extends what it keeps while the device works
+                    else:  # the drafter updates its tables while the device works
                         self._launching.launch(tree, sampler, allowed, top_k)
                         self._observe()
                         verified = self._launching.collect()
@@ -226,13 +225,13 @@ class Decoding:
             return tree, allowed_ids(tree, healing)
 
     def _observe(self) -> None:
-        """Tell the drafter what became of the last step, unless it knows."""
+        """Let the drafter observe the last step, unless it already has."""
         if self._unobserved is not None:
             self.drafter.observe(*self._unobserved)
             self._unobserved = None
 
     def result(self) -> Decoded:
-        """What there is so far."""
+        """The outcome so far."""
         return Decoded(
             self._text,
             tuple(self._tokens),
@@ -249,7 +248,7 @@ class Decoding:
         )
 
     def certainty(self) -> Certainty:
-        """How sure the model was of what it said so far; nothing is known of it where the request does not ask."""
+        """The model's confidence in the text so far; empty unless the request is `weighed`."""
         piece = self.request.piece
         rows = [
             Row(piece(token), tuple(zip(map(piece, ids_K.tolist()), _probabilities(logits_K).tolist(), strict=True)))
@@ -258,11 +257,11 @@ class Decoding:
         return Certainty(rows, self.request.healing)
 
     def _decided(self) -> tuple[int, ...]:
-        """The prompt, and all that was said."""
+        """The prompt and the output."""
         return (*self.request.prompt, *self._tokens)
 
     def _uncached(self) -> int:
-        """How many of them are not in the cache."""
+        """The number of decided tokens that are not in the cache."""
         decided = self._decided()
         return len(decided) - common_prefix(self.engine.cached(), decided)
 
@@ -289,7 +288,7 @@ class Decoding:
             self._bytes += request.piece(token)
             if index < len(verified.path):
                 self._accepted[tree.sources[verified.path[index]]] += 1
-            # Bytes of a character that is not complete yet wait for the next token.
+            # Hold back the bytes of an incomplete character until the next token.
             self._text = self._bytes[len(request.healing) :].decode("utf-8", errors="ignore")
             if (length := request.cut(self._text)) is not None:
                 self._text, self._finish = self._text[:length], "stop"
@@ -309,7 +308,7 @@ def decode(
     spans: Spans | None = None,
     on_step: OnStep | None = None,
 ) -> Decoded:
-    """Decode `request` to its end, or until `should_stop`, which is asked between prefill chunks and steps."""
+    """Decode `request` to its end, or until `should_stop` returns True between prefill chunks or steps."""
     decoding = Decoding(engine, GuardedDrafter(drafter), request, spans or Spans(), on_step)
     going = decoding.prefill(should_stop)
     while going and not should_stop():
@@ -318,30 +317,30 @@ def decode(
 
 
 def ask_states(engine: Engine, layers: Sequence[int]) -> None:
-    """Have the engine keep the hidden states behind `layers`, where it can; where nobody asks, it is not told."""
+    """Let the engine keep the hidden states behind `layers`, if it can; does nothing for no layers."""
     if layers and isinstance(engine, KeepingEngine):
         engine.keep_states(layers)
 
 
 def _states_of(engine: Engine, layers: Sequence[int], cached: int) -> KeepingEngine | None:
-    """The engine, where it has the hidden states of `cached` tokens; None where it has none, or its cache is gone."""
+    """The engine, if it has the hidden states of `cached` tokens; None if it has none, or its cache is gone."""
     if not layers or not isinstance(engine, KeepingEngine) or not engine.keep_states(layers):
         return None
     return engine if len(engine.cached()) == cached else None
 
 
 def _skimming(engine: Engine, traits: DrafterTraits) -> SkimmingEngine | None:
-    """The engine, where the drafter drafts by a part of it; None where it does not, or the engine cannot."""
+    """The engine, if the drafter drafts by a part of its layers and the engine can run that part; else None."""
     return engine if traits.skims and isinstance(engine, SkimmingEngine) else None
 
 
 def _pending_tokens(missing: int) -> int:
-    """How many of a prompt's last tokens go along with the first step, `missing` of it not being in the cache."""
+    """How many of a prompt's last tokens join the first step, if `missing` of its tokens are not in the cache."""
     return missing if 1 <= missing <= PENDING_AT_MOST else 1
 
 
 def _probabilities(logits_K: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Of the best tokens among each other."""
+    """The probabilities of the best tokens among each other."""
     weights_K = np.exp(logits_K.astype(np.float64) - float(logits_K[0]))
     shares_K: npt.NDArray[np.float64] = weights_K / weights_K.sum()
     return shares_K

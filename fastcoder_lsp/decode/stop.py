@@ -1,7 +1,7 @@
-r"""Where a completion ends: the rest of a line, a statement, or a block, as the code around the cursor asks for it.
+r"""Stop rules: a completion ends with its line, statement or block, depending on the code around the cursor.
 
-Owns that choice and nothing of how a text is cleaned afterwards. A rule is a pure function of the generated text, and
-monotone: once it has named a length, later text never changes it. Every rule ends a text before a control character
+Owns that choice; `postprocess` cleans the text afterwards. A rule is a pure function of the generated text, and
+monotone: once it returns a length, later text never changes it. Every rule ends a text before a control character
 (`core.controls`). Texts have `\n` line ends.
 """
 
@@ -15,26 +15,26 @@ from fastcoder_lsp.core.controls import CONTROL
 from fastcoder_lsp.syntax import indent, scan, width
 
 BODY_LINES = 24
-"""A body that the line above opened: about a screenful."""
+"""Most lines of a body that the line above opens: about a screenful."""
 PARAGRAPH_LINES = 8
-"""Going on in a block that has lines already: what a person still reads before accepting it."""
+"""Most lines that continue a block: as many as people read before they accept."""
 _OVERLONG = 3
-"""A single statement may be so many times longer before it is cut after any line."""
+"""A single statement may be longer than the limit by this factor before it is cut after any line."""
 _NEAR = 8000
-"""Characters before and after the cursor that are looked at: a rule costs the same in any file and on any line."""
+"""Characters read on each side of the cursor, so that a rule costs the same in any file and on any line."""
 _LINE_END = re.compile(f"\n|{CONTROL.pattern}")
 _LEAVES = re.compile(r"^\s*(return|raise|break|continue|throw|pass)\b")
 
 
 class StopRule(Protocol):
-    """Says where a growing text ends."""
+    """Decides where a growing text ends."""
 
     def cut(self, text: str) -> int | None:
         """The length of `text` to keep, once its end is known; else None."""
         ...
 
     def follow(self) -> Callable[[str], int | None]:
-        """`cut` of one text that only grows from call to call, until it names a length: no line is looked at twice."""
+        """`cut` for one text that grows from call to call; reads no line twice."""
         ...
 
 
@@ -54,15 +54,15 @@ class LineRule:
 
 @dataclass(frozen=True, slots=True)
 class BlockRule:
-    """A statement with the block it opens, the body of a block, or the next lines of one.
+    """A statement with the block that it opens, the body of a block, or a block's next lines.
 
     Attributes:
         head: the text from the start of the statement's line to the cursor, whose brackets count.
-        floor: the columns of the line that opened the block: lines indented no further are outside. None: not known
-            before the statement's first line.
-        goes_on: where the floor is not known: the statement's own block goes on after it, to an empty line at most.
-        below: the next line under the cursor that has text; its repetition is an end.
-        lines: at most so many.
+        floor: the indentation, in columns, of the line that opened the block: lines indented no further are outside.
+            None: not known before the statement's first line.
+        goes_on: without a floor, whether the statement's own block goes on after it, at most to an empty line.
+        below: the next line with text under the cursor; the completion ends before repeating it.
+        lines: most lines.
     """
 
     head: str
@@ -73,7 +73,7 @@ class BlockRule:
     language: str
 
     def cut(self, text: str) -> int | None:
-        """The length up to the last line that belongs to the block, once a line is there that does not."""
+        """The length up to the last line of the block, once a line follows that does not belong to it."""
         return self.follow()(text)
 
     def follow(self) -> Callable[[str], int | None]:
@@ -90,22 +90,22 @@ class _BlockScan:
     bracketed: bool
     """The block was opened by a bracket of the statement, so the bracket's end is its end."""
     start: int = 0
-    """Where the first line begins that is not whole yet: nothing of it is remembered."""
+    """The beginning of the first incomplete line, of which no state is kept."""
     waits: bool = False
     kept: int = 0
     count: int = 0
     base: int | None = None
-    """The columns of the body's first line."""
+    """The indentation of the body's first line, in columns."""
     unit: int = 0
     """The length up to the last line of the body before the one that its latest statement begins with."""
     blank: bool = False
     last: str = ""
     repeated: int = 0
-    """How often the last line was said in a row, beyond once; `unrepeated`: the length up to its first time."""
+    """How often in a row the last line was repeated; `unrepeated`: the length up to its first occurrence."""
     unrepeated: int = 0
 
     def go(self, text: str) -> int | None:
-        """Look at the lines that have come; the length to keep if the end is known."""
+        """Scan the new lines; returns the length to keep once the end is known."""
         control = CONTROL.search(text, self.start)
         end = self._lines(text if control is None else text[: control.start()])
         return control.start() if end is None and control is not None else end
@@ -121,7 +121,7 @@ class _BlockScan:
         return None
 
     def take(self, text: str, start: int, end: int) -> int | None:
-        """Look at the line `text[start:end]`; the length to keep if the end is known. Sets `waits` where it is not."""
+        """Scan the line `text[start:end]`; returns the length to keep if the end is known, else sets `waits`."""
         whole = end < len(text)
         line = text[start:end] if start else self.rule.head.rpartition("\n")[2] + text[:end]
         open_before = start > 0 and not scan(self.rule.head + text[: start - 1], self.rule.language).complete
@@ -140,7 +140,7 @@ class _BlockScan:
         return self._take_line(line, text[:end], end)
 
     def _closed_below(self, line: str) -> bool:
-        """Whether `line` begins with the block's own end, which follows the cursor already."""
+        """Whether `line` begins with the block's own end, which already follows the cursor."""
         sign = line.strip()[:1]
         return (
             bool(sign)
@@ -151,7 +151,7 @@ class _BlockScan:
         )
 
     def _outside(self, line: str, *, whole: bool) -> bool | None:
-        """Whether a line is no longer part of the completion; None while too little of it is known."""
+        """Whether a line is outside the completion; None while too little of it is known."""
         word, rule = line.strip(), self.rule
         if not word:
             return False
@@ -205,7 +205,7 @@ class _BlockScan:
         return not (syntax.closes_block(line) or syntax.continues_block(line))
 
     def _loops(self, line: str, end: int) -> bool:
-        """Whether `line` was said three times in a row."""
+        """Whether `line` came three times in a row."""
         if _trivial(line.strip()) or line.strip() != self.last:
             self.last, self.repeated, self.unrepeated = line.strip(), 0, end
             return False
@@ -213,7 +213,7 @@ class _BlockScan:
         return self.repeated == 2
 
     def _first_floor(self, line: str, so_far: str, end: int) -> int | None:
-        """The statement's first line is whole: it is the completion, or opens a block, or the block goes on."""
+        """Handle the statement's whole first line: it is the completion, opens a block, or continues one."""
         rule, self.bracketed = self.rule, False
         if not rule.head.strip() and syntax.is_comment(line, rule.language):
             return None
@@ -231,9 +231,9 @@ class _BlockScan:
 def stop_rule(before: str, after: str, language: str) -> StopRule:
     """The rule for a cursor between `before` and `after` in a document of `language` (an LSP language id).
 
-    Text right of the cursor, closers excepted, asks for the rest of the line. The end of a line that opens a block, and
-    an empty line under one, ask for the block. The end of another line asks for the statement, and where nothing
-    follows in its block, for the lines that do; so does an empty line inside a block.
+    With text right of the cursor, other than closers, complete the rest of the line. At the end of a line that opens a
+    block, and on an empty line under one, complete the block. At the end of another line, complete the statement, and
+    if nothing follows in its block, also the block's next lines; the same holds on an empty line inside a block.
     """
     left = before[max(before.rfind("\n") + 1, len(before) - _NEAR) :]
     right = after[:_NEAR].partition("\n")[0]
@@ -259,7 +259,7 @@ def _in_comment(left: str, language: str) -> bool:
 
 
 def _trivial(line: str) -> bool:
-    """Whether a line repeats often enough in any file to mean nothing."""
+    """Whether a line is so common in any file that its repetition means nothing."""
     return len(line) < 4 or syntax.closes_block(line)
 
 

@@ -1,6 +1,6 @@
-"""Where every token of an output came from: what the loop tells of its steps, kept and put into plain values.
+"""Records where every token of an output came from, step by step, in plain values.
 
-Owns the reading of steps; draws nothing, and decides nothing in the loop.
+Owns the conversion of steps; it draws nothing and never changes the loop.
 """
 
 import codecs
@@ -14,8 +14,8 @@ class Tracer:
     """Listens to the loop (`decode(..., on_step=tracer)`).
 
     Args:
-        piece: the bytes of a token.
-        healed: so many bytes of the first tokens stand in the text already, and are no part of the output.
+        piece: gives the bytes of a token.
+        healed: bytes at the beginning that are in the text already, and no part of the output.
     """
 
     def __init__(self, piece: Callable[[int], bytes], healed: int = 0) -> None:
@@ -23,11 +23,11 @@ class Tracer:
         self._steps: list[tuple[DraftTree, Verified]] = []
 
     def __call__(self, tree: DraftTree, verified: Verified) -> None:
-        """A step was made; costs nothing but keeping it."""
+        """Keep a step; conversion waits for `trace`."""
         self._steps.append((tree, verified))
 
     def trace(self, tokens: int) -> tuple[StepTrace, ...]:
-        """All steps, as far as they gave the output's first `tokens` tokens; what came after its end is cut off."""
+        """The steps that gave the output's first `tokens` tokens, without the tokens after its end."""
         traced, healed = [], self._healed
         for tree, verified in self._steps:
             step = trace_step(tree, verified, self._piece, tokens)
@@ -50,13 +50,13 @@ def trace_step(tree: DraftTree, verified: Verified, piece: Callable[[int], bytes
 
 
 def texts(pieces: Iterable[bytes]) -> list[str]:
-    """The texts of consecutive tokens; a character over several tokens stands with the one that completes it."""
+    """The texts of consecutive tokens; a character made of several tokens belongs to the last of them."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     return [decoder.decode(piece) for piece in pieces]
 
 
 def token_texts(steps: Sequence[StepTrace]) -> list[list[str]]:
-    """The texts of each step's tokens; all of them joined are the output."""
+    """The texts of each step's tokens; joined, they are the output."""
     every = iter(texts(token.piece for step in steps for token in step.tokens))
     return [[next(every) for _ in step.tokens] for step in steps]
 

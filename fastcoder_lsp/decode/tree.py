@@ -1,7 +1,7 @@
-"""From a drafter's guess to a tree that the engine may verify: whatever a drafter says, the tree is well formed.
+"""Makes a well-formed tree for the engine out of any draft.
 
-Owns no policy: it drops what cannot be verified (unknown ids, broken parents, twins, more nodes than fit, text that the
-healing forbids) and keeps the order of the rest.
+Owns no policy: it drops nodes that cannot be verified (unknown ids, broken parents, twins, nodes beyond the room, text
+that healing forbids) and keeps the order of the rest.
 """
 
 from operator import lt
@@ -17,11 +17,10 @@ def build_tree(pending: Tokens, draft: Draft, *, room: int, vocabulary: int, hea
         pending: tokens that are decided but not in the KV cache, at least one.
         draft: guesses; parents index the draft's own nodes, -1 is the last pending token. A node whose parent was
             dropped is dropped; of twins (same token, same parent) the first stays and takes over the other's children.
-            One that was drawn by chance is taken as it is or not at all: what was drawn would not be judged rightly
-            if part of it were missing.
-        room: how many draft nodes fit.
-        vocabulary: ids from 0 up to this one exist.
-        healing: what the text before the cursor still demands of the first tokens.
+            A sampled draft is taken as a whole or not at all: with parts missing, its acceptance would be biased.
+        room: most draft nodes.
+        vocabulary: the number of ids.
+        healing: the bytes before the cursor that the first tokens must spell.
     """
     if not healing.remaining and _is_sound(draft, room, vocabulary):
         return _joined(pending, draft)
@@ -53,7 +52,7 @@ def build_tree(pending: Tokens, draft: Draft, *, room: int, vocabulary: int, hea
 
 
 def _is_sound(draft: Draft, room: int, vocabulary: int) -> bool:
-    """Whether every guess may stay as it is: what good drafters say, and a quarter of the time to find out."""
+    """Whether the draft needs no repair: true of good drafters, and checked in a quarter of the time."""
     tokens, parents = draft.tokens, draft.parents
     return (
         len(tokens) == len(parents) == len(draft.sources) == len(draft.matches)

@@ -1,1 +1,1 @@
-"""A MODEL, READY TO ANSWER: the one place that puts its parts together, and what that costs on this machine."""
+"""Assembles a loaded model and measures the cost of its steps on this machine."""

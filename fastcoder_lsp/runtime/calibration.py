@@ -1,7 +1,7 @@
-"""Choosing a model's four-bit weights by what it computes on public code: the standard library, as prompts are made.
+"""Calibrates a model's four-bit weights on public code: the standard library, in the form of prompts.
 
-Owns the texts: windows of files that are spread over the library, the middle of each at its end, as the model is asked
-in an editor. What they guide is `engine.calibrated`'s.
+Owns the texts: windows of files from all over the library, each with its middle at the end, as in an editor's prompts.
+`engine.calibrated` rounds the weights.
 """
 
 from collections.abc import Sequence
@@ -24,20 +24,20 @@ from fastcoder_lsp.workspace.corpus_files import standard_library
 LENGTH = 512
 """Tokens of a text, or fewer where the model reads no more."""
 GUIDING, JUDGING = 12, 12
-"""Texts that guide the rounding, and that say what it lost."""
+"""Texts that guide the rounding, and texts that measure its loss."""
 _SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A model whose four-bit weights were chosen, and what became of them."""
+    """A model with calibrated four-bit weights, and the result of the calibration."""
 
     model: str
     found: CalibrationResult
 
 
 def calibrate(name: str, progress: Progress, threads: int | None = None) -> Calibrated:
-    """Choose the four-bit weights of a model, compare them, and keep them where they are better: minutes.
+    """Calibrate the four-bit weights of a model, and keep them if they lose less than plain rounding; takes minutes.
 
     Args:
         name: as the setting `model`.
@@ -64,13 +64,13 @@ def calibrate(name: str, progress: Progress, threads: int | None = None) -> Cali
     )
     texts = [text for _, text in standard_library()]
     texts_SC = fill_in_texts(texts, tokenizer, GUIDING + JUDGING, min(LENGTH, job.context))
-    # Every other one, so that both kinds come from all over the library.
+    # Alternate, so that both kinds of texts come from the whole library.
     found = choose_weights(job, texts_SC[::2], texts_SC[1::2])
     return Calibrated(files.name, found)
 
 
 def undo(name: str) -> tuple[str, bool]:
-    """Go back to plainly rounded weights: the model's name, and whether others were there.
+    """Go back to plainly rounded weights; returns the model's name, and whether it had calibrated weights.
 
     Raises:
         FastcoderError: the model is missing, or they cannot be deleted.
@@ -80,10 +80,10 @@ def undo(name: str) -> tuple[str, bool]:
 
 
 def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int, length: int) -> npt.NDArray[np.int64]:
-    """`count` prompts of `length` tokens with what fills them in, from texts that are spread over all.
+    """`count` fill-in-the-middle prompts of `length` tokens with their answers, from texts spread over `texts`.
 
     Raises:
-        UsageError: there are not so many texts that are long enough.
+        UsageError: too few texts are long enough.
     """
     template, control = template_of(tokenizer.control), tokenizer.control
     marks = [control[mark] for mark in (template.prefix, template.suffix, template.middle) if mark]

@@ -1,9 +1,8 @@
-"""Compiling in a process of its own, while this one fetches, converts and reads a model.
+"""Compiles kernels in a second process while this one fetches, converts and reads a model.
 
-numba keeps Python to itself while it compiles, so another thread would be no help. Owns the process. It fills the
-folder of machine code and tells nothing: where it fails, is killed or cannot be started, whoever needs a kernel
-compiles it. It has the same priority as we, for what it makes is waited for: with less, two busy cores would have us
-wait for it far longer than for ourselves.
+A thread would not help, because numba holds the GIL while it compiles. The process fills the folder of machine code and
+reports nothing: if it fails, is killed or cannot start, a kernel is compiled at its first use. It runs at our priority,
+because we wait for its result; at a lower one, two busy cores would make that wait far longer than compiling here.
 """
 
 import subprocess
@@ -27,13 +26,13 @@ BITS = {"auto": 8, "cpu-int8": 8, "cpu-int4": 4}
 """Of a weight, by the kinds of engine that a pass is compiled for."""
 WHAT = "compiling for this processor (first start only)"
 LONGEST_S = 180.0
-"""It is never waited for longer."""
+"""The longest wait for the process."""
 _KERNELS, _ENGINE_KERNELS = 10, 3
 _LOOK_S = 0.25
 
 
 class CompileAhead:
-    """The process: begun by `begin`, gone at the end of a `with` block."""
+    """The compiling process: `begin` starts it, and the end of a `with` block ends it."""
 
     def __init__(self) -> None:
         self.begun = False
@@ -47,10 +46,10 @@ class CompileAhead:
         self.end()
 
     def begin(self, heads: tuple[int, int] | None = None, bits: int = 8) -> None:
-        """Start it, where a process can be started.
+        """Start the process, if the system allows that.
 
         Args:
-            heads: what to compile a pass for, as in `DEFAULT_HEADS`; None: only what is the same for all models.
+            heads: the shape to compile a forward pass for, as in `DEFAULT_HEADS`; None: only what all models share.
             bits: of a weight.
         """
         self.begun = True
@@ -65,7 +64,7 @@ class CompileAhead:
             )
 
     def wait(self, progress: Progress) -> bool:
-        """Until it has ended; whether all went well. Who waits longer than `LONGEST_S` ends it."""
+        """Wait until the process ends, and end it after `LONGEST_S`; returns whether it succeeded."""
         if self._process is None:
             return False
         until = time.monotonic() + LONGEST_S
@@ -77,7 +76,7 @@ class CompileAhead:
         return self._process.returncode == 0
 
     def end(self) -> None:
-        """See that it is gone: it may be stopped, or not needed any more."""
+        """End the process if it still runs."""
         if self._process is not None and self._process.poll() is None:
             with suppress(OSError):
                 self._process.kill()
@@ -85,27 +84,27 @@ class CompileAhead:
 
 
 def _kept() -> int:
-    """Compiled functions that are on the disk."""
+    """The number of compiled functions on the disk."""
     folder = trusted_folder(kernels_folder()).folder
     return 0 if folder is None else sum(1 for _ in folder.glob("*/*.kernel"))
 
 
 def shape_of(folder: Path) -> Shape | None:
-    """Of the model in `folder`, what a pass is compiled for; None where the CPU's is not run."""
-    with suppress(ModelInvalidError):  # who loads the model says so
+    """The shape, to compile for, of the model in `folder`; None if it does not run on our CPU kernels."""
+    with suppress(ModelInvalidError):  # loading the model reports it
         return fast_shape(read_config(folder))
     return None
 
 
 def needed() -> bool:
-    """Whether this version has no machine code of the drafter on this machine yet."""
+    """Whether this machine lacks this version's machine code of the drafter."""
     from fastcoder_lsp.draft.auto.tree import grow  # noqa: PLC0415 brings a compiler along
 
     return not grow.kept()
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compile everything; in the process of its own."""
+    """Compile everything; runs in the second process."""
     from fastcoder_lsp.draft.registry import make, warm_up  # noqa: PLC0415 they bring a compiler along
     from fastcoder_lsp.index.searcher import warm_up as warm_up_index  # noqa: PLC0415
 

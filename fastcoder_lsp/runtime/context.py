@@ -1,10 +1,9 @@
-"""Code that goes along with a prompt: looked for on this machine, by the reading rules.
+"""Finds code of other files for a prompt, on this machine and within the reading rules.
 
-Owns which files are candidates (those that the folder's index of words ranks first, those that are open, those where
-names at the cursor are defined, by the editor's other servers, and a new file's tests) and when what a prompt shows is
-still good enough; how pieces are ranked is `prompt/retrieval`'s. What is found is shown only
-where its file may be read at that very moment, and no line of it that looks like a secret. Used by the one thread that
-touches the model, when a prompt is chosen: never for a key that only appends.
+Owns which files are candidates (the first of the folder's word index, open documents, definitions of names at the
+cursor as the editor's other servers know them, and a new file's tests) and when a prompt's snippets are still good
+enough; `prompt/retrieval` ranks pieces. A snippet is shown only if its file may be read at that moment, and without
+lines that look like secrets. Runs on the model's thread when a prompt is chosen, never for a key that only appends.
 """
 
 import time
@@ -29,24 +28,24 @@ from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines, without_secrets
 
 OPEN_DOCUMENTS = 16
-"""Open documents that are looked into whatever the index says: the last ones."""
+"""The most recent open documents are searched whatever the index says."""
 MOST_OPEN = 200_000
-"""Characters of an open document, to be looked into unasked."""
+"""Longest open document, in characters, that is searched whatever the index says."""
 MOST_CHARACTERS = 400_000
-"""Read anew for one prompt: a fraction of a second, whatever stands in the files."""
+"""Characters read from the disk for one prompt at most: a fraction of a second for any text."""
 GOOD_ENOUGH = 0.7
-"""What a prompt shows stays, while it holds this share of what could be found for the cursor."""
+"""A prompt keeps its snippets while their score is at least this share of the best that could be found."""
 MOST_AHEAD = 600
-"""Characters of what was just copied, to stand before all pieces but the best: a quarter of what is shown. What is
-longer takes what room is left."""
+"""Longest code just copied, in characters, that precedes all pieces but the best: a quarter of what is shown. Longer
+code gets the room that is left."""
 FEW = 4
-"""With fewer pieces than this a document has too few words to ask with: its tests are shown, or what it tests."""
+"""With fewer pieces than this the document has too few words for a query: its tests, or what it tests, are shown."""
 
 RECENT_PLACES = 4
 RECENT_LINES = 6
-"""Lines shown on both sides of a place."""
+"""Lines shown on each side of a place."""
 VISITED_PLACES = 2
-"""Shown after the edited ones: where somebody only was tells less."""
+"""Visited places shown after the edited ones, which tell more."""
 
 _Places = OrderedDict[tuple[str, int], ContextSnippet]
 
@@ -55,12 +54,12 @@ _ALIKE = {"typescriptreact": "script", "javascriptreact": "script", "typescript"
     "objective-c": "cpp",
     "cuda-cpp": "cpp",
 }
-"""Languages whose files use each other's names, by one name."""
+"""Maps languages whose files use each other's names to one name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadableFolder:
-    """A workspace folder, what may be read in it, and where its index of words is kept, if anywhere."""
+    """A workspace folder, its reading rules, and the file of its word index, if it has one."""
 
     root: Path
     rules: ReadingRules
@@ -73,8 +72,8 @@ class RepositoryContext:
     Args:
         folder_of: the workspace folder that holds a path; None outside all of them.
         open_texts: path → unsaved text of the open documents; called from the worker's thread.
-        wait_s: how long a question waits for a folder that is being looked through: 0 in a server.
-        clock_s: seconds, by which a folder is looked through again.
+        wait_s: how long a query waits for the scan of a folder: 0 in a server.
+        clock_s: seconds, for the time between scans.
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class RepositoryContext:
         self._opened: dict[Path, tuple[str, FileWords]] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
-        """A completion was asked for: remember what was edited."""
+        """Remember the edited places when a completion is requested."""
         self._recent.observe(snapshot.uri, snapshot.path or "", snapshot.text)
 
     def may_show(self, sources: Collection[str]) -> bool:
@@ -135,21 +134,21 @@ class RepositoryContext:
         )
         found = tuple(one for one in clean if one.text.strip())
         new = PromptContext(found, folder.root.name, here.path or "", ahead)
-        if kept is None or not kept.snippets or ahead not in (None, kept.copied):  # who copies wants it somewhere else
+        if kept is None or not kept.snippets or ahead not in (None, kept.copied):  # copied code goes elsewhere
             return new
         return kept if self._good_enough(kept, ask, window, found, words) else new
 
     def _good_enough(
         self, kept: PromptContext, ask: WordQuery, window: str, found: tuple[ContextSnippet, ...], words: FolderWords
     ) -> bool:
-        """Whether exchanging what is shown would gain too little; what the window holds by now is worth nothing."""
+        """Whether new snippets would gain too little; a snippet that the window holds by now counts nothing."""
         still = [one.text for one in kept.snippets if one.text not in window]
         instead = [one.text for one in found[: len(kept.snippets)]]
         return worth(ask, still, words.terms) >= GOOD_ENOUGH * worth(ask, instead, words.terms)
 
     def _words_of(self, folder: ReadableFolder) -> FolderWords:
         words = self._folders.get(folder.root)
-        if words is not None and words.kept != folder.kept:  # other settings: what is kept by them is apart
+        if words is not None and words.kept != folder.kept:  # other settings have an index file of their own
             words.stop()
             words = None
         if words is None:
@@ -160,7 +159,7 @@ class RepositoryContext:
         return words
 
     def _follow_open(self, texts: Mapping[Path, str]) -> dict[Path, FileWords]:
-        """The words of the open documents; the files of those that were closed are looked at again."""
+        """The words of the open documents; files of closed documents are read again."""
         closed = [path for path in self._opened if path not in texts]
         self._look_again(closed)
         before, self._opened = self._opened, {}
@@ -179,7 +178,7 @@ class RepositoryContext:
                     words.follow(words.rules, (path.relative_to(words.root).as_posix(),))
 
     def _may_show(self, source: str, text: str = "") -> bool:
-        """Whether a file's code may be shown at this moment; what lies in no folder of the workspace never may."""
+        """Whether a file's code may be shown at this moment; a file outside all workspace folders never may."""
         path = Path(source)
         folder = self._folder_of(path) if source else None
         if folder is None or folder.rules.may_read(path) is not None:
@@ -187,23 +186,23 @@ class RepositoryContext:
         return folder.rules.size_reason(len(text), max(map(len, text.split("\n")))) is None
 
     def _elsewhere(self, root: Path, path: Path) -> bool:
-        """Whether a file below `root` lies in a folder within it, which has rules of its own, or shows nothing."""
+        """Whether a file below `root` belongs to a nested workspace folder with rules of its own, or shows nothing."""
         folder = self._folder_of(path)
         return folder is None or folder.root != root
 
 
 @dataclass(slots=True)
 class _QuestionFiles:
-    """Gives files to one question: those of its own kind, open ones as they stand in the editor; bounded.
+    """The files of the query's language, with the editor's text for open documents; bounded.
 
     Attributes:
         words: of the folder.
         opened: the open documents.
         kind: of language.
-        itself: the document's own file, by the name that it has where a link led to it; never given.
+        itself: the document's own file, links resolved; never given.
         may_show: whether a file's text may be shown now.
         elsewhere: whether a file below a folder belongs to another one.
-        room: characters that may be read anew.
+        room: characters that may still be read from the disk.
     """
 
     words: FolderWords
@@ -230,7 +229,7 @@ class _QuestionFiles:
         return read
 
     def text(self, source: str) -> str:
-        """The whole text of a file that was given; empty for another one."""
+        """The whole text of a file that was given; empty for any other file."""
         path = Path(source)
         file = self.opened.get(path)
         if file is None and path.is_relative_to(self.words.root):
@@ -240,7 +239,7 @@ class _QuestionFiles:
 
 
 def _clean(piece: ContextSnippet, files: Iterable[str]) -> ContextSnippet:
-    """A piece without the lines that look like secrets in its file as a whole, or by themselves."""
+    """A piece without lines that look like secrets, by themselves or in the context of their file."""
     language, text = language_of(Path(piece.path)), piece.text
     for file in files:
         text = without_lines(text, secret_lines(file, language))
@@ -248,7 +247,7 @@ def _clean(piece: ContextSnippet, files: Iterable[str]) -> ContextSnippet:
 
 
 def _within(definitions: Sequence[Definition], root: Path, here: Snapshot) -> list[Definition]:
-    """Those in other files below a folder, by their paths from there."""
+    """The definitions in other files below `root`, with paths relative to it."""
     found = []
     for one in definitions:
         path = Path(one.path)
@@ -258,13 +257,13 @@ def _within(definitions: Sequence[Definition], root: Path, here: Snapshot) -> li
 
 
 def _real_key(path: Path, root: Path) -> str:
-    """A file's key in the index of a folder, links followed; empty for one elsewhere."""
+    """A file's key in the index of a folder, links resolved; empty for a file outside it."""
     real, top = resolved(path), resolved(root)
     return real.relative_to(top).as_posix() if real.is_relative_to(top) else ""
 
 
 def _not_held(places: Iterable[ContextSnippet], pieces: Sequence[ContextSnippet]) -> Iterator[ContextSnippet]:
-    """Places of which less than half stands in pieces of the same file, or in the places before."""
+    """The places with less than half of their lines in pieces of the same file or in earlier places."""
     held: dict[str, set[str]] = defaultdict(set)
     for piece in pieces[:MOST_HELD]:
         held[piece.source].update(piece.text.split("\n"))
@@ -275,7 +274,7 @@ def _not_held(places: Iterable[ContextSnippet], pieces: Sequence[ContextSnippet]
 
 
 def _below_imported(imported: Sequence[ContextSnippet], pieces: Sequence[ContextSnippet]) -> tuple[ContextSnippet, ...]:
-    """Pieces behind the definitions that the document imports, without what those show; the statements come first."""
+    """The definitions that the document imports, then the pieces that do not repeat them; statements come first."""
     statements = [one for one in pieces if not one.line]
     held = {one.source: set[str]() for one in imported}
     for one in imported:
@@ -287,7 +286,7 @@ def _below_imported(imported: Sequence[ContextSnippet], pieces: Sequence[Context
 
 
 def _behind_best(newest: ContextSnippet, pieces: Sequence[ContextSnippet]) -> list[ContextSnippet]:
-    """Pieces, behind the best one that is no import what was just copied, or the piece that holds it."""
+    """Pieces with the code just copied, or the piece that holds it, behind the best one that is no import."""
     at = next((behind for behind, one in enumerate(pieces, 1) if one.line), len(pieces))
     holding = [one for one in pieces if one.source == newest.source and _mostly_in(one.text.split("\n"), newest)]
     if holding and holding[0] in pieces[:at]:
@@ -297,7 +296,7 @@ def _behind_best(newest: ContextSnippet, pieces: Sequence[ContextSnippet]) -> li
 
 
 def _not_in(window: str, places: Iterable[ContextSnippet]) -> Iterator[ContextSnippet]:
-    """What was copied and has not been put in here: where it has, in whatever depth, the prompt shows it anyway."""
+    """Copied code that is not in `window` at any indentation; the prompt shows the window anyway."""
     lines = {line.strip() for line in window.split("\n")}
     return (
         place
@@ -307,13 +306,13 @@ def _not_in(window: str, places: Iterable[ContextSnippet]) -> Iterator[ContextSn
 
 
 def _mostly_in(lines: Collection[str], place: ContextSnippet) -> bool:
-    """Whether half of a place's lines, or more, are among these."""
+    """Whether at least half of a place's lines are among `lines`."""
     own = [line for line in place.text.split("\n") if line.strip()]
     return 2 * sum(line in lines for line in own) >= len(own)
 
 
 def _counterpart(key: str, keys: Iterable[str], look: "_QuestionFiles") -> Iterator[ContextSnippet]:
-    """What the file at `key` tests, or what tests it: the lines that define something."""
+    """The defining lines of the file that `key` tests, or of the file that tests it."""
     other = counterpart_of(key, keys)
     file = look(other) if other is not None else None
     if other is not None and file is not None and (text := outline(file.text)):
@@ -325,10 +324,10 @@ def _kind(language: str) -> str:
 
 
 class RecentPlaces:
-    """The places that were edited and visited last.
+    """The most recently edited and visited places.
 
     Args:
-        documents: how many documents' texts are remembered.
+        documents: the number of documents whose texts are kept.
     """
 
     def __init__(self, documents: int = 8) -> None:
@@ -339,7 +338,7 @@ class RecentPlaces:
         self._visited: _Places = OrderedDict()
 
     def observe(self, uri: str, path: str, text: str) -> None:
-        """This is the text of the document at `path` (empty: of one without) now."""
+        """Record the current text of the document at `path` (empty: a document without a path)."""
         before = self._texts.pop(uri, None)
         self._texts[uri], self._paths[uri] = text, path
         while len(self._texts) > self._capacity:
@@ -348,15 +347,15 @@ class RecentPlaces:
             _remember(self._edited, RECENT_PLACES, uri, path, text, first_difference(before, text))
 
     def texts(self) -> dict[str, str]:
-        """The documents' last texts, by their paths."""
+        """Path → the document's last text."""
         return {self._paths[uri]: text for uri, text in self._texts.items() if uri in self._paths}
 
     def visit(self, uri: str, path: str, text: str, offset: int) -> None:
-        """Somebody is at this place of a text."""
+        """Record a visit to this place of a text."""
         _remember(self._visited, VISITED_PLACES, uri, path, text, offset)
 
     def places(self, but: str) -> tuple[ContextSnippet, ...]:
-        """The latest ones outside the document `but`, which the prompt shows anyway; the newest first, edits before."""
+        """The places outside the document `but`, edited ones first, then the newest first."""
         edited = islice(((name, one) for name, one in _newest(self._edited, but)), RECENT_PLACES)
         visited = islice(
             ((name, one) for name, one in _newest(self._visited, but) if name not in self._edited), VISITED_PLACES
@@ -365,14 +364,14 @@ class RecentPlaces:
 
 
 def copied(snapshot: Snapshot) -> Iterator[ContextSnippet]:
-    """What was copied in other files, the newest first: it was wanted somewhere, and likely here."""
+    """Code copied in other files, the newest first: it will probably be pasted here."""
     for one in snapshot.yanks:
         if one.path != snapshot.path and len(one.text) <= MOST_LETTERS and KEYS not in one.text:
             yield ContextSnippet(Path(one.path).name, one.text, 0.0, one.path, line=one.line + 1)
 
 
 def _remember(places: _Places, shown: int, uri: str, path: str, text: str, offset: int) -> None:
-    """Keep the lines around a place as the latest one; twice as many as are shown, for some are of one document."""
+    """Keep the lines around a place as the latest; holds twice the places shown, because some share a document."""
     if KEYS in text:
         return
     line = text.count("\n", 0, offset)

@@ -1,6 +1,6 @@
-"""How long a prompt may be, and how many tokens of code of other files are in it, by what reading them costs here.
+"""The length of a prompt and its share of code from other files, chosen from the measured cost of a prefill.
 
-Owns the numbers and the rule of `context.enabled`; which code that is, is not decided here.
+Owns the numbers and the rule of `context.enabled`; `context` chooses the code.
 """
 
 from typing import Final, Literal
@@ -8,22 +8,23 @@ from typing import Final, Literal
 from fastcoder_lsp.prompt import PromptOptions
 
 PROMPT_TOKENS: Final = 1400
-"""Longest prompt: what a CPU reads in a few seconds once, and keeps from then on…"""
+"""Longest prompt: a CPU prefills it once in a few seconds, and keeps it from then on."""
 READ_MS: Final = 10_000.0
-"""…of a larger model what is read in so long, for a first text that nobody sees within half a minute is given up…"""
+"""A larger model gets the prompt that it prefills in this time: users give up on a first suggestion after half a
+minute."""
 LEAST_PROMPT: Final = 512
-"""…but so many tokens at least: with fewer there is no function around the cursor."""
+"""The prompt never gets shorter: with fewer tokens it does not hold the function around the cursor."""
 CONTEXT_TOKENS: Final = 600
-"""For code of other files, where it is wanted; on top of the longest prompt. What `bench quality` measured."""
+"""Tokens for code of other files, on top of the longest prompt; the value that `bench quality` measured."""
 _TYPED_SHARE: Final = 0.24
-"""Of a prompt without that code, what its text before and after the cursor leaves for what is typed since."""
+"""Share of a prompt without that code which is left for text typed later."""
 LEAST_TOKENS: Final = 300
-"""With fewer there is no room for the imports and two or three pieces."""
+"""With fewer tokens there is no room for the imports and two or three pieces."""
 LATER_MS: Final = 200.0
-"""By so much the first text at a document may come later: the pause between two keys of an ordinary typist."""
+"""The first suggestion in a document may come this much later: a typical pause between two keys."""
 BESIDE_MS: Final = 1500.0
-"""Of work beside, between keys, for the code that goes along: it is of use within some ten keys then. Where it takes
-longer, who works in a document for a minute would have little of it."""
+"""Longest background prefill, between keys, for code of other files: it is then of use within about ten keys. With a
+longer one, a minute's work in a document would gain little."""
 
 
 def context_tokens(
@@ -33,17 +34,17 @@ def context_tokens(
     *,
     beside: bool = True,
 ) -> int:
-    """Tokens for code of other files; 0: none goes along.
+    """Tokens for code of other files; 0: no such code.
 
-    By `auto` as many as are read in a while where that is done beside, which no key waits for; else as many as are read
-    between two keys: where a first text waited 600 ms for 600 of them, people had fewer texts in time to accept than
-    without (`bench typing`), whatever whole lines gained.
+    With `auto`, and a second KV cache, as many as a background prefill reads in `BESIDE_MS`, because no key waits for
+    it; otherwise as many as are read between two keys. When the first suggestion waited 600 ms for 600 tokens, fewer
+    suggestions came in time than without them (`bench typing`), although whole lines gained.
 
     Args:
         wanted: the setting `context.enabled`.
-        prefill_ms: what one more token of a prompt takes on this machine (`core.StepCosts`).
-        room: of a prompt; half of it at least is the document's.
-        beside: whether there is a second KV cache for what is prepared (`core.Engines.beside`).
+        prefill_ms: the time of one more prompt token on this machine (`core.StepCosts`).
+        room: tokens of a prompt; the document gets at least half of them.
+        beside: whether the engine has a second KV cache (`core.Engines.beside`).
     """
     most = min(CONTEXT_TOKENS, max(room, 0) // 2)
     if wanted != "auto":
@@ -57,9 +58,9 @@ def prompt_options(told: int, room: int, prefill_ms: float = 0.0) -> PromptOptio
 
     Args:
         told: tokens of other files' code (`context_tokens`).
-        room: of a prompt in the model's memory; what does not fit is answered by nobody.
-        prefill_ms: what one more token of a prompt takes on this machine; a first prompt waits for no code that takes
-            longer than is noticed.
+        room: tokens that the model's memory has for a prompt; a longer one gets no answer.
+        prefill_ms: the time of one more prompt token on this machine; a first prompt waits only for code whose prefill
+            goes unnoticed.
     """
     own = PROMPT_TOKENS if prefill_ms * PROMPT_TOKENS <= READ_MS else max(LEAST_PROMPT, int(READ_MS / prefill_ms))
     limit = min(own + told, room)

@@ -1,8 +1,8 @@
-"""What a step costs on this machine: timed once for an engine and a model, then kept in the cache folder.
+"""Times the steps of an engine and a model on this machine once, and keeps the costs in the cache folder.
 
-Owns the timing and the file; knows the engine by `core.Engine` only and decides nothing by what it finds. The engine's
-KV cache is empty before and after. Other work on the machine only adds to a time, up to minutes where the process was
-stopped: so a time counts only as far as its neighbours bear it out, and what was kept is looked at again at each start.
+Owns the timing and the file; knows the engine as a `core.Engine` and makes no decisions. The engine's KV cache is empty
+before and after. Other work on the machine only adds to a time, up to minutes if the process was stopped. Therefore
+each time is checked against its neighbours, and each start probes the stored costs.
 """
 
 import hashlib
@@ -21,26 +21,26 @@ from fastcoder_lsp.core import DraftTree, Engine, Progress, StepCosts
 from fastcoder_lsp.index.files import private_folder, replace_file
 
 WIDTHS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
-"""Rows that are timed; between them costs are near to linear."""
+"""Rows that are timed; costs are nearly linear between them."""
 FORMAT = 1
 CHUNK = 128
-"""Tokens in the cache while steps are timed, and of the prefill that is timed."""
+"""Tokens in the cache while steps are timed, and tokens of the timed prefill."""
 ROUNDS = 5
-"""All widths are timed so often, in turn, so that a burst of other work does not fall on one of them alone…"""
+"""Rounds over all widths, so that a burst of other work does not fall on a single width."""
 SECONDS = 1.5
-"""…or until this time has passed, but at least once: somebody waits."""
+"""No new round begins after this time, because a user waits; there is at least one."""
 PROBES = 3
 PROBED_ROWS = 16
-"""At a later start a few steps are timed, of one row and of at most so many…"""
+"""A later start probes a few steps, of one row and of at most this many."""
 SLOWER = 0.75
-"""…and below this share of what was kept, that was measured on a busy machine."""
+"""A probe below this share of the stored cost shows that the stored one was measured on a busy machine."""
 DOUBTFUL = 1.5
-"""A time that exceeds so many times what other widths allow for is taken again."""
+"""A time is measured again if it exceeds the bound from the other widths by this factor."""
 LEAST_MS = 1e-3
-"""No step is quicker: so says only a clock that stands still."""
+"""No step is quicker than this; a smaller time comes from a clock that stands still."""
 _ROUNDING = 1.0 + 1e-6
 _TOKEN = 7
-"""Any token: what is said makes no difference to the time."""
+"""Any token; the time does not depend on it."""
 
 
 def step_costs(
@@ -49,11 +49,11 @@ def step_costs(
     """The costs of `engine`'s steps: read from the cache, or measured (under two seconds) and written there.
 
     Args:
-        engine: its KV cache holds nothing that is still wanted.
-        identity: of the model's weights.
+        engine: the engine; its KV cache is overwritten.
+        identity: identifies the model's weights.
         cache: the cache folder.
-        progress: told when something is measured.
-        clock: in seconds.
+        progress: receives the progress of a measurement.
+        clock: returns seconds.
     """
     path = cache / "costs" / f"{_name(engine, identity)}.json"
     known = _read(path)
@@ -69,20 +69,20 @@ def step_costs(
 
 
 def measure(engine: Engine, clock: Callable[[], float] = time.perf_counter) -> StepCosts:
-    """Time every width and a prefill on `engine`; believable whatever the clock and the machine do meanwhile."""
+    """Time every width and a prefill on `engine`; the result is plausible whatever the clock and the machine do."""
     chunk = min(CHUNK, engine.info.context // 3)
     base = [_TOKEN] * chunk
     widths = [width for width in WIDTHS if width <= engine.info.max_nodes]
     engine.prefill([], _never)
-    prefills = [_prefill_ms(engine, base, clock)]  # and again at the end: what slows both slows all between
+    prefills = [_prefill_ms(engine, base, clock)]  # repeated at the end: if both are slow, so was all between
     times: dict[int, list[float]] = {width: [] for width in widths}
     for turn in range(ROUNDS):
-        # What a round takes by itself, whatever this one was held up by.
+        # The time of an undisturbed round.
         if turn and (turn + 1) * sum(smoothed(widths, [min(times[width]) for width in widths])) > SECONDS * 1e3:
             break
         for width in widths:
             times[width].append(_step_ms(engine, width, base, clock))
-    for _ in range(PROBES):  # a stall, or the first pass of its kind, is not what the width costs
+    for _ in range(PROBES):  # ignore stalls, and the first pass of its kind
         least = [min(times[width]) for width in widths]
         doubtful = [
             width
@@ -95,17 +95,17 @@ def measure(engine: Engine, clock: Callable[[], float] = time.perf_counter) -> S
     engine.prefill(base, _never)
     prefills.append(_prefill_ms(engine, base * 2, clock))
     engine.prefill([], _never)
-    # A pass over a prompt's tokens does less than a step of as many rows.
+    # A prefill does less work than a step of as many rows.
     return StepCosts(
         tuple(widths), ms, min(max(min(prefills), LEAST_MS), *(a / b for a, b in zip(ms, widths, strict=True)))
     )
 
 
 def smoothed(widths: Sequence[int], times: Sequence[float]) -> tuple[float, ...]:
-    """The times of `widths`, each as far as the others bear it out.
+    """The times of `widths`, each bounded by the others.
 
-    A step of fewer rows never takes longer, and one of more rows no longer than all of it done in several steps: the
-    least time that follows so counts, for other work on the machine only adds.
+    A step of fewer rows never takes longer, and a step of more rows takes no longer than several steps for the same
+    rows. The least time that follows counts, because other work on the machine only adds.
     """
     least = [max(ms, LEAST_MS) for ms in times]
     for place in range(len(least) - 1, 0, -1):
@@ -116,7 +116,7 @@ def smoothed(widths: Sequence[int], times: Sequence[float]) -> tuple[float, ...]
 
 
 def believable(costs: StepCosts) -> bool:
-    """Whether `costs` can be true of any machine: what was read from a disk, or measured by a clock that lies."""
+    """Whether `costs` are possible on any machine; a damaged file or a broken clock gives others."""
     widths, ms = costs.widths, costs.ms
     return (
         len(widths) == len(ms) > 0
@@ -130,7 +130,7 @@ def believable(costs: StepCosts) -> bool:
 
 
 def _step_ms(engine: Engine, width: int, base: Sequence[int], clock: Callable[[], float]) -> float:
-    """What a step of `width` rows takes, once; infinite where the clock went back meanwhile."""
+    """The time of one step of `width` rows; infinite if the clock was set back meanwhile."""
     engine.prefill(base, _never)
     before = clock()
     engine.step(_tree(width, engine.info.vocabulary))
@@ -139,7 +139,7 @@ def _step_ms(engine: Engine, width: int, base: Sequence[int], clock: Callable[[]
 
 
 def _prefill_ms(engine: Engine, tokens: Sequence[int], clock: Callable[[], float]) -> float:
-    """What a token of a prefill takes, once; infinite where the clock went back meanwhile, or nothing was computed."""
+    """A prefill's time per token; infinite if the clock was set back meanwhile, or nothing was computed."""
     before = clock()
     computed = engine.prefill(tokens, _never).computed
     took = clock() - before
@@ -147,7 +147,7 @@ def _prefill_ms(engine: Engine, tokens: Sequence[int], clock: Callable[[], float
 
 
 def _holds(known: StepCosts, engine: Engine, clock: Callable[[], float]) -> bool:
-    """Whether a few steps are not much quicker than what was kept: that is of a busier hour then."""
+    """Whether the stored costs still hold: much quicker steps show that they were measured on a busier machine."""
     widest = max(width for width in known.widths if width <= min(PROBED_ROWS, engine.info.max_nodes))
     least = {
         width: min(_step_ms(engine, width, [_TOKEN], clock) for _ in range(PROBES))
@@ -158,7 +158,7 @@ def _holds(known: StepCosts, engine: Engine, clock: Callable[[], float]) -> bool
 
 
 def _tree(width: int, vocabulary: int) -> DraftTree:
-    """One pending token and a binary tree of drafts below it, about as branched as drafts are."""
+    """One pending token and a binary tree of drafts below it, about as branched as real drafts."""
     tokens = (_TOKEN, *(i % vocabulary for i in range(1, width)))
     return DraftTree(tokens, (-1, *((i - 1) // 2 for i in range(1, width))))
 
@@ -168,7 +168,7 @@ def _never() -> bool:
 
 
 def _name(engine: Engine, identity: str) -> str:
-    """The name of the file: everything that the times depend on is in it."""
+    """The file's name, made of everything that the times depend on."""
     info = engine.info
     facts = (FORMAT, fastcoder_lsp.__version__, processor(), os.cpu_count(), info.name, info.device, identity, WIDTHS)
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
@@ -179,7 +179,7 @@ def _record(costs: StepCosts) -> dict[str, object]:
 
 
 def _read(path: Path) -> StepCosts | None:
-    """What was kept; None where there is nothing, or nothing that can be believed."""
+    """The stored costs; None if there are none, or if they are impossible."""
     try:
         record = json.loads(path.read_bytes())
         costs = StepCosts(

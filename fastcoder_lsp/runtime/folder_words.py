@@ -1,9 +1,8 @@
-"""The words of a workspace folder's files, for finding code of other files: an index, and a few files read.
+"""A word index over a workspace folder's files, for finding code of other files.
 
-Owns when files are looked at: all once, by a thread of low priority that then ends, and what changed again when
-somebody asks and that has not been done for long; and the file that the index is kept in, so that a start reads only
-what has changed. Whatever is handed out is read by the rules at that very moment, so an index that is behind costs a
-good place, and never shows an old text.
+Owns the scans: a thread of low priority reads all files once and ends, and a query starts a scan for changes if the
+last one is old enough. Also owns the index file, so that a start reads only changed files. Every text handed out is
+read anew within the rules, so an outdated index may miss a good place, and never shows an old text.
 """
 
 import logging
@@ -26,30 +25,30 @@ from fastcoder_lsp.workspace.secret_lines import KEYS
 log = logging.getLogger(__name__)
 
 LEAST_BETWEEN_S = 60.0
-"""Between two looks through a folder, at least;"""
+"""Least time between two scans of a folder."""
 SHARE = 0.01
-"""and of all time, at most this share is spent on them."""
+"""Largest share of time spent on scans."""
 MOST_HELD = 2_000_000
-"""Characters of files that are kept read."""
+"""Characters of file texts kept in memory."""
 MOST_INDEXED = 200_000
-"""Characters of a file that are looked at: what is longer is data more often than not."""
+"""Longest indexed file, in characters: longer ones mostly hold data."""
 WORTH_KEEPING = 0.01
-"""Of all files, the share that must have changed before the index is written anew: the others are read at a start."""
+"""Share of files that must change before the index is written; a start reads the others again."""
 KEPT_AFTER = 10_000
-"""Changes after which it is written in the midst of a look, so that a short session's work is not lost."""
+"""Changes after which a scan writes the index before its end, so that a short session's work is not lost."""
 FEW = 64
-"""Changed files that are not worth merging after a look."""
+"""Changed files that are too few to merge after a scan."""
 _Stamp = tuple[int, int, int]
 
 
 class FolderWords:
-    """One workspace folder. `find` is asked by one thread; the index is filled by another one.
+    """The word index of one workspace folder: one thread calls `find`, another one fills the index.
 
     Args:
         root: the folder.
-        rules: what may be read in it, now.
-        clock_s: seconds, for when to look again.
-        kept: where the index is kept; None: nowhere.
+        rules: the current reading rules.
+        clock_s: seconds, for the time between scans.
+        kept: the index file; None: the index is not kept.
     """
 
     def __init__(
@@ -72,13 +71,13 @@ class FolderWords:
         self._stopping = threading.Event()
 
     def follow(self, rules: ReadingRules, changed: Iterable[str] = ()) -> None:
-        """Begin to look through the folder where that is due, or at what is known to have changed; returns at once.
+        """Start a scan of the folder if one is due, or of the changed files; returns at once.
 
         Args:
-            rules: what may be read now.
-            changed: keys of files that are to be looked at again.
+            rules: the current reading rules.
+            changed: keys of files to read again.
         """
-        if rules is not self.rules:  # what was read by the old ones may have lines that are too long by now
+        if rules is not self.rules:  # texts read by the old rules may break the new ones
             self._held.clear()
             self._characters = 0
         self.rules = rules
@@ -90,18 +89,18 @@ class FolderWords:
                 self._thread.start()
 
     def settle(self, timeout_s: float) -> bool:
-        """Wait until nothing is being looked at; for tests, benchmarks and single questions. Whether it is so."""
+        """Wait for the end of a scan; returns whether it ended. For tests, benchmarks and single queries."""
         thread = self._thread
         if thread is not None:
             thread.join(timeout_s)
         return self._thread is None
 
     def stop(self) -> None:
-        """What is being looked at is left."""
+        """Abandon a scan."""
         self._stopping.set()
 
     def load(self, key: str) -> FileWords | None:
-        """A file as it is on the disk; None where it may not be read, or is gone."""
+        """A file as it is on the disk; None if it may not be read, or is gone."""
         path = self.root / key
         stamp, known = _stamp(path), self._held.get(key)
         if known is not None and known[0] == stamp and self.rules.may_read(path) is None:
@@ -118,11 +117,11 @@ class FolderWords:
         return file
 
     def held(self, key: str) -> bool:
-        """Whether a file was read before, so that `load` costs next to nothing where it has not changed."""
+        """Whether a file is in memory, so that `load` costs next to nothing unless it has changed."""
         return key in self._held
 
     def words_of(self, text: str) -> FileWords:
-        """The beginning of a file and its words; nothing of one that holds private keys."""
+        """The beginning of a file and its words; nothing of a file with private keys."""
         if KEYS in text:
             text = ""
         text = text if len(text) <= MOST_INDEXED else text[: text.rfind("\n", 0, MOST_INDEXED) + 1]
@@ -134,7 +133,7 @@ class FolderWords:
             self._characters -= len(known[1].text)
 
     def _look(self, everything: bool) -> None:
-        """The thread's life."""
+        """The scanning thread's target."""
         lower_priority()
         try:
             terms, rules = Terms(), self.rules
@@ -149,7 +148,7 @@ class FolderWords:
                     break
                 for key in again:
                     self._take(self.root / key, rules, terms)
-        except Exception:  # a mistake of ours costs other files' code, and is heard of; suggestions go on
+        except Exception:  # a bug costs other files' code and is logged; suggestions go on
             log.exception("stopped following the words of %s", self.root)
             self._stopping.set()
         finally:
@@ -159,7 +158,7 @@ class FolderWords:
     def _look_at_all(self, rules: ReadingRules, terms: Terms) -> None:
         began_s = time.thread_time()
         seen = set()
-        real = resolved(self.root)  # by which the rules list: a link may lead to the folder
+        real = resolved(self.root)  # the rules list by the real path; the folder may be a link
         for path in rules.files():
             if self._stopping.is_set():
                 return
@@ -196,13 +195,13 @@ class FolderWords:
             self._keep()
 
     def _forget(self, key: str) -> None:
-        """A file is gone, or may be read no longer."""
+        """Remove a file that is gone, or may no longer be read."""
         if key in self.index:
             self.index.remove(key)
             self._changes += 1
 
     def _take_up(self) -> None:
-        """Begin with what was kept, if that can be read."""
+        """Begin with the stored index, if it can be read."""
         self._begun = True
         try:
             words = stored.read(self.kept) if self.kept is not None else None
@@ -213,9 +212,9 @@ class FolderWords:
             self.index.adopt(words)
 
     def _keep(self) -> None:
-        """Write the index where enough has changed, and go on with the file's lists, which take no memory.
+        """Write the index if enough has changed, and go on with the mapped file, which takes no memory.
 
-        A disk that refuses is not asked again: the next start looks at what it does not know.
+        After a failure it is not written again; the next start scans the files that the index lacks.
         """
         if self.kept is None or not self._keeping or not self._changes:
             return

@@ -1,7 +1,7 @@
-"""How a model is made ready: model files → engine, tokenizer and what a step costs, once; drafter and prompts a front.
+"""Loads a model: engine, tokenizer and step costs once, drafter and prompts for each front.
 
-Owns the composition and its order: what can be compiled in another process is begun before the weights are read, and
-nothing is timed while that runs. It decides nothing at a request.
+Owns the composition and its order: a second process starts compiling before the weights are read, and nothing is timed
+while it runs. Makes no decisions at a request.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 _TIMED = "timed"
 _DRAFTER_FUNCTIONS = 110
-"""That what drafts, and searches, is compiled of."""
+"""Functions that are compiled for the drafter and the search."""
 
 
 def _nothing_more() -> None:
@@ -41,19 +41,19 @@ def _unheard(_share: float, _what: str) -> None:
 
 
 def wants_datastore(settings: Settings) -> bool:
-    """Whether anybody drafts from a workspace's datastore."""
+    """Whether a drafter reads the workspace's datastore."""
     from fastcoder_lsp.draft.registry import reads_datastore  # noqa: PLC0415 brings a compiler along
 
     return settings.index_enabled and reads_datastore(settings.drafter)
 
 
 def load_model(settings: Settings, progress: Progress, *, datastore: bool | None = None) -> Model:
-    """Load what fronts share. From then on nothing is compiled for a front whose settings are these.
+    """Load the parts that fronts share, and compile all that a front with these settings needs.
 
     Args:
-        settings: of the host; the drafter is compiled that they name.
-        progress: told what is being done.
-        datastore: whether one will be searched; None: where the settings want one.
+        settings: the host's; the drafter that they name is compiled.
+        progress: receives the stages.
+        datastore: whether a datastore will be searched; None: as the settings say.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
@@ -74,13 +74,13 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool | None
 
 
 def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE, front: str = "") -> Runtime:
-    """What one front has of a model: milliseconds.
+    """The runtime of one front; takes milliseconds.
 
     Args:
-        model: loaded.
-        settings: of the front.
-        around: what it is told of the front's workspace.
-        front: the front's name; no other one has it.
+        model: the loaded model.
+        settings: the front's.
+        around: the front's workspace.
+        front: the front's unique name.
 
     Raises:
         FastcoderError: there is no such drafter, or the model was not tuned for it.
@@ -109,10 +109,10 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
 
 
 def load_runtime(settings: Settings, progress: Progress, around: WorkspaceView = ALONE) -> Runtime:
-    """A model for one user alone, which ends with its runtime; arguments and errors as of the two above."""
+    """A model for a single front, which is closed with its runtime; arguments and errors as of the two above."""
     model = load_model(settings, progress, datastore=around.pin is not None)
     with _closed_on_failure(model):
-        return replace(make_runtime(model, settings, around), closing=model.close)  # and its smaller ones with it
+        return replace(make_runtime(model, settings, around), closing=model.close)  # closes its smaller models, too
 
 
 def _load(
@@ -138,7 +138,7 @@ def _load(
     engine = _engine(settings, files, record, progress)
     require_same_words(tokenizer, engine.info.vocabulary, files.name)
     record.enter("drafter")
-    ahead.wait(progress)  # what it makes is loaded later; what is timed now must have the machine alone
+    ahead.wait(progress)  # timing needs the machine alone
     record.enter("timing")
     costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress)
     engine.forget(_TIMED)
@@ -152,12 +152,12 @@ def _load(
 
 
 def require_same_words(tokenizer: Tokenizer, vocabulary: int, name: str) -> None:
-    """See that the weights of the model `name` know all that a prompt may hold: files of two models can lie together.
+    """Check that the weights of the model `name` cover all tokens of a prompt: files of two models may be mixed.
 
-    Control tokens that are in no prompt may be unknown to them: some tokenizers have a few that were never trained.
+    Control tokens that no prompt holds may be missing: some tokenizers have a few that were never trained.
 
     Raises:
-        ModelInvalidError: they do not.
+        ModelInvalidError: a token has no weights.
     """
     template = template_of(tokenizer.control)
     marks = (template.prefix, template.suffix, template.middle, template.repository, template.file)
@@ -198,7 +198,7 @@ def _engine(settings: Settings, files: models.ModelFiles, record: StartRecord, p
 
 
 def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress, *, datastore: bool) -> None:
-    """What guesses is compiled, and the search of the datastore with it; those that are kept are made like it."""
+    """Compile the drafter, and the datastore's search if `datastore`."""
     from fastcoder_lsp.decode.loop import ask_states  # noqa: PLC0415 brings a compiler along
     from fastcoder_lsp.draft.registry import warm_up  # noqa: PLC0415
     from fastcoder_lsp.index.searcher import warm_up as warm_up_index  # noqa: PLC0415
@@ -242,5 +242,5 @@ def _closed_on_failure(model: Model) -> Iterator[None]:
 
 
 def _name(workspace: str, digest: str) -> str:
-    """Of a file for a workspace and a model; it tells neither."""
+    """The name of a file for a workspace and a model; a hash that reveals neither."""
     return hashlib.sha256(f"{workspace}\n{digest}".encode()).hexdigest()[:32]

@@ -1,8 +1,8 @@
-"""A loaded model, which all fronts share, and the parts of it that one front has for itself.
+"""A loaded model, which all fronts share, and the parts that each front has for itself.
 
-`load` makes them, for the one thread that touches the model. A runtime also decides which of two prompts a document
-has: the one in its KV cache, or one that is prefilled in a second cache. The second takes the first one's place where
-no key pays for it, and not in the middle of a line, unless the first is a short one.
+`load` makes them for the model's thread. A runtime also chooses between a document's prompt in its KV cache and the one
+that is prefilled in the second cache. The second replaces the first when that costs no key anything, and not in the
+middle of a line, unless the first is a short one.
 """
 
 from collections.abc import Callable
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from fastcoder_lsp.draft.base import Pin
 
 CPU_NODES = 8
-"""Rows of one verification on a CPU at least: by AVX-512 VNNI eight cost a quarter more than one."""
+"""Least rows of a verification on a CPU: with AVX-512 VNNI eight rows cost a quarter more than one."""
 DEARER = 1.4
-"""Of a single row's time: what wider steps may take for drafters that do not weigh costs; by AMX sixteen rows do."""
+"""Longest step for drafters that ignore costs, in times of a single row; with AMX sixteen rows stay below it."""
 GPU_NODES = 64
-"""On a GPU, where a step of this width costs hardly more than one row: the published setting; and wherever the drafter
-chooses the width by what it costs."""
+"""Rows on a GPU, where a step of this width costs hardly more than one row (the published setting), and for drafters
+that choose the width by its cost."""
 FEW: Final = 16
-"""Tokens that are new where the window is not: of a line that is typed."""
+"""Most new tokens of a prompt whose window stays: those of a typed line."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceView:
-    """What a model is told of the workspace.
+    """A model's view of the workspace.
 
     Attributes:
         pin: gives the datastore to drafters that read it.
-        workspace: names what is worked on, for what a drafter learns is kept by it; empty: nothing is kept.
+        workspace: the name under which drafters keep what they learn; empty: they keep nothing.
         context: finds code of other files for the prompt.
     """
 
@@ -51,16 +51,16 @@ class WorkspaceView:
 
 
 ALONE = WorkspaceView()
-"""A model without a workspace."""
+"""No workspace."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeLimits:
-    """What a decode may take.
+    """Limits of a decode.
 
     Attributes:
-        max_tokens: tokens of one completion.
-        nodes: rows of one verification.
+        max_tokens: most tokens of a completion.
+        nodes: most rows of a verification.
     """
 
     max_tokens: int
@@ -69,15 +69,15 @@ class DecodeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is loaded once, however many fronts there are.
+    """A loaded model, shared by all fronts.
 
     Attributes:
         engines: the weights, with a KV cache for each of the fronts' documents.
         tokenizer: text ↔ ids.
-        costs: of its steps on this machine.
-        trained: what it was tuned for.
-        digest: names its weights.
-        smaller: models that draft for it; None: there are none.
+        costs: measured costs of its steps on this machine.
+        trained: its tuning.
+        digest: identifies its weights.
+        smaller: models that draft for it, if any.
     """
 
     engines: Engines
@@ -89,15 +89,15 @@ class Model:
 
     @property
     def info(self) -> EngineInfo:
-        """What engine runs it."""
+        """Facts of the engine that runs it."""
         return self.engines.info
 
     def prepare(self) -> bool:
-        """Work of the engine that can wait (`core.Preparing`)."""
+        """Do a piece of deferred engine work (`core.Preparing`)."""
         return isinstance(self.engines, Preparing) and self.engines.prepare()
 
     def close(self) -> None:
-        """Give the model's memory back; no runtime of it is to be used after."""
+        """Free the model's memory; none of its runtimes may be used afterwards."""
         self.engines.close()
         if self.smaller is not None:
             self.smaller.close()
@@ -114,12 +114,12 @@ class Runtime:
     Attributes:
         slots: the engine, with a KV cache for each of the front's documents.
         tokenizer: text ↔ ids.
-        prompts: builds them, with what each document was asked before.
-        drafter: guesses ahead, and learns from this front alone.
-        allow: the ids that may come next while so many bytes are left to be healed.
-        limits: of a decode.
-        costs: of the engine's steps.
-        closing: what ends with it, too: nothing where the model is shared.
+        prompts: builds prompts, and remembers each document's earlier ones.
+        drafter: drafts, and learns from this front alone.
+        allow: the ids that may come next while bytes are left to heal.
+        limits: limits of a decode.
+        costs: measured costs of the engine's steps.
+        closing: closes what belongs to this runtime: nothing if the model is shared.
     """
 
     slots: Slots
@@ -133,24 +133,25 @@ class Runtime:
 
     @property
     def info(self) -> EngineInfo:
-        """What engine runs."""
+        """Facts of the engine."""
         return self.slots.info
 
     def engine_for(self, document: str) -> Engine:
-        """The engine with the KV cache of this document."""
+        """The engine with this document's KV cache."""
         return self.slots.of(document)
 
     def prompt_for(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:
-        """The document's prompt at `offset`, by the second cache where that costs no token more.
+        """The document's prompt at `offset`, from the second cache if that costs no extra token.
 
-        In the middle of a line only where the window is read anew, or is a short one: else who types there is to find
-        everything as it was. For a whole window in the place of a short one, a key pays a few tokens.
+        In the middle of a line the caches are exchanged only if the window is read anew or is a short one; otherwise
+        suggestions would change under the typist's hands. A whole window may cost a key a few tokens more than a short
+        one.
 
         Args:
             snapshot: the document.
             offset: the cursor.
             hurried: see `PromptBuilder.build`.
-            room: the same; not heeded where there is no second cache for the whole prompt.
+            room: see `PromptBuilder.build`; ignored without a second cache for the whole prompt.
         """
         prompts, uri = self.prompts, snapshot.uri
         second = self.slots.beside(uri)
@@ -171,18 +172,18 @@ class Runtime:
         return self._exchange(snapshot, offset)
 
     def whole_prompt_for(self, snapshot: Snapshot, offset: int) -> Prompt:
-        """The prompt that a first question here gets, however much of it is to be computed still."""
+        """The prompt for a first question here, however much of it is not computed yet."""
         self.prompts.plan(snapshot, offset)
         if self.prompts.planned(snapshot, offset) is None or self.slots.beside(snapshot.uri) is None:
             return self.prompts.build(snapshot, offset)
         return self._exchange(snapshot, offset)
 
     def is_interim(self, uri: str) -> bool:
-        """Whether a text by the document's prompt is shown only until there is one by the whole prompt."""
+        """Whether suggestions from the document's prompt are interim, because the whole prompt will replace it."""
         return self.slots.beside(uri) is not None and self.prompts.is_interim(uri)
 
     def exchange_computed(self, snapshot: Snapshot, offset: int) -> bool:
-        """Put the planned prompt in the old one's place, if the second cache holds it as it would be at this moment."""
+        """Exchange the caches if the second one holds the prompt that would be built at this moment."""
         planned, second = self.prompts.planned(snapshot, offset), self.slots.beside(snapshot.uri)
         if planned is None or second is None or missing(second, planned.tokens) > 1:
             return False
@@ -194,34 +195,34 @@ class Runtime:
         return self.prompts.exchange(snapshot, offset)
 
     def keep(self) -> None:
-        """Write what was learnt to the disk: milliseconds, for when nobody waits."""
+        """Write what was learnt to the disk; takes milliseconds, so call it between requests."""
         self.drafter.keep()
 
     def close(self) -> None:
-        """Keep what was learnt, and give the memory back that this front has."""
+        """Write what was learnt, and free this front's memory."""
         self.keep()
         self.slots.close()
         self.closing()
 
     def forget(self, uri: str) -> None:
-        """Drop what is kept for a closed document; its prompt goes when its cache goes, for who opens it again."""
+        """Drop the state of a closed document; its prompt stays as long as its cache, in case it is opened again."""
         self.drafter.forget(uri)
         for given_up in self.slots.forget(uri):
             self.prompts.forget(given_up)
 
     def rename(self, old: str, new: str) -> None:
-        """Carry over what is kept for a document."""
+        """Carry over the state of a renamed document."""
         self.prompts.rename(old, new)
         self.drafter.rename(old, new)
         self.slots.rename(old, new)
 
 
 def cpu_nodes(costs: StepCosts) -> int:
-    """Rows of every step on this CPU, for drafters that fill what they get."""
+    """Rows of every step on this CPU, for drafters that fill all rows."""
     cheap = (width for width, ms in zip(costs.widths, costs.ms, strict=True) if ms <= DEARER * costs.ms[0])
     return max(CPU_NODES, *cheap)
 
 
 def missing(engine: Engine, tokens: Tokens) -> int:
-    """How many of `tokens` are not in the engine's cache."""
+    """The number of `tokens` that are not in the engine's cache."""
     return len(tokens) - common_prefix(engine.cached(), tokens)

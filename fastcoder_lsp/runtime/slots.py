@@ -1,21 +1,21 @@
-"""The KV caches that one front's documents have of the model that all fronts share.
+"""One front's KV caches in the shared model, by document.
 
-Owns their names. What was computed of a document outlives its closing for a while: editors close and open the same one
-when people go back and forth between two. How many are kept beside those in use is the engine's matter, by memory.
+Owns their names. A cache survives the closing of its document for a while, because editors close and open the same
+document when a user goes back and forth between two. The engine decides how many unused caches its memory holds.
 """
 
 from fastcoder_lsp.core import Engine, EngineInfo, Engines
 
 CLOSED_AT_MOST = 8
-"""Documents that were closed last, whose caches may still serve."""
+"""Most closed documents whose caches are kept."""
 
 
 class Slots:
     """One front's part of the engine.
 
     Args:
-        engines: the model, with a cache a name.
-        front: the front's name; no other front has it.
+        engines: the model, with a cache for each name.
+        front: the front's unique name.
     """
 
     def __init__(self, engines: Engines, front: str = "") -> None:
@@ -25,32 +25,32 @@ class Slots:
 
     @property
     def info(self) -> EngineInfo:
-        """What engine it is."""
+        """Facts of the engine."""
         return self._engines.info
 
     def of(self, document: str) -> Engine:
-        """The engine with the cache of this document, the same one every time."""
+        """The engine with this document's cache, the same object every time."""
         self._closed.pop(document, None)
         self._names[document] = None
         return self._engines.slot(self._name(document))
 
     def beside(self, document: str) -> Engine | None:
-        """A second cache of this document, for its next prompt; None where the engine has none."""
+        """This document's second cache, for its next prompt; None if the engine has no second caches."""
         self._names[document] = None
         return self._engines.beside(self._name(document))
 
     def exchange(self, document: str) -> None:
-        """The second cache takes the first one's place."""
+        """Replace the document's cache by its second one."""
         self._engines.exchange(self._name(document))
 
     def swap(self, document: str) -> None:
-        """The two caches of this document exchange their places."""
+        """Swap the document's two caches."""
         self._engines.swap(self._name(document))
 
     def forget(self, document: str) -> tuple[str, ...]:
-        """The document was closed; its cache is given up when some more are, the second one at once.
+        """Close the document: free its second cache now, and its first one after some more documents are closed.
 
-        Returns those whose caches are given up by now: what their prompts were is of no use any more.
+        Returns the documents whose caches are freed, so that their prompts can be dropped, too.
         """
         if document not in self._names:
             return (document,)
@@ -64,7 +64,7 @@ class Slots:
         return given_up
 
     def rename(self, old: str, new: str) -> None:
-        """The document goes on under another name, and so does its cache."""
+        """Rename the document and its caches."""
         if old == new or old not in self._names:
             return
         self._engines.rename(self._name(old), self._name(new))
@@ -76,7 +76,7 @@ class Slots:
             self._closed[new] = None
 
     def close(self) -> None:
-        """Give up all that this front has."""
+        """Free all caches of this front."""
         for document in tuple(self._names):
             self._give_up(document)
 

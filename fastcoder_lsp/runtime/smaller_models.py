@@ -1,6 +1,6 @@
-"""Smaller models that draft for the model: found, checked, and loaded when a drafter first asks for one.
+"""Smaller models that draft for the model: finds, checks and loads them when a drafter first asks for one.
 
-Owns that they fit: the same tokenizer, for a token must mean the same to both, and the memory that they may take.
+Owns the requirements: the same tokenizer, because a token must mean the same to both models, and enough memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,21 +20,21 @@ from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.tokenizer import Tokenizer
 
 LEAST_KV_MB = 32
-"""For the keys and values of smaller models, however much of what they may take their weights need."""
+"""Least memory for the KV caches of smaller models, however much their weights need."""
 _PRECISE = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.6, "cuda-int4": 0.5, "cpu-fp32": 4.0, "auto": 1.0}
-"""Bytes of a weight by kind of engine; two for all others."""
+"""Bytes of a weight by kind of engine; other kinds have two."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallerModelOptions:
-    """By what smaller models are loaded.
+    """How smaller models are loaded.
 
     Attributes:
-        names: as the setting `model` names one.
-        kind: of their engines.
-        context: tokens that each holds.
-        threads: of the CPU; None for one for each core.
-        memory_mb: that weights and KV caches of all may take.
+        names: the models' names, as in the setting `model`.
+        kind: the kind of their engines.
+        context: tokens that each model holds.
+        threads: CPU threads; None: one for each core.
+        memory_mb: memory for the weights and KV caches of all.
         cache: the cache folder.
     """
 
@@ -47,7 +47,7 @@ class SmallerModelOptions:
 
     @classmethod
     def by(cls, settings: Settings, cache: Path) -> "SmallerModelOptions":
-        """As the settings say."""
+        """The options in the settings."""
         return cls(
             settings.draft_models,
             settings.engine,
@@ -59,12 +59,12 @@ class SmallerModelOptions:
 
 
 class SmallerModels:
-    """The models, once they are asked for; all fronts share their weights.
+    """The smaller models, loaded at first use; all fronts share their weights.
 
     Args:
-        lending: which, and how.
-        tokenizer: the model's own.
-        progress: told while one is loaded.
+        lending: which models to load, and how.
+        tokenizer: the large model's.
+        progress: receives the progress of loading.
     """
 
     def __init__(self, lending: SmallerModelOptions, tokenizer: Tokenizer, progress: Progress) -> None:
@@ -77,7 +77,7 @@ class SmallerModels:
         return len(self._lending.names)
 
     def of(self, front: str) -> Sequence[DocumentEngines]:
-        """Each model with the KV caches of one front's documents.
+        """The models with the KV caches of one front's documents.
 
         Raises:
             FastcoderError: a model is missing or damaged, has another tokenizer, or takes too much memory.
@@ -92,19 +92,19 @@ class SmallerModels:
         return self._slots.setdefault(front, [Slots(one, front) for one in self._engines])
 
     def keep_apart(self, apart: Callable[[Engines], Engines]) -> None:
-        """Lend what `apart` makes of each model, those that are loaded by now among them."""
+        """Wrap each model in `apart`, including those that are already loaded."""
         self._apart = apart
         if self._engines is not None:
             self._engines = [apart(one) for one in self._engines]
             self._slots.clear()
 
     def leave(self, front: str) -> None:
-        """The front is gone: its caches are given up."""
+        """Free the caches of a front that has left."""
         for slots in self._slots.pop(front, []):
             slots.close()
 
     def close(self) -> None:
-        """Give all memory back."""
+        """Free all memory."""
         self._slots.clear()
         for one in self._engines or []:
             one.close()
@@ -142,7 +142,7 @@ class SmallerModels:
             loaded.append(self._apart(one))
 
     def _require_tokenizer(self, files: ModelFiles) -> None:
-        """The same ids mean the same texts."""
+        """Check that the same ids mean the same texts."""
         own, other = self._tokenizer, Tokenizer.load(files.folder, self._lending.cache / "tokenizers")
         same = own.identity == other.identity or (
             own.control == other.control

@@ -1,9 +1,9 @@
-"""What the last start did: each stage with its seconds, kept in `starts/last.json` of the cache folder.
+"""Records the stages of the last start and their times in `starts/last.json` of the cache folder.
 
-Owns the file; decides nothing by it. It is written when a stage begins and when one ends, so that a start which hangs,
-or is killed, says where. A cache folder that cannot be written keeps no record: nothing fails for that.
+Owns the file and makes no decisions. It is written when a stage begins and when one ends, so that it shows where a
+start hung or was killed. If the cache folder cannot be written, there is no record, and the start goes on.
 
-The file is one JSON object, private to the user, replaced whole:
+The file is one JSON object, private to the user, and replaced as a whole:
 
     format       1
     version      of this program
@@ -51,7 +51,7 @@ class Stage:
 
 @dataclass(slots=True)
 class ModelStart:
-    """What the file holds: see the module's docstring."""
+    """The contents of the file, as the module's docstring describes them."""
 
     model: str
     began: float
@@ -83,26 +83,26 @@ class StartRecord:
     @classmethod
     @contextmanager
     def kept(cls, cache: Path, model: str) -> Iterator["StartRecord"]:
-        """A record of what is done in the block: ready at its end, failed where it raises."""
+        """Record a start in a `with` block: "ready" at its end, "failed" if it raises."""
         record = cls(cache, model)
         try:
             yield record
         except FastcoderError as error:
             record.end("failed", error.message, error.hint)
             raise
-        except BaseException as error:  # interrupted, or a panic of a library in Rust: that is recorded too
+        except BaseException as error:  # records interrupts and panics of Rust libraries, too
             record.end("failed", f"{type(error).__name__}: {error}")
             raise
         record.end("ready")
 
     def enter(self, stage: str) -> None:
-        """The stage before has ended, another begins."""
+        """End the current stage and begin another."""
         self._leave()
         self.start.stage = stage
         self._write()
 
     def telling(self, progress: Progress) -> Progress:
-        """`progress`, listened to: the last words of a stage are kept."""
+        """Wrap `progress` to keep the last words of each stage."""
 
         def tell(share: float, what: str) -> None:
             self._what = what
@@ -111,7 +111,7 @@ class StartRecord:
         return tell
 
     def end(self, state: str, reason: str = "", hint: str = "") -> None:
-        """Record that nothing is under way any more."""
+        """End the record with its final state."""
         self._leave()
         self.start.state, self.start.reason, self.start.hint = state, reason, hint
         self._write()
@@ -133,12 +133,12 @@ class StartRecord:
 
 
 def start_path(cache: Path) -> Path:
-    """Where the record of the last start is."""
+    """The path of the last start's record."""
     return cache / "starts" / "last.json"
 
 
 def read_start(cache: Path) -> ModelStart | None:
-    """The record of the last start; None where there is none that can be read."""
+    """The record of the last start; None if there is no readable one."""
     try:
         known = json.loads(start_path(cache).read_bytes())
         if known["format"] != FORMAT:
@@ -150,6 +150,6 @@ def read_start(cache: Path) -> ModelStart | None:
 
 
 def _cpu_seconds() -> float:
-    """Of this process and of the children that it waited for."""
+    """CPU seconds of this process and of the children that it waited for."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
