@@ -1,1 +1,1 @@
-"""The process that has the model, shared by all editors of a user, and how fronts and it speak."""
+"""The shared model process of all editors of a user, and its protocol with fronts."""

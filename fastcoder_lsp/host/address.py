@@ -1,7 +1,7 @@
-"""Where a host is found: a name made of the user's folder, the build and what the model is made from.
+"""The address of a host: a name in a private folder, made of the build and the settings that the model depends on.
 
-The folder is the user's alone. Others may have made it before us, or a link in its place: such a folder is not taken,
-and nothing in it is touched.
+The folder belongs to the user alone. If another user has made it first, or put a link in its place, it is refused, and
+nothing in it is touched.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from fastcoder_lsp.host.listening import Address, LoopbackAddress, UnixAddress
 from fastcoder_lsp.host.made_from import model_part
 
 LONGEST_PATH: Final = 103
-"""Bytes of a Unix socket's path that every system knows."""
+"""Longest path of a Unix socket, in bytes, that every system allows."""
 _UNIX: Final = hasattr(socket, "AF_UNIX")
 
 
@@ -30,26 +30,26 @@ def address_of(settings: Settings, version: str, folders: Sequence[Path] | None 
     """The address of the host for these settings, in this user's own folder.
 
     Args:
-        settings: of the model.
-        version: of the front (`build`).
-        folders: where it may lie, the best first; None: where `config.runtime_folders` says.
+        settings: the model's settings.
+        version: the front's version (`build`).
+        folders: candidates for the folder, the best first; None: those of `config.runtime_folders`.
 
     Raises:
-        UsageError: there is no folder that only this user may write to.
+        UsageError: no folder is writable by this user alone.
     """
     return named_address(runtime_folder(folders), key_of(settings, version))
 
 
 def named_address(folder: Path, key: str) -> Address:
-    """The address of that name in a private folder."""
+    """The address with the name `key` in a private folder."""
     return UnixAddress(folder, key) if _UNIX else LoopbackAddress(folder, key)
 
 
 def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
-    """The first folder that only this user may write to, and where a socket's name is not too long.
+    """The first folder that only this user may write to, and that is short enough for a socket's path.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such folder.
     """
     among = runtime_folders() if folders is None else folders
     short = [folder for folder in among if len(os.fsencode(folder / f"{'k' * 16}.sock")) <= LONGEST_PATH or not _UNIX]
@@ -61,7 +61,7 @@ def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
 
 
 def key_of(settings: Settings, version: str) -> str:
-    """The name of a host: build, folders of ours, what its model is made from, and what of the environment decides.
+    """The name of a host: a hash of the build, our folders, the model's settings and relevant environment variables.
 
     It begins with `cache_part`.
     """
@@ -70,10 +70,10 @@ def key_of(settings: Settings, version: str) -> str:
 
 
 def cache_part() -> str:
-    """How the names of all hosts begin that use this cache folder.
+    """The prefix of the names of all hosts that use this cache folder.
 
-    The folder of their sockets may hold those of other cache folders, too: in the system's folder for temporary files
-    it is the same one for all of a user's homes.
+    The folder of sockets may also hold those of other cache folders: below the system's folder for temporary files, all
+    homes of a user share it.
     """
     return _hash(str(cache_folder()), 6)
 
@@ -83,7 +83,7 @@ def _hash(text: str, length: int) -> str:
 
 
 def build() -> str:
-    """The version of what is installed: its number, and a hash of its files' sizes and times."""
+    """The installed version: its number, and a hash of its files' sizes and times."""
     root = Path(__file__).parents[1]
     facts = hashlib.sha256(sys.version.encode())
     for path in sorted(root.rglob("*.py")):
@@ -94,22 +94,22 @@ def build() -> str:
 
 
 def keep_known(address: Address) -> None:
-    """Have the system see that a host's files are used.
+    """Touch a host's files, so that the system does not clean them up.
 
-    macOS deletes from its folder for passing files what nobody touched for three days, some Linux systems for ten: the
-    name of a socket that is listened to, and of a lock that is held, with it the knowledge that there is a host.
+    macOS deletes temporary files that were not touched for three days, some Linux systems after ten. Without the names
+    of its socket and its lock, a running host could not be found.
     """
-    with contextlib.suppress(OSError):  # no more files may be open, which passes
+    with contextlib.suppress(OSError):  # too many open files, which passes
         for path in address.folder.glob(f"{address.key}.*"):
             with contextlib.suppress(OSError):
                 os.utime(path)
 
 
 def lock_path(address: Address, what: str) -> Path:
-    """The file of a lock on an address: of "spawn", held by who starts a host, or "host", held by the host.
+    """The file of a lock on an address: "spawn", held while a process starts a host, or "host", held by the host.
 
-    It stays, empty, when the lock is given back: if its name were taken away while somebody waits for the lock, the
-    next one would make another file, and two would hold it. There are two for each kind of host; systems empty the
+    The empty file stays when the lock is released: if it were deleted while a process waits for the lock, a third
+    process would make another file, and two would hold the lock. Each kind of host has two files; systems empty the
     folder when the user logs out.
     """
     return address.folder / f"{address.key}.{what}.lock"
@@ -120,10 +120,10 @@ _OTHERS_WRITE = 0o022
 
 
 def private_folder(candidates: Iterable[Path]) -> Path:
-    """The first of `candidates` that is the user's alone, made where there is none.
+    """The first of `candidates` that belongs to the user alone; created if missing.
 
     Raises:
-        UsageError: none is; the text says why.
+        UsageError: none does; the text says why.
     """
     refused = []
     for folder in candidates:
@@ -138,11 +138,11 @@ def private_folder(candidates: Iterable[Path]) -> Path:
 
 
 def _refusal(folder: Path) -> str | None:
-    """Why it is not taken; None where it is."""
+    """Why a folder is refused; None if it is accepted."""
     try:
         if not folder.parent.exists():
             folder.parent.mkdir(mode=0o700, parents=True)
-        if os.name == "nt":  # below the user's profile, which nobody else may write to
+        if os.name == "nt":  # below the user's profile, which others cannot write to
             folder.mkdir(exist_ok=True)
             return None
         above = folder.parent.stat()

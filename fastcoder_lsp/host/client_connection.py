@@ -1,8 +1,8 @@
-"""One front in the host's process: its messages become commands to a `ModelHost`, and events go back to it.
+"""One front in the host's process: passes its messages to a `ModelHost` as commands, and events back to it.
 
 Owns the connection from the greeting to its end, and the texts that the front has sent. One thread reads, and answers
 pings while the model works. Another thread writes, so that the scheduler never waits for a slow front. An invalid
-message ends this connection, and no other one.
+message ends this connection alone.
 """
 
 import logging
@@ -64,28 +64,28 @@ logger = logging.getLogger(__name__)
 Said = TypeVar("Said", Reason, Status)
 
 _MADE: Final = 64
-"""Suggestions that wait to be sent, at most; of more, the oldest are not worth it."""
+"""Most suggestions that wait to be sent; beyond that, the oldest are dropped."""
 _DOCUMENTS: Final = 64
-"""Documents whose slots of texts are known by their URI."""
+"""Most documents whose text slots are known by URI."""
 
 
 class ClientConnection:
-    """A front that was greeted, until it goes.
+    """The connection of a greeted front.
 
     Attributes:
-        process_id: of the front.
-        folders: of its workspace.
+        process_id: the front's process.
+        folders: the folders of its workspace.
         asking: whether it waits for an answer.
-        connected_s: when it came, by `time.monotonic`.
-        state: of the worker, as this front was told last.
-        known: what its `ModelHost` said last of a model that was there.
+        connected_s: the time of the greeting, by `time.monotonic`.
+        state: the worker's state that was last sent to this front.
+        known: the last facts of its `ModelHost` about a loaded model.
 
     Args:
         channel: the connection.
-        codec: of the process.
-        process_id: what the front says of itself.
-        open_host: what its calls go to.
-        fronts: how many there are.
+        codec: the process's codec.
+        process_id: the id that the front reports.
+        open_host: opens the front's `ModelHost`.
+        fronts: gives the number of fronts.
     """
 
     def __init__(
@@ -102,10 +102,10 @@ class ClientConnection:
         self._writer = threading.Thread(target=self._write, name="fastcoder-front-writer", daemon=True)
 
     def serve(self) -> None:
-        """Read what the front says until it goes, or says what it never should; then its share is freed.
+        """Handle the front's messages until it leaves or sends an invalid one; then free its resources.
 
         Raises:
-            ProtocolError: that.
+            ProtocolError: it sent an invalid message.
             OSError: the connection broke.
         """
         self._writer.start()
@@ -127,7 +127,7 @@ class ClientConnection:
         self._channel.close()
 
     def tell_facts(self) -> None:
-        """Tell the front what is known of the host by the time this is sent."""
+        """Send the front the host's facts as of the moment of sending."""
         self._outbox.make(self._facts, key="facts")
 
     def facts(self) -> HostFacts:
@@ -135,7 +135,7 @@ class ClientConnection:
         return HostFacts() if self._host is None else self._host.facts()
 
     def on(self, event: Event) -> None:
-        """Tell the front; from the scheduler's thread."""
+        """Send an event to the front; called from the scheduler's thread."""
         match event:
             case Answered(number):
                 if number == self._asked:
@@ -205,18 +205,18 @@ class ClientConnection:
                 self._slots[new] = known
         self._host.send(command)
         if isinstance(command, Ask) and self._fronts() > 1:
-            self.tell_facts()  # whose turn it is
+            self.tell_facts()  # they say whose turn it is
 
     # Messages to the front, in the writer thread ----------------------------------------------------------------------
 
     def _write(self) -> None:
-        """Send what there is until the connection ends, or the front has read nothing for too long."""
+        """Send messages until the connection ends, or the front has read nothing for too long."""
         try:
             while (makers := self._outbox.take()) is not None:
                 self._channel.send([self._codec.encode(message) for make in makers for message in make()])
-        except OSError as error:  # it is gone, or reads nothing; the thread that reads ends with the connection
+        except OSError as error:  # it is gone, or reads nothing; the reader thread ends with the connection
             logger.info("cannot write to the editor of process %d: %s", self.process_id, error)
-        except Exception:  # a bug of ours must cost this front's connection, not the others'
+        except Exception:  # a bug must cost this front's connection alone
             logger.exception("writing to an editor failed")
         finally:
             self._channel.close()
@@ -232,7 +232,7 @@ class ClientConnection:
     def _facts(self) -> Iterable[Message]:
         try:
             facts = self.facts()
-        except OSError as error:  # no files left: what is not told costs nobody his connection
+        except OSError as error:  # no file descriptors left: an unsent message ends no connection
             logger.warning("cannot tell an editor the state of this process: %s", error)
             return ()
         if facts.model:
@@ -255,12 +255,12 @@ def _bounded_answer(event: Answered) -> Answered:
 
 
 def _bounded(value: Said) -> Said:
-    """The same with texts for people as messages have them."""
+    """The value with its user-visible texts bounded as in messages."""
     if isinstance(value, Reason):
         return replace(value, text=told(value.text), hint=told(value.hint))
     return replace(value, message=told(value.message), hint=told(value.hint))
 
 
 def _undrawn(trace: tuple[StepTrace, ...]) -> tuple[StepTrace, ...]:
-    """The trace without what was drawn by chance."""
+    """The trace without the draws of sampled drafts."""
     return tuple(replace(step, tree=replace(step.tree, draws=())) if step.tree.draws else step for step in trace)

@@ -1,7 +1,7 @@
-"""A connection between a client and a host: its framing, what waits to be sent, and the greeting.
+"""A connection between a client and a host: framing, queue of unsent messages, and greeting.
 
-A message follows its length, four bytes, the most significant first. Senders never wait: an `Outbox` keeps their
-messages, and of each kind only the newest where that one replaces the others.
+A message follows its length in four bytes, the most significant first. Senders never wait: an `Outbox` queues their
+messages, and a message with a key replaces an unsent one with the same key.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ class Channel:
     """Sends and receives bytes, message by message.
 
     Args:
-        connected: the socket; closed with this.
-        most: bytes of one message that are still received.
+        connected: the socket; closed with the channel.
+        most: the longest message to receive, in bytes.
     """
 
     def __init__(self, connected: socket.socket, most: int = MOST_BYTES) -> None:
@@ -38,7 +38,7 @@ class Channel:
         self._closed = False
 
     def send(self, bodies: Iterable[bytes]) -> None:
-        """Send messages; waits for as long as the other side reads nothing.
+        """Send messages; waits while the other side reads nothing.
 
         Raises:
             OSError: the connection has ended.
@@ -51,7 +51,7 @@ class Channel:
         """The next message; None at the end of the connection.
 
         Raises:
-            ProtocolError: it is too long, or cut.
+            ProtocolError: the message is too long, or cut short.
             OSError: the connection broke, or the time set by `limit` is over.
         """
         head = self._exactly(_LENGTH.size, begun=False)
@@ -63,11 +63,11 @@ class Channel:
         return self._exactly(length, begun=True)
 
     def limit(self, seconds: float | None) -> None:
-        """How long sending and receiving may wait from now on; None: for ever."""
+        """Set how long sending and receiving may wait; None: for ever."""
         self._socket.settimeout(seconds)
 
     def close(self) -> None:
-        """End the connection, from any thread: whoever reads or writes wakes."""
+        """End the connection, from any thread; wakes threads that read or write."""
         self._closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -75,14 +75,14 @@ class Channel:
             self._socket.close()
 
     def _exactly(self, count: int, *, begun: bool) -> bytes | None:
-        """So many bytes; None where the connection ended before the first, and none had come.
+        """Receive `count` bytes; None if the connection ended before the first byte of a message.
 
         Raises:
-            ProtocolError: it ended within.
+            ProtocolError: the connection ended within a message.
         """
         data = bytearray()
         while len(data) < count:
-            # No more is set aside than has come: a length is a claim.
+            # Allocate no more than has arrived: the length is only a claim.
             piece = self._socket.recv(min(_RECEIVED, count - len(data)))
             if not piece:
                 if begun or data:
@@ -93,15 +93,15 @@ class Channel:
 
 
 Maker: TypeAlias = Callable[[], Iterable[Message]]
-"""Makes messages at the moment they are sent, in the thread that sends: what a text differs from is known then."""
+"""Makes messages when they are sent, in the sending thread: only then is the base of a text's difference known."""
 Sum = TypeVar("Sum")
 
 MOST = 4096
-"""Unsent messages at most; a peer that has not read as many is taken for gone."""
+"""Most unsent messages; a peer that has not read as many counts as gone."""
 
 
 class Outbox:
-    """For any number of threads that tell, and one that sends."""
+    """A queue of messages, for any number of threads that put and one that sends."""
 
     def __init__(self) -> None:
         self._news = threading.Condition()
@@ -110,28 +110,28 @@ class Outbox:
         self._closed = False
 
     def put(self, *messages: Message, key: Hashable = None) -> None:
-        """Tell this; `key`: it takes the place of what has this key and is not sent yet."""
+        """Queue messages; with a `key`, they replace unsent ones with the same key."""
         self.make(lambda: messages, key)
 
     def make(self, maker: Maker, key: Hashable = None) -> None:
-        """Tell what `maker` makes, once it is sent."""
+        """Queue the messages that `maker` makes when they are sent."""
         with self._news:
             if key is None:
                 self._unnamed += 1
                 key = self._unnamed
-            self._makers.pop(key, None)  # the newest goes last: it may speak of what was told in between
+            self._makers.pop(key, None)  # the newest goes last: it may refer to messages in between
             self._makers[key] = maker
             if len(self._makers) > MOST:
                 self._closed = True
             self._news.notify()
 
     def drop(self, key: Hashable) -> bool:
-        """Take back what is not sent yet; whether there was something."""
+        """Drop the unsent messages with this key; returns whether there were any."""
         with self._news:
             return self._makers.pop(key, None) is not None
 
     def take(self) -> list[Maker] | None:
-        """All there is to send; waits until there is something. None: closed, or more than anybody reads."""
+        """Wait for messages, and take them all. None: closed, or too many that the peer does not read."""
         with self._news:
             self._news.wait_for(lambda: self._makers or self._closed)
             if self._closed and (not self._makers or len(self._makers) > MOST):
@@ -141,14 +141,14 @@ class Outbox:
             return makers
 
     def close(self) -> None:
-        """Accept no more messages; those that wait may still be sent."""
+        """Accept no more messages; those in the queue may still be sent."""
         with self._news:
             self._closed = True
             self._news.notify()
 
 
 class SilentError(OSError):
-    """A process accepted the connection and does not greet. `process_id`: its id where the system tells it, else 0."""
+    """A process accepted the connection and does not greet. `process_id`: its id if the system tells it, else 0."""
 
     def __init__(self, process_id: int) -> None:
         super().__init__("a process is there that says nothing")
@@ -156,7 +156,7 @@ class SilentError(OSError):
 
 
 class VersionError(ProtocolError):
-    """The host is of another version."""
+    """The host has another version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,19 +168,19 @@ class GreetedHost:
 
 
 def greet(address: Address, build: str, role: str = "front", wait_s: float = GREETING_S) -> GreetedHost:
-    """Connect to the host that is there.
+    """Connect to the host at an address.
 
     Args:
-        address: where.
-        build: of this process.
-        role: as in `Hello`.
-        wait_s: for its greeting.
+        address: the address.
+        build: this process's version.
+        role: the role for `Hello`.
+        wait_s: how long to wait for the greeting.
 
     Raises:
-        SilentError: it does not greet.
-        OSError: there is none.
-        VersionError: it is of another version; the command line may speak with it all the same.
-        ProtocolError: it is no host.
+        SilentError: the process there does not greet.
+        OSError: no process listens there.
+        VersionError: the host has another version; the command line may still talk to it.
+        ProtocolError: the process there is no host.
     """
     connected = address.connect()
     channel = Channel(connected)
@@ -197,7 +197,7 @@ def greet(address: Address, build: str, role: str = "front", wait_s: float = GRE
         channel.close()
         raise VersionError("a host of another version")
     process = None
-    with contextlib.suppress(psutil.Error, ValueError, OverflowError):  # ended again, or in another container
+    with contextlib.suppress(psutil.Error, ValueError, OverflowError):  # it has ended, or is in another container
         process = psutil.Process(welcome.process_id)
     return GreetedHost(channel, process)
 
@@ -217,7 +217,7 @@ def _welcome(channel: Channel, build: str, role: str, wait_s: float) -> Welcome:
 
 
 def _peer_process(connected: socket.socket) -> int:
-    """The id of the process that listens there; 0 where the system does not tell it."""
+    """The id of the process at the other end; 0 if the system does not tell it."""
     try:
         if hasattr(socket, "SO_PEERCRED"):
             told = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

@@ -1,4 +1,4 @@
-"""The command line's side: lists the hosts of this user, and stops them."""
+"""Lists the hosts of this user, and stops them; used by the command line."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.transport import AskFronts, Codec, Fronts, ProtocolError, Stop
 
 _ANSWER_S: Final = 5.0
-"""For all of its answer: whoever sends a byte a second does not answer."""
+"""Time for the whole answer, so that a byte each second does not count as one."""
 _LOOK_S: Final = 0.05
 
 
@@ -26,9 +26,9 @@ class FoundHost:
     """A host that listens.
 
     Attributes:
-        address: where.
-        told: what it says of itself; None where it does not answer, or is of a version that speaks otherwise.
-        process_id: of it, as far as that is known; else 0.
+        address: its address.
+        told: its report; None if it does not answer, or has a version with another protocol.
+        process_id: its process, if known; else 0.
     """
 
     address: Address
@@ -37,10 +37,10 @@ class FoundHost:
 
 
 def find_hosts(folders: Sequence[Path] | None = None) -> tuple[FoundHost, ...]:
-    """All hosts of this user that use this cache folder, of whatever version.
+    """All hosts of this user with this cache folder, of any version.
 
     Args:
-        folders: where they may lie; None: where the system says.
+        folders: the folders to search; None: the system's.
     """
     try:
         folder, begins = runtime_folder(folders), cache_part()
@@ -65,14 +65,14 @@ def find_hosts(folders: Sequence[Path] | None = None) -> tuple[FoundHost, ...]:
 
 
 def stop_host(host: FoundHost, wait_s: float) -> bool:
-    """End it: in order, and else by force; whether it is gone."""
+    """Ask the host to end, and kill it if it does not; returns whether it is gone."""
     try:
         process = psutil.Process(host.process_id) if host.process_id else None
         reached = greet(host.address, build(), "control", _ANSWER_S)
         reached.channel.send([Codec().encode(Stop())])
         reached.channel.close()
     except psutil.Error:
-        return True  # it has ended meanwhile
+        return True  # it has already ended
     except (OSError, ProtocolError):
         pass
     if process is None:
@@ -87,7 +87,7 @@ def stop_host(host: FoundHost, wait_s: float) -> bool:
 
 
 def _ask(address: Address) -> FoundHost | None:
-    """The host there; None where nobody listens."""
+    """The host at an address; None if no process listens there."""
     try:
         reached = greet(address, build(), "control", _ANSWER_S)
     except SilentError as error:
@@ -115,7 +115,7 @@ def _fronts(reached: GreetedHost) -> Fronts | None:
 
 
 def _gone(address: Address, wait_s: float) -> bool:
-    """Whether nobody listens there any more, after so long at most."""
+    """Wait up to `wait_s` until no process listens at the address; returns whether that is so."""
     until = time.monotonic() + wait_s
     while time.monotonic() < until:
         try:

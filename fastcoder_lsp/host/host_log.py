@@ -1,7 +1,7 @@
-"""Where a host's words go: one file of the user's own in the cache folder, and the one before it.
+"""The host's log: a private file in the cache folder, and its predecessor.
 
-Owns the file's place and size. The host's standard output and error lead there, so that what a library or the system
-says at the end is kept too.
+Owns the file's place and size. The host's standard output and error are redirected to it, so that it also keeps what a
+library or the system prints at the end.
 """
 
 import logging
@@ -14,29 +14,29 @@ from typing import BinaryIO, Final
 from fastcoder_lsp.config import cache_folder
 
 MOST_BYTES: Final = 2_000_000
-"""Of the file; older lines are in the file before it."""
+"""Largest size of the file; older lines are in its predecessor."""
 
 
 def log_path() -> Path:
-    """The file, which may not exist.
+    """The log file's path; the file may not exist.
 
     Raises:
-        UsageError: nobody knows where the cache folder is.
+        UsageError: the cache folder is unknown.
     """
     return cache_folder() / "host" / "host.log"
 
 
 def older(path: Path) -> Path:
-    """The file before."""
+    """The path of the predecessor."""
     return path.with_suffix(".old.log")
 
 
 def open_log() -> BinaryIO:
-    """The file, to append to; a long one becomes the one before, and so does one that another user has made.
+    """Open the log for appending; a long file, and one that another user has made, becomes the predecessor first.
 
     Raises:
         OSError: it cannot be written.
-        UsageError: nobody knows where the cache folder is.
+        UsageError: the cache folder is unknown.
     """
     path = log_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def turn_over() -> None:
-    """Start a new file where this process' own has become long; on errors the old one is kept."""
+    """Start a new file if this process's own has become long; keeps the old one on errors."""
     with suppress(OSError):
         if log_path().stat().st_size > MOST_BYTES:
             with open_log() as log:
@@ -64,7 +64,7 @@ def turn_over() -> None:
 
 
 def log_to_stderr() -> None:
-    """Log this package's messages there, from the level "info" on; they never quote the user's code."""
+    """Log this package's messages to stderr from level "info"; they never quote the user's code."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     log = logging.getLogger("fastcoder_lsp")

@@ -1,7 +1,8 @@
-"""Where a host listens: a socket in the file system, or a port on this machine for systems without Unix sockets.
+"""Sockets for a host: Unix sockets, or a port on the loopback interface on systems without them.
 
-Both sides of a Unix socket see that the other one is the same user's. A port is told with a token in a private file:
-both sides show that they know the token, and neither says it, so whoever took a dead host's port learns nothing.
+Both sides of a Unix socket check that the other one belongs to the same user. A port is published with a token in a
+private file: both sides prove that they know the token without sending it, so that a process that took over a dead
+host's port learns nothing.
 """
 
 import contextlib
@@ -21,34 +22,34 @@ from fastcoder_lsp.core.replacing import put_in_place
 
 BACKLOG: Final = 64
 GREETING_S: Final = 5.0
-"""How long whoever connects, or is connected to, may take until it is known who that is."""
+"""Longest time until the other end of a new connection has identified itself."""
 
 
 class ForeignError(OSError):
-    """The process at the other end is another user's, or cannot prove that it is this user's."""
+    """The process at the other end belongs to another user, or cannot prove that it belongs to this one."""
 
 
 class Listening(Protocol):
     """The host's end of an address."""
 
     def accept(self) -> socket.socket:
-        """The next connection, whoever it is from.
+        """Wait for the next connection, from any user.
 
         Raises:
-            OSError: closed.
+            OSError: the socket was closed.
         """
         ...
 
     def admit(self, connected: socket.socket) -> None:
-        """See that it is this user's; waits at most `GREETING_S`.
+        """Check that the other end belongs to this user; waits at most `GREETING_S`.
 
         Raises:
-            OSError: it is not.
+            OSError: it does not.
         """
         ...
 
     def found(self) -> bool:
-        """Whether its name still leads here; somebody may have deleted it.
+        """Whether the name still leads to this socket; it may have been deleted.
 
         Raises:
             OSError: the system does not tell.
@@ -56,12 +57,12 @@ class Listening(Protocol):
         ...
 
     def close(self) -> None:
-        """Remove its name; threads that wait in `accept` wake up."""
+        """Remove the name, and wake threads that wait in `accept`."""
         ...
 
 
 class Address(Protocol):
-    """A place where at most one host is: a name in a private folder."""
+    """A name in a private folder, for at most one host."""
 
     @property
     def folder(self) -> Path:
@@ -74,15 +75,15 @@ class Address(Protocol):
         ...
 
     def connect(self) -> socket.socket:
-        """A connection to the host that is there.
+        """Connect to the host.
 
         Raises:
-            OSError: there is none, or what is there is not this user's.
+            OSError: there is no host, or it does not belong to this user.
         """
         ...
 
     def listen(self) -> Listening:
-        """Be the host that is there; for whoever holds its lock.
+        """Listen as the host; the caller holds the address's lock.
 
         Raises:
             OSError: the system does not allow it.
@@ -91,7 +92,7 @@ class Address(Protocol):
 
 
 def close_listening(listening: socket.socket) -> None:
-    """Close it so that a thread that waits in `accept` wakes."""
+    """Close a listening socket and wake threads that wait in `accept`."""
     with contextlib.suppress(OSError):
         listening.shutdown(socket.SHUT_RDWR)
     listening.close()
@@ -99,7 +100,7 @@ def close_listening(listening: socket.socket) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UnixAddress:
-    """A socket `key`.sock in `folder`."""
+    """The Unix socket `key`.sock in `folder`."""
 
     folder: Path
     key: str
@@ -110,12 +111,12 @@ class UnixAddress:
         return self.folder / f"{self.key}.sock"
 
     def connect(self) -> socket.socket:
-        """A connection to the process that listens at the socket, which is this user's."""
+        """Connect to the process at the socket, and check that it belongs to this user."""
         if not is_own(self.path, stat.S_IFSOCK):
             raise FileNotFoundError(f"no socket of this user at {self.path}")
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            connected.settimeout(GREETING_S)  # a host whose backlog is full takes no connection
+            connected.settimeout(GREETING_S)  # a host with a full backlog accepts no connection
             connected.connect(str(self.path))
             _require_same_user(connected)
             connected.settimeout(None)
@@ -125,9 +126,9 @@ class UnixAddress:
         return connected
 
     def listen(self) -> Listening:
-        """Listen at the socket; removes the socket of a host that died."""
+        """Listen at the socket; removes a dead host's socket first."""
         with contextlib.suppress(FileNotFoundError):
-            self.path.unlink()  # of a host that died: only one has the lock
+            self.path.unlink()  # left by a dead host: we hold the lock
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             listening.bind(str(self.path))
@@ -168,7 +169,7 @@ def _file(path: Path) -> tuple[int, int]:
 
 
 def peer_user(connected: socket.socket) -> int | None:
-    """The user id of the other end of a Unix socket; None where this system does not tell it."""
+    """The user id at the other end of a Unix socket; None if this system does not tell it."""
     if hasattr(socket, "SO_PEERCRED"):
         told = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return int(struct.unpack("3i", told)[1])
@@ -180,7 +181,7 @@ def peer_user(connected: socket.socket) -> int | None:
 
 
 def _require_same_user(connected: socket.socket) -> None:
-    """Raises `ForeignError` where the other end is another user's process, or nobody can tell."""
+    """Raises `ForeignError` if the other end belongs to another user, or to an unknown one."""
     if peer_user(connected) != os.geteuid():
         raise ForeignError("the other end is another user's")
 
@@ -190,18 +191,18 @@ _TOKEN_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class LoopbackAddress:
-    """A port on this machine, told with a token in a private file."""
+    """A port on the loopback interface, published with a token in a private file."""
 
     folder: Path
     key: str
 
     @property
     def path(self) -> Path:
-        """The file that tells port and token."""
+        """The file with port and token."""
         return self.folder / f"{self.key}.port"
 
     def connect(self) -> socket.socket:
-        """A connection to the process at the port, which knows the token."""
+        """Connect to the process at the port, and check that it knows the token."""
         if not is_own(self.path, stat.S_IFREG):
             raise FileNotFoundError(f"no file of this user at {self.path}")
         port, _, token = self.path.read_text(encoding="ascii").partition(" ")
@@ -218,7 +219,7 @@ class LoopbackAddress:
         return connected
 
     def listen(self) -> Listening:
-        """Listen at a free port, and tell it with a new token."""
+        """Listen at a free port, and publish it with a new token."""
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         token = secrets.token_hex(_TOKEN_BYTES)
         try:
@@ -262,10 +263,10 @@ class _LoopbackListening:
 
 
 def _shake_hands(connected: socket.socket, token: bytes, side: bytes) -> None:
-    """Both sides show that they know the token, and neither says it.
+    """Prove to the other side that we know the token, and check its proof, without sending the token.
 
     Raises:
-        OSError: the other one does not know it.
+        OSError: the other side does not know it.
     """
     own = secrets.token_bytes(_TOKEN_BYTES)
     connected.sendall(own)
@@ -291,7 +292,7 @@ def _read(connected: socket.socket, count: int) -> bytes:
 
 
 def is_own(path: Path, kind: int) -> bool:
-    """Whether `path` is of this kind (`stat.S_IFSOCK`, …), no link to one, and the user's."""
+    """Whether `path` is of this kind (`stat.S_IFSOCK`, …), no link, and owned by the user."""
     try:
         facts = path.lstat()
     except OSError:

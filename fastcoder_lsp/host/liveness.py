@@ -1,7 +1,7 @@
-"""Whether the other side still works: a client watches its host, the host watches its worker.
+"""Liveness checks: a client watches its host, and the host watches its worker.
 
-Both count only moments at which this process itself was running: who was stopped with the other one, or slept with the
-machine, has not waited. Watching costs nothing while nobody waits.
+Both count only time in which this process itself was running: time in which it was stopped, or the machine slept, does
+not count as waiting. Without a waiting request, watching costs nothing.
 """
 
 import logging
@@ -18,14 +18,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SilenceLimits:
-    """How long a silence is borne, in seconds of which `tick_s` is one look.
+    """How long a host may be silent, in checks every `tick_s` seconds.
 
     Attributes:
-        tick_s: between two looks.
-        asked: looks without a word, after which it is asked whether it is there, and goes on where it was stopped.
-        silent: the same, after which whoever waits for an answer is told.
-        hung: the same, after which it is replaced.
-        loading: so many times longer while a model is loaded, when Python may be held for seconds.
+        tick_s: seconds between two checks.
+        asked: silent checks until the host gets a ping, and is resumed if it was stopped.
+        silent: silent checks until waiting requests are answered without it.
+        hung: silent checks until it is replaced.
+        loading: factor for these while a model is loaded, when the GIL may be held for seconds.
     """
 
     tick_s: float = 1.0
@@ -36,16 +36,16 @@ class SilenceLimits:
 
 
 class Heartbeat:
-    """Looks after one connection.
+    """Watches one connection.
 
     Args:
-        awaited: whether somebody waits for the host now.
-        loading: whether it loads a model.
-        ask: asks whether it is there.
-        resume: has it go on, where it was stopped.
-        silent: told that it has said nothing for long.
-        hung: told that it is to be replaced.
-        patience: how long that is.
+        awaited: whether a request waits for the host now.
+        loading: whether the host loads a model.
+        ask: sends a ping.
+        resume: resumes the host if it was stopped.
+        silent: called when the host has been silent for long.
+        hung: called when the host must be replaced.
+        patience: the limits of silence.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class Heartbeat:
         self._thread.start()
 
     def awaiting(self) -> None:
-        """A request waits for the host from now on."""
+        """Start to watch, because a request waits for the host."""
         with self._news:
             self._news.notify()
 
     def heard(self) -> None:
-        """The host has said something."""
+        """Record a message of the host."""
         self._quiet = 0
 
     def close(self) -> None:
-        """The connection has ended."""
+        """Stop watching."""
         with self._news:
             self._closed = True
             self._news.notify()
@@ -92,7 +92,7 @@ class Heartbeat:
             self._look()
 
     def _look(self) -> None:
-        """One more moment without a word."""
+        """Count one more silent check."""
         if not self._awaited():
             self._quiet = 0
             return
@@ -119,17 +119,17 @@ class ModelActivity(Protocol):
         ...
 
     def loading(self) -> bool:
-        """Whether a model is being loaded, which takes what it takes."""
+        """Whether a model is being loaded, which may take any time."""
         ...
 
 
 class WorkerWatch:
-    """Looks at a worker now and then.
+    """Checks a worker periodically.
 
     Args:
-        probe: has the worker call what it is given between two pieces of work; returns at once.
-        look_s: seconds between two looks.
-        clock: seconds; some systems' goes on while the machine sleeps.
+        probe: lets the worker call a function between two pieces of work; returns at once.
+        look_s: seconds between two checks.
+        clock: returns seconds; on some systems it goes on while the machine sleeps.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class WorkerWatch:
         self._question = 0
 
     def stuck_s(self, asked: ModelActivity) -> float:
-        """A look: for how long it has not come to its next piece, as far as that is known."""
+        """Check the worker; returns for how long it has not reached its next piece, as far as that is known."""
         now = self._clock()
         passed_s, self._looked_s = min(now - self._looked_s, 2 * self._look_s), now
         if asked.loading():
@@ -160,13 +160,13 @@ class WorkerWatch:
 
 
 def resume(process_id: int) -> bool:
-    """Have a stopped process go on; whether it was stopped."""
+    """Resume a stopped process; returns whether it was stopped."""
     try:
         process = psutil.Process(process_id)
         if process.status() != psutil.STATUS_STOPPED:
             return False
         process.resume()
-    except (psutil.Error, ValueError):  # it has ended, or is in another container
+    except (psutil.Error, ValueError):  # ended, or in another container
         return False
     logger.warning("process %d was stopped, and goes on", process_id)
     return True

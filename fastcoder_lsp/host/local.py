@@ -1,7 +1,7 @@
-"""A host in this process: one model and one set of stores, for every front that opens it.
+"""A model server in this process: one model and one set of stores for all of its fronts.
 
-Owns the scheduler and its thread, the settings by which the model is loaded, and each front's client and workspace. The
-process that all editors share is this behind a socket; with `host.enabled = false` the server uses it directly.
+Owns the scheduler and its thread, the settings that the model is loaded with, and each front's client and workspace.
+The shared process runs it behind a socket; with `host.enabled = false` the language server uses it directly.
 """
 
 import itertools
@@ -42,20 +42,20 @@ if TYPE_CHECKING:
     from fastcoder_lsp.workspace.live_index import IndexProgress
 
 LoadModel = Callable[[Settings, Progress], Model]
-"""Loads what fronts share; called in the scheduler's thread."""
+"""Loads the model that fronts share; called in the scheduler's thread."""
 MakeRuntime = Callable[[Model, Settings, WorkspaceView, str], Runtime]
-"""Makes what a front has of it, by its settings, its workspace and its name; called in the scheduler's thread."""
+"""Makes a front's runtime from its settings, workspace and name; called in the scheduler's thread."""
 
 
 class ModelServer:
-    """The model, its scheduler and the stores, which all fronts share.
+    """The model, its scheduler and the stores, shared by all fronts.
 
     Args:
         load: loads the model.
-        make: makes a front's part of it.
-        settings: the model is loaded by them, until a front wants another one.
+        make: makes a front's runtime.
+        settings: the settings to load the model with, until a front wants another model.
         cache: the program's cache folder.
-        alone: whether all of it ends with its one front.
+        alone: whether the server ends with its only front.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ModelServer:
         folders: Mapping[Path, Settings],
         texts: OpenTexts | None = None,
     ) -> "LocalHost":
-        """A place for one more front (`OpenHost`)."""
+        """Open a host for one more front (`OpenHost`)."""
         with self._lock:
             front = LocalHost(self, next(self._names), listener, settings, folders, texts)
             self._fronts[front] = None
@@ -85,9 +85,9 @@ class ModelServer:
         return front
 
     def want(self, settings: Settings) -> None:
-        """A front's settings: where they are of another model, that one is loaded for all, from the next question on.
+        """Take a front's settings: if they name another model, it is loaded for all from the next question on.
 
-        Fronts of a shared process are told apart by these settings before they come to it.
+        In a shared process this does not happen: the model's settings are part of its address.
         """
         with self._lock:
             before, self._settings = self._settings, settings
@@ -95,20 +95,20 @@ class ModelServer:
             self.reload()
 
     def reload(self) -> None:
-        """Load the model anew."""
+        """Reload the model."""
         self.scheduler.use(self._loading(self._settings))
 
     def _loading(self, settings: Settings) -> Callable[[Progress], Model]:
-        # One front's drafter, which the model may not suit, is its own: it must not keep the model from others.
+        # A front's drafter may not fit the model; that must not keep the model from other fronts.
         shared = settings if self._alone else replace(settings, drafter=Settings().drafter)
         return partial(self._load, shared)
 
     def fronts(self) -> int:
-        """How many there are."""
+        """The number of fronts."""
         return len(self._fronts)
 
     def probe(self, reply: Callable[[], object]) -> None:
-        """Have the worker call `reply` between two pieces of work; at once where it works for nobody."""
+        """Let the worker call `reply` between two pieces of work, or at once if it is idle."""
         with self._lock:
             front = next(iter(self._fronts), None)
         if front is None:
@@ -117,14 +117,14 @@ class ModelServer:
             front.between_pieces(reply)
 
     def leave(self, front: "LocalHost", wait_s: float) -> None:
-        """A front is gone."""
+        """Remove a front."""
         with self._lock:
             self._fronts.pop(front, None)
         if self._alone:
             self.close(wait_s)
 
     def close(self, wait_s: float) -> None:
-        """End within a piece of work, and give the model's memory back; waits at most so long for it."""
+        """End after the current piece of work, and free the model; waits at most `wait_s`."""
         self.scheduler.close()
         self._thread.join(wait_s)
 
@@ -133,12 +133,12 @@ class LocalHost:
     """One front's host (`ModelHost`): its client of the scheduler, and its workspace.
 
     Args:
-        server: the model that it shares.
-        name: no other front has it.
+        server: the model server.
+        name: the front's unique name.
         listener: the front.
-        settings: of the model, and of this front's part of it.
-        folders: of its workspace, with their settings.
-        texts: of its open documents; None: there are none.
+        settings: settings of the model and of this front's runtime.
+        folders: the workspace folders with their settings.
+        texts: the open documents' texts; None: no documents.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class LocalHost:
         self._client = server.scheduler.join(listener, self._make, enabled=settings.enabled)
 
     def send(self, command: Command) -> None:
-        """Pass it on: files to the workspace, questions to the scheduler, a reload to the model that all share."""
+        """Pass a command on: files to the workspace, questions to the scheduler, a reload to the model server."""
         match command:
             case Use(settings, folders):
                 self._use(settings, folders)
@@ -172,7 +172,7 @@ class LocalHost:
                 self._client.send(command)
 
     def between_pieces(self, call: Callable[[], object]) -> None:
-        """Something for the scheduler's thread, between two pieces of work."""
+        """Call a function in the scheduler's thread between two pieces of work."""
         self._client.post(self._client, lambda: _call(call))
 
     def facts(self) -> HostFacts:
@@ -190,7 +190,7 @@ class LocalHost:
         )
 
     def close(self, wait_s: float) -> None:
-        """The front is done, and its share is free; waits at most so long for what ends with it."""
+        """Free the front's resources; waits at most `wait_s`."""
         end = time.monotonic() + wait_s
         self._client.leave()
         self._server.leave(self, wait_s / 2)
@@ -211,7 +211,7 @@ class LocalHost:
         return "own" if served is self._client else "other"
 
     def _make(self, model: Model) -> Runtime:
-        """In the scheduler's thread: this front's part of the model, and with its tokenizer the datastore."""
+        """Make this front's runtime, and start its datastore with the tokenizer; in the scheduler's thread."""
         settings = self._settings
         around = self._workspace.surroundings(drafted_from=wants_datastore(settings))
         runtime = self._server.make(model, settings, around, self._name)
@@ -237,5 +237,5 @@ def open_alone(
     folders: Mapping[Path, Settings],
     texts: OpenTexts,
 ) -> LocalHost:
-    """A host of one front, which ends with it (`OpenHost` but for the first two)."""
+    """Open a model server that ends with its only front (`OpenHost`, except for the first two arguments)."""
     return ModelServer(load, make, settings, cache_folder(), alone=True).open(listener, settings, folders, texts)

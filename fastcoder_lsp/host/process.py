@@ -1,7 +1,7 @@
-"""The host's process, from the moment it has the lock to its end: a minute after its last client, or when it hangs.
+"""The host's process: it starts with the lock and ends a minute after its last client left, or when it hangs.
 
-It holds a lock, which makes it the only one at its address, and the name that it listens at; it makes both again where
-somebody has deleted them. The model is made when the first client comes: the greeting needs none.
+A lock makes it the only host at its address. If the lock's file or the socket's name is deleted, it makes them again.
+The model server is created for the first client; the greeting does not need it.
 """
 
 import faulthandler
@@ -36,14 +36,14 @@ logger = logging.getLogger(__name__)
 
 
 class AddressLock:
-    """A host's place at an address.
+    """The lock that makes a host the only one at its address, and its socket.
 
     Attributes:
-        address: where.
+        address: the address.
 
     Args:
-        folder: of the address, private.
-        key: its name.
+        folder: the address's private folder.
+        key: the address's name.
     """
 
     def __init__(self, folder: Path, key: str) -> None:
@@ -53,7 +53,7 @@ class AddressLock:
         self._locked: tuple[int, int] | None = None
 
     def take(self, wait_s: float) -> bool:
-        """Become the only host there; False where another one has the place for so long."""
+        """Take the lock; False if another host keeps it for `wait_s`."""
         try:
             self._lock.acquire(timeout=wait_s)
         except Timeout:
@@ -62,7 +62,7 @@ class AddressLock:
         return True
 
     def listen(self) -> Listening:
-        """Be found there.
+        """Listen at the address.
 
         Raises:
             OSError: the system does not allow it.
@@ -70,9 +70,9 @@ class AddressLock:
         return self.address.listen()
 
     def keep(self, server: HostServer) -> bool:
-        """Take back what was deleted of the place; False where another host has taken it meanwhile.
+        """Make deleted files of the address again; False if another host has taken the address meanwhile.
 
-        Where the system refuses it, the next call tries again.
+        If the system refuses, the next call tries again.
         """
         keep_known(self.address)
         with suppress(OSError, UsageError):
@@ -86,12 +86,12 @@ class AddressLock:
         return True
 
     def leave(self) -> None:
-        """Release the place for another host."""
+        """Release the address for another host."""
         self._lock.release()
 
 
 def _file(path: Path) -> tuple[int, int] | None:
-    """Which file goes by a name; None where there is none."""
+    """The device and inode of a file; None if there is no file."""
     try:
         facts = path.stat()
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def _file(path: Path) -> tuple[int, int] | None:
 
 
 class LazyModelServer:
-    """One model, as `host.local` has it, imported at the first front (`HostedModel`)."""
+    """A `ModelServer` that is imported and created for the first front (`HostedModel`)."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -109,10 +109,10 @@ class LazyModelServer:
     def open(
         self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
     ) -> ModelHost:
-        """A front's place (`completion.protocol.OpenHost`)."""
+        """Open a host for a front (`completion.protocol.OpenHost`)."""
         with self._lock:
             if self._core is None:
-                # Takes seconds of importing; fronts are greeted before.
+                # These imports take seconds; fronts are greeted before.
                 from fastcoder_lsp.host.local import ModelServer  # noqa: PLC0415
                 from fastcoder_lsp.runtime.load import load_model, make_runtime  # noqa: PLC0415
 
@@ -121,35 +121,35 @@ class LazyModelServer:
         return core.open(listener, settings, folders, texts)
 
     def probe(self, reply: Callable[[], object]) -> None:
-        """Have the worker call `reply` between two pieces of work; returns at once."""
+        """Let the worker call `reply` between two pieces of work; returns at once."""
         if self._core is None:
             reply()
         else:
             self._core.probe(reply)
 
     def close(self, wait_s: float) -> None:
-        """End in order; waits at most so long."""
+        """End in order; waits at most `wait_s`."""
         if self._core is not None:
             self._core.close(wait_s)
 
 
 MOST_FILES: Final = 8192
-"""Open at once: sockets, mapped files, and watches of folders."""
+"""Most file descriptors: sockets, mapped files, and folder watches."""
 HUNG: Final = 70
 """Exit code of a process that ends itself because its worker hangs."""
 _SWITCH_INTERVAL_S: Final = 0.0005
-"""As of a server alone (`cli/serve`): a message is not to wait for the worker's next 5 ms of Python."""
+"""As in `cli/serve`: a message must not wait until the worker has run Python for 5 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessTimeouts:
-    """How long things may take, in seconds.
+    """Times in seconds.
 
     Attributes:
-        stuck_s: a piece of the model's work, unless a model is being loaded; pieces are made to take tenths.
-        look_s: between two looks at the worker, at its place, and at the log's length.
-        ending_s: another host may take to its end, once its door is closed.
-        look_again_s: between two looks whether it has ended.
+        stuck_s: longest piece of the model's work, unless a model is being loaded; pieces are sized to take tenths.
+        look_s: time between two checks of the worker, the address and the log's length.
+        ending_s: how long another host may take to end after it has stopped listening.
+        look_again_s: time between two checks whether it has ended.
     """
 
     stuck_s: float = 60.0
@@ -163,20 +163,20 @@ class HostedModel(Protocol):
 
     @property
     def open(self) -> OpenHost:
-        """Makes a front's place."""
+        """Opens a host for a front."""
         ...
 
     def probe(self, reply: Callable[[], object]) -> None:
-        """Have the worker call `reply` between two pieces of work; returns at once."""
+        """Let the worker call `reply` between two pieces of work; returns at once."""
         ...
 
     def close(self, wait_s: float) -> None:
-        """End in order; waits at most so long."""
+        """End in order; waits at most `wait_s`."""
         ...
 
 
 class _AskedToEndError(Exception):
-    """By a signal."""
+    """A signal asked the process to end."""
 
 
 def run_host(
@@ -187,24 +187,24 @@ def run_host(
     version: str | None = None,
     limits: ProcessTimeouts = ProcessTimeouts(),
 ) -> int:
-    """Be the host at an address, unless there is one; returns the exit code.
+    """Run the host at an address, unless there is one; returns the exit code.
 
     Args:
-        folder: of the address, private.
-        key: its name.
-        linger_s: how long it stays when nobody is there.
-        shared: what fronts share.
-        version: of this process; None: of what is installed now.
-        limits: how long things may take.
+        folder: the address's private folder.
+        key: the address's name.
+        linger_s: how long it stays without fronts.
+        shared: the model that fronts share.
+        version: this process's version; None: the installed one.
+        limits: the timeouts.
 
     Raises:
-        OSError: it cannot listen there.
+        OSError: it cannot listen at the address.
     """
     _allow_files()
     _be_nobodys()
     place = AddressLock(folder, key)
     until = time.monotonic() + limits.ending_s
-    # Where one is there, it may be just ending: its door is closed before its memory is given back.
+    # A host there may be ending: it stops listening before it frees its memory.
     while not place.take(limits.look_again_s):
         if _answers(place.address) or time.monotonic() > until:
             logger.info("another process has the model already")
@@ -216,7 +216,7 @@ def run_host(
 
 
 def _allow_files() -> None:
-    """As many as the system lets this user open: the limit is of the first editor, and all others' files come here."""
+    """Raise the limit of open files: it comes from the first editor, and all editors' files are opened here."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 not on Windows
@@ -229,9 +229,9 @@ def _allow_files() -> None:
 
 
 def _be_nobodys() -> None:
-    """No less urgent than others: of the first editor, all others' answers would be late. Some systems don't allow it.
+    """Reset the priority: a low one of the first editor would delay all others' answers. Some systems forbid it.
 
-    Called while there is one thread: those that come have what it has.
+    Called while there is one thread, because later threads inherit it.
     """
     if sys.platform != "win32" and os.getpriority(os.PRIO_PROCESS, 0) > 0:
         with suppress(OSError):
@@ -239,7 +239,7 @@ def _be_nobodys() -> None:
 
 
 def _answers(address: Address) -> bool:
-    """Whether somebody listens there."""
+    """Whether a process listens at the address."""
     try:
         address.connect().close()
     except OSError:
@@ -272,7 +272,7 @@ def _watch(
     limits: ProcessTimeouts,
     place: AddressLock,
 ) -> str:
-    """Until nobody has been there for long, or somebody asks for the end; why it ends."""
+    """Watch the host until it has had no fronts for long, or is asked to end; returns the reason."""
     worker = WorkerWatch(shared.probe, limits.look_s)
     while not stopped.is_set():
         alone_s = server.alone_s()
@@ -288,7 +288,7 @@ def _watch(
 
 
 def _give_up(stuck_s: float) -> None:
-    """End at once: fronts see that, and start another process, which a hanging worker would keep from them."""
+    """End at once because the worker hangs; fronts notice, and start another process."""
     logger.critical("a piece of work has taken %.0f s: this process hangs, and ends", stuck_s)
     faulthandler.dump_traceback(file=sys.__stderr__ or sys.stderr)
     os._exit(HUNG)

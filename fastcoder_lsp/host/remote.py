@@ -1,7 +1,7 @@
-"""`ModelHost` over a connection: the client's side of the process that has the model.
+"""`ModelHost` over a connection: the client's side of the shared process.
 
-Owns what the host is told and in which order, what another host is to be told after it, and what its messages mean.
-Every command leaves a message and returns; `supervisor` finds a host, notices that it is lost, and finds another one.
+Owns the order of messages to the host, the state to send to a new host, and the handling of the host's messages. Every
+command queues a message and returns; `supervisor` finds a host, notices its loss, and finds another one.
 """
 
 import logging
@@ -59,17 +59,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class DesiredState:
-    """All of it.
+    """The state that a new host must be told.
 
     Attributes:
-        settings: of the model.
-        folders: of the workspace, with their settings.
+        settings: the model's settings.
+        folders: the workspace folders with their settings.
         enabled: whether this client needs a model.
-        texts: of the open documents.
-        question: whose answer somebody waits for.
-        upcoming: what will be asked next, while somebody waits there for a late text.
-        loads: tickets of those who wait for the model.
-        ready: whether the model was there: a new host loads it at once.
+        texts: the open documents' texts.
+        question: the open question.
+        upcoming: the next expected question, while the editor waits there for a late suggestion.
+        loads: tickets of open `Load`s.
+        ready: whether the model was loaded, so that a new host loads it at once.
     """
 
     settings: Settings
@@ -82,7 +82,7 @@ class DesiredState:
     ready: bool = False
 
     def follow(self, command: Command) -> None:  # noqa: C901 a case for each command
-        """The client wants this."""
+        """Apply a command."""
         match command:
             case Ask(question):
                 self.question, self.upcoming = question, None
@@ -117,18 +117,18 @@ class DesiredState:
         for ticket in sorted(self.loads):
             yield Load(ticket)
         if self.ready and self.enabled:
-            yield Load(0)  # nobody waits for it
+            yield Load(0)  # no request waits for it
         yield from self.questions()
 
     def questions(self) -> Iterator[Command]:
-        """All that somebody waits for."""
+        """The open question, and the upcoming one."""
         if self.upcoming is not None:
             yield Expect(self.upcoming, known=False, unserved=True)
         if self.question is not None:
             yield Ask(self.question)
 
     def take_question(self, number: int | None = None) -> Question | None:
-        """The open question, which is no longer; None where it has not this number, or there is none."""
+        """Close and return the open question; None if there is none, or if it has another number."""
         question = self.question
         if question is None or (number is not None and question.number != number):
             return None
@@ -136,13 +136,13 @@ class DesiredState:
         return question
 
     def take_load(self, ticket: int) -> bool:
-        """Whether a `Load` with this ticket is open; closes it."""
+        """Close the `Load` with this ticket; returns whether it was open."""
         awaited = ticket in self.loads
         self.loads.discard(ticket)
         return awaited
 
     def take_loads(self) -> tuple[int, ...]:
-        """The tickets of all who wait for the model, which the caller answers."""
+        """Close all `Load`s, and return their tickets for the caller to answer."""
         loads = tuple(sorted(self.loads))
         self.loads.clear()
         return loads
@@ -161,16 +161,16 @@ class DesiredState:
 
 
 class RemoteHost:
-    """A host in another process, started where there is none, and started again where it dies.
+    """A host in another process; it is started if there is none, and again if it dies.
 
     Args:
-        listener: told what comes of it all, by the connection's thread.
-        settings: of the model.
-        folders: of the workspace, with their settings.
-        texts: of the open documents.
-        reach: connects to the host for these settings, and starts it where there is none.
-        patience: how long a host may be silent while somebody waits for it.
-        pauses_s: between a lost host and the next one, the first after the first loss.
+        listener: receives the events, in the connection's thread.
+        settings: the model's settings.
+        folders: the workspace folders with their settings.
+        texts: the open documents' texts.
+        reach: connects to the host for these settings, and starts it if there is none.
+        patience: how long a host may be silent while a request waits for it.
+        pauses_s: pauses between a lost host and the next one, in order.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class RemoteHost:
     # `ModelHost`, from any thread -------------------------------------------------------------------------------------
 
     def send(self, command: Command) -> None:
-        """Leave a message, and keep what another host is to be told."""
+        """Queue a message, and remember the command for the next host."""
         with self._lock:
             before = self._desired.settings
             self._desired.follow(command)
@@ -212,26 +212,26 @@ class RemoteHost:
         return self._facts
 
     def close(self, wait_s: float) -> None:
-        """Send the messages that are left, and end; open requests are answered."""
+        """Send the queued messages, and end; open requests are answered."""
         self._supervisor.close(wait_s)
         self.lost(Answer.failed(None), None)
 
-    # For the link, from its threads -----------------------------------------------------------------------------------
+    # For the supervisor, from its threads -----------------------------------------------------------------------------
 
     def connected(self, outbox: Outbox) -> None:
-        """Tell a new host everything."""
+        """Send a new host the whole state."""
         with self._lock:
             self._outbox, self._builder = outbox, MessageBuilder()
             for command in self._desired.commands():
                 outbox.make(*self._message(command))
 
     def disconnected(self) -> None:
-        """The connection has ended; commands wait for the next host."""
+        """Handle the connection's end; commands wait for the next host."""
         with self._lock:
             self._outbox = None
 
     def lost(self, answer: Answer, status: Status | None) -> None:
-        """Give this answer to all open requests; report `status`, where there is one."""
+        """Give this answer to all open requests, and report `status` if there is one."""
         with self._lock:
             question, loads = self._desired.take_question(), self._desired.take_loads()
         if status is not None:
@@ -248,22 +248,22 @@ class RemoteHost:
                 self._outbox.put(Ping(), key="ping")
 
     def settings(self) -> Settings:
-        """Those that hold."""
+        """The current settings."""
         return self._desired.settings
 
     def awaited(self) -> bool:
-        """Whether somebody waits for the host."""
+        """Whether a request waits for the host."""
         return self._desired.question is not None or bool(self._desired.loads)
 
     def loading(self) -> bool:
-        """Whether it loads a model, as far as it said."""
+        """Whether the host loads a model, by its last message."""
         return self._status.state in {"starting", "loading"}
 
     def hear(self, message: FromHost) -> None:  # noqa: C901, PLR0912 a case for each message
         """Handle a message from the host.
 
         Raises:
-            ProtocolError: it never should.
+            ProtocolError: the message is invalid.
         """
         match message:
             case Answered(number):
@@ -280,7 +280,7 @@ class RemoteHost:
             case Facts(facts):
                 before, self._facts = self._facts.company, replace(facts, shared=True, asks="")
                 if before != self._facts.company:
-                    self._tell(StatusChanged(self._status))  # it is told with whoever shares the host
+                    self._tell(StatusChanged(self._status))  # its text names the number of clients
             case LoadFinished(ticket):
                 with self._lock:
                     awaited = self._desired.take_load(ticket)
@@ -291,26 +291,26 @@ class RemoteHost:
             case Welcome() | Fronts() | Escaped():
                 raise ProtocolError(f"{type(message).__name__} from a host")
             case Pong():
-                pass  # that it was heard is all
+                pass  # its arrival is all that counts
             case _:
                 self._tell(message)
 
     def _message(self, command: Command) -> tuple[Maker, Hashable]:
-        """What the outbox is left for a command; the lock is held."""
+        """The outbox's entry for a command; the lock is held."""
         return partial(self._messages, self._builder, command), _key(command)
 
     def _messages(self, builder: MessageBuilder, command: Command) -> Iterable[Message]:
-        """Made when it is sent: a question that was answered or withdrawn before is not."""
+        """The messages of a command when it is sent; a question that was answered or withdrawn has none."""
         if isinstance(command, Ask):
             question = self._desired.question
             if question is None or question.number != command.question.number:
                 return ()
-        elif isinstance(command, Use):  # what holds by now
+        elif isinstance(command, Use):  # send the current settings
             command = Use(self._desired.settings, self._desired.folders)
         return builder.messages(command)
 
     def _lost_text(self, slot: int) -> None:
-        """The host has lost a text: what spoke of it is said again."""
+        """Send the commands again that refer to a text which the host has lost."""
         name = self._builder.texts.again(slot)
         if name is None:
             return
@@ -330,12 +330,12 @@ class RemoteHost:
     def _tell(self, event: Event) -> None:
         try:
             self._listener(event)
-        except Exception:  # whoever listens must not end the connection
+        except Exception:  # a listener's bug must not end the connection
             logger.exception("a listener failed")
 
 
 def _key(command: Command) -> Hashable:
-    """Of two commands with the same key that wait to be sent, only the newer one is."""
+    """The outbox's key of a command: a newer command replaces an unsent one with the same key."""
     match command:
         case DocumentChanged(path) | DocumentClosed(path):
             return "document", path

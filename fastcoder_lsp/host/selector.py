@@ -1,7 +1,7 @@
-"""The host that the settings choose: the process that all editors share, one in this process, or a server.
+"""Selects the host by the settings: the shared process, a model server in this process, or a remote server.
 
-It is opened at the first question and not before: clients send their settings after the session began. Commands that
-come while it opens wait in a queue. A thread opens it, because a model in this process takes seconds of importing.
+The host is opened at the first question, because clients send their settings after the session began. Commands wait in
+a queue while it opens. A thread opens it, because the imports of a model server take seconds.
 """
 
 import threading
@@ -38,16 +38,16 @@ from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 
 class BackendSelector:
-    """`ModelHost`, opened when it is first needed, and anew where the settings name another place.
+    """A `ModelHost` that opens another one when it is first needed, and again when the settings move the model.
 
     Args:
-        shared: opens the process that all editors share.
-        alone: opens one in this process.
-        listener: told what comes of it.
-        settings: of the model.
-        folders: of the workspace, with their settings.
-        texts: of the open documents.
-        remote: opens the server that `remote.url` names; None: none is asked, whatever the settings say.
+        shared: opens the shared process.
+        alone: opens a model server in this process.
+        listener: receives the events.
+        settings: the model's settings.
+        folders: the workspace folders with their settings.
+        texts: the open documents' texts.
+        remote: opens the remote server that `remote.url` names; None: remote servers are disabled.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class BackendSelector:
         self._host: ModelHost | None = None
         self._gate = _Gate(listener)
         self._queue: deque[Command] = deque()
-        """While the host is being opened: what it is to be told then."""
+        """Commands that wait while the host is being opened."""
         self._opening = self._closed = False
 
     def send(self, command: Command) -> None:  # noqa: C901 a case for each command
-        """Pass a command on, in the order of the calls; questions and `Load` open a host where there is none."""
+        """Pass a command on, in the order of the calls; questions and `Load` open a host if there is none."""
         match command:
             case DocumentChanged(path, text):
                 self._texts.put(path, text)
@@ -98,7 +98,7 @@ class BackendSelector:
                     self._listener(self._at_rest())
 
     def facts(self) -> HostFacts:
-        """Of the host, or of the one that would be opened."""
+        """The facts of the host, or of the one that would be opened."""
         host, shared = self._host, self._settings.host_enabled
         if host is not None:
             return host.facts()
@@ -120,7 +120,7 @@ class BackendSelector:
             host.close(wait_s)
 
     def _use(self, settings: Settings, folders: Mapping[Path, Settings]) -> bool:
-        """Whether the model lives elsewhere from now on; then the host that is open ends."""
+        """Take new settings; if they move the model, close the open host and return True."""
         with self._lock:
             elsewhere = self._place(settings) != self._place(self._settings)
             self._settings, self._folders = settings, dict(folders)
@@ -136,7 +136,7 @@ class BackendSelector:
         return True
 
     def _begin(self) -> None:
-        """Have it opened; the open documents it has from `texts`."""
+        """Open the host in a thread; it reads the open documents from `texts`."""
         self._opening = True
         settings = replace(self._settings, enabled=self._enabled)
         threading.Thread(
@@ -146,7 +146,7 @@ class BackendSelector:
     def _open(self, gate: "_Gate", settings: Settings, folders: Mapping[Path, Settings]) -> None:
         try:
             host = self._opener(settings)(gate, settings, folders, self._texts)
-        except BaseException as error:  # noqa: BLE001 what it imports raises anything
+        except BaseException as error:  # noqa: BLE001 imports may raise anything
             self._failed(gate, failure("The model could not be loaded", error))
             return
         while True:
@@ -169,7 +169,7 @@ class BackendSelector:
         return (settings.host_enabled,) if self._remote is None else place_part(settings)
 
     def _failed(self, gate: "_Gate", status: Status) -> None:
-        """It cannot be opened; the next question tries again."""
+        """Report that the host cannot be opened; the next question tries again."""
         with self._lock:
             if gate.shut or self._closed:
                 return
@@ -181,7 +181,7 @@ class BackendSelector:
         self._refuse(pending)
 
     def _give_up(self) -> tuple[Command, ...]:
-        """Empty the queue; the commands that were in it."""
+        """Empty the queue; returns its commands."""
         pending = tuple(self._queue)
         self._queue.clear()
         return pending
@@ -196,7 +196,7 @@ class BackendSelector:
 
 
 class _Gate:
-    """Passes events on until it is shut: then another host speaks."""
+    """Passes events on until it is shut, when another host takes over."""
 
     def __init__(self, listener: HostListener) -> None:
         self._listener, self.shut = listener, False

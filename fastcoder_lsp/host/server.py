@@ -1,7 +1,7 @@
 """The host's server: accepts connections, greets them, and counts its fronts.
 
-Owns who is connected, and when nobody is. It knows nothing of models: each front's calls go to a `ModelHost` of its
-own, which `open_host` makes.
+Owns the connections, and the time without any. It knows nothing of models: each front's commands go to a `ModelHost` of
+its own, which `open_host` makes.
 """
 
 import logging
@@ -36,19 +36,19 @@ from fastcoder_lsp.host.transport import (
 logger = logging.getLogger(__name__)
 
 MOST_FRONTS: Final = 128
-"""At once; more are turned away. Each has one or two threads."""
+"""Most connected fronts; more are turned away. Each has one or two threads."""
 _MOST_OTHERS: Final = 16
-"""Connections beside those: of the command line, and of those who have not greeted yet."""
+"""Most other connections: of the command line, and those without a greeting yet."""
 
 
 class HostServer:
     """Serves fronts until it is stopped.
 
     Args:
-        listening: where they come.
-        open_host: makes what a front's calls go to.
-        build: of this process.
-        on_stop: told, in a connection's thread, that somebody asked this process to end.
+        listening: the socket.
+        open_host: opens a front's `ModelHost`.
+        build: this process's version.
+        on_stop: called, in a connection's thread, when the command line asks this process to end.
     """
 
     def __init__(self, listening: Listening, open_host: OpenHost, build: str, on_stop: Callable[[], object]) -> None:
@@ -59,11 +59,11 @@ class HostServer:
         self._fronts: set[ClientConnection] = set()
         self._alone_since = self._started = time.monotonic()
         self._known = HostFacts()
-        """The facts that the last front had when it left: the model stays as long as the process."""
+        """The facts that the last front left behind: the model stays as long as the process."""
         self._closed = threading.Event()
 
     def serve(self) -> None:
-        """Take connections until `close`; each has a thread of its own from its first byte."""
+        """Accept connections until `close`; each has a thread of its own from its first byte."""
         while not self._closed.is_set():
             listening = self._listening
             try:
@@ -74,7 +74,7 @@ class HostServer:
                 if self._closed.is_set():
                     return
                 logger.warning("a connection could not be taken: %s", error)
-                time.sleep(0.1)  # no files left: whoever is there may go
+                time.sleep(0.1)  # no file descriptors left, until a connection ends
                 continue
             channel = Channel(connected)
             with self._changed:
@@ -90,7 +90,7 @@ class HostServer:
             ).start()
 
     def found(self) -> bool:
-        """Whether the name that it listens at still leads here.
+        """Whether the socket's name still leads to it.
 
         Raises:
             OSError: the system does not tell.
@@ -98,16 +98,16 @@ class HostServer:
         return self._listening.found()
 
     def listen_at(self, listening: Listening) -> None:
-        """Take connections there from now on; those that are there stay."""
+        """Accept connections at another socket; existing connections stay."""
         before, self._listening = self._listening, listening
         before.close()
 
     def fronts(self) -> int:
-        """How many fronts are there."""
+        """The number of connected fronts."""
         return len(self._fronts)
 
     def alone_s(self) -> float:
-        """For how many seconds no front has been there; 0 while one is."""
+        """Seconds without fronts; 0 while there are any."""
         with self._changed:
             return 0.0 if self._fronts else time.monotonic() - self._alone_since
 
@@ -116,16 +116,16 @@ class HostServer:
         return any(front.asking for front in tuple(self._fronts))
 
     def loading(self) -> bool:
-        """Whether a model is being loaded, as far as fronts were told."""
+        """Whether a model is being loaded, by the state last sent to fronts."""
         return any(front.state == "loading" for front in tuple(self._fronts))
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until fronts came or went."""
+        """Wait for `seconds`, or until a front comes or goes."""
         with self._changed:
             self._changed.wait(seconds)
 
     def close(self) -> None:
-        """Take no more connections, and end those that are there."""
+        """Accept no more connections, and end all."""
         self._closed.set()
         self._listening.close()
         with self._changed:
@@ -134,7 +134,7 @@ class HostServer:
             channel.close()
 
     def _converse(self, listening: Listening, connected: socket.socket, channel: Channel) -> None:
-        """One connection from its first byte to its last."""
+        """Serve one connection from its first byte to its last."""
         try:
             listening.admit(connected)
             channel.limit(GREETING_S)
@@ -143,7 +143,7 @@ class HostServer:
             logger.warning("a connection was closed: %s", error)
         except OSError as error:
             logger.info("a connection broke: %s", error)
-        except Exception:  # a bug of ours must cost one connection, not the host
+        except Exception:  # a bug must cost one connection, not the host
             logger.exception("a connection failed")
         finally:
             channel.close()
@@ -182,7 +182,7 @@ class HostServer:
             logger.info("an editor disconnected: process %d", front.process_id)
 
     def _count(self, change: Callable[[], None]) -> None:
-        """Fronts come or go: the others are told how many there are."""
+        """Add or remove a front, and tell the others the new number."""
         with self._changed:
             change()
             self._alone_since = time.monotonic()
@@ -192,7 +192,7 @@ class HostServer:
             front.tell_facts()
 
     def _control(self, channel: Channel) -> None:
-        """The command line asks, once."""
+        """Answer the command line's single request."""
         data = channel.receive()
         asked = None if data is None else self._codec.from_client(data)
         if isinstance(asked, AskFronts):
@@ -208,7 +208,7 @@ class HostServer:
         with self._changed:
             fronts = tuple(self._fronts)
         now = time.monotonic()
-        # All share one model, but a front that has asked nothing yet may know nothing of it.
+        # All fronts share one model, but one without questions may not know its facts.
         known = {front: front.facts() for front in fronts}
         facts = next((facts for facts in known.values() if facts.model), self._known)
         return Fronts(

@@ -1,8 +1,8 @@
-"""Finds the host, and starts one where there is none: exactly one, however many clients look at once.
+"""Finds the host, or starts one: exactly one, however many clients look at once.
 
-The new process is detached: it outlives the editor and all processes that the editor started. On Windows it gets a
-console of its own, and leaves the editor's job where the job allows that: a job ends with the editor. (Microsoft:
-Process Creation Flags; Job Objects.)
+The new process is detached: it outlives the editor and all processes that the editor started. On Windows it gets its
+own console, and leaves the editor's job if the job allows that, because a job ends with the editor. (Microsoft: Process
+Creation Flags; Job Objects.)
 """
 
 import contextlib
@@ -39,19 +39,19 @@ logger = logging.getLogger(__name__)
 Process = TypeVar("Process")
 
 NO_WINDOW: Final = 0x08000000
-"""CREATE_NO_WINDOW: a console that nobody sees, which what it starts has too; DETACHED_PROCESS would be none, and each
-of those would open one."""
+"""CREATE_NO_WINDOW: an invisible console, which child processes inherit; with DETACHED_PROCESS each child would open a
+visible one."""
 OWN_GROUP: Final = 0x00000200
-"""CREATE_NEW_PROCESS_GROUP: Ctrl+C in the editor's console is not for it."""
+"""CREATE_NEW_PROCESS_GROUP: Ctrl+C in the editor's console does not reach it."""
 LEAVE_JOB: Final = 0x01000000
-"""CREATE_BREAKAWAY_FROM_JOB, which a job may forbid: then there is no process."""
+"""CREATE_BREAKAWAY_FROM_JOB; if the job forbids it, no process is created."""
 
 
 def start_apart(start: Callable[..., Process], *arguments: Any, **named: Any) -> Process:
-    """`start(...)`, as `subprocess.Popen`, of a process that outlives who starts it, if that one's job may be left.
+    """Call `start`, as `subprocess.Popen`, for a process that outlives this one if our job allows it to leave.
 
     Raises:
-        OSError: there can be none.
+        OSError: no process can be started.
     """
     try:
         return start(*arguments, **named, creationflags=NO_WINDOW | OWN_GROUP | LEAVE_JOB)
@@ -60,14 +60,14 @@ def start_apart(start: Callable[..., Process], *arguments: Any, **named: Any) ->
 
 
 START_S: Final = 60.0
-"""How long a process may take until it listens: it imports next to nothing before, on a machine that may be busy."""
+"""Longest time until a new process listens: it imports next to nothing before, but the machine may be busy."""
 MOST_SILENT: Final = 4
-"""Greetings in a row that a host leaves without a word before it is replaced: it hangs, or was stopped."""
+"""Unanswered greetings in a row before a host is replaced: it hangs, or was stopped."""
 _LOOK_S: Final = 0.02
 _HINT = "To find the cause, run `fastcoder-lsp host log`. `host.enabled = false` works without that process."
 
 Command = Callable[[Address, Settings], Sequence[str]]
-"""How a host for an address is started."""
+"""Gives the command line that starts a host for an address."""
 
 
 def host_command(address: Address, settings: Settings) -> Sequence[str]:
@@ -89,10 +89,10 @@ class FindOrStart:
     """The `Reach` of a front.
 
     Args:
-        folders: where the address may lie; None: where the system says.
-        command: what is started.
-        version: of this front; None: of what is installed now.
-        notice: told what a person should know.
+        folders: candidates for the address's folder; None: the system's.
+        command: gives the command line.
+        version: this front's version; None: the installed one.
+        notice: shows a notice to the user.
     """
 
     def __init__(
@@ -108,12 +108,12 @@ class FindOrStart:
         self._silent = 0
 
     def __call__(self, settings: Settings) -> GreetedHost:
-        """Connect to the host for these settings; waits until one is there.
+        """Connect to the host for these settings; waits until it is there.
 
         Raises:
             OSError: it does not answer, or ended at once.
-            ProtocolError: what is there does not speak as a host.
-            FastcoderError: there is no folder for it, it cannot be started, or is of another version.
+            ProtocolError: the process at the address is no host.
+            FastcoderError: there is no folder for it, it cannot be started, or it has another version.
         """
         address = address_of(settings, self._version, self._folders)
         try:
@@ -123,7 +123,7 @@ class FindOrStart:
 
     @cached_property
     def _version(self) -> str:
-        """Worked out by who connects, and not by who answers the editor: it looks at some hundred files."""
+        """This front's version; computed in the connecting thread, because it stats some hundred files."""
         return build() if self._given_version is None else self._given_version
 
     def _greeted(self, address: Address) -> GreetedHost:
@@ -138,7 +138,7 @@ class FindOrStart:
                 _kill(error.process_id)
             raise
         except VersionError as error:
-            # A new host runs the installed version; this process began before it was installed.
+            # A new host runs the installed version, which is newer than this process.
             raise UsageError(
                 "fastcoder-lsp was updated after this editor started", "Restart the editor, or its language server."
             ) from error
@@ -146,7 +146,7 @@ class FindOrStart:
         return reached
 
     def _start(self, address: Address, settings: Settings) -> GreetedHost:
-        """Under the lock, so that of two fronts one starts a host and the other finds it."""
+        """Start a host under the lock, so that of two fronts one starts it and the other finds it."""
         from filelock import FileLock, Timeout  # noqa: PLC0415 most fronts find a host
 
         until = time.monotonic() + START_S
@@ -156,7 +156,7 @@ class FindOrStart:
                     return self._greeted(address)
                 with self._log() as log, _started(self._command(address, settings), log) as ended:
                     while time.monotonic() < until:
-                        over = ended()  # before the look: what ends is not there afterwards
+                        over = ended()  # checked before connecting: an ended host cannot answer
                         with suppress(FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
                             return self._greeted(address)
                         if over:
@@ -167,7 +167,7 @@ class FindOrStart:
         raise ResourceError(f"the shared process did not start within {START_S:.0f} s", _HINT)
 
     def _log(self) -> BinaryIO:
-        """The log of the new process; suggestions work without it."""
+        """The new process's log; suggestions work without it."""
         try:
             return open_log()
         except OSError as error:
@@ -182,18 +182,18 @@ class FindOrStart:
 def open_shared(
     listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
 ) -> RemoteHost:
-    """A front of the process that all editors share (`completion.protocol.OpenHost`)."""
+    """Open a front of the shared process (`completion.protocol.OpenHost`)."""
     return RemoteHost(listener, settings, folders, texts, FindOrStart(notice=lambda text: listener(Notice(text))))
 
 
 @contextlib.contextmanager
 def _started(command: Sequence[str], log: BinaryIO) -> Iterator[Callable[[], bool]]:
-    """A process that is nobody's child, and whether it has ended already.
+    """Start a detached process; yields a function that tells whether it has ended.
 
-    A process cannot wait for one that is not its child. So the new one holds an end of a pipe for as long as it lives.
+    A process can only wait for its children. So the new one holds an end of a pipe for as long as it lives.
 
     Raises:
-        ResourceError: the system does not allow it, or it ended with an error.
+        ResourceError: the system does not allow it, or the process ended with an error.
     """
     if sys.platform == "win32":
         started = _run(command, log)
@@ -212,7 +212,7 @@ def _started(command: Sequence[str], log: BinaryIO) -> Iterator[Callable[[], boo
 
 
 def _run(command: Sequence[str], log: BinaryIO, held: int = -1) -> subprocess.Popen[bytes] | None:
-    """Start it; `held`: a descriptor that it keeps. On Windows it is returned, elsewhere another process's by now."""
+    """Start the process, which inherits the descriptor `held`. Returns it on Windows; elsewhere it is detached."""
     try:
         if sys.platform == "win32":
             return start_apart(
@@ -224,7 +224,7 @@ def _run(command: Sequence[str], log: BinaryIO, held: int = -1) -> subprocess.Po
                 cwd=neutral_folder(),
                 env=host_environment(),
             )
-        # With `--detach` the command leaves its own child behind and ends at once.
+        # With `--detach` the command starts a child of its own and ends at once.
         done = subprocess.run(
             [*command, "--detach"],
             stdin=subprocess.DEVNULL,
@@ -245,7 +245,7 @@ def _run(command: Sequence[str], log: BinaryIO, held: int = -1) -> subprocess.Po
 
 
 def _kill(process_id: int) -> None:
-    """End a host that hangs; a stopped one too."""
+    """Kill a host that hangs, even a stopped one."""
     logger.error("the host, process %d, hangs and is replaced", process_id)
     with suppress(psutil.Error, ValueError):
         if process_id > 0:

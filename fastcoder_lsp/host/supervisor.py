@@ -1,4 +1,4 @@
-"""Keeps a client connected: finds or starts a host, notices that it is lost, and finds another one after a pause.
+"""Keeps a client connected: finds or starts a host, notices its loss, and finds another one after a pause.
 
 Owns three threads: one reads, one writes, one checks that the host still answers. The messages are `remote`'s.
 """
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HEALTHY_S = 60.0
-"""A host that lived so long, or that answered a question, is not one of a series that die at once."""
+"""A host that lived this long, or answered a question, ends a series of losses."""
 _HINT = (
     "The server tries again. To find the cause, run `fastcoder-lsp host log`. With `host.enabled = false`, each "
     "editor's server loads its own model."
 )
 _SAID_BEFORE_ERROR = 3
-"""Losses in a row that are told as another start; more are told as an error."""
+"""Losses in a row that are reported as a restart; more are reported as an error."""
 
 
 Reach = Callable[[Settings], GreetedHost]
-"""Connects to the host for these settings, starting it where there is none; waits for it, raises `OSError`,
+"""Connects to the host for these settings, starts it if there is none, and waits for it; raises `OSError`,
 `ProtocolError` or `FastcoderError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _HostFailure:
-    """Why there is no host, and what to do about it, where a person can do anything."""
+    """Why there is no host, and what the user can do about it, if anything."""
 
     why: str
     hint: str = ""
@@ -55,9 +55,9 @@ class ConnectionSupervisor:
     """Keeps one front connected.
 
     Args:
-        supervised: whose connection it is.
+        supervised: the owner of the connection.
         reach: finds or starts a host.
-        patience: how long one may be silent.
+        patience: how long a host may be silent.
         pauses_s: see `RemoteHost`.
     """
 
@@ -74,11 +74,11 @@ class ConnectionSupervisor:
         self._thread = threading.Thread(target=self._run, name="fastcoder-host-link", daemon=True)
 
     def start(self) -> None:
-        """Look for a host from now on."""
+        """Start to look for a host."""
         self._thread.start()
 
     def awaiting(self) -> None:
-        """A request waits for the host."""
+        """Note that a request waits for the host."""
         with self._news:
             heartbeat = self._heartbeat
             self._news.notify_all()
@@ -86,11 +86,11 @@ class ConnectionSupervisor:
             heartbeat.awaiting()
 
     def served(self) -> None:
-        """The host has answered a question."""
+        """Note that the host has answered a question."""
         self._served = True
 
     def settings_changed(self, before: Settings, now: Settings) -> None:
-        """Where another model is wanted, another host is."""
+        """Connect to another host if the settings name another model."""
         if model_part(before) == model_part(now):
             return
         with self._news:
@@ -100,7 +100,7 @@ class ConnectionSupervisor:
                 self._channel.close()
 
     def close(self, wait_s: float) -> None:
-        """Say what is left to say, and end."""
+        """Send the queued messages, and end."""
         with self._news:
             self._closed = True
             self._news.notify_all()
@@ -128,14 +128,14 @@ class ConnectionSupervisor:
             self._rest(pause_s, loss.why, _status(loss, losses))
 
     def _once(self) -> "_HostFailure":
-        """One host, from its greeting to its end, and how that came about."""
+        """Serve one host from its greeting to its end; returns why it ended."""
         try:
             reached = self._reach(self._supervised.settings())
         except (OSError, ProtocolError) as error:
             return _HostFailure(f"the shared process cannot be reached ({error})")
         except FastcoderError as error:
             return _HostFailure(error.message, error.hint)
-        except Exception as error:  # a bug costs one try: open requests are answered, and the next try comes
+        except Exception as error:  # a bug costs one attempt: open requests are answered, and the next one follows
             logger.exception("no host")
             return _HostFailure(f"the shared process cannot start ({type(error).__name__})")
         return _HostFailure(self._serve(reached))
@@ -194,14 +194,14 @@ class ConnectionSupervisor:
                 if bodies:
                     channel.send(bodies)
         except OSError:
-            pass  # the thread that reads says so
-        except Exception:  # a mistake of ours costs this connection, which `finally` ends; the next one is told anew
+            pass  # the reader thread reports it
+        except Exception:  # a bug costs this connection, which `finally` ends
             logger.exception("the host could not be told")
         finally:
             channel.close()
 
     def _rest(self, pause_s: float, why: str, status: Status) -> None:
-        """Wait until the next try. Requests in this pause are answered at once, unless it takes no time."""
+        """Wait until the next attempt. Requests in this pause are answered at once, unless it takes no time."""
         answer = Answer("failed", (), "error", reasons.host_lost(why))
         logger.warning("%s; another one is started in %g s", why, pause_s)
         self._supervised.lost(answer, status)
@@ -220,14 +220,14 @@ class ConnectionSupervisor:
 
 
 def _status(loss: _HostFailure, losses: int) -> Status:
-    # The same text for the same cause, however often it is tried: people are told of it once.
+    # The same text for the same cause, however often it is tried: users see it once.
     if losses <= _SAID_BEFORE_ERROR and not loss.hint:
         return Status("loading", 0, f"{loss.why}; restarting")
     return Status("error", message=loss.why, hint=loss.hint or _HINT)
 
 
 def _end(reached: GreetedHost) -> None:
-    """End a process that hangs; it may even be stopped."""
+    """Kill a process that hangs, even a stopped one."""
     with suppress(psutil.Error):
         if reached.process is not None and reached.process.is_running():
             reached.process.kill()

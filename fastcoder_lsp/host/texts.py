@@ -1,8 +1,8 @@
-"""Documents' texts between two processes: the whole text once, then what differs from the last one.
+"""Sends documents' texts between two processes: the whole text once, then differences from the last one.
 
-Owns both sides' memories, bounded, and the arithmetic. A text is a number within a slot; slots are documents, by
-whatever name the front gives them. The host sends places back, as differences from a text that the front has sent, so
-that no whole text goes back. Nothing else turns texts and places into messages, or back.
+Owns both sides' bounded memories, and the arithmetic. A text has a number within a slot; each slot is a document, by
+the front's name for it. The host sends places as differences from a text that the front has sent, so that no whole text
+goes back. No other module converts texts and places to messages, or back.
 """
 
 import hashlib
@@ -41,15 +41,15 @@ from fastcoder_lsp.host.transport import (
 )
 
 PIECE = 1_000_000
-"""Characters of one difference at most: a longer text goes in several, each of which adds to the one before."""
+"""Most characters of a difference: a longer text is sent in several, each of which appends to the one before."""
 HASHED_EVERY = 16
-"""Texts of a slot between two with a hash, at most."""
+"""Texts of a slot from one hash to the next, at most."""
 _HASH_BYTES = 8
 _NOWHERE = CursorContext("", "")
 
 
 class GapError(Exception):
-    """A difference from a text that is not here: the whole text is to be sent again. `slot`: whose."""
+    """The base of a difference is missing: the whole text of `slot` must be sent again."""
 
     def __init__(self, slot: int) -> None:
         super().__init__(slot)
@@ -58,7 +58,7 @@ class GapError(Exception):
 
 @dataclass(slots=True)
 class _Sent:
-    """The texts of one document that the other side was sent; `texts`: number → text, the latest last."""
+    """The texts of one document that were sent; `texts`: number → text, the latest last."""
 
     slot: int
     number: int = 0
@@ -69,12 +69,12 @@ class _Sent:
 
 
 class SentTexts:
-    """The front's side: what the host has, and what it may still speak of. For any thread.
+    """The front's side: the texts that the host has, or may still refer to. For any thread.
 
     Args:
-        documents: how many documents are remembered; a text of any other goes as a whole.
-        texts: how many texts of each, unless they are large.
-        characters: of the texts of one document, but for its last two.
+        documents: most documents to remember; other documents' texts are sent as a whole.
+        texts: most texts of each document, unless they are large.
+        characters: most characters of a document's texts, apart from its last two.
     """
 
     def __init__(self, documents: int = 32, texts: int = 32, characters: int = 1_000_000) -> None:
@@ -96,10 +96,10 @@ class SentTexts:
             return TextRef(sent.slot, sent.number), differences
 
     def place(self, at: PlaceRef) -> CursorContext | None:
-        """The place that the host speaks of; None where the text that it tells it by is gone.
+        """The place that the host refers to; None if the text it is relative to is gone.
 
         Raises:
-            ProtocolError: there is no such place in that text.
+            ProtocolError: the text has no such place.
         """
         with self._lock:
             sent = self._of.get(self._names.get(at.text.slot, ""))
@@ -112,7 +112,7 @@ class SentTexts:
         return CursorContext(text[: at.cursor], text[at.cursor :])
 
     def again(self, slot: int) -> str | None:
-        """The host has lost a text: its document's name, whose next text goes as a whole; None where it is unknown."""
+        """Send the next text of a slot as a whole, because the host lost one; its document's name, None if unknown."""
         with self._lock:
             name = self._names.pop(slot, None)
             if name is not None:
@@ -151,11 +151,11 @@ class SentTexts:
 
 
 class KeptTexts:
-    """The host's side: the last text of each of a front's documents. For the thread that reads what the front sends.
+    """The host's side: the last text of each of a front's documents. For the reader thread.
 
     Args:
-        documents: how many documents, at most: more than a front remembers.
-        characters: of all of them; the one that came last stays, however large.
+        documents: most documents: more than a front remembers.
+        characters: most characters of all; the latest text stays, however large.
     """
 
     def __init__(self, documents: int = 48, characters: int = 64_000_000) -> None:
@@ -164,11 +164,11 @@ class KeptTexts:
         self._of: OrderedDict[int, tuple[int, str]] = OrderedDict()
 
     def take(self, difference: Difference) -> None:
-        """A text came.
+        """Apply a difference to its document's text.
 
         Raises:
-            GapError: it differs from one that is not here, or is not what the front says it is.
-            ProtocolError: it is nonsense.
+            GapError: its base is missing, or the result does not have the front's hash.
+            ProtocolError: it is invalid.
         """
         with self._lock:
             number, base = self._of.get(difference.slot, (None, ""))
@@ -186,10 +186,10 @@ class KeptTexts:
                 self._of.popitem(last=False)
 
     def text(self, at: TextRef) -> str:
-        """The text of that number.
+        """The text with that number.
 
         Raises:
-            GapError: it is not here.
+            GapError: it is missing.
         """
         with self._lock:
             number, text = self._of.get(at.slot, (None, ""))
@@ -198,7 +198,7 @@ class KeptTexts:
         return text
 
     def place(self, slot: int, place: CursorContext) -> PlaceRef | None:
-        """A place in a document, told by the last text of it; None where there is none."""
+        """A place in a document, relative to its last text; None if there is no text."""
         with self._lock:
             number, base = self._of.get(slot, (None, ""))
         if number is None:
@@ -214,10 +214,10 @@ class KeptTexts:
 
 
 def _patched(base: str, head: int, tail: int, middle: bytes) -> str:
-    """`base` with all but so much of its head and tail replaced.
+    """`base` with everything between `head` and `tail` characters replaced.
 
     Raises:
-        ProtocolError: it has no such parts.
+        ProtocolError: `base` is too short.
     """
     if head + tail > len(base):
         raise ProtocolError("a difference from more text than there is")
@@ -229,17 +229,17 @@ def _hash(text: str, *, hashed: bool) -> bytes:
 
 
 class MessageBuilder:
-    """Makes the messages for one host at the moment they are sent: only then the differences are known.
+    """Makes the messages for one host at the moment they are sent: only then are the differences known.
 
     Attributes:
-        texts: that this host was sent; another host has none of them.
+        texts: the texts that this host was sent; another host has none of them.
     """
 
     def __init__(self) -> None:
         self.texts = SentTexts()
 
     def messages(self, command: Command) -> Iterator[Message]:
-        """The messages that a command goes as."""
+        """The messages of a command."""
         match command:
             case Ask(question) | Expect(question):
                 yield from self._question(command, question)
@@ -257,10 +257,10 @@ class MessageBuilder:
                 yield command
 
     def made(self, message: WithPlaces) -> Made | None:
-        """The suggestion, with its places; None where the text that it speaks of is gone.
+        """The suggestion with its places; None if the text that it refers to is gone.
 
         Raises:
-            ProtocolError: there is no such place.
+            ProtocolError: the text has no such place.
         """
         first, others = message.made.suggestion, message.made.suggestion.others
         if len(message.places) != 1 + len(others or ()) or any(one.others is not None for one in others or ()):
@@ -294,11 +294,11 @@ class MessageBuilder:
 
 
 def with_texts(message: WithTexts, texts: KeptTexts) -> Ask | Expect | DocumentChanged:
-    """The command, with the texts that were sent.
+    """The command with its texts.
 
     Raises:
-        GapError: a text is not here.
-        ProtocolError: it asks behind the end of its text, or its texts are not what it says.
+        GapError: a text is missing.
+        ProtocolError: its cursor is beyond the text's end, or the texts do not have the given lengths.
     """
     command, text = message.command, texts.text(message.text)
     if isinstance(command, DocumentChanged):
@@ -332,7 +332,7 @@ def with_texts(message: WithTexts, texts: KeptTexts) -> Ask | Expect | DocumentC
 
 
 def with_places(made: Made, slot: int, texts: KeptTexts) -> WithPlaces | None:
-    """A suggestion as it is sent; None where its document's text is not known to both sides any more."""
+    """The message of a suggestion; None if its document's text is no longer known to both sides."""
     suggestion = made.suggestion
     here = texts.place(slot, suggestion.place)
     if here is None:

@@ -1,8 +1,8 @@
-"""Messages of the connection between a client and the process that has the model, and their bytes.
+"""Messages between a client and the shared process, and their encoding.
 
-Commands and events (`completion.protocol`) go as they are, but for what is better told otherwise: texts go as
-differences beside the commands that hold them (`texts`), settings as a table of what was changed. Strings that hold
-halves of surrogate pairs, which the format does not know, go in an `Escaped` message. Never pickles.
+Commands and events (`completion.protocol`) are sent as they are, with two exceptions: texts are sent as differences
+before their commands (`texts`), and settings as a table of changed values. Strings with lone surrogates, which the
+format cannot encode, are sent in an `Escaped` message. Never pickles.
 """
 
 import operator
@@ -19,13 +19,13 @@ from fastcoder_lsp.config import Settings, SettingsLayer, resolve, specs
 from fastcoder_lsp.core.bounds import MOST_EXTRAS, MOST_NAMES, MOST_TOLD, Name, Natural, Short
 
 PROTOCOL: Final = 7
-"""Grows with every change of a message. Clients and hosts of different versions never meet in the first place: the
-build is a part of the address."""
+"""Incremented with every change of a message. Clients and hosts of different versions rarely meet, because the build is
+part of the address."""
 MOST_BYTES: Final = 8_000_000
-"""Of one message."""
+"""Longest message."""
 
 Value: TypeAlias = bool | int | str | Annotated[list[str], Meta(max_length=MOST_NAMES)]
-"""Of a setting, by its name in the table."""
+"""The value of a setting in a `Table`, by the setting's name."""
 Table: TypeAlias = dict[str, Value]
 Some = TypeVar("Some")
 
@@ -35,11 +35,11 @@ class ProtocolError(Exception):
 
 
 class MessagePart(Struct, frozen=True, array_like=True):
-    """A part of messages."""
+    """A struct within messages."""
 
 
 class Escaped(Message, frozen=True):
-    """A message with strings that UTF-8 cannot encode: `body` has all strings as their bytes, each byte a letter."""
+    """A message with strings that UTF-8 cannot encode: `body` has each byte of a string as a character."""
 
     body: bytes
 
@@ -48,7 +48,7 @@ class Escaped(Message, frozen=True):
 
 
 class Difference(Message, frozen=True):
-    """A text: `head` and `tail` characters of the one called `base`, and `middle` between; no base: all of it."""
+    """A text: `head` and `tail` characters of the text `base`, with `middle` between them; no base: `middle` alone."""
 
     slot: Natural
     number: Natural
@@ -60,14 +60,14 @@ class Difference(Message, frozen=True):
 
 
 class TextRef(MessagePart, frozen=True):
-    """A text that was sent, by its document and its number."""
+    """A reference to a text that was sent."""
 
     slot: Natural
     number: Natural
 
 
 class PlaceRef(MessagePart, frozen=True):
-    """A place in a text that differs so from one that was sent; `cursor`: in its characters."""
+    """A place in a text, as a difference from one that was sent; `cursor`: its offset in characters."""
 
     text: TextRef
     head: Natural
@@ -77,13 +77,13 @@ class PlaceRef(MessagePart, frozen=True):
 
 
 class WithTexts(Message, frozen=True):
-    """A command whose texts were sent before it, and are left out of it.
+    """A command without its texts, which were sent before it.
 
     Attributes:
-        command: without its texts.
-        text: the document's.
-        neighbours: all of the snapshot's neighbours as one text, and `cells` their lengths.
-        chunks: the texts of all extras as one text, and `lengths` theirs.
+        command: the command without its texts.
+        text: the document's text.
+        neighbours: the texts of the snapshot's neighbours, joined; `cells`: their lengths.
+        chunks: the texts of the extras, joined; `lengths`: their lengths.
     """
 
     command: p.Ask | p.Expect | p.DocumentChanged
@@ -95,14 +95,14 @@ class WithTexts(Message, frozen=True):
 
 
 class WithPlaces(Message, frozen=True):
-    """A suggestion without its places; `places`: its own, and those of the others, None where it is the first one."""
+    """A suggestion without its places; `places`: its own and those of the others, None if equal to the first."""
 
     made: p.Made
     places: tuple[PlaceRef | None, ...]
 
 
 class Again(Message, frozen=True):
-    """A text of this slot is missing: its document's whole text is to be sent, and whatever spoke of it."""
+    """A text of this slot is missing: its document's whole text must be sent, then the commands that refer to it."""
 
     slot: Natural
 
@@ -111,7 +111,7 @@ class Again(Message, frozen=True):
 
 
 class UseTables(Message, frozen=True):
-    """`Use`, with the settings that were changed; a client's first message after the greeting."""
+    """`Use` with the changed settings; a client's first message after the greeting."""
 
     settings: Table
     folders: Annotated[dict[Name, Table], Meta(max_length=MOST_NAMES)]
@@ -124,11 +124,11 @@ class Facts(Message, frozen=True):
 
 
 # Greeting, liveness, command line -------------------------------------------------------------------------------------
-# The command line speaks to hosts of any version: `Hello`, `Welcome`, `AskFronts`, `Fronts` and `Stop` never change.
+# The command line talks to hosts of any version: `Hello`, `Welcome`, `AskFronts`, `Fronts` and `Stop` never change.
 
 
 class Hello(Message, frozen=True):
-    """The first message of whoever connects; `role`: "front", or "control" for the command line."""
+    """The first message of a connecting process; `role`: "front", or "control" for the command line."""
 
     protocol: Natural
     build: Short
@@ -145,7 +145,7 @@ class Welcome(Message, frozen=True):
 
 
 class Ping(Message, frozen=True):
-    """Is anybody there? Answered by the thread that reads, whatever the model does."""
+    """A check that the host lives; its reader thread answers, whatever the model does."""
 
 
 class Pong(Message, frozen=True):
@@ -153,17 +153,17 @@ class Pong(Message, frozen=True):
 
 
 class AskFronts(Message, frozen=True):
-    """From the command line: who is there?"""
+    """A request of the command line for the list of fronts."""
 
 
 class Stop(Message, frozen=True):
-    """From the command line: end."""
+    """A request of the command line to end."""
 
 
 class FrontAt(MessagePart, frozen=True):
-    """A client, as `fastcoder-lsp host status` tells it.
+    """A client, for `fastcoder-lsp host status`.
 
-    `asking`: whether it waits for an answer; `turn`: whether its question is worked on now.
+    `asking`: whether it waits for an answer; `turn`: whether the scheduler works on its question now.
     """
 
     process_id: Natural
@@ -174,7 +174,7 @@ class FrontAt(MessagePart, frozen=True):
 
 
 class Fronts(Message, frozen=True):
-    """The reply to `AskFronts`. `nice`: the process' niceness, where the system did not let it be otherwise."""
+    """The reply to `AskFronts`. `nice`: the process's niceness, if the system did not allow a reset."""
 
     process_id: Natural
     build: Short
@@ -227,7 +227,7 @@ FromHost: TypeAlias = (
 
 
 class Codec:
-    """Messages as bytes, and bytes as messages. Making one compiles the types: once a process is enough."""
+    """Encodes and decodes messages. Creating one compiles the types, so use one for each process."""
 
     def __init__(self) -> None:
         self._encoder = msgspec.msgpack.Encoder(enc_hook=_plain)
@@ -235,7 +235,7 @@ class Codec:
         self._host: msgspec.msgpack.Decoder[FromHost] = msgspec.msgpack.Decoder(FromHost, dec_hook=_path)
 
     def encode(self, message: Message) -> bytes:
-        """As bytes."""
+        """Encode a message."""
         try:
             return self._encoder.encode(message)
         except UnicodeEncodeError:
@@ -245,7 +245,7 @@ class Codec:
         """Decode a client's message.
 
         Raises:
-            ProtocolError: it is no message.
+            ProtocolError: it is invalid.
         """
         return _decoded(self._client, data)
 
@@ -253,7 +253,7 @@ class Codec:
         """Decode the host's message.
 
         Raises:
-            ProtocolError: it is no message.
+            ProtocolError: it is invalid.
         """
         return _decoded(self._host, data)
 
@@ -262,7 +262,7 @@ def _decoded(decoder: "msgspec.msgpack.Decoder[Some]", data: bytes) -> Some:
     try:
         message = decoder.decode(data)
         if isinstance(message, Escaped):
-            message = decoder.decode(message.body)  # all else is checked before any string is unescaped
+            message = decoder.decode(message.body)  # validates all else before unescaping strings
             if isinstance(message, Escaped):
                 raise ProtocolError("a message that is escaped twice")
             plain = _mapped(_builtins(message), _unescaped)
@@ -277,7 +277,7 @@ def _builtins(message: object) -> Any:
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """A value made of builtins, with every string changed."""
+    """A value made of builtins, with `change` applied to every string."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list | tuple):
@@ -306,10 +306,10 @@ def _path(kind: type, value: object) -> object:
 
 
 def whole_path(path: str) -> Path:
-    """A path that the other side tells.
+    """Parse a path of the other side.
 
     Raises:
-        ProtocolError: it is not a whole one.
+        ProtocolError: it is not absolute.
     """
     found = Path(path)
     if not found.is_absolute() or "\0" in path or len(path) > 65_536:
@@ -318,15 +318,15 @@ def whole_path(path: str) -> Path:
 
 
 def encoded(text: str) -> bytes:
-    """A text, which may hold halves of surrogate pairs, as bytes."""
+    """Encode a text that may have lone surrogates."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def decoded(data: bytes) -> str:
-    """The text again.
+    """Decode a text of `encoded`.
 
     Raises:
-        ProtocolError: it is none.
+        ProtocolError: it is invalid.
     """
     try:
         return data.decode("utf-8", "surrogatepass")
@@ -335,12 +335,12 @@ def decoded(data: bytes) -> str:
 
 
 def told(text: str) -> str:
-    """A text for people as messages have it: bounded, and only letters that an encoding knows."""
+    """A text for users as messages carry it: bounded, and without lone surrogates."""
     return text[:MOST_TOLD].encode("utf-8", "replace").decode()
 
 
 def settings_table(settings: Settings) -> Table:
-    """Settings by name, without those that have their defaults."""
+    """Settings by name, without those at their defaults."""
     values = {spec.name: (getattr(settings, spec.attribute), spec.default) for spec in specs().values()}
     return {
         name: list(value) if isinstance(value, tuple) else value
@@ -350,10 +350,10 @@ def settings_table(settings: Settings) -> Table:
 
 
 def settings_of(table: Table) -> Settings:
-    """The settings again.
+    """The settings of a table.
 
     Raises:
-        ProtocolError: they are not what the table of settings allows.
+        ProtocolError: a name or value is not allowed.
     """
     settings, problems = resolve([SettingsLayer("front", table, trusted=True)])
     if problems:

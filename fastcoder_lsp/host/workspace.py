@@ -1,7 +1,7 @@
-"""One front's workspace, as the process with the model has it: what may be read in it, what is open, its datastore.
+"""One front's workspace in the model's process: its reading rules, open documents and datastore.
 
-Owns the folders that the front has told, and which stores they are drafted from. Nothing is read but
-what the settings that came with a folder allow, and no other front's folders, texts or stores are looked into.
+Owns the front's folders and the choice of stores to draft from. It reads only files that the settings of their folder
+allow, and never another front's folders, texts or stores.
 """
 
 import threading
@@ -28,11 +28,11 @@ class FrontWorkspace:
     """The workspace of one front; any thread.
 
     Args:
-        folders: with their settings.
-        stores: what it shares with other fronts.
-        texts: of the open documents.
-        indexing: told how far the index is, by any thread.
-        notice: told what a person should know, by any thread.
+        folders: the workspace folders with their settings.
+        stores: the stores that fronts share.
+        texts: the open documents' texts.
+        indexing: receives the index's progress, in any thread.
+        notice: shows a notice to the user, from any thread.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class FrontWorkspace:
         self._closed = False
         self._folders = dict(folders)
         self._readable_folders: dict[Path, ReadableFolder | None] = {}
-        """Of those that a question came from: a workspace may have hundreds."""
+        """Folders that a question came from: a workspace may have hundreds of others."""
         self._context = GivenExtras(RepositoryContext(self._readable, texts.copy))
 
     def surroundings(self, *, drafted_from: bool) -> WorkspaceView:
@@ -69,40 +69,40 @@ class FrontWorkspace:
         return WorkspaceView(None if datastore is None else datastore.pin, name, self._context)
 
     def begin(self, tokenizer: Tokenizer) -> None:
-        """There is a model: the datastore, where somebody wants one, begins by its tokenizer."""
+        """Start the datastore, if one is wanted, with a loaded model's tokenizer."""
         datastore = self._datastore
         if datastore is not None:
             datastore.start(tokenizer)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
-        """Other folders, or other settings for them."""
+        """Take other folders, or other settings for them."""
         with self._lock:
             self._folders, self._readable_folders = dict(folders), {}
             if self._datastore is not None:
                 self._datastore.change(folders)
 
     def document_changed(self, path: Path, text: str) -> None:
-        """An open document's text, saved or not."""
+        """Take an open document's text, saved or not."""
         with self._lock:
             self._texts.put(path, text)
             if self._datastore is not None:
                 self._datastore.document_changed(path, text)
 
     def document_closed(self, path: Path) -> None:
-        """A document was closed: the disk holds again."""
+        """Close a document; the text on the disk counts again."""
         with self._lock:
             self._texts.remove(path)
             if self._datastore is not None:
                 self._datastore.document_closed(path)
 
     def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files on the disk that the client has seen change."""
+        """Update files that changed on the disk, as the client reports."""
         datastore = self._datastore
         if datastore is not None:
             datastore.files_changed(paths)
 
     def close(self, wait_s: float) -> None:
-        """The front is gone; waits at most so long for what ends with that."""
+        """Free the front's resources; waits at most `wait_s`."""
         with self._lock:
             self._closed = True
             datastore, self._datastore = self._datastore, None
@@ -110,7 +110,7 @@ class FrontWorkspace:
             datastore.stop(wait_s)
 
     def _readable(self, path: Path) -> ReadableFolder | None:
-        """From the scheduler's thread: where code for the prompt may come from, and by which rules."""
+        """The folder of a path and its reading rules, for code in prompts; called in the scheduler's thread."""
         with self._lock:
             folders, known = self._folders, self._readable_folders
         holding = (root for root in folders if path.is_relative_to(root))
@@ -123,7 +123,7 @@ class FrontWorkspace:
 
 
 def _readable_of(root: Path, folders: Mapping[Path, Settings]) -> ReadableFolder | None:
-    """A folder and its rules; None where its code is shown to no model."""
+    """A folder and its rules; None if its code may not be in prompts."""
     settings = folders[root]
     if not settings.context_enabled:
         return None
