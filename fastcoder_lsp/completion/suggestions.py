@@ -142,7 +142,7 @@ class SuggestionMemory:
         for suggestion in self._of.get(document) or ():
             if suggestion.others is not None and suggestion.place == place:
                 all_of_it = (suggestion, *suggestion.others)
-                return tuple(CachedSuffix(candidate.text, candidate.replaces) for candidate in all_of_it)
+                return tuple(CachedSuffix(one.text, one.replaces, one.interim) for one in all_of_it)
         return ()
 
     def forget(self, document: str) -> None:

@@ -38,6 +38,7 @@ class Generation:
     Attributes:
         begun_ms: when the first question it served was asked.
         ahead: whether nobody has asked for it yet.
+        shown: whether an answer has shown some of it.
         told: the work that its client was told of.
 
     Args:
@@ -64,7 +65,7 @@ class Generation:
         self.snapshot, self.place = snapshot, place
         self.context = runtime.prompts.context_of(snapshot.uri)
         self.interim = runtime.is_interim(snapshot.uri)
-        self.begun_ms, self.ahead, self.told = 0.0, False, Counts()
+        self.begun_ms, self.ahead, self.shown, self.told = 0.0, False, False, Counts()
         self._head = head
         self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
         self._rows = 1

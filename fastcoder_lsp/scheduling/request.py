@@ -68,8 +68,9 @@ class ActiveRequest:
         """Go on with the client's generation where it serves this question; otherwise begin a new one."""
         self._alternatives = None
         question, generation = self.question, self._client.serving(self.question)
-        if question.request.invoked and generation is not None and generation.finished and generation.interim:
-            self._wants_whole_prompt = True  # its text is shown: asking again by key asks for the better one
+        known = generation is not None and (generation.finished or generation.shown)
+        if question.request.invoked and known and generation is not None and generation.interim:
+            self._wants_whole_prompt = True  # asking again by key asks for the better text
             self._begin(whole=True)
             return
         if generation is None or (question.candidates > 1 and not self._can_branch(generation)):
@@ -187,6 +188,7 @@ class ActiveRequest:
         held = not question.request.invoked and question.place == generation.place and generation.doubtful(suggestion)
         candidates = () if held else (suggestion, *(suggestion.others or ()))
         rests = [rest for one in candidates if (rest := one.rest(question.place)) is not None]
+        generation.shown = generation.shown or bool(rests)
         info = generation.runtime.info
         answer = Answer(
             "shown" if rests else "empty",

@@ -89,13 +89,15 @@ def test_after_a_pause_the_text_is_the_one_of_a_first_question() -> None:
     assert changed
 
 
-def test_asking_again_by_key_waits_for_the_text_of_the_whole_prompt() -> None:
+@pytest.mark.parametrize("candidates", [1, 3])
+def test_asking_again_by_key_waits_for_the_text_of_the_whole_prompt(candidates: int) -> None:
     """It is what `complete` says; asked once more, it is there. A wait that is too long shows the first text again."""
     long, changed = "".join(f"value_{number} = compute({number})\n" for number in range(400)), 0
     for number in range(8):
         before = f"{long}    v{number} = "
         whole = Typist(before=before, budget=0, slower=6.0, whole=True, edited=False, policy=Policy()).answer().text
-        one = Typist(before=before, budget=0, slower=6.0, whole=True, policy=Policy(invoked_ms=0))
+        policy = Policy(invoked_ms=0, alternatives=candidates)
+        one = Typist(before=before, budget=0, slower=6.0, whole=True, policy=policy)
         first = one.answer(invoked=True).text
         if not (whole and first):
             continue
