@@ -1,9 +1,8 @@
-"""Lines that look like secrets: nothing is suggested in them, and none of them goes along with a prompt.
+"""Finds lines that look like secrets: no suggestions are made in them, and none of them enters a prompt.
 
-`secret_text` judges a line. A name whose value is not there yet is kept for the lines below, so a file is judged from
-its beginning.
+`secret_text` judges each line. A name may have its value on a later line, so a file is judged from its beginning.
 
-Owns the judgement of files; files that hold secrets by their names are `rules`' business. Pure.
+Owns the judgement of files; `rules` excludes files whose names suggest secrets. Pure.
 """
 
 import re
@@ -25,15 +24,15 @@ from fastcoder_lsp.workspace.secret_text import (
 from fastcoder_lsp.workspace.secret_values import ends_random, tells_by_itself
 
 KEYS = "PRIVATE KEY"
-"""A file with such a thing in it is left alone where only pieces of files are at hand."""
+"""A file with this text is excluded where only pieces of files are available."""
 _LOOKED_AT = 400
-"""Characters of the line left of the cursor."""
+"""Most characters left of the cursor that are read."""
 _BLOCK = 16_000
-"""Characters above in which a key's block may have begun."""
+"""Most characters above in which a key's block may have begun."""
 _LONGEST_LINE = 2_000
-"""Characters of a line. A longer one is left out unread, so that no line takes long."""
+"""A longer line, in characters, is left out unread, so that no line takes long."""
 _REMEMBERED = 1_000
-"""Characters of a line whose judgement is remembered."""
+"""Longest line, in characters, whose judgement is cached."""
 
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _KEY_OPENS = re.compile(_KEY_BEGINS.pattern + r"""(?:\\[rn])*["'`]?[\s,+.;&\\(]*$""")
@@ -49,12 +48,12 @@ _BARE_LEFT = re.compile(
 
 
 def beginning(text: str, language: str) -> OpenConstructs:
-    """What is open at the beginning of a whole `text`."""
+    """The open constructs at the beginning of a whole `text`."""
     return OpenConstructs(manifest=True) if language == "yaml" and _KIND.search(text) else NOTHING_OPEN
 
 
 def judge(line: str, language: str, above: OpenConstructs) -> Judged:
-    """Whether a line looks like a secret or a part of one below what is open, and what it leaves open."""
+    """Whether a line looks like a secret, or a part of one that began above, and the constructs it leaves open."""
     if above.body is None:
         return _judge(line, language, above)
     told, opened = _judge(line, language, replace(above, body=None))
@@ -65,7 +64,7 @@ def judge(line: str, language: str, above: OpenConstructs) -> Judged:
 
 
 def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
-    """The judgement of a line, whatever function it stands in."""
+    """The judgement of a line, regardless of the function around it."""
     closed = NOTHING_OPEN if not above.manifest else OpenConstructs(manifest=True)
     blank, depth = not line.strip(), depth_of(line)
     if above.end and above.left > 0 and (above.end != DEEPER or blank or depth > above.depth):
@@ -87,21 +86,21 @@ def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
 
 
 def _is_out(line: str, language: str, above: OpenConstructs) -> bool:
-    """Whether a line stands further left than what is open above it."""
+    """Whether a line is indented less than the construct that is open above it."""
     depth = depth_of(line)
     item = language == "yaml" and not line.lstrip().startswith("- ")
     return bool(above.frames) and (depth < above.depth or (item and depth == above.depth))
 
 
 def judge_all(lines: Iterable[str], language: str, above: OpenConstructs) -> Iterator[bool]:
-    """Whether each of some lines looks like a secret."""
+    """For each of some consecutive lines, whether it looks like a secret."""
     for line in lines:
         secret, above = judge(line, language, above)
         yield secret
 
 
 def without_secrets(text: str, language: str) -> str:
-    """A file without the lines that look like a secret, or like a part of one."""
+    """A file without the lines that look like secrets or parts of secrets."""
     lines = text.split("\n")
     judged = judge_all(lines, language, beginning(text, language))
     return "\n".join(line for line, secret in zip(lines, judged, strict=True) if not secret)
@@ -109,20 +108,20 @@ def without_secrets(text: str, language: str) -> str:
 
 @lru_cache(maxsize=32)
 def secret_lines(text: str, language: str) -> frozenset[str]:
-    """The lines of a file that look like secrets, without the blanks around them."""
+    """The lines of a file that look like secrets, stripped."""
     lines = text.split("\n")
     judged = judge_all(lines, language, beginning(text, language))
     return frozenset(line.strip() for line, secret in zip(lines, judged, strict=True) if secret)
 
 
 def without_lines(piece: str, secret: frozenset[str]) -> str:
-    """Some lines of a file without its `secret` ones; what has no letters, as a bracket, tells nothing."""
+    """Lines of a file without its `secret` ones; lines without letters or digits, as brackets, stay."""
     lines = piece.split("\n")
     return "\n".join(line for line in lines if line.strip() not in secret or not any(map(str.isalnum, line)))
 
 
 def in_secret(before: str, language: str) -> bool:
-    """Whether what stands left of the cursor looks like a part of a secret, or is about to be one."""
+    """Whether the text left of the cursor looks like a part of a secret, or like the beginning of one."""
     left = before[-_LOOKED_AT:].rpartition("\n")[2]
     if (match := _QUOTED_LEFT.search(left)) is not None and sort_of(match[1]) >= NameSecrecy.MAYBE:
         return True
@@ -140,6 +139,6 @@ def _in_key(before: str) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _judge_alone(line: str, language: str) -> Judged:
-    """The judgement of a line above which nothing is open."""
+    """The judgement of a line with no open construct above it."""
     found = Text(line, language).judge() if LIKELY.search(line) is not None else (False, NOTHING_OPEN)
     return (True, found[1]) if found[0] or tells_by_itself(line) else found

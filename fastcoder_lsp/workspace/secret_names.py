@@ -1,6 +1,6 @@
-"""Which names are a secret's: `dbPassword`, `AWS_SECRET_ACCESS_KEY`, `mot_de_passe`.
+"""Recognizes names of secrets: `dbPassword`, `AWS_SECRET_ACCESS_KEY`, `mot_de_passe`.
 
-Owns the words, in the languages that people name things in, and how a name's parts are told. Pure.
+Owns the words, in many natural languages, and the splitting of names into words. Pure.
 """
 
 import re
@@ -11,12 +11,12 @@ from itertools import pairwise
 
 
 def words(text: str) -> frozenset[str]:
-    """Those of a list."""
+    """The words of a list."""
     return frozenset(text.split())
 
 
 NAME = re.compile(r"[^\W\d_]\w*+(?:-\w++)*+")
-"""A name in a line, whole."""
+"""A whole name in a line."""
 _WORDS = words(
     "password passwd pswd pwd passphrase passcode passkey secret credential cred creds apikey passin passout psk "
     "passwort kennwort contraseña contrasena senha motdepasse mdp пароль парола пароли hasło haslo heslo wachtwoord "
@@ -25,7 +25,7 @@ _WORDS = words(
     "stringdata chararray identified basicauth bearerauth securestring pgpass seedphrase recoveryphrase"
 )
 _LAST = frozenset(("pass", "pw"))
-"""Of a name of several words, or alone."""
+"""Last words that mark a secret."""
 _ENDINGS = (
     "password",
     "passwd",
@@ -40,9 +40,9 @@ _ENDINGS = (
     "pw",
     "pass",
 )
-"""Of a name whose words are not parted, as in PGPASSWORD."""
+"""Endings that mark a secret in names without separators, as in PGPASSWORD."""
 _WHOLE = words("token pass bypass compass encompass trespass surpass overpass underpass multipass onepass singlepass")
-"""Words that end so and are no secret's."""
+"""Words with such an ending that mark no secret."""
 _KINDS_OF_KEY = words(
     "api access private secret signing jwt aes hmac maps crypto security symmetric encryption auth account client "
     "master ssh app shared license"
@@ -61,7 +61,7 @@ _OTHER = words(
     "fn "
     "lifetime generator factory store service client request response usage description desc text bytes encoding"
 )
-"""A last word of which the name is something else's."""
+"""Last words of names that belong to no secret."""
 _FAINT = words(
     "key auth authorization cookie session sessionid sid csrf jwt signature sig salt otp nonce license signer"
 )
@@ -70,12 +70,12 @@ _CALLS = words(
     "login signin logon authenticate auth sign credential encrypt decrypt fernet scrypt bcrypt mysqli pdo jwt "
     "ftp smtp imap"
 )
-"""Last words of a function that is given a secret without its name."""
+"""Last words of functions with unnamed secrets as arguments."""
 _CALLED = re.compile(
     r"hmac|pbkdf|basicauth|comparedigest|timingsafe|constanttime|securecompare|credential|secretkeyspec|signedstring|symmetric"
     r"|(?:db|dbi|sql|mqtt|ssh|ftp|pg|wifi|imap|smtp|ldap|amqp|get|real)i?(?:client)?(?:begin|connect|bind|session)|oracle|sequelize|env(?=connect)|aesnew|unlock|addlogin|(?:ldap|imap|sql)\w*(?:connect|bind|session|open|login)|cipheriv|wifi\w*config|createuser|keyspec|signin|signwith|comparesync|checkpw|jwt|(?:bcrypt|argon\w*|scrypt)hash"
 )
-"""In the name of such a one."""
+"""Parts of the names of such functions."""
 LIKELY = re.compile(
     r"(?i)pass|pwd|pswd|pw(?![a-z])|mdp\b|secret|token|key|cred|bearer|basic|auth|identified|psk|kennwort|contrase|senha|паро|has[łl]o|heslo"
     r"|wachtwoord|l[öo]senord|salasana|[şs]ifre|parola|jelsz|密|口令|パスワード|비밀번호|암호|mnemonic|kodeord|://|\b(?:curl|mysql|login|"
@@ -84,11 +84,14 @@ LIKELY = re.compile(
     r"|chpasswd|unlock|ldap|imap|useradd|usermod|zip|pscp|plink|mariadb|helm|podman|\b(?:wget|http|net user) |@tcp"
     r"|users[\"']?\s{0,3}[:=]|seed|phrase|argon|pin(?:_?code)?[\"']?\s{0,3}[:=]"
 )
-"""What stands in every line with such a name, or with a form that needs none."""
+"""A quick filter: matches every line with such a name, or with a secret that has no name."""
 
 
 class NameSecrecy(IntEnum):
-    """How much a name says: nothing; that random characters are one, or what looks like a secret, or any value."""
+    """How strongly a name suggests that its value is a secret.
+
+    NONE: not at all. FAINT: if the value is random characters. MAYBE: if it looks like a secret. SURE: for any value.
+    """
 
     NONE = 0
     FAINT = 1
@@ -98,7 +101,7 @@ class NameSecrecy(IntEnum):
 
 @lru_cache(maxsize=8192)
 def sort_of(name: str) -> NameSecrecy:
-    """What sort of name this is."""
+    """The secrecy of a name."""
     parts = name_words(name)
     parts = parts[:-1] if parts[-1:] == ("set",) else parts
     if not parts or parts[-1] in _OTHER or parts[0] in {"is", "has", "no", "num", "max", "min"}:
@@ -128,7 +131,7 @@ _FIELDS = words("token key the my db user username email mail login host name ur
 
 
 def is_name_alone(value: str) -> bool:
-    """Whether a value says no more than that it is a secret, as in `{"password": "password"}`."""
+    """Whether a value is only the name of a secret, as in `{"password": "password"}`."""
     parts = name_words(value)
     known = _WORDS | _LAST | _KINDS_OF_KEY | _KINDS_OF_TOKEN | _FIELDS
     return bool(parts) and not any(map(str.isdigit, value)) and all(part in known for part in parts)
@@ -136,7 +139,7 @@ def is_name_alone(value: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def name_words(name: str) -> tuple[str, ...]:
-    """The words of a name, in small letters, in the singular."""
+    """The words of a name, in lower case and singular."""
     found = (part.lower() for part in _PARTS.findall(name[-80:]))
     return tuple(word[:-1] if word.endswith("s") and word[:-1] in _PLURALS else word for word in found)
 

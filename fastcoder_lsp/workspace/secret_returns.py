@@ -1,6 +1,6 @@
-"""Functions and properties that are named for a secret, and the literals that they return in a later line.
+"""Finds literals that a function or property with a secret's name returns on a later line.
 
-Owns how a definition begins in each language, and how far its body goes. Pure.
+Owns the beginnings of definitions in each language, and the extent of their bodies. Pure.
 """
 
 import re
@@ -10,15 +10,15 @@ from fastcoder_lsp.workspace.secret_names import NameSecrecy, name_words, sort_o
 from fastcoder_lsp.workspace.secret_values import LiteralShape, look_of
 
 _MOST_LINES = 20
-"""Lines of a body. A longer function does more than to return a value."""
+"""Most lines of a body; longer functions do more than return a value."""
 _ENOUGH = 4
-"""How much a name speaks of a secret and the look of what is returned add up to."""
+"""Least sum of a name's secrecy and a returned literal's shape that makes a secret."""
 
 _DEFINES = words("def fn func function fun sub get")
 _LAST_VALUE = words("rust ruby elixir scala crystal julia r")
-"""Whose functions return their last value."""
+"""Languages whose functions return their last value."""
 _PROPERTIES = words("csharp swift kotlin ruby crystal elixir scala")
-"""Where the definition may have no brackets."""
+"""Languages whose properties may be defined without brackets."""
 _NO_FUNCTIONS = words(
     "markdown plaintext restructuredtext properties ini yaml toml dockerfile dotenv makefile diff xml html json jsonc "
     "sql css terraform http"
@@ -27,10 +27,10 @@ _NOT_RETURNED = words(
     "check validate verify change reset forgot forgotten update set hash encrypt decrypt mask parse remove delete show "
     "render save edit test is has on handle compare confirm require ask prompt next peek scan lex skip expect"
 )
-"""Verbs of functions that return something else than the secret."""
+"""Verbs of functions that do not return the secret."""
 _STATEMENTS = words("return new else throw await yield if for while switch catch assert raise print case with elif")
 _RECEIVER = re.compile(r"^(\s*func\s*)\([^()]*\)")
-"""Of a method in Go."""
+"""The receiver of a method in Go."""
 _CALLED = re.compile(r"\b([^\W\d]\w*+)\??!?\s*+(?:[=:]\s*+(?:async\s*+)?(?:function\s*+)?)?$")
 _PROPERTY = re.compile(r"^\s*(?:[\w<>?]++\s++)+([^\W\d]\w*+)\s*+(?::\s*+\w++\??\s*+)?(?:\{|do|=)?\s*$")
 _STRING = r"""[A-Za-z]{0,2}(?:"([^"\\]{1,200})"|'([^'\\]{1,200})'|`([^`\\]{1,200})`)"""
@@ -43,11 +43,11 @@ _LAST = re.compile(r"^\s*(?:[A-Z]\w*::\w+\()?" + _STRING + r"\)?(?:\.\w+(?:\(\))
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The body of a function that is named for a secret.
+    """The body of a function with a secret's name.
 
     Attributes:
-        sort: how much its name speaks of one.
-        depth: how far its first line is indented.
+        sort: the secrecy of the name.
+        depth: the indentation of its first line.
         left: lines that it may still have.
     """
 
@@ -56,7 +56,7 @@ class Body:
     left: int = _MOST_LINES
 
     def below(self, line: str) -> "Body | None":
-        """What is left of the body below one more `line`; None for a line that does not belong to it."""
+        """The rest of the body below one more `line`; None if the line does not belong to it."""
         text = line.lstrip()
         deeper = len(line) - len(text) > self.depth or text[:1] in {"", "{", ")"}
         return Body(self.sort, self.depth, self.left - 1) if deeper and self.left else None
@@ -70,7 +70,7 @@ class Body:
 
 
 def body_below(line: str, language: str) -> Body | None:
-    """The body that begins below a `line`, if that defines a function or property which is named for a secret."""
+    """The body that begins below a `line`, if the line defines a function or property with a secret's name."""
     if language in _NO_FUNCTIONS:
         return None
     name = _defined(_RECEIVER.sub(r"\1", line), language)
@@ -81,7 +81,7 @@ def body_below(line: str, language: str) -> Body | None:
 
 
 def _defined(line: str, language: str) -> str:
-    """The name of the function or property whose definition a line begins; empty where it begins none."""
+    """The name of the function or property that a line begins to define; empty if there is none."""
     head, bracket, rest = line.partition("(")
     before = head.split()
     if not before or not _STATEMENTS.isdisjoint(before):

@@ -1,10 +1,9 @@
-"""Whether a line tells a secret, and what it leaves open for the lines below.
+"""Decides whether a line holds a secret, and which constructs it leaves open for the lines below.
 
-A pass over the tokens remembers how much the names so far speak of a secret: in the same part of the statement, in
-what a bracket stands behind, and anywhere in the line. Each literal is asked one question: is there enough of that, for
-what it looks like?
+A pass over the tokens tracks the secrecy of the names so far: in the same part of the statement, in front of the open
+bracket, and anywhere in the line. A literal is a secret if this secrecy is high enough for its shape.
 
-Owns what relates a name to a value. Pure.
+Owns the relation of names to values. Pure.
 """
 
 import re
@@ -15,38 +14,38 @@ from fastcoder_lsp.workspace.secret_returns import Body, body_below
 from fastcoder_lsp.workspace.secret_values import BRACKETED, LiteralShape, Token, look_of, stands_out, tokens_of
 
 MOST_LINES = 400
-"""Of one secret."""
+"""Most lines of one secret."""
 _MOST_PAIRED = 2
-"""Lines below a name that is itself a value, in which its other half may stand."""
+"""Most lines between a name that is itself a value, as in a list of pairs, and its own value."""
 _PROSE = frozenset(("markdown", "plaintext", "restructuredtext"))
 BARE_LANGUAGES = _PROSE | words(
     "shellscript properties ini yaml toml dockerfile dotenv makefile fish bat http diff tcl"
 )
-"""Where values stand without quotes."""
+"""Languages with values without quotes."""
 _SHELLS = words("shellscript fish bat dockerfile makefile tcl powershell http")
 _MARKUP = frozenset(("xml", "html"))
 _OVER_LINES = frozenset(("shellscript", "rust", "php", "ruby", "powershell"))
-"""Where a string of one quote may go on in the next line."""
+"""Languages in which a string with a single quotation mark may go on in the next line."""
 _NO_BACKTICKS = words("python c cpp java csharp rust swift emacs-lisp")
-"""Where a backtick begins no string."""
+"""Languages in which a backtick begins no string."""
 
 _IS = words("eq ne ceq cne ieq = := ::= :::= == === != !== ?= += ||= |= &= .= ??= => ~> -> <- : ~= :- is as was")
 _ENDS = words(", ; & | ) } ] \\ < */ -- # =")
-"""Behind a value without quotes."""
+"""Tokens that may follow a value without quotes."""
 _EQUALS = words("== === != !==")
 _JOINS = _IS | words("+ . .. & <> || ?? or \\ ( [ {")
-"""At the end of a line: what stands below belongs to it."""
+"""Tokens at the end of a line that continue it on the next one."""
 _NO_KEY = words("? case == === != !==")
-"""What stands behind them is no key."""
+"""Tokens that no key follows."""
 _DOTS = words(". :: -> ?. : !")
 _OPENS, _CLOSES = words("( [ {"), words(") ] }")
 _NEUTRAL = words(
     "name key id var variable type field option setting property env parameter header value default content contents "
     "plaintext val string with default_value defaultvalue user username password"
 )
-"""Keys that may stand beside the name of a secret and give it its value."""
+"""Keys beside a secret's name that may hold its value."""
 _INNER = words("type description title format help message label required enum pattern kind scope in ref placeholder")
-"""Keys whose values are no secret."""
+"""Keys whose values are never secrets."""
 _DEFINES = re.compile(
     r"\s*(?:(?:async|pub|export|public|private|protected|static|final|override|default)\s+)*"
     r"(?:class|def|fn|func|fun|sub|function|interface|type|struct(?!.*=\s*\{)|defun|defmacro|import|from)\b"
@@ -64,10 +63,10 @@ _HEREDOC = re.compile(
 )
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|digest)\s+(?=\S+$)")
 _FALLBACK = re.compile(r"\$\{[\w.]*:[-=]?([^}]*)\}")
-"""Where a variable has no value, `${PASSWORD:-…}`."""
+"""The default of a variable, `${PASSWORD:-…}`."""
 _TRIM = "`.;()[]{}<>*_!?"
 _ADDRESS = re.compile(r"""://(?:[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}|[0-9a-fA-F]{24,64})@""")
-"""With a password, `https://me:…@host`, or a key in its place."""
+"""An address with a password or a key, `https://me:…@host`."""
 _COMMANDS = tuple(
     map(
         re.compile,
@@ -93,7 +92,7 @@ _COMMANDS = tuple(
         ),
     )
 )
-"""Of programs that take a password without its name."""
+"""Command lines of programs that take a password without naming it."""
 _UNNAMED = tuple(
     (re.compile(pattern), least)
     for pattern, least in (
@@ -126,10 +125,10 @@ _UNNAMED = tuple(
         ),
     )
 )
-"""Places of a password that nothing names, and what it has at least to look like there."""
+"""Patterns of unnamed passwords, each with the least shape of the literal there."""
 _BYTE = re.compile("0x[0-9a-fA-F]{1,2}")
 _TABLES = frozenset(("users", "logins"))
-"""Names of tables whose values are passwords, `{"admin": "…"}` or `[("admin", "…")]`."""
+"""Names of user tables, whose values are passwords, `{"admin": "…"}` or `[("admin", "…")]`."""
 _PROGRAM = re.compile(
     r"\b(?:sshpass|plink|pscp|mysql\w{0,20}|mariadb\w{0,20}|docker|podman|az|mongo\w{0,10}|helm|cf|oc|unzip|zip|7z|"
     r"redis-cli|ldap\w{2,10}|openssl|useradd|usermod|gpg)\b"
@@ -141,27 +140,27 @@ _WRAPPERS = words(
     "literal view convert final value array list vec tuple set lazy fixed join decode cstr once hash box arc rc "
     "unhexlify fromhex hex atob strdup or else default unwrap var env get getenv setdefault fetch"
 )
-"""Calls that give back what they are given, or fall back to it."""
+"""Calls that return their argument, or use it as a default."""
 _IMPORTS = words("from import require include")
 _PUTS = words("with set use add put")
 _LISTED = re.compile(r"""["'],\s?["']""")
-"""Between the words of a command in a list."""
+"""The separator between the words of a command in a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A bracket that is open.
+    """An open bracket.
 
     Attributes:
-        sort: how much the name that it stands behind speaks of a secret.
-        many: whether that is a name of several values, as a map's.
-        call: whether it holds what a call is given that logs in, signs or encrypts.
-        place: how many commas stood in it.
-        now: how much the names since the last comma do.
-        other: whether a key of something else stands there; `None` for a key whose value is no secret.
-        heard: how much all names in it do.
+        sort: the secrecy of the name in front of it.
+        many: whether that name has several values, as a map's.
+        call: whether it holds the arguments of a call that logs in, signs or encrypts.
+        place: the number of commas in it.
+        now: the secrecy of the names since the last comma.
+        other: whether the current key belongs to something else; `None` for a key whose value is never a secret.
+        heard: the secrecy of all names in it.
         key: whether it holds a key, as in `settings["name"]`.
-        table: how many brackets it is deep in a table of users; 0 outside one.
+        table: the depth of brackets within a table of users; 0 outside one.
     """
 
     sort: NameSecrecy = NameSecrecy.NONE
@@ -177,17 +176,17 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class OpenConstructs:
-    """What the lines above left open, of which the next line may be a part.
+    """Constructs that the lines above left open, and that the next line may continue.
 
     Attributes:
-        end: what ends a text that is a secret, or "deeper" lines than `depth`.
-        depth: how far the line is indented that began it.
+        end: the end mark of a text that is a secret, or "deeper" for lines indented more than `depth`.
+        depth: the indentation of its first line.
         left: lines that it may still have.
-        frames: the brackets that are open, behind names of secrets.
-        now: how much the name speaks of a secret whose value comes.
-        pair: how much a name does that is itself a value, and whose other half comes.
+        frames: the open brackets behind names of secrets.
+        now: the secrecy of a name whose value follows.
+        pair: the secrecy of a name that is itself a value, and whose own value follows.
         manifest: whether the file is a Kubernetes manifest of secrets.
-        body: that of a function which is named for a secret.
+        body: the body of a function with a secret's name.
     """
 
     end: str = ""
@@ -201,12 +200,12 @@ class OpenConstructs:
 
 
 _DIRECTLY = 3
-"""A name of a secret and the look of a literal add up to more."""
+"""The secrecy of a name and the shape of a literal add up to more than this in a secret."""
 _LONGEST_COUNT = 4
-"""Digits of a number that counts something."""
+"""Most digits of a number that is a count."""
 _LONGEST_NAME = 60
 _DEEPEST = 2
-"""Strings in strings that are read."""
+"""Most levels of strings within strings that are read."""
 _MOST_FRAMES = 12
 NOTHING_OPEN = OpenConstructs()
 DEEPER = "deeper"
@@ -214,7 +213,7 @@ Judged = tuple[bool, OpenConstructs]
 
 
 def depth_of(line: str) -> int:
-    """How far a line is indented."""
+    """The indentation of a line."""
     return len(line) - len(line.lstrip())
 
 
@@ -222,10 +221,10 @@ class Text:
     """A line, or the text of a string or comment in it.
 
     Args:
-        line: it.
-        language: of the document.
-        above: what stands open above it.
-        inner: whether it is the text of a string or a comment.
+        line: the line.
+        language: the document's language.
+        above: the constructs that are open above it.
+        inner: the depth of strings and comments that the text is in; 0 for a line.
     """
 
     def __init__(self, line: str, language: str, above: OpenConstructs = NOTHING_OPEN, *, inner: int = 0) -> None:
@@ -252,7 +251,7 @@ class Text:
         self._literals: list[tuple[LiteralShape, bool]] = []
 
     def judge(self) -> Judged:
-        """Whether it tells a secret, and what it leaves open."""
+        """Whether the line holds a secret, and the constructs it leaves open."""
         line = self._line.strip()
         if self._language in _MARKUP and self._above.now >= NameSecrecy.MAYBE and line[:1] not in {"<", ""}:
             return look_of(line) >= LiteralShape.WORD, NOTHING_OPEN
@@ -261,7 +260,7 @@ class Text:
         return told, NOTHING_OPEN if self._inner else replace(self._open(), body=body_below(self._line, self._language))
 
     def _commands(self) -> bool:
-        """Whether an address or a program's call holds a password that nothing names."""
+        """Whether an address or a command line holds an unnamed password."""
         line = self._line + self._remark
         if _ADDRESS.search(line):
             return True
@@ -276,7 +275,7 @@ class Text:
         return any(look_of(value) >= LiteralShape.WORD for match in found for value in filter(None, match.groups()))
 
     def _remarked(self) -> bool:
-        """Whether the comment tells a secret; what it speaks of counts for the rest of the line."""
+        """Whether the comment holds a secret; its names also count for the rest of the line."""
         return bool(self._remark) and LIKELY.search(self._remark) is not None and self._tells(self._remark)
 
     def _tells(self, text: str) -> bool:
@@ -287,14 +286,14 @@ class Text:
         return told
 
     def _loosely(self) -> bool:
-        """Whether some literal looks enough like a secret in a line that speaks of one."""
+        """Whether a literal looks enough like a secret for the names anywhere in the line."""
         return any(self.heard + look - other > _DIRECTLY for look, other in self._literals if look)
 
     def _sign(self, at: int) -> str:
         return self._tokens[at].text if 0 <= at < len(self._tokens) and self._tokens[at].kind != "string" else ""
 
     def _read(self) -> bool:
-        """Whether a literal is given to a name of a secret, or to a call."""
+        """Whether a literal is assigned to a secret's name, or passed to a call that takes secrets."""
         told = False
         for at, token in enumerate(self._tokens):
             told |= self._frames[-1].sort is NameSecrecy.SURE and self._begins_array(at)
@@ -344,7 +343,7 @@ class Text:
             )
 
     def _begins_array(self, at: int) -> bool:
-        """Whether three bytes or characters begin there, as those of `{0x9f, 0x2c, 0x11}`."""
+        """Whether three bytes or characters begin at a token, as in `{0x9f, 0x2c, 0x11}`."""
         three = self._tokens[at : at + 5 : 2]
         elements = len(three) > 2 and all(
             _BYTE.fullmatch(token.text)
@@ -355,7 +354,7 @@ class Text:
         return elements and len({token.text for token in three}) > 1 and self._sign(at + 1) == self._sign(at + 3) == ","
 
     def _callee(self, at: int) -> list[str]:
-        """The names that a bracket stands behind."""
+        """The names in front of a bracket."""
         if self._sign(at - 1) in _IS and at > 1:
             at -= 1
         begin = at
@@ -366,7 +365,7 @@ class Text:
         return [token.text for token in self._tokens[begin:at] if token.kind == "name"]
 
     def _is_key(self, at: int) -> bool:
-        """Whether what stands there is given a value by a sign behind it."""
+        """Whether a token is followed by a sign that assigns it a value."""
         if self._bare and at + 2 == len(self._tokens) and self._sign(at - 1) in _IS:
             return False
         return self._sign(at + 1) in _IS - _EQUALS - {"is", "as", "was", ":-"} and self._sign(at - 1) not in _NO_KEY
@@ -403,7 +402,7 @@ class Text:
         return stands_out(word) and not self._is_key(at)
 
     def _is_name(self, at: int, token: Token) -> bool:
-        """Whether a literal is itself a name: a key, or one that speaks of a secret."""
+        """Whether a literal is itself a name: a key, or the name of a secret."""
         if self._is_key(at) or (self._frames[-1].key and token.kind == "string"):
             return True
         text = token.text
@@ -416,7 +415,7 @@ class Text:
         )
 
     def _hear(self, at: int, name: str) -> None:
-        """Take in how much a name speaks of a secret, and of what is given a value."""
+        """Record a name's secrecy, and whether it is a key of something else."""
         top = self._frames[-1]
         sort = sort_of(re.split(r"[.:/]", name.rstrip(".:/"))[-1])
         said = self._prose or self._tokens[at].kind == "string"
@@ -455,14 +454,14 @@ class Text:
         )
 
     def _owner(self, at: int) -> str:
-        """What the name at `at` belongs to, as `api` in `api.key`."""
+        """The owner of the name at `at`, as `api` in `api.key`."""
         parts = re.split(r"[.:/\s]", self._tokens[at].text)
         if len(parts) > 1:
             return parts[-2]
         return self._sign(at - 2) if self._sign(at - 1) == "." else self._sign(at - 1) if self._prose else ""
 
     def _holds(self, at: int, token: Token) -> bool:
-        """Whether a literal is a secret by the names before it; if not, it is kept for those behind it."""
+        """Whether a literal is a secret by the names before it; if not, it is kept for the names behind it."""
         top, text = self._frames[-1], token.text.strip(_TRIM if token.kind == "name" else " ")
         if self._goes_on(at, token) and max(top.now, top.sort) >= NameSecrecy.MAYBE:
             self._text = token.mark
@@ -507,7 +506,7 @@ class Text:
         return heat + look > _DIRECTLY
 
     def _is_of_user(self, at: int, depth: int) -> bool:
-        """Whether a literal stands behind the name of a user in a table of users."""
+        """Whether a literal follows the name of a user in a table of users."""
         before = self._tokens[at - 2] if at > 1 else None
         if before is None or before.kind not in {"string", "name"} or re.search(r"/|@\w+\.", self._tokens[at].text):
             return False
@@ -516,14 +515,14 @@ class Text:
         return depth == 2 and before.kind == "string" and self._sign(at - 1) == "," and self._sign(at - 3) in _OPENS
 
     def _goes_on(self, at: int, token: Token) -> bool:
-        """Whether the text of a string goes on below."""
+        """Whether a string goes on in the next line."""
         marks = ("`", '"""', "'''")[self._language == "python" :]
         long = token.mark in marks or (token.mark == '"' and self._language in _OVER_LINES)
         given = self._sign(at - 1) in _JOINS - {".", ".."} | {","} or (at == 0 and token.text and self._above.now)
         return not token.closed and long and bool(given)
 
     def _open(self) -> OpenConstructs:
-        """What is open at the end of the line."""
+        """The constructs that are open at the end of the line."""
         closed = OpenConstructs(manifest=self._above.manifest)
         last = self._tokens[-1] if self._tokens else None
         many_lines = self._many_lines()
@@ -545,7 +544,7 @@ class Text:
         return self._brackets(closed, self._frames[-1].now if self._waits(last) else NameSecrecy.NONE)
 
     def _many_lines(self) -> OpenConstructs | None:
-        """What of a text that goes on below; None where none does."""
+        """The construct of a text that goes on below; None if there is none."""
         closed = OpenConstructs(manifest=self._above.manifest)
         if self._text:
             return replace(closed, end=self._text, left=MOST_LINES)
@@ -560,7 +559,7 @@ class Text:
         return None
 
     def _waits(self, last: Token) -> bool:
-        """Whether the value of the last name stands below."""
+        """Whether the value of the last name follows on the next line."""
         if self._language in _MARKUP:
             return _TAG.search(self._line) is not None
         block = self._defines or _CONTROLS.match(self._line) or (self._language == "python" and len(self._frames) == 1)
@@ -570,7 +569,7 @@ class Text:
         return last.kind != "string" and last.text in _JOINS - _OPENS and not sentence
 
     def _brackets(self, closed: OpenConstructs, now: NameSecrecy) -> OpenConstructs:
-        """The brackets that are open behind names of secrets, and the names whose values come."""
+        """The open brackets behind names of secrets, and the names whose values follow."""
         line, above = self._line, self._above
         block = self._defines or _CONTROLS.match(line) or (_BLOCK.search(line) and not re.search(r"[=:]", line))
         frames = tuple(replace(frame, now=NameSecrecy.NONE) for frame in self._frames[:_MOST_FRAMES])
@@ -588,10 +587,10 @@ class Text:
 
 
 def _is_many(name: str) -> bool:
-    """Whether a name is of several values."""
+    """Whether a name has several values."""
     return name.lower().endswith("s") and not name.lower().endswith(("pass", "settings"))
 
 
 def _is_table(names: list[str]) -> bool:
-    """Whether a bracket behind these names holds a table of users."""
+    """Whether a bracket behind these names is a table of users."""
     return bool(names) and not _TABLES.isdisjoint(name_words(names[-1])[-1:])

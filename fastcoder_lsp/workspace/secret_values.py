@@ -1,7 +1,7 @@
-"""The tokens of a line in any language, and how much a literal looks like a secret, whatever its name.
+"""Splits a line of any language into tokens, and classifies the shapes of literals, whatever their names.
 
-Knows how strings differ from what stands around them, and the shapes of values: the prefixes that issuers of keys use,
-random characters, placeholders, technical words and sentences. Pure.
+Owns the syntax of strings, and the shapes of values: prefixes of known issuers of keys, random characters,
+placeholders, technical words and sentences. Pure.
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fastcoder_lsp.workspace.secret_names import NAME, is_name_alone, words
 
 BRACKETED = frozenset(("perl", "ruby", "crystal", "lua", "elixir"))
-"""Whose strings may stand in brackets, as `q(…)` and `[[…]]`."""
+"""Languages with bracketed strings, as `q(…)` and `[[…]]`."""
 _STRING = (
     r"""(?P<string>(?<=>)(?!\s*<)[^<>{}"'`]+(?=</)|(?<=CDATA\[)[^\]]+(?=\]\])|(?:(?<!\w)[A-Za-z]{1,3}(?=[\#"'`])|[@$]{1,2}(?=["'`]))?\#{0,3}"""
     r"""(?:"{3}.*?(?:"{3}|$)|'{3}.*?(?:'{3}|$)|"(?:[^"\\]|\\.)*+(?:"|\\?$)|(?<![\w)\]])''[^']+''|"""
@@ -40,11 +40,11 @@ _TOKENS = {
 
 
 class Token(NamedTuple):
-    """A part of a line: a "name", a "string", a "number", a "gap" that something is put in, or a "sign"."""
+    """A part of a line: a "name", a "string", a "number", a "gap" for a placeholder, or a "sign"."""
 
     kind: str
     text: str
-    """Of a string: what stands between its marks."""
+    """The token's text; for a string, between its marks."""
     start: int
     end: int
     mark: str = ""
@@ -52,12 +52,12 @@ class Token(NamedTuple):
 
 
 def tokens_of(line: str, *, bare: bool, bracketed: bool) -> list[Token]:
-    """Those of a line.
+    """The tokens of a line.
 
     Args:
-        line: it.
-        bare: whether values stand without quotes, so that all between blanks and separators is a name.
-        bracketed: whether strings may stand in brackets.
+        line: the line.
+        bare: whether values have no quotes, so that everything between blanks and separators is a name.
+        bracketed: whether the language has bracketed strings.
     """
     found = []
     for match in _TOKENS[bare, bracketed].finditer(line):
@@ -79,7 +79,7 @@ def tokens_of(line: str, *, bare: bool, bracketed: bool) -> list[Token]:
 
 
 class LiteralShape(IntEnum):
-    """What a literal looks like: no value at all, a plain word, letters mixed with digits, a long mix of them."""
+    """The shape of a literal: no value, a plain word, letters mixed with digits, or a long mix of them."""
 
     NONE = 0
     WORD = 1
@@ -88,7 +88,7 @@ class LiteralShape(IntEnum):
 
 
 _LONGEST = 400
-"""Characters of a value that are looked at."""
+"""Most characters of a value that are read."""
 _LEAST_MIXED = 6
 _LEAST_LONG = 12
 
@@ -104,7 +104,7 @@ KNOWN = re.compile(
     r"hooks\.slack\.com/services/T\w|discord(?:app)?\.com/api/webhooks/\d)|"
     r"\$(?:2[abxy]?\$\d\d|argon2\w{1,2}|apr1|[156]|y|scrypt|pbkdf2[\w-]{0,20})\$[\w./$=,+]{12,}"
 )
-"""What issuers of keys begin them with."""
+"""Keys with the prefix or form of a known issuer."""
 BEGUN = re.compile(
     r"(?<![A-Za-z0-9])(?:sk-|[sr]k_(?:live|test)_|gh[opsur]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|eyJ|npm_|pypi-|hf_)"
     r"[A-Za-z0-9_.-]{4,}$"
@@ -113,13 +113,13 @@ _RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}")
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F-]+")
 _CASED = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _LEAST_WORD = 5
-"""Letters of a word in a name of many words."""
+"""Least letters of a word in a name of many words."""
 _LEAST_PART = 12
-"""Characters of a part of them: what is parted more often is a name of many words."""
+"""Least length of a random value's longest part, in characters; a value with shorter parts is a name of many words."""
 _RANDOM_BITS = 3.5
-"""Entropy of a character, above which twenty letters and digits are no name; of hexadecimal ones there are four."""
+"""Least entropy of random characters, in bits a character, for twenty of them; hexadecimal digits have at most four."""
 _SUM = re.compile(r"(?i)sha(?!red)|commit|hash|rev|digest|blob|etag|md5|sum\b|snapshot|tree|oid|uuid|guid")
-"""Of a line that shows the sum of a file or a commit's name."""
+"""Words in lines that show a file's checksum or a commit's hash."""
 _GIVEN = re.compile(r"""["'`=:]\s?$""")
 
 _GAPS = re.compile(
@@ -127,7 +127,7 @@ _GAPS = re.compile(
     r"""|(?<![\w$@!])\$[A-Za-z_]\w*|(?<!\w)%\w{1,30}%|"""
     r"""(?<!\w)%(?:\(\w+\))?[-.\d]{0,4}[sdrvqi@]\b|<[\w .,:|/-]{0,200}>|\[[A-Z_]+\d*\]"""
 )
-"""What is put in, and placeholders."""
+"""Interpolations and placeholders."""
 _NOTHING = words(
     "string str int integer bool boolean number object none null nil true false undefined required optional yes no "
     "any text varchar char bytes byte hidden default example array list float double void const this self env "
@@ -139,7 +139,7 @@ _STOPS = words(
     "if it by as was has have use used when which required optional new current"
 )
 _SEED = re.compile(r"(?:[a-z]{3,8} ){11}(?:(?:[a-z]{3,8} ){3}){0,4}[a-z]{3,8}")
-"""The words of which a wallet's key is made, any of which may be in the list above."""
+"""A wallet's seed phrase, whose words may be in the list above."""
 _TECHNICAL = re.compile(
     r"(?i)(?:(?:hmac|pbe)(?:with)?[-_/ ]?|[a-z]{2,12}[-_/ ]){0,3}(?:hmac|sha|md|utf|base|b|[hrep]s|aes"
     r"|3?des|rc|rsa|ecdsa|secp|curve|ed|x|"
@@ -148,20 +148,20 @@ _TECHNICAL = re.compile(
     r"es|level|part|step|test|arg|var|line|row|col|file|item|type|mode)"
     r"[-_/ ]?\d+(?:[-_/.]?\d+)*(?:[-_/](?:[a-z]+|[a-z]*\d+))*(?:(?:with|and)\w+)?"
 )
-"""`sha256`, `AES-256-GCM`, `PBEWithMD5AndDES`, `utf-8`."""
+"""Technical words, as `sha256`, `AES-256-GCM`, `PBEWithMD5AndDES`, `utf-8`."""
 _PATH = re.compile(
     r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[~.]{0,2}/(?:[\w.-]+/)*[\w.-]*|[a-z]+://[^@]*|(?:[\w-]+\.)+(?:py|js|ts|c|h|go|rs|json|ya?ml|txt|md|html|com|org|net)"
 )
 _NUMBERED = re.compile(
     r"[A-Za-z]*+\d{0,2}+[A-Za-z]*+(?:[_.:/#-]+[A-Za-z]*+\d{0,2}+[A-Za-z]*+)*+|[\d.,:x+-]+[A-Za-z%]{0,3}|\\?[xuU0][0-9a-fA-F]+(?:\\[xuU][0-9a-fA-F]+)*"
 )
-"""A name with a number behind it, a measure, an escaped character."""
+"""A name with a number, a measure, or an escaped character."""
 _NO_VALUE = re.compile(r"""[\s(){}<>|;"'`\[\]]|\\[\\nrtbdwsDWSxu0\[.]|\[\^?.-|^\W+$""")
-"""What stands in code, patterns and sentences."""
+"""Characters of code, patterns and sentences."""
 
 
 def look_of(value: str) -> LiteralShape:
-    """What a literal looks like."""
+    """The shape of a literal."""
     value = value[:_LONGEST].strip()
     plain = _GAPS.sub("", value).strip()
     alike = [letter for letter in plain if letter.isalnum()]
@@ -181,23 +181,23 @@ def look_of(value: str) -> LiteralShape:
 
 
 def stands_out(value: str) -> bool:
-    """Whether a word looks like a secret among others, where nothing says that it is a value."""
+    """Whether a word looks like a secret even among other words, where no sign marks it as a value."""
     return look_of(value) >= LiteralShape.MIXED and not _NUMBERED.fullmatch(value)
 
 
 def tells_by_itself(line: str) -> bool:
-    """Whether a known beginning of keys, or random characters that are a value, stand in a line."""
+    """Whether a line has a key with a known prefix, or random characters as a value."""
     return KNOWN.search(line) is not None or any(_is_random_value(line, run) for run in _RUN.finditer(line))
 
 
 def ends_random(left: str) -> bool:
-    """Whether the last characters of a text are random, or a key that has begun."""
+    """Whether a text ends with random characters, or with the beginning of a key."""
     run = next((run for run in _RUN.finditer(left) if run.end() == len(left)), None)
     return BEGUN.search(left) is not None or (run is not None and _is_random(run[0]))
 
 
 def _is_random_value(line: str, run: re.Match[str]) -> bool:
-    """Whether random characters in a line are a value: hexadecimal ones are the sum of something as often as not."""
+    """Whether random characters in a line are a value; hexadecimal ones are often checksums."""
     if not _is_random(run[0]):
         cases = run[0].isalnum() and any(map(str.islower, run[0])) and any(map(str.isupper, run[0]))
         return cases and any(map(str.isdigit, run[0])) and max(map(len, _CASED.findall(run[0]))) < _LEAST_WORD
@@ -208,7 +208,7 @@ def _is_random_value(line: str, run: re.Match[str]) -> bool:
 
 
 def _is_random(run: str) -> bool:
-    """Whether letters and digits are mixed as nobody names things."""
+    """Whether letters and digits are mixed as in no name."""
     digits = sum(letter.isdigit() for letter in run)
     letters = sum(letter.isalpha() for letter in run)
     if digits < 3 or letters < 3:
