@@ -1,8 +1,8 @@
-"""Separates the KV caches of tenants.
+"""KV caches of tenants that know nothing of each other.
 
-Owns the rule of which caches may share a prefix. The engine copies the common prefix of two texts from one cache to
-another. The bits are the same, but the time and the number of cached tokens would tell a tenant whether another one has
-a text with the same beginning. Therefore prefixes are shared within a tenant only.
+Owns which caches may begin with another one's. The engine copies what two texts begin with: the same bits, but a
+stranger could see by the time, and by how many tokens were cached, whether somebody else has a text that begins like
+theirs. So only a tenant's own caches are looked at.
 """
 
 from weakref import WeakKeyDictionary
@@ -12,13 +12,13 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.slots import SlotEngines
 
 TENANT_ENDS = "\0"
-"""Separates the tenant from the rest of a cache's name."""
+"""Ends the tenant's part of a cache's name."""
 _NEVER_TEXT = (0,)
-"""The contents of a cache taken from another tenant: one token, the same for all."""
+"""What a cache holds that was taken from another tenant: one token, the same for all."""
 
 
 def apart(engines: Engines) -> Engines:
-    """Wrap `engines` for tenants; engines that share no prefixes stay as they are."""
+    """`engines`, for tenants; anything that shares nothing stays as it is."""
     if isinstance(engines, SlotEngines):
         engines.part(tenant_of)
     if isinstance(engines, OneSlot):
@@ -27,12 +27,12 @@ def apart(engines: Engines) -> Engines:
 
 
 def tenant_of(name: str) -> str:
-    """The tenant of a cache, by the cache's name."""
+    """Of a cache, by its name."""
     return name.partition(TENANT_ENDS)[0]
 
 
 class _ApartOne(OneSlot):
-    """A single cache for all tenants; another tenant's contents are overwritten."""
+    """One cache that goes round: what another tenant left in it is overwritten."""
 
     def __init__(self, one: OneSlot) -> None:
         super().__init__(one._engine)  # noqa: SLF001 of its own class; it is used no more

@@ -1,6 +1,6 @@
-"""The application builder for an existing Ray cluster, imported by `serve run` and a `RayService`.
+"""The application for a Ray cluster that somebody else has started: what `serve run` and a `RayService` import.
 
-Owns only the import path. The cluster's own configuration sets the address for editors; `[listen]` is not used.
+Owns nothing but the name. Where editors reach it, Serve is told there and not by `[listen]`.
 """
 
 from pathlib import Path
@@ -12,13 +12,13 @@ from fastcoder_lsp.team.deployments import application
 
 
 def build(arguments: dict[str, str]) -> Any:
-    """Build the Serve application.
+    """Serve's application.
 
     Args:
         arguments: `config`, the path of a team.toml on every node.
 
     Raises:
-        UsageError: there is no such file, or it names no keys, although others can reach a cluster.
+        UsageError: there is none, or it names no keys: a cluster can be reached by others.
     """
     config = read_config(Path(arguments.get("config", "")))
     if not config.keys:

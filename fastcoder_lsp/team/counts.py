@@ -1,6 +1,7 @@
-"""Counts requests and their outcomes: Prometheus metrics, and a line for each request in the file of requests.
+"""What became of requests, counted: in Prometheus' text form, and a line each for the file of requests.
 
-Never records a text, a document's name or a key: only the key's name, the route, the outcome and the time.
+Owns no text, no name of a document and no key: what is written of a request is who (by a key's name), where to, how it
+ended and how long it took.
 """
 
 import json
@@ -12,25 +13,25 @@ from pathlib import Path
 
 _BUCKETS_MS = (25, 50, 100, 200, 300, 500, 800, 1200, 2000, 5000, 10_000, 30_000)
 _PLACES = 20_000
-"""Most documents whose last replica is remembered."""
+"""Documents whose last replica is remembered."""
 
 
 @dataclass(slots=True)
 class RequestOutcome:
-    """The outcome of a request.
+    """One request.
 
     Attributes:
-        route: the path; "" for an unknown one.
-        key: the key's name; "" before it is known.
-        code: the HTTP status.
-        ms: milliseconds in the gateway.
-        host_ms: the part of them in the replica.
-        replica: the replica's name.
-        tokens: tokens of the model's forward passes.
+        route: its path, "" for one that there is not.
+        key: the name of its key, "" before it is known.
+        code: HTTP's status.
+        ms: milliseconds at the gateway.
+        host_ms: of them, in the replica.
+        replica: who answered.
+        tokens: that forward passes gave.
         prefilled: prompt tokens that were computed.
         reused: prompt tokens that were in the KV cache.
-        empty: whether the answer has no text.
-        again: whether the same replica answered the document's last request; None for the first one.
+        empty: whether the answer is no text.
+        again: whether the document's last request was answered by the same replica; None for its first one.
     """
 
     route: str
@@ -47,7 +48,7 @@ class RequestOutcome:
 
 
 class RequestCounts:
-    """The counts since this gateway's start."""
+    """All of them since the start of this gateway."""
 
     def __init__(self) -> None:
         self._ended: dict[tuple[str, str, int], int] = {}
@@ -58,7 +59,7 @@ class RequestCounts:
         self._last: OrderedDict[str, str] = OrderedDict()
 
     def seen(self, place: str, replica: str) -> bool | None:
-        """Whether the same replica answered the document before; None if none did."""
+        """Whether a document is answered by whom it was answered before; None where it was not."""
         before = self._last.pop(place, None)
         self._last[place] = replica
         if len(self._last) > _PLACES:
@@ -66,7 +67,7 @@ class RequestCounts:
         return None if before is None else before == replica
 
     def add(self, outcome: RequestOutcome) -> None:
-        """Count a request."""
+        """One more."""
         named = (outcome.route, outcome.key, outcome.code)
         self._ended[named] = self._ended.get(named, 0) + 1
         if not outcome.replica:
@@ -80,7 +81,7 @@ class RequestCounts:
         self._ms += outcome.ms
 
     def text(self) -> str:
-        """The page of metrics."""
+        """The page."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -112,10 +113,10 @@ class RequestCounts:
 
 
 class RequestFile:
-    """A file with a line of JSON for each request that had a key.
+    """A line of JSON for each request that came to a key.
 
     Args:
-        path: the file's path; the file is private to this user.
+        path: of the file; it is this user's alone.
     """
 
     def __init__(self, path: Path) -> None:
@@ -124,7 +125,7 @@ class RequestFile:
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def write(self, outcome: RequestOutcome) -> None:
-        """Append a request; a full disk loses lines, not requests."""
+        """One more; a disk that is full loses lines, not requests."""
         values = {"at": round(time.time(), 3), **asdict(outcome)}
         values["ms"], values["host_ms"] = round(outcome.ms, 1), round(outcome.host_ms, 1)
         try:

@@ -1,6 +1,6 @@
-"""The Ray Serve application: a gateway, and replicas of the model behind it.
+"""What Serve runs: a gateway, and replicas of the model behind it, as one application.
 
-Owns the translation of the configuration into Serve's options. `router` is the only other part within Serve.
+Owns the translation of the configuration into Serve's words. Of Ray's parts beside it only `router` is ours.
 """
 
 import asyncio
@@ -31,24 +31,24 @@ from fastcoder_lsp.team.scripted import MODULE, PREFIX
 from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal
 
 TRIES = 4
-"""Most replicas to ask, one after the other, if each dies during the request; completions may be retried."""
+"""Replicas that are asked one after the other, where each dies over it: a completion can be asked again."""
 _PAUSE_S = 0.05
 _HEALTH_S = 3.0
 _RECENT = 200
-"""Recent answers that the reported time to first text is computed from."""
+"""Answers that the time to text is told of."""
 _HELD_S = 2.0
 _LOADS = 3
-"""Attempts to start a replica before the server reports that it cannot start."""
+"""So often is a replica begun that cannot be, before the server says so."""
 _GATEWAY_OPEN = 2000
-"""Most open requests of a gateway, including those with an incomplete body."""
+"""Requests that a gateway holds at a time, those that wait for the rest of a body among them."""
 
 
 class ModelReplica:
     """Serve's replica of the model.
 
     Args:
-        config: the server's configuration.
-        version: replicas with another version will be replaced.
+        config: of the server.
+        version: replicas of another one are to be replaced.
     """
 
     async def __init__(self, config: TeamConfig, version: str) -> None:  # type: ignore[misc]  # as Serve allows it
@@ -59,44 +59,44 @@ class ModelReplica:
         self._repositories.follow()
         self._replica = TeamReplica(config, name, self._repositories.folders, module, version)
         self._took_ms: deque[float] = deque(maxlen=_RECENT)
-        # Requests come after this: until then the other replicas serve the documents that will be its own.
+        # Requests come once this is done: until then the others have the documents that will be its own.
         held = await _held_by_all(context.deployment, context.app_name)
         await self._replica.read(coming(held, name, version), time_to_read(held, version))
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal:
-        """Answer a call."""
+        """What is asked."""
         answer = await self._replica.answer(call)
         if isinstance(answer, ReplicaAnswer):
             self._took_ms.append(answer.waited_ms)
         return answer
 
     async def held(self) -> ReplicaCalls:
-        """The recent calls, for a starting replica."""
+        """What it was asked of late; for a replica that begins."""
         return self._replica.held()
 
     async def ready(self) -> bool:
-        """Whether the replica can answer."""
+        """Whether it can answer."""
         self._replica.check()
         return True
 
     def check_health(self) -> None:
-        """Serve's health check: it replaces a replica that raises."""
+        """Serve's question: who raises here is replaced."""
         self._replica.check()
 
     def record_autoscaling_stats(self) -> dict[str, float]:
-        """The figures for Serve's autoscaling."""
+        """What Serve's autoscaling is told."""
         took = sorted(self._took_ms)
         return {FIRST_TEXT: took[int(0.95 * len(took))] if took else 0.0}
 
     def __del__(self) -> None:
-        """Close the replica; Serve calls this after draining it."""
+        """Serve's last word to a replica, after it was drained."""
         if (replica := getattr(self, "_replica", None)) is not None:
             self._repositories.close()
             replica.close()
 
 
 async def _held_by_all(deployment: str, app: str) -> list[ReplicaCalls]:
-    """The recent calls of all running replicas; empty if there are none, or if they do not answer in time."""
+    """What the replicas have that are there; nothing where there are none, or they do not say so in time."""
     response = serve.get_deployment_handle(deployment, app).broadcast("held")
     try:
         told = await response.results_async(timeout_s=_HELD_S, return_exceptions=True)
@@ -106,10 +106,10 @@ async def _held_by_all(deployment: str, app: str) -> list[ReplicaCalls]:
 
 
 class ServeReplicas:
-    """`gateway.Replicas` over a handle of Serve's.
+    """`gateway.Replicas` by a handle of Serve's.
 
     Args:
-        handle: the replicas' handle.
+        handle: of the replicas.
     """
 
     def __init__(self, handle: DeploymentHandle) -> None:
@@ -118,7 +118,7 @@ class ServeReplicas:
         self._health: tuple[float, bool] = (-_HEALTH_S, False)
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
-        """Answer a call; if a replica dies during it, the next one answers."""
+        """The answer; where a replica dies over it, the next one's."""
         for attempt in range(TRIES):
             response = self._handle.answer.remote(call)
             try:
@@ -141,7 +141,7 @@ class ServeReplicas:
         return ReplicaRefusal(503, "the replicas ended during the request")
 
     async def can_answer(self) -> bool:
-        """Whether a replica can answer; checked at most once a second."""
+        """Whether a replica says so; asked once a second at most."""
         at, was = self._health
         if time.monotonic() - at < 1.0:
             return was
@@ -149,7 +149,7 @@ class ServeReplicas:
         try:
             good = bool(await asyncio.wait_for(response, _HEALTH_S))
         except BackPressureError:
-            good = True  # they are busy, so they answer
+            good = True  # so many are being answered that no more are taken
         except (TimeoutError, RayError, DeploymentUnavailableError, ReplicaUnavailableError):
             response.cancel()
             good = False
@@ -162,8 +162,8 @@ class TeamGateway:
     """Serve's ingress: the gateway.
 
     Args:
-        config: the server's configuration.
-        handle: the replicas' handle.
+        config: of the server.
+        handle: of the replicas.
     """
 
     def __init__(self, config: TeamConfig, handle: DeploymentHandle) -> None:
@@ -180,16 +180,16 @@ class TeamGateway:
         )
 
     def __serve_build_asgi_app__(self) -> Gateway:
-        """The ASGI application for Serve."""
+        """The application that Serve calls."""
         return self._gateway
 
 
 def application(config: TeamConfig, generation: str = "") -> Any:
-    """The Serve application of a configuration.
+    """Serve's application of a configuration.
 
     Args:
-        config: the server's configuration.
-        generation: a new one replaces all replicas; with the same one, a change of their configuration does.
+        config: of the server.
+        generation: replicas of another one are replaced; where it stays, they are if what concerns them has changed.
     """
     of_a_replica = config.of_a_replica()
     model = _model(config)
@@ -215,8 +215,8 @@ def _version(text: str) -> str:
 
 
 def _set_version(deployment: Any, version: str) -> None:
-    """Set a deployment's version: Serve replaces deployments with a new version, which all have by default."""
-    deployment._version = version  # noqa: SLF001 there is no public way
+    """Serve replaces what has another version; by itself it gives a new one to everything at each time."""
+    deployment._version = version  # noqa: SLF001 no other way is left
 
 
 def _model(config: TeamConfig) -> Any:

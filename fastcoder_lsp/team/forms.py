@@ -1,6 +1,6 @@
-"""Maps routes to forms of `http` with a single answer, and makes responses in the same form.
+"""Which route takes which form, and the answer in the same form: those of `http`, of one answer.
 
-Owns the mapping alone.
+Owns the pairing alone.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ FORMS: dict[str, Callable[[bytes], tuple[Form, InfillRequest]]] = {
 
 
 def reply(form: Form, answer: ReplicaAnswer, model: str) -> Response:
-    """The response; `model`: the model's name for clients."""
+    """The response; `model`: the name of it that clients are told."""
     if isinstance(form, OpenAIForm):
         named, choices = form.model or model, form.n or 1
         if form.stream:

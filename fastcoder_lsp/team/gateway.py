@@ -1,7 +1,7 @@
-"""The gateway: an ASGI application that checks keys, limits, bodies and forms before a replica answers. Knows no Ray.
+"""What a client meets: keys, limits, bodies, forms; then a replica answers. An ASGI application that knows no Ray.
 
-Owns the order of the checks: first key and limits from the request's head alone, then the size of its body, then its
-form. Replicas receive only checked requests.
+Owns the order of the checks: by the head of a request alone who it is and whether it may ask now, then its body within
+its limits, then its form. What a replica takes is checked already.
 """
 
 import asyncio
@@ -34,27 +34,27 @@ logger = logging.getLogger(__name__)
 DOCUMENT, WORKSPACE = "x-fastcoder-document", "x-fastcoder-workspace"
 REPLICA, HOST_MS = "x-fastcoder-replica", "x-fastcoder-host-ms"
 _NAME = 1024
-"""Longest name of a document or a workspace, in characters."""
+"""Characters of a document's or a workspace's name."""
 _HEAD = 400
-"""Characters at the beginning of an unnamed text that its replica is chosen by."""
+"""Characters of a text without a name by whose beginning its replica is chosen."""
 _NOBODY = 499
 
 
 class Replicas(Protocol):
-    """The replicas behind the gateway."""
+    """Who answers."""
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
-        """Answer a call, by its document's replica or the next one."""
+        """The answer of the replica that the place belongs to, or of the next one."""
         ...
 
     async def can_answer(self) -> bool:
-        """Whether a replica can answer."""
+        """Whether there is one."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Guest:
-    """The sender of a request: a key's account and its limits."""
+    """Who asks: a key's account and its limits."""
 
     account: str
     name: str
@@ -68,13 +68,13 @@ class Gateway:
     """The application.
 
     Args:
-        replicas: the replicas.
-        keys: the accepted keys; None: anyone on this machine may ask.
-        limits: the limits of a key without its own.
-        told: called with the outcome of each request.
-        model: the model's name for clients.
-        context_tokens: the longest prompt.
-        clock: returns monotonic seconds.
+        replicas: answer.
+        keys: who may ask; None: anybody on this machine.
+        limits: of a key that has none of its own.
+        told: called with what became of each request.
+        model: the name that clients are told.
+        context_tokens: what the model is shown at most.
+        clock: seconds, only forward.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Gateway:
     async def _unless_gone(
         self, receive: Receive, answering: Awaitable[ReplicaAnswer | ReplicaRefusal | Refusal]
     ) -> ReplicaAnswer | ReplicaRefusal | Refusal:
-        """Await the answer; if the client hangs up first, cancel the work."""
+        """The answer, unless the client hangs up first, which ends the work for it."""
         answer = asyncio.ensure_future(answering)
         listening = asyncio.create_task(hung_up(receive))
         try:
@@ -203,7 +203,7 @@ class Gateway:
                         await task
 
     async def _health(self) -> Response:
-        # Requests without a key come here, too: all of them together take one place beside those of the keys.
+        # Strangers ask here, too: however many they are, one question takes a place among those of the keys.
         if self._looking is None or self._looking.done():
             self._looking = asyncio.ensure_future(self._replicas.can_answer())
         if await asyncio.shield(self._looking):
@@ -232,7 +232,7 @@ class Gateway:
 
 
 def _route(path: str) -> str:
-    """The path for the metrics; all unknown paths count as one."""
+    """The path as it is counted: what strangers make up is one."""
     known = (*FORMS, "/v1/models", "/models", "/health", "/v1/health", "/props", "/metrics")
     return path if path in known else ""
 

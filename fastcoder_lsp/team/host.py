@@ -1,7 +1,7 @@
-"""The model server of one replica, with separate hosts for tenants.
+"""The model of one replica, for tenants that know nothing of each other: a core, and hosts by tenant.
 
-Owns the isolation of a tenant's front: its drafter learns from it alone and is never written to disk, its KV caches
-never begin with another tenant's text, and it reads the datastores of repositories that its key allows.
+Owns what a tenant's front gets of it: a drafter that has learnt from it alone and is written nowhere, KV caches that no
+other tenant's text begins, and the datastores of the repositories that its key may read.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ class TenantHost(LocalHost):
     """One front's host.
 
     Args:
-        core: the replica's model server.
-        name: the front's unique name; begins with the tenant's.
+        core: the replica's.
+        name: no other front has it; begins with the tenant's.
         listener: the front.
-        settings: the model's settings.
+        settings: of the model.
         folders: the repositories that the tenant may read, with their settings.
     """
 
@@ -46,7 +46,7 @@ class TenantHost(LocalHost):
         """In the scheduler's thread."""
         around = self._workspace.surroundings(drafted_from=self._drafted)
         context = GivenExtras(TeamContext(self._words, self._folders))
-        # Without a workspace's name drafters write nothing: two tenants may read the same repository.
+        # Without a name of the workspace nothing that is learnt is written: two tenants may read one repository.
         own = replace(around, workspace="", context=context)
         runtime = self._server.make(model, self._settings, own, self._name)
         self._workspace.begin(runtime.tokenizer)
@@ -54,16 +54,16 @@ class TenantHost(LocalHost):
 
 
 class TeamCore(ModelServer):
-    """A model server for tenants, who share the weights and the scheduler.
+    """What tenants share: the weights, and whose turn it is.
 
     Attributes:
-        settings: the settings of all tenants.
-        words: the word indexes of repositories for prompts.
+        settings: of all.
+        words: of the trees of repositories that are shown.
 
     Args:
         load: loads the model.
-        make: makes a front's runtime.
-        settings: the settings to load the model with.
+        make: makes a front's part of it.
+        settings: the model is loaded by them.
         cache: the program's cache folder.
     """
 
@@ -79,7 +79,7 @@ class TeamCore(ModelServer):
         super().__init__(load_apart, make, settings, cache)
 
     def open_for(self, tenant: str, listener: HostListener, folders: Mapping[Path, Settings]) -> TenantHost:
-        """Open a host for one more front of a tenant."""
+        """A place for one more front of a tenant."""
         with self._lock:
             name = f"{tenant}{TENANT_ENDS}{next(self._names)}"
             front = TenantHost(self, name, listener, self.settings, folders)
@@ -87,6 +87,6 @@ class TeamCore(ModelServer):
         return front
 
     def close(self, wait_s: float) -> None:
-        """End after the current piece of work, and free the model; waits at most `wait_s`."""
+        """End within a piece of work, and give the model's memory back; waits at most so long for it."""
         super().close(wait_s)
-        self.words.close()  # after the thread that reads them
+        self.words.close()  # after the thread that looks into them

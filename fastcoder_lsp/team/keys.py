@@ -1,8 +1,8 @@
-"""The file of keys: hashed secrets, and the limits and rights of each key.
+"""Who may ask: keys, hashed where they are kept, and what each of them is allowed.
 
-A key is `fck_ID_SECRET`. The secret is 32 bytes from the system's generator, so that a plain salted hash is as hard to
-invert as the key is to guess; a slow hash (scrypt) would only slow down requests. The secret is shown once, when the
-key is made.
+Owns the file of keys. A key is `fck_ID_SECRET`; the secret is 32 bytes from the system's generator, so a plain salted
+hash of it is as hard to invert as the key is to guess, and a slow one (scrypt) would only slow every request down. The
+secret is shown once, when it is made.
 """
 
 import base64
@@ -27,22 +27,22 @@ _PERSON = b"fastcoder-team"
 _SECRET_BYTES = 32
 _SALT_BYTES = 16
 _LOOK_S = 1.0
-"""Seconds between two checks whether the file has changed."""
+"""A file that has changed is read at the next request after this."""
 
 
 class Key(Struct, frozen=True, forbid_unknown_fields=True):
     """One key, without its secret.
 
     Attributes:
-        id: the part of the key that identifies it.
-        name: the owner, for people.
-        salt: the hash's salt, in base64.
-        hash: the secret's hash, in base64.
-        made: the time of creation, in Unix seconds.
-        open: most open requests; None: the default limit.
-        a_minute: most requests a minute; None: the default limit.
-        repositories: the repositories that may draft for it.
-        metrics: whether it may read the metrics, which cover all keys.
+        id: names it in the key itself.
+        name: whose it is, for people.
+        salt: of the hash, in base64.
+        hash: of the secret, in base64.
+        made: when, in seconds of the Unix clock.
+        open: requests at a time; None for the limit of all.
+        a_minute: requests a minute; None for the limit of all.
+        repositories: whose code may draft for it.
+        metrics: whether it may read the metrics, which tell of all keys.
     """
 
     id: str
@@ -62,10 +62,10 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyFile:
-    """The keys in one file, which is read again when it changes.
+    """The keys in one file; looked at again where it has changed.
 
     Args:
-        path: the file's path.
+        path: of the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -74,14 +74,14 @@ class KeyFile:
         self._stamp: tuple[int, int, int] | None = None
         self._looked_s = -_LOOK_S
         self._unusable: UsageError | None = None
-        """Why the file was unusable at the last check; keys that were read before do not count any more."""
+        """Why the file could not be used at the last look: what was read before it is no longer believed."""
 
     def find(self, presented: str, now_s: float) -> Key | None:
-        """The key with this secret; None if it is unknown or revoked.
+        """The key that somebody names, None where it is none or was revoked.
 
         Args:
             presented: the whole key.
-            now_s: monotonic seconds.
+            now_s: seconds of a clock that only goes forward.
 
         Raises:
             UsageError: the file cannot be used.
@@ -97,13 +97,13 @@ class KeyFile:
         _, _, rest = presented.partition("_")
         identity, _, secret = rest.partition("_")
         key = self._keys.get(identity)
-        # An unknown id takes as long as a wrong secret.
+        # An id that is unknown takes as long as a secret that is wrong.
         salt, expected = (_plain(key.salt), _plain(key.hash)) if key else (b"", b"")
         right = hmac.compare_digest(_hashed(secret, salt), expected)
         return key if right and presented.startswith(f"{_PREFIX}_") else None
 
     def load(self) -> tuple[Key, ...]:
-        """Read all keys.
+        """All keys as the file has them now.
 
         Raises:
             UsageError: it cannot be read, others may read it, or it is damaged.
@@ -112,7 +112,7 @@ class KeyFile:
             found = self._path.stat()
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
             if stamp != self._stamp:
-                # A file of another owner was mounted for a group of ours, as secrets of Kubernetes are.
+                # A file that somebody else owns was put there for a group that we are in, as a secret of Kubernetes is.
                 closed = 0o077 if sys.platform == "win32" or found.st_uid == os.getuid() else 0o037
                 if stat.S_IMODE(found.st_mode) & closed and sys.platform != "win32":
                     raise UsageError(f"other users can read {self._path}", f"Run: chmod 600 {self._path}")
@@ -136,7 +136,7 @@ class KeyFile:
         repositories: tuple[str, ...] = (),
         metrics: bool = False,
     ) -> str:
-        """Make a key; returns the whole key, which is not stored.
+        """Make a key; the whole of it, which nobody can show again.
 
         Raises:
             UsageError: the file cannot be written, or the name is in use.
@@ -163,16 +163,16 @@ class KeyFile:
             keys = self.load()
             if any(one.name == name for one in keys):
                 raise UsageError(f"{name} already has a key", "Revoke it first, or use another name.")
-            if any(one.id == identity for one in keys):  # one of four billion; two keys must not share an id
+            if any(one.id == identity for one in keys):  # of four thousand million; two would be each other's
                 raise UsageError("the new key equals an existing one", "Try again.")
             self._write((*keys, key))
         return f"{_PREFIX}_{identity}_{secret}"
 
     def revoke(self, name: str) -> None:
-        """Revoke the key with this name or id.
+        """The key of this name or id is good for nothing from now on.
 
         Raises:
-            UsageError: there is no such key.
+            UsageError: there is none.
         """
         with self._locked():
             keys = self.load()

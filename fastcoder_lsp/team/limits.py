@@ -1,24 +1,24 @@
-"""Rate limits of keys: open requests, and requests a minute by a token bucket.
+"""How much each key may ask for: requests at a time, and requests a minute by a bucket that fills evenly.
 
-Owns the counts. Used by the event loop's thread alone; the caller passes the time.
+Owns the counts. Used by the event loop's thread alone; the clock is handed in.
 """
 
 import math
 from dataclasses import dataclass
 
 _BURST = 0.2
-"""Size of the bucket, as a share of a minute's requests."""
+"""The share of a minute's requests that may come at once."""
 _FORGET = 10_000
-"""Most keys with counts; the buckets of others are full again anyway."""
+"""Keys that are remembered; those beyond are full again anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is refused now.
+    """Why not now.
 
     Attributes:
-        message: the text for the user.
-        after_s: whole seconds until another attempt may succeed.
+        message: for a person.
+        after_s: seconds until it is worth trying again, a whole number.
     """
 
     message: str
@@ -33,13 +33,13 @@ class _Account:
 
 
 class Ledger:
-    """The use of each key's limits."""
+    """What every key has of its limits."""
 
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
 
     def enter(self, key: str, *, most_open: int, a_minute: int, now_s: float) -> Refusal | None:
-        """Begin a request of a key; returns why it may not begin, else None. `leave` must follow if it began."""
+        """One more request of a key begins, or why it may not; only one that began is to `leave`."""
         most = max(1.0, a_minute * _BURST)
         account = self._accounts.setdefault(key, _Account(most, now_s))
         account.left = min(most, account.left + (now_s - account.filled_s) * a_minute / 60.0)
@@ -57,11 +57,11 @@ class Ledger:
         return None
 
     def leave(self, key: str) -> None:
-        """End a request that began."""
+        """A request that began is answered."""
         self._accounts[key].open -= 1
 
     def open_of(self, key: str) -> int:
-        """The number of a key's open requests."""
+        """How many requests of a key are open."""
         account = self._accounts.get(key)
         return account.open if account else 0
 

@@ -1,6 +1,6 @@
-"""Recent calls of replicas, so that a starting replica can prefill its documents before it gets their requests.
+"""What a replica was asked of late, for one that is begun: it reads its documents before it gets their requests.
 
-Owns the last call of each document, for a while and in memory alone, and the choice of those for a new replica.
+Owns the last call of each document, for a while, in memory alone; and which of them will be a new replica's.
 """
 
 from collections import OrderedDict
@@ -11,24 +11,24 @@ from fastcoder_lsp.team.places import preferred
 from fastcoder_lsp.team.values import Call
 
 DOCUMENTS = 128
-"""Most documents of a replica whose last calls are kept."""
+"""So many are kept of one replica…"""
 CHARACTERS = 8_000_000
-"""Most characters of these calls together."""
+"""…of so much text together…"""
 AGE_S = 120.0
-"""How long a call is kept: a client without requests since then may never come back."""
+"""…for so long: who has not asked since then may never come back."""
 READ_S, READ_SOON_S = 10.0, 3.0
-"""Seconds that a starting replica prefills: in an upgrade, while others do the work; and if one died or more are
-needed, so that it is needed soon."""
+"""So many seconds does a replica read that begins in an upgrade, while others do the work, and one that is wanted soon:
+in the place of one that died, or as one more."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaCalls:
-    """The recent calls of one replica.
+    """What one replica has.
 
     Attributes:
-        name: the replica's name.
-        version: the replica's version; an upgrade replaces all others.
-        calls: the last call of each recent document, with its age in seconds.
+        name: the replica's.
+        version: replicas of another one are about to be replaced.
+        calls: the last one of each document of late, with how many seconds ago that was.
     """
 
     name: str
@@ -44,7 +44,7 @@ class RecentCalls:
         self._characters = 0
 
     def keep(self, call: Call, now_s: float) -> None:
-        """Record a call that was just answered."""
+        """It was answered now."""
         self._drop(self._of.pop(call.place, None))
         self._of[call.place] = now_s, call
         self._characters += _length(call)
@@ -52,7 +52,7 @@ class RecentCalls:
             self._drop(self._of.popitem(last=False)[1])
 
     def calls(self, now_s: float) -> tuple[tuple[float, Call], ...]:
-        """All calls, the latest first, with their ages in seconds."""
+        """All of them, the latest first, with their ages in seconds."""
         return tuple((now_s - at, call) for at, call in reversed(self._of.values()) if now_s - at <= AGE_S)
 
     def _too_old(self, now_s: float) -> bool:
@@ -66,7 +66,7 @@ class RecentCalls:
 def coming(held: Iterable[ReplicaCalls], name: str, version: str) -> Sequence[tuple[float, Call]]:
     """The calls for documents that will belong to the new replica `name`, the latest first, with their ages.
 
-    For the first replica of an upgrade these are all calls, because replicas of other versions will end.
+    Of an upgrade's first one those are all: replicas of other versions will not stay.
     """
     all_held = list(held)
     staying = [one.name for one in all_held if one.version == version and one.name != name]
@@ -80,7 +80,7 @@ def coming(held: Iterable[ReplicaCalls], name: str, version: str) -> Sequence[tu
 
 
 def time_to_read(held: Iterable[ReplicaCalls], version: str) -> float:
-    """Seconds that a starting replica may prefill; more in an upgrade, when no request waits for it."""
+    """Seconds for it: in an upgrade nobody waits for the new ones."""
     return READ_S if any(one.version != version for one in held) else READ_SOON_S
 
 

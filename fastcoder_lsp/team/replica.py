@@ -1,6 +1,6 @@
-"""One replica: a model and its tenants. Knows nothing of Ray; `deployments` runs it there.
+"""One replica: a model, its tenants, and what is told of both. Knows nothing of Ray; `deployments` puts it there.
 
-Owns loading before the first request, the wait for an answer, and the health check.
+Owns loading before the first request, the wait for an answer, and what "can answer" means.
 """
 
 import asyncio
@@ -28,28 +28,28 @@ from fastcoder_lsp.team.tenants import Folders, Tenants
 from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal, Tenant
 
 SESSIONS = 4
-"""Most documents of one tenant that a replica works on at a time, in turns."""
+"""Documents of one tenant that a replica works on at a time, by turns."""
 PROBE_S = 10.0
-"""The model's thread counts as stuck if a piece of work takes this long."""
+"""The model's thread is stuck when it finds no moment between two pieces of work in this time."""
 _END_S = 5.0
 
 
 class RuntimeFactory(Protocol):
-    """A module that loads a model and makes runtimes, as `fastcoder_lsp.runtime.load` does."""
+    """What a model is made by; `fastcoder_lsp.runtime.load` is one."""
 
     load_model: LoadModel
     make_runtime: MakeRuntime
 
 
 class TeamReplica:
-    """One replica of the model.
+    """One host of the model.
 
     Args:
-        config: the server's configuration.
-        name: the replica's unique name.
-        folders: gives the folders of available repositories.
+        config: of the server.
+        name: no other replica has it.
+        folders: of the repositories that are there.
         model: the module whose `load_model` and `make_runtime` are used.
-        version: replicas with another version will be replaced.
+        version: replicas of another one are to be replaced.
 
     Raises:
         FastcoderError: the model cannot be loaded.
@@ -86,7 +86,7 @@ class TeamReplica:
         self.status = status
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal:
-        """Answer a call. A client that hangs up cancels the task, and the work ends within one decoding step."""
+        """What `call` asks. Whoever waits no more cancels the task, and the work ends within a step."""
         answer = await self._answer(call)
         if isinstance(answer, ReplicaAnswer):
             self._recent.keep(call, time.monotonic())
@@ -107,14 +107,14 @@ class TeamReplica:
         return ReplicaAnswer(said(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
 
     def held(self) -> ReplicaCalls:
-        """The recent calls."""
+        """What it was asked of late."""
         return ReplicaCalls(self.name, self.version, self._recent.calls(time.monotonic()))
 
     async def read(self, calls: Iterable[tuple[float, Call]], seconds: float) -> int:
-        """Answer `calls` and drop the answers, to fill the KV caches; begins no more after `seconds`. Returns how many.
+        """Answer `calls` to nobody, as many as it begins in so many seconds: their prompts are in KV caches then.
 
-        They come with their ages, the latest first, and keep their ages. A call is skipped if it would evict a later
-        one, for lack of room or because it counts as the same document.
+        They come with their ages, the latest first, and stay as old as they are. What would push out one that was
+        asked later, for want of room or because it is taken for the same document, is not read. Returns how many were.
         """
         begun, done = time.monotonic(), list[tuple[float, Call]]()
         read = defaultdict[Tenant, list[InfillRequest]](list)
@@ -135,7 +135,7 @@ class TeamReplica:
         return len(done)
 
     def check(self) -> None:
-        """Check that the replica can answer: the model is loaded, and its thread is not stuck.
+        """See that it can answer: the model is there, and its thread goes on.
 
         Raises:
             FastcoderError: it cannot.
@@ -152,12 +152,12 @@ class TeamReplica:
         self._probing, self._probed = False, time.monotonic()
 
     def close(self) -> None:
-        """Free everything."""
+        """Give everything back."""
         self._tenants.close(_END_S)
         self._own.shutdown(_END_S)
         self._core.close(_END_S)
 
 
 def no_folders(_: tuple[str, ...]) -> dict[Path, Settings]:
-    """The folders of no repositories."""
+    """Of no repositories."""
     return {}

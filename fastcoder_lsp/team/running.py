@@ -1,7 +1,7 @@
-"""Runs a team's server on a Ray instance of its own: start, upgrades on request, end.
+"""A server on this machine's own Ray, from start to end: begun, upgraded when asked, ended.
 
-Owns the Ray instance. Its processes require a private token, because those that take commands listen on every address
-(docs/team.md); usage reports and the dashboard are off.
+Owns the life of Ray here. Its processes ask for a token of their own, for those that take commands listen on every
+address (docs/team.md); they tell nobody about themselves, and have no dashboard.
 """
 
 import contextlib
@@ -28,18 +28,18 @@ _LOOK_S = 0.2
 def run_here(
     config: TeamConfig, read: Callable[[], TeamConfig], say: Callable[[str], None], temporary: Path | None
 ) -> None:
-    """Serve until SIGINT or SIGTERM; SIGHUP reads the configuration again.
+    """Serve until SIGINT or SIGTERM; at SIGHUP the configuration is read again.
 
     Args:
-        config: the first configuration.
-        read: reads the configuration again.
-        say: prints a message for the user.
-        temporary: a folder for Ray's own files; None: Ray's choice.
+        config: what to begin with.
+        read: reads it again.
+        say: tells a person.
+        temporary: a folder for Ray's own files; None for its choice.
     """
     again, generation = threading.Event(), 0
     try:
         _begin(config, temporary)
-        # Replace Ray's own handlers, which abort.
+        # Ray has put handlers of its own there, which abort.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.default_int_handler)
         signal.signal(signal.SIGHUP, lambda *_: again.set())
@@ -58,7 +58,7 @@ def run_here(
 def _end() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Ray prints that its own processes are gone; ignore it, because it must end.
+    # Ray prints of its own processes that they are gone; whatever it says, it is to end.
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
         serve.shutdown()
         ray.shutdown()
@@ -90,10 +90,10 @@ def _apply(config: TeamConfig, generation: int) -> None:
 
 @contextlib.contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Reduce an error of Ray's to its last line: the others are another process's traceback."""
+    """Give an error of Ray's as its last line: the ones above are another process's traceback."""
     try:
         yield
-    except Exception as error:  # Ray also raises plain exceptions
+    except Exception as error:  # Ray raises plain ones too
         said = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise ResourceError(f"{what}: {said[-1] if said else error}", "Run: fastcoder-lsp doctor") from error
 
@@ -101,9 +101,9 @@ def _explained(what: str) -> Iterator[None]:
 def _again(
     config: TeamConfig, generation: int, read: Callable[[], TeamConfig], say: Callable[[str], None]
 ) -> tuple[TeamConfig, int]:
-    """Read the configuration again and apply it; if it is unchanged, replace every replica.
+    """What runs from now on: what is read, or where that is as before, the same with every replica replaced.
 
-    An invalid configuration changes nothing.
+    Nothing changes where what is read is wrong.
     """
     try:
         wanted = read()

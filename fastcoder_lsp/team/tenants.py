@@ -1,7 +1,7 @@
-"""A pool of document sessions for each tenant of a replica, kept until others need the room.
+"""A pool of document sessions for each tenant of one replica: the same one while it asks, until others need the room.
 
-Owns the tenants' pools. Two tenants never share a session or any part of it: document, host, drafter, chunks of other
-files. Used by the event loop's thread alone, except for closing.
+Owns which tenants have one. Two tenants never share a session, nor anything that it has: its document, its host, its
+drafter, its chunks of other files. Used by the event loop's thread alone, but for closing.
 """
 
 import asyncio
@@ -22,33 +22,33 @@ from fastcoder_lsp.team.places import place_of
 from fastcoder_lsp.team.values import Tenant
 
 Folders = Callable[[tuple[str, ...]], Mapping[Path, Settings]]
-"""Gives the folders of the available repositories with these names, with their settings."""
+"""The folders of the repositories of these names that are there, with their settings."""
 _END_S = 2.0
 
 
 class Tenants:
-    """The pools of all tenants.
+    """All of them.
 
     Args:
-        core: the model server.
-        settings: the settings of every tenant.
-        folders: gives the folders of repositories.
-        most: most tenants with a pool.
-        sessions: most sessions of one tenant.
+        core: the model.
+        settings: of every tenant.
+        folders: of repositories.
+        most: tenants whose sessions are kept.
+        sessions: of one tenant: documents at a time.
     """
 
     def __init__(self, core: TeamCore, settings: Settings, folders: Folders, most: int, sessions: int) -> None:
         self._core, self._settings, self._folders = core, settings, folders
         self._most, self._sessions = most, sessions
         self._of: dict[Tenant, tuple[SessionPool, Mapping[Path, Settings]]] = {}
-        """The most recently used tenant is last."""
+        """The one that asked last at the end."""
 
     async def answer(self, tenant: Tenant, ask: InfillRequest, gone: "asyncio.Future[None]") -> Completion:
-        """Answer a tenant's request; see `SessionPool.answer`."""
+        """The completion; see `SessionPool.answer`."""
         return await self._pool_of(tenant).answer(ask, gone)
 
     def asked(self, tenant: Tenant) -> None:
-        """Mark a tenant's pool, if it has one, as most recently used."""
+        """It is as if it had asked now, where it has sessions: others give way first."""
         if (known := self._of.pop(tenant, None)) is not None:
             self._of[tenant] = known
 
@@ -56,7 +56,7 @@ class Tenants:
         return len(self._of)
 
     def close(self, wait_s: float) -> None:
-        """Answer open requests, and free everything."""
+        """Answer what is open, and give everything back."""
         for pool, _ in self._of.values():
             pool.close(wait_s)
         self._of.clear()
@@ -64,7 +64,7 @@ class Tenants:
     def _pool_of(self, tenant: Tenant) -> SessionPool:
         folders = self._folders(tenant.repositories) if tenant.repositories else {}
         known = self._of.pop(tenant, None)
-        if known is not None and known[1] != folders:  # a repository was added or updated
+        if known is not None and known[1] != folders:  # a repository has come, or its tree was exchanged
             if known[0].busy:
                 folders = known[1]  # at its next pause
             else:
@@ -81,12 +81,12 @@ class Tenants:
         def open_host(listener: HostListener) -> ModelHost:
             return self._core.open_for(name, listener, folders)
 
-        # A time limit bounds prefetching, because one tenant's prefetching takes time from all others.
+        # A clock decides how far ahead is worked, not a key: what is made ahead for one is taken from all others.
         policy = replace(policy_of(self._settings), background_ms=1.0, ahead=False)
         return SessionPool(open_host, policy, self._settings.completion_max_tokens, self._sessions)
 
     def _make_room(self) -> None:
-        """Evict the least recently used pool of the key with most pools, so that no key evicts another's."""
+        """Of the key that has most, what asked least recently gives way: many workspaces of one push out no other's."""
         while len(self._of) > self._most:
             idle = [tenant for tenant, (pool, _) in list(self._of.items())[:-1] if not pool.busy]
             if not idle:
@@ -96,5 +96,5 @@ class Tenants:
 
 
 def _close_aside(pool: SessionPool) -> None:
-    """Close a pool in a thread: it waits for the model's thread, and the event loop must not."""
+    """Closing waits for the model's thread; the event loop must not."""
     threading.Thread(target=pool.close, args=(_END_S,), name="fastcoder-team-close", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Values that pass between the gateway and the replicas; any process can unpickle them."""
+"""What passes between the gateway and the replicas: plain values, which any process can read."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """The owner of a request; tenants never see each other's texts.
+    """Whose request it is: nothing of one is seen by another.
 
     Attributes:
-        key: the key's id; "" without keys.
-        workspace: the client's name for its workspace.
-        repositories: the names of repositories that may draft.
+        key: the id of the key; "" where there are none.
+        workspace: what the client calls what is worked on.
+        repositories: whose code may draft.
     """
 
     key: str = ""
@@ -25,8 +25,8 @@ class Call:
     """One request to a replica.
 
     Attributes:
-        place: a hash of the document's name, which replicas are chosen by.
-        tenant: the owner.
+        place: stands for the document; replicas are chosen by it.
+        tenant: whose it is.
         ask: the question.
     """
 
@@ -41,8 +41,8 @@ class ReplicaAnswer:
 
     Attributes:
         said: the answer.
-        replica: the name of the replica.
-        waited_ms: milliseconds in the replica, including its queue.
+        replica: who gave it.
+        waited_ms: milliseconds in the replica, its queue and all.
     """
 
     said: InfillAnswer
@@ -55,8 +55,8 @@ class ReplicaRefusal:
     """A replica cannot answer.
 
     Attributes:
-        code: the HTTP status.
-        message: the text for the user.
+        code: HTTP's status.
+        message: for a person.
     """
 
     code: int
