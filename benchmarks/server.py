@@ -21,7 +21,7 @@ from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import LanguageClient
 from fastcoder_lsp.client.rpc import Params, ServerGoneError
 from fastcoder_lsp.config import SettingsLayer, cache_folder, resolve
-from fastcoder_lsp.config.programs import python_command
+from fastcoder_lsp.config.processes import python_command
 from fastcoder_lsp.errors import FastcoderError, UsageError
 
 SERVER = python_command("fastcoder_lsp.cli.main", "serve")

@@ -34,7 +34,7 @@ from fastcoder_lsp.completion.protocol import (
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.config.programs import neutral_folder, python_command
+from fastcoder_lsp.config.processes import neutral_folder, python_command
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.address import named_address

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import pyte
 
-from fastcoder_lsp.cli.play.sample import copy_sample
+from fastcoder_lsp.cli.play.playground import copy_sample
 
 ROOT = Path(__file__).parents[1]
 COLUMNS, ROWS = 80, 24

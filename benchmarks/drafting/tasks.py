@@ -30,9 +30,8 @@ from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.draft.smaller import DocumentEngines
 from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.index.liveness import liveness
-from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, Tokens32, build_part
 from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
-from fastcoder_lsp.index.suffix_array import Tokens32
 from fastcoder_lsp.tokenizer import Tokenizer
 
 CONTEXT = 2048

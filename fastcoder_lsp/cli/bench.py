@@ -13,8 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.cli.options import add_options, filled
-from fastcoder_lsp.cli.outputs import require_writable
+from fastcoder_lsp.cli.options import add_options, filled, require_writable
 from fastcoder_lsp.errors import UsageError
 
 BENCHMARKS = {

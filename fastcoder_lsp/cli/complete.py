@@ -8,10 +8,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.cli.loading import Loading
-from fastcoder_lsp.cli.log import keep_log_quiet
-from fastcoder_lsp.cli.outputs import require_writable
+from fastcoder_lsp.cli.options import require_writable
 from fastcoder_lsp.cli.start import whole_path
+from fastcoder_lsp.cli.terminal import Loading, keep_log_quiet
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
 from fastcoder_lsp.errors import UsageError
 

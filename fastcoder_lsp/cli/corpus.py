@@ -51,7 +51,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from fastcoder_lsp import model
-    from fastcoder_lsp.cli.storage import on_disk
+    from fastcoder_lsp.cli.terminal import on_disk
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.core.controls import undrawn
     from fastcoder_lsp.draft.frozen_table import TableShape, table_of
@@ -99,7 +99,7 @@ def _list(_arguments: argparse.Namespace) -> int:
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.cli.storage import on_disk
+    from fastcoder_lsp.cli.terminal import on_disk
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.corpus import Corpora
 

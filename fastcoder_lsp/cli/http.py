@@ -9,9 +9,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.cli.log import keep_log_quiet
-from fastcoder_lsp.cli.numbers import at_least
+from fastcoder_lsp.cli.options import at_least
 from fastcoder_lsp.cli.start import whole_path
+from fastcoder_lsp.cli.terminal import keep_log_quiet
 from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.cli.numbers import at_least
+from fastcoder_lsp.cli.options import at_least
 from fastcoder_lsp.errors import FastcoderError, UsageError
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.cli.storage import on_disk
+    from fastcoder_lsp.cli.terminal import on_disk
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.store import Store
     from fastcoder_lsp.workspace.folders import store_folder
@@ -151,7 +151,7 @@ def _bring_up_to_date(store: "Store", root: Path, settings: "Settings", tokenize
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.cli.storage import on_disk
+    from fastcoder_lsp.cli.terminal import on_disk
     from fastcoder_lsp.index.segment import DamagedError
     from fastcoder_lsp.index.stored import check_order, load
 
@@ -195,7 +195,7 @@ def _search(arguments: argparse.Namespace) -> int:
 def _clear(arguments: argparse.Namespace) -> int:
     import shutil
 
-    from fastcoder_lsp.cli.storage import on_disk
+    from fastcoder_lsp.cli.terminal import on_disk
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.store import WriterLock
     from fastcoder_lsp.workspace.folders import store_folder
@@ -248,7 +248,7 @@ def _place(root: Path, tokenizer: "Tokenizer") -> Path:
         FastcoderError: there is none.
     """
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.index.manifest import FILE_NAME
+    from fastcoder_lsp.index.stored import FILE_NAME
     from fastcoder_lsp.workspace.folders import store_folder
 
     place = store_folder(cache_folder(), root, tokenizer.identity, _settings(root))

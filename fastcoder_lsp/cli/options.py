@@ -1,12 +1,18 @@
-"""Command-line options from the dataclass that they fill.
+"""Command-line options: made from the dataclass that they fill, or by kinds of arguments that refuse bad values early.
 
 A field's annotation says how its option is read, and its default is the option's; `option` adds the text of `--help`.
 """
 
 import argparse
+import math
+import os
+from collections.abc import Callable
 from dataclasses import MISSING, field, fields
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from fastcoder_lsp.errors import UsageError
 
 Kind = TypeVar("Kind")
 
@@ -59,3 +65,58 @@ def filled(kind: type[Kind], arguments: argparse.Namespace) -> Kind:
     """A dataclass from the arguments of its fields' names."""
     named = vars(arguments)
     return kind(**{name: named[name] for name in kind.__dataclass_fields__ if name in named})  # type: ignore[attr-defined]
+
+
+def at_least(least: int, most: int | None = None) -> Callable[[str], int]:
+    """A kind of argument: a whole number from `least` to `most`, both allowed."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"{value} is more than {most}")
+        return value
+
+    number.__name__ = "whole number"  # so that argparse says what else is none
+    return number
+
+
+def above_zero(text: str) -> float:
+    """A kind of argument: a finite number above zero."""
+    value = float(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
+
+
+def weight(text: str) -> float:
+    """A kind of argument: a finite number that is not negative."""
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is less than 0")
+    return value
+
+
+def share(text: str) -> float:
+    """A kind of argument: a number from 0 to 1."""
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
+def require_writable(path: Path | None) -> None:
+    """See that a file can be written to `path`; None names no file.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory", "Name a file.")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent}: no such folder", "Make the folder first, or name a file in another one.")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{path} is not writable", "Name a file in a folder that is.")

@@ -29,7 +29,7 @@ def leave_folder() -> Path | None:
     except OSError:  # deleted, or not to be entered
         here = None
     _forget_as_modules(here)
-    from fastcoder_lsp.config.programs import neutral_folder  # not before what "here" means is forgotten
+    from fastcoder_lsp.config.processes import neutral_folder  # not before what "here" means is forgotten
 
     os.chdir(neutral_folder())
     return here

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.cli.log import keep_log_quiet
-from fastcoder_lsp.cli.numbers import at_least
+from fastcoder_lsp.cli.options import at_least
+from fastcoder_lsp.cli.terminal import keep_log_quiet
 from fastcoder_lsp.errors import InstallationError, UsageError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _run(config: "TeamConfig", arguments: argparse.Namespace) -> None:
         os.environ.setdefault(name, value)
     if config.records.traces:
         _trace(config.records.traces)
-    from fastcoder_lsp.team.running import run_here
+    from fastcoder_lsp.team.cluster import run_here
 
     def say(text: str) -> None:
         print(f"fastcoder-lsp: {text}", file=sys.stderr, flush=True)
@@ -123,14 +123,16 @@ def _require_model(config: "TeamConfig") -> None:
 def _trace(address: str) -> None:
     from importlib.util import find_spec
 
-    from fastcoder_lsp.team.traces import EXPORTER, MODULE, PACKAGE
+    from fastcoder_lsp.team.counts import EXPORTER, TRACES_MODULE, TRACES_PACKAGE
 
     try:
-        found = find_spec(MODULE) is not None
+        found = find_spec(TRACES_MODULE) is not None
     except ModuleNotFoundError:
         found = False
     if not found:
-        raise InstallationError(f"traces need {PACKAGE}", f"Run: {sys.executable} -m pip install {PACKAGE}")
+        raise InstallationError(
+            f"traces need {TRACES_PACKAGE}", f"Run: {sys.executable} -m pip install {TRACES_PACKAGE}"
+        )
     os.environ["RAY_SERVE_TRACING_EXPORTER_IMPORT_PATH"] = EXPORTER
     os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = address
     os.environ.setdefault("RAY_SERVE_TRACING_SAMPLING_RATIO", "1.0")

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from fastcoder_lsp.cli.numbers import above_zero, at_least, share, weight
+from fastcoder_lsp.cli.options import above_zero, at_least, share, weight
 from fastcoder_lsp.cli.start import whole_path
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fastcoder_lsp.config.programs import neutral_folder
+from fastcoder_lsp.config.processes import neutral_folder
 from fastcoder_lsp.errors import FastcoderError
 
 Params = Mapping[str, Any]

@@ -18,7 +18,7 @@ from fastcoder_lsp.completion.suggestions import CachedSuffix, CursorContext
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Reason, StepTrace
 from fastcoder_lsp.core.bounds import BudgetMs, Moment, Natural, Short
-from fastcoder_lsp.workspace.uris import path_of
+from fastcoder_lsp.workspace.paths import path_of
 
 Value = TypeVar("Value")
 Clock = Callable[[], float]

@@ -4,8 +4,7 @@ Owns the one table of settings and where it comes from. Never reads a file of th
 the front hands the layers in.
 """
 
-from fastcoder_lsp.config.folders import cache_folder, runtime_folders
-from fastcoder_lsp.config.kernels import kernels_folder
+from fastcoder_lsp.config.folders import cache_folder, kernels_folder, runtime_folders
 from fastcoder_lsp.config.resolve import Problem, SettingsLayer, resolve
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 

@@ -46,3 +46,21 @@ def runtime_folders() -> tuple[Path, ...]:
     system = (Path(named) / "fastcoder-lsp",) if named and Path(named).is_absolute() else ()
     shared = () if os.name == "nt" else (Path(tempfile.gettempdir()) / f"fastcoder-lsp-{own}",)
     return (*system, *shared, cache_folder() / "run")
+
+
+def kernels_folder() -> Path:
+    """The folder for machine code that we compiled; it may not exist yet.
+
+    The environment variable FASTCODER_KERNELS overrides the one in the cache folder: for an image that comes with
+    compiled code, and for tests that empty the cache.
+
+    Raises:
+        UsageError: the environment names it by a relative path; what is in it is run.
+    """
+    override = os.environ.get("FASTCODER_KERNELS")
+    if not override:
+        return cache_folder() / "kernels"
+    folder = Path(override).expanduser()
+    if not folder.is_absolute():
+        raise UsageError(f"FASTCODER_KERNELS is a relative path: {folder}", "Set it to an absolute path.")
+    return folder

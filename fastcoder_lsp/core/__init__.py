@@ -16,11 +16,12 @@ from fastcoder_lsp.core.engine import (
     LaunchingEngine,
     Prefilled,
     Preparing,
+    Progress,
     Sampler,
+    ShouldStop,
     SkimmingEngine,
     StepCosts,
 )
-from fastcoder_lsp.core.progress import Progress, ShouldStop
 from fastcoder_lsp.core.requests import (
     Completion,
     CompletionRequest,

@@ -1,11 +1,16 @@
 """A model on a device, as everybody above it sees it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
-from fastcoder_lsp.core.progress import ShouldStop
 from fastcoder_lsp.core.trees import DraftTree, Tokens, Verified
+
+Progress: TypeAlias = Callable[[float, str], None]
+"""Told the share done (0…1) and what is being done, for anything that may take over a second."""
+ShouldStop: TypeAlias = Callable[[], bool]
+"""Asked between units of work (a prefill chunk, a step); `True` means: keep what is done and return."""
+
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.index.files import appearing, delete, private_folder
+from fastcoder_lsp.index.part import Tokens32
 from fastcoder_lsp.index.searcher import StoreSnapshot
-from fastcoder_lsp.index.suffix_array import Tokens32
 from fastcoder_lsp.kernels import inlined, kernel
 
 log = logging.getLogger(__name__)

@@ -2,6 +2,8 @@
 
 The folder belongs to the user alone. If another user has made it first, or put a link in its place, it is refused, and
 nothing in it is touched.
+
+`model_part` and its like say which settings make another model, and which make one front's part of it.
 """
 
 import contextlib
@@ -16,14 +18,22 @@ from typing import Final
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder, runtime_folders
-from fastcoder_lsp.config.surroundings import computing_environment
+from fastcoder_lsp.config.processes import computing_environment
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.listening import Address, LoopbackAddress, UnixAddress
-from fastcoder_lsp.host.made_from import model_part
 
 LONGEST_PATH: Final = 103
 """Longest path of a Unix socket, in bytes, that every system allows."""
 _UNIX: Final = hasattr(socket, "AF_UNIX")
+MODEL: Final = ("model", "engine", "threads", "context_tokens", "gpu_memory_percent", "gpu_strict", "memory_kv_mb")
+"""Settings of the shared model: fronts that differ in one of them have separate hosts."""
+FRONT: Final = ("drafter", "index_enabled", "context_enabled")
+"""Settings of a front's runtime."""
+REMOTE: Final = (
+    *("remote_url", "remote_allow", "remote_kind", "remote_model", "remote_template", "remote_key_file"),
+    *("remote_key_env", "remote_fallback"),
+)
+"""Settings of a remote server in the model's place."""
 
 
 def address_of(settings: Settings, version: str, folders: Sequence[Path] | None = None) -> Address:
@@ -166,3 +176,24 @@ def _refusal(folder: Path) -> str | None:
     except OSError as error:
         return error.strerror or type(error).__name__
     return None if os.access(folder, os.W_OK | os.X_OK) else "you cannot write to it"
+
+
+def model_part(settings: Settings) -> tuple[object, ...]:
+    """The settings that a loaded model depends on."""
+    return tuple(getattr(settings, name) for name in MODEL)
+
+
+def front_part(settings: Settings) -> tuple[object, ...]:
+    """The settings that a front's runtime depends on."""
+    return tuple(getattr(settings, name) for name in FRONT)
+
+
+def place_part(settings: Settings) -> tuple[object, ...]:
+    """The settings that place the model: in this process, in the shared one, or on a remote server."""
+    remote = tuple(getattr(settings, name) for name in REMOTE) if settings.remote_url else ()
+    return (settings.host_enabled, *remote)
+
+
+def made_from(settings: Settings) -> tuple[object, ...]:
+    """All settings that determine a front's model and its place."""
+    return (*model_part(settings), *front_part(settings), *place_part(settings))

@@ -30,7 +30,7 @@ from fastcoder_lsp.completion.protocol import (
 )
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.host.made_from import front_part, model_part
+from fastcoder_lsp.host.address import front_part, model_part
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView

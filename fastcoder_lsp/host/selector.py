@@ -33,7 +33,7 @@ from fastcoder_lsp.completion.protocol import (
 from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.host.made_from import place_part
+from fastcoder_lsp.host.address import place_part
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 

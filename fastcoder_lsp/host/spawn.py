@@ -22,8 +22,7 @@ import psutil
 
 from fastcoder_lsp.completion.protocol import HostListener, Notice
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.config.programs import neutral_folder, python_command
-from fastcoder_lsp.config.surroundings import host_environment
+from fastcoder_lsp.config.processes import host_environment, neutral_folder, python_command
 from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.host.address import address_of, build, lock_path
 from fastcoder_lsp.host.connection import GreetedHost, SilentError, VersionError, greet

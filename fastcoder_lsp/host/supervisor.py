@@ -18,9 +18,9 @@ from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.host.address import model_part
 from fastcoder_lsp.host.connection import Channel, GreetedHost, Outbox
 from fastcoder_lsp.host.liveness import Heartbeat, SilenceLimits, resume
-from fastcoder_lsp.host.made_from import model_part
 from fastcoder_lsp.host.transport import Codec, ProtocolError
 
 if TYPE_CHECKING:

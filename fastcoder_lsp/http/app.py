@@ -29,8 +29,17 @@ from fastcoder_lsp.http.forms import (
 )
 from fastcoder_lsp.http.guard import AccessRules, Guard, hung_up, read_body
 from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, said
-from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
-from fastcoder_lsp.http.responses import RequestError, error_response, event_response, json_response
+from fastcoder_lsp.http.responses import (
+    RequestError,
+    error_response,
+    event_response,
+    json_response,
+    llama_events,
+    llama_reply,
+    only,
+    openai_events,
+    openai_reply,
+)
 from fastcoder_lsp.http.sessions import HungUpError, SessionPool
 
 _COUNTERS = {

@@ -1,10 +1,14 @@
-"""Responses: values as JSON and as events of a stream, and errors in the form of llama.cpp's and OpenAI's clients."""
+"""Responses: answers in llama.cpp's and OpenAI's forms, streams of events, and errors in the form of their clients."""
 
-from collections.abc import Iterable, Mapping
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
+
+from fastcoder_lsp.http.infill import InfillAnswer
 
 
 def json_response(value: Any, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -56,3 +60,107 @@ def error_response(code: int, message: str) -> Response:
     """The whole response; a client that is told to wait is told for how long."""
     headers = {"retry-after": "1"} if code == 503 else {"www-authenticate": "Bearer"} if code == 401 else {}
     return json_response(error_body(code, message), code, headers)
+
+
+def llama_reply(said: InfillAnswer) -> dict[str, Any]:
+    """llama.cpp's body of `/infill` and `/completion`."""
+    counts, word = said.completion.counts, said.word
+    return {
+        "index": 0,
+        "content": said.text,
+        "tokens": [],
+        "id_slot": 0,
+        "stop": True,
+        "model": said.completion.model,
+        "tokens_predicted": counts.tokens,
+        "tokens_evaluated": counts.prefilled + counts.reused,
+        "tokens_cached": counts.reused,
+        "generation_settings": {"temperature": 0.0},
+        "has_new_line": "\n" in said.text,
+        "truncated": False,
+        "stop_type": "word" if word else "limit" if said.finish == "length" else "eos",
+        "stopping_word": word,
+        "timings": timings(said),
+    } | ({"alternatives": list(said.others)} if said.others else {})
+
+
+def timings(said: InfillAnswer) -> dict[str, float]:
+    """The answer's times; zeros if it came from the cache, without the model."""
+    counts, ms = said.completion.counts, said.completion.ms
+    prompt_ms = ms.get("prefill", 0.0)
+    predicted_ms = ms.get("draft", 0.0) + ms.get("verify", 0.0)
+    return {
+        "cache_n": counts.reused,
+        "draft_n_accepted": counts.accepted,
+        **_rates("prompt", counts.prefilled, prompt_ms),
+        **_rates("predicted", counts.tokens, predicted_ms),
+    }
+
+
+def only(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
+    """The fields that are wanted, "a/b" for one within another, each by that name; all where none are named."""
+    if not fields:
+        return reply
+    found: dict[str, Any] = {}
+    for name in fields:
+        value: Any = reply
+        for part in name.split("/"):
+            value = value.get(part) if isinstance(value, dict) else None
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def llama_events(said: InfillAnswer, fields: Sequence[str] | None) -> list[dict[str, Any]]:
+    """The same as a stream: the text, which is exact once it is whole, then the rest."""
+    last = {**llama_reply(said), "content": ""}
+    return [{"index": 0, "content": said.text, "tokens": [], "stop": False}, only(last, fields)]
+
+
+def openai_reply(said: InfillAnswer, model: str, choices: int) -> dict[str, Any]:
+    """OpenAI's body of `/v1/completions`; greedy choices are all the same."""
+    counts = said.completion.counts
+    prompt = counts.prefilled + counts.reused
+    return {
+        **_openai_head(model),
+        "choices": [_choice(index, said.text, said.finish) for index in range(choices)],
+        "usage": {
+            "prompt_tokens": prompt,
+            "completion_tokens": counts.tokens,
+            "total_tokens": prompt + counts.tokens,
+            "prompt_tokens_details": {"cached_tokens": counts.reused},
+        },
+        "timings": timings(said),
+    }
+
+
+def openai_events(said: InfillAnswer, model: str, choices: int) -> list[dict[str, Any]]:
+    """The same as a stream."""
+    head = _openai_head(model)
+    return [
+        {**head, "choices": [_choice(index, text, finish)]}
+        for index in range(choices)
+        for text, finish in ((said.text, None), ("", said.finish))
+    ]
+
+
+def _openai_head(model: str) -> dict[str, Any]:
+    return {
+        "id": f"cmpl-{uuid.uuid4().hex}",
+        "object": "text_completion",
+        "created": int(time.time()),
+        "model": model,
+    }
+
+
+def _choice(index: int, text: str, finish: str | None) -> dict[str, Any]:
+    return {"index": index, "text": text, "logprobs": None, "finish_reason": finish}
+
+
+def _rates(what: str, tokens: int, ms: float) -> dict[str, float]:
+    return {
+        f"{what}_n": tokens,
+        f"{what}_ms": ms,
+        f"{what}_per_token_ms": ms / tokens if tokens else 0.0,
+        f"{what}_per_second": 1e3 * tokens / ms if ms else 0.0,
+    }

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from fastcoder_lsp.index.suffix_array import LARGEST_ID, Tokens32
+from fastcoder_lsp.index.part import LARGEST_ID, Tokens32
 
 SMALL = 1_000
 """Characters: no chunk ends before, if the text goes on."""

@@ -37,7 +37,7 @@ def liveness(
 
     Args:
         order_M: the part's order.
-        starts: where the part's files begin (see `suffix_array.join`).
+        starts: where the part's files begin (see `part.join`).
         dead: the files that are dead now.
         previous: the liveness until now and the files that were dead in it; little change costs little.
     """

@@ -1,6 +1,11 @@
 """A part: some files' tokens with the order of their places, in memory or mapped from a segment. Never changes.
 
 Owns what a file in the store is (`IndexedFile`, `FileRecord`); knows nothing of which files are live.
+
+`tokens_N` holds a separator (-1), the first file's tokens, a separator, the second file's, …, and a last separator.
+A *place* p of a file is a position with a token before it and a token at it: `tokens_N[p - 1]` ends a context and
+`tokens_N[p]` continues it. `order_M` holds every place, sorted by tokens p-1, p-2, …, where a separator is the least.
+So all places that follow the same n tokens are one range, whatever n is, and one search finds the longest match.
 """
 
 from collections.abc import Sequence
@@ -9,8 +14,72 @@ from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
+from pydivsufsort import divsufsort
+from pydivsufsort.dll import libdivsufsort
 
-from fastcoder_lsp.index.suffix_array import Tokens32, file_starts, fill, sort_places
+Tokens32 = npt.NDArray[np.int32]
+
+SEPARATOR = -1
+LARGEST_ID = 2**24 - 1
+MOST_TOKENS = 500_000_000
+"""In one part: four bytes a token must stay below 2^31 bytes for the sorter."""
+
+
+def file_starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Where files of these lengths begin, and one number more.
+
+    Returns:
+        `starts` of length files + 1: file i's tokens are `tokens_N[starts[i] : starts[i + 1] - 1]`, N is `starts[-1]`.
+    """
+    starts = np.ones(len(lengths) + 1, np.int64)
+    starts[1:] += np.cumsum(np.array(lengths, np.int64) + 1)
+    return starts
+
+
+def fill(files: Sequence[Tokens32], starts: npt.NDArray[np.int64], tokens_N: Tokens32) -> None:
+    """Lay out the tokens of several files, separators between them."""
+    tokens_N[0] = SEPARATOR
+    for file, start in zip(files, starts, strict=False):
+        tokens_N[start : start + len(file)] = file
+        tokens_N[start + len(file)] = SEPARATOR
+
+
+def sort_places(tokens_N: Tokens32) -> Tokens32:
+    """All places of a part's tokens, in the order of their contexts (see the module's docstring).
+
+    The ids are written big-endian, so that byte order is token order, and only aligned suffixes are kept. Three bytes
+    hold all ids but the very last of 2^24, because the separator takes one value.
+    """
+    assert len(tokens_N) <= MOST_TOKENS
+    largest = int(tokens_N.max(initial=SEPARATOR))
+    assert largest <= LARGEST_ID
+    width = 2 if largest + 1 < 2**16 else 3 if largest + 1 < 2**24 else 4
+    backwards = (tokens_N[::-1] + np.int32(1)).astype(">u4").view(np.uint8).reshape(-1, 4)[:, 4 - width :]
+    _sort_with_one_thread()
+    suffixes = divsufsort(np.ascontiguousarray(backwards).reshape(-1))
+    aligned = suffixes[suffixes % width == 0] if width > 1 else suffixes
+    # Index i of the reversed tokens is token N-1-i; the place whose context ends with it is one further.
+    places = len(tokens_N) - aligned // width
+    return np.ascontiguousarray(places[_is_place(tokens_N)[places]], dtype=np.int32)
+
+
+def _is_place(tokens_N: Tokens32) -> npt.NDArray[np.bool_]:
+    """Which positions 0…N are places: a token before and a token at it."""
+    token = tokens_N != SEPARATOR
+    places = np.zeros(len(tokens_N) + 1, np.bool_)
+    places[1:-1] = token[:-1] & token[1:]
+    return places
+
+
+def _sort_with_one_thread() -> None:
+    """Have the sorter use the calling thread alone.
+
+    Where it is built with OpenMP, its threads wait for each other by spinning: with the engine busy on all cores, a
+    small sort then takes ten times as long. The setting holds for the calling thread only.
+    """
+    limit = getattr(libdivsufsort, "omp_set_num_threads", None)
+    if limit is not None:
+        limit(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +108,7 @@ class IndexedFile:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`records[i]` has the tokens `tokens_N[starts[i] : starts[i + 1] - 1]`; see `suffix_array` for the layout.
+    """`records[i]` has the tokens `tokens_N[starts[i] : starts[i + 1] - 1]`.
 
     `name` is the segment's file name, "" for a part in memory.
     """

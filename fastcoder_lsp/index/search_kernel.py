@@ -1,15 +1,18 @@
 """The compiled search: longest live match over many parts, number of hits, and continuations of a sample of them.
 
-Owns nothing but the arithmetic over the arrays of `suffix_array` and `liveness`. Parts come as rows of addresses
-(`ROW` names the columns), so that one call searches all of them.
+Owns nothing but the arithmetic over the arrays of `part` and `liveness`. Parts come as rows of addresses
+(`ROW` names the columns), so that one call searches all of them. The caller keeps the arrays alive until then.
 """
 
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 from fastcoder_lsp.index.liveness import live_before, nth_live
-from fastcoder_lsp.index.memory import int32_array, int64_array, uint64_array
 from fastcoder_lsp.kernels import NONE, inner, kernel
 
 ROW = ("tokens", "size", "order", "entries", "bits", "before", "words", "recent")
@@ -17,6 +20,32 @@ ROW = ("tokens", "size", "order", "entries", "bits", "before", "words", "recent"
 for a part that holds recent edits, whose hits are taken first."""
 
 _TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _BEFORE, _WORDS, _RECENT = range(8)
+
+
+def _array_at(element: Any) -> Any:
+    """An intrinsic that makes an array of `element` from an address; numba's `carray` takes far longer to compile."""
+
+    def array_at(_context: Any, address: Any = None, size: Any = None) -> Any:  # noqa: ARG001 what numba calls it with
+        kind = types.Array(element, 1, "C")
+
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            array = context.make_array(kind)(context, builder)
+            bytes_each = ir.Constant(ir.IntType(64), element.bitwidth // 8)
+            data = builder.inttoptr(arguments[0], array.data.type)
+            populate_array(array, data, [arguments[1]], [bytes_each], bytes_each, meminfo=None)  # type: ignore[no-untyped-call]
+            return array._getvalue()  # noqa: SLF001 numba's own way to have it
+
+        return kind(types.int64, types.int64), generate
+
+    return intrinsic(array_at)
+
+
+int32_array = _array_at(types.int32)
+"""`int32_array(address, size)`: int32 values at an address (of integers), in compiled code."""
+int64_array = _array_at(types.int64)
+"""As `int32_array`, of int64 values."""
+uint64_array = _array_at(types.uint64)
+"""As `int32_array`, of uint64 values."""
 
 
 @kernel

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from fastcoder_lsp.index import merge, search_kernel
 from fastcoder_lsp.index.liveness import Liveness, liveness
 from fastcoder_lsp.index.merge import weave
-from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
-from fastcoder_lsp.index.suffix_array import Tokens32
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, Tokens32, build_part
 
 LONGEST = merge.DEPTH
 """The greatest n_max: orders are exact that far."""

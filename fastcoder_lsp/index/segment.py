@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.index.files import TEMPORARY, check_room, delete, private_file, reserve, sync_folder
-from fastcoder_lsp.index.part import FileRecord, Part
-from fastcoder_lsp.index.suffix_array import Tokens32
+from fastcoder_lsp.index.part import FileRecord, Part, Tokens32
 
 MAGIC = b"FCLSPSEG"
 VERSION = 2

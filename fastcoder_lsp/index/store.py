@@ -18,10 +18,19 @@ import numpy.typing as npt
 from fastcoder_lsp.index import merge as merging
 from fastcoder_lsp.index.files import private_folder
 from fastcoder_lsp.index.held_files import HeldFiles, PartKind
-from fastcoder_lsp.index.manifest import Manifest, SegmentEntry, read_manifest
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, build_part
 from fastcoder_lsp.index.segment import DamagedError, SegmentDraft, read_segment, write_segment
-from fastcoder_lsp.index.stored import check_order, delete_all, delete_unnamed, folder_size, load, new_segment_path
+from fastcoder_lsp.index.stored import (
+    Manifest,
+    SegmentEntry,
+    check_order,
+    delete_all,
+    delete_unnamed,
+    folder_size,
+    load,
+    new_segment_path,
+    read_manifest,
+)
 
 LOCK_NAME = "writer.lock"
 

@@ -1,25 +1,82 @@
-"""The folder of a store: reading what its manifest names, checking it, and deleting what it no longer names.
+"""The folder of a store: its manifest, reading what that names, checking it, and deleting what it no longer names.
 
-Owns no state; `store` decides when.
+Owns the manifest's format, and no state; `store` decides when. The manifest says which segments make up a store, and
+which of their files are dead. It is replaced at once, never edited. History of its version: 1 (0.1) the first.
 """
 
+import json
 import uuid
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from fastcoder_lsp.index import merge
-from fastcoder_lsp.index.files import TEMPORARY, delete
-from fastcoder_lsp.index.manifest import FILE_NAME, Manifest, read_manifest
-from fastcoder_lsp.index.part import Part
+from fastcoder_lsp.index.files import TEMPORARY, delete, replace_file
+from fastcoder_lsp.index.part import SEPARATOR, Part
 from fastcoder_lsp.index.segment import DamagedError, read_segment
-from fastcoder_lsp.index.suffix_array import SEPARATOR
 
 SUFFIX = ".seg"
 _TRIES = 20
 _CHECKED = 20_000
+FILE_NAME = "manifest.json"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEntry:
+    """A segment's file name and the indexes of its dead files."""
+
+    name: str
+    dead: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One state of a store. `source` tells people what it indexes; `complete`: no initial build is unfinished."""
+
+    identity: str
+    source: str
+    generation: int = 0
+    segments: tuple[SegmentEntry, ...] = ()
+    complete: bool = False
+
+    def write(self, folder: Path) -> None:
+        """Make this the state of the store in `folder`."""
+        body = {
+            "identity": self.identity,
+            "source": self.source,
+            "generation": self.generation,
+            "complete": self.complete,
+            "segments": [{"name": segment.name, "dead": list(segment.dead)} for segment in self.segments],
+        }
+        text = json.dumps(body, separators=(",", ":"))
+        frame = {"version": VERSION, "crc": zlib.crc32(text.encode()), "body": text}
+        replace_file(folder / FILE_NAME, json.dumps(frame).encode())
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The state of the store in `folder`; None where there is none.
+
+    Raises:
+        DamagedError: there is one of another version, or it was altered.
+    """
+    try:
+        frame = json.loads((folder / FILE_NAME).read_bytes())
+        if frame["version"] != VERSION:
+            raise DamagedError(f"{FILE_NAME} has format {frame['version']}, this program writes {VERSION}")
+        if zlib.crc32(frame["body"].encode()) != frame["crc"]:
+            raise DamagedError(f"{FILE_NAME} is damaged")
+        body = json.loads(frame["body"])
+        segments = tuple(SegmentEntry(row["name"], tuple(row["dead"])) for row in body["segments"])
+        return Manifest(body["identity"], body["source"], body["generation"], segments, body["complete"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedError(f"{FILE_NAME} is damaged") from error
 
 
 def new_segment_path(folder: Path) -> Path:

@@ -5,9 +5,17 @@ of what the functions compute.
 """
 
 from fastcoder_lsp.kernels.cache import KernelCache
-from fastcoder_lsp.kernels.decorators import NONE, inlined, inner, inner_with_arrays, kernel, kernel_with_arrays, unkept
+from fastcoder_lsp.kernels.decorators import (
+    NONE,
+    compiling,
+    inlined,
+    inner,
+    inner_with_arrays,
+    kernel,
+    kernel_with_arrays,
+    unkept,
+)
 from fastcoder_lsp.kernels.folder import trusted_folder
-from fastcoder_lsp.kernels.progress import compiling
 
 __all__ = [
     "NONE",

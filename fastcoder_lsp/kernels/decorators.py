@@ -1,4 +1,4 @@
-"""What numba is told about every function of ours.
+"""What numba is told about every function of ours, and how far it is with compiling them.
 
 Most of the compiling would go into what ours never need: counting references to arrays (they are lent for a call, and
 the callers keep them), entrances for Python and C beside the one that is used, checks for divisors of zero. Counting
@@ -6,11 +6,13 @@ would cost at every call, too: atomically, for every array that a variable or a 
 result; floating-point sums stay in their order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
 import numpy as np
+from numba.core import event
 
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.kernels.cache import KernelCache
@@ -18,6 +20,7 @@ from fastcoder_lsp.kernels.processor import tell_llvm
 
 NONE = np.int64(0)
 """A zero of a type: numba takes a plain one for a constant, and compiles what it is given to once more."""
+Tell = Callable[[float, str], None]
 
 
 def inner(function: Callable[..., Any]) -> Any:
@@ -77,3 +80,40 @@ def _closed(dispatcher: Any) -> Any:
 def _kept(dispatcher: Any, function: Callable[..., Any]) -> Any:
     KernelCache.attach(dispatcher, kernels_folder, f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}")
     return dispatcher
+
+
+class Compiled(event.Listener):
+    """Counts functions that are compiled; what is loaded from the disk is none of them."""
+
+    def __init__(self, tell: Tell, what: str, expected: int) -> None:
+        self._tell, self._what, self._expected = tell, what, expected
+        self.count = 0
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002 the interface
+        """numba tells of an event that begins."""
+        self._say()
+
+    def on_end(self, event: Any) -> None:  # noqa: ARG002 the interface
+        """numba tells of an event that ends."""
+        self.count += 1
+        self._say()
+
+    def _say(self) -> None:
+        self._tell(min(0.99, self.count / self._expected), self._what)
+
+
+@contextmanager
+def compiling(tell: Tell, what: str, expected: int) -> Iterator[Compiled]:
+    """Tell how far it is while the block compiles; nothing where it has nothing to compile.
+
+    Args:
+        tell: told the share done, and `what`.
+        what: is being made.
+        expected: functions, inner ones included, that an empty cache has compiled.
+    """
+    listener = Compiled(tell, what, expected)
+    event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
+    try:
+        yield listener
+    finally:
+        event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]

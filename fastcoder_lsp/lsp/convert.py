@@ -6,8 +6,8 @@ from lsprotocol import types
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.workspace.document import Document, Edit, position_at
+from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.positions import Encoding, Position
-from fastcoder_lsp.workspace.uris import path_of
 
 
 def position_of(position: types.Position) -> Position:

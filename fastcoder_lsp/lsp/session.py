@@ -28,7 +28,7 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings
 from fastcoder_lsp.core import Completion, Late
 from fastcoder_lsp.documents import LatestDocuments
-from fastcoder_lsp.host.made_from import made_from
+from fastcoder_lsp.host.address import made_from
 from fastcoder_lsp.lsp.capabilities import Registrar, offers_popup
 from fastcoder_lsp.lsp.client import EditorFeatures
 from fastcoder_lsp.lsp.configuration import Configuration
@@ -42,8 +42,8 @@ from fastcoder_lsp.workspace.document import position_at
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
 from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.uris import path_of
 
 logger = logging.getLogger(__name__)
 

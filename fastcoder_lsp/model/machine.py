@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from fastcoder_lsp.config.programs import find_program
+from fastcoder_lsp.config.processes import find_program
 from fastcoder_lsp.errors import ResourceError
 
 _CGROUPS = Path("/sys/fs/cgroup")

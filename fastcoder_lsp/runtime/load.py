@@ -15,14 +15,13 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Drafter, Engines, Progress
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.engine.calibrated import taken_by_auto
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
-from fastcoder_lsp.runtime.context_budget import context_tokens, prompt_options
-from fastcoder_lsp.runtime.costs import step_costs
+from fastcoder_lsp.runtime.costs import context_tokens, prompt_options, step_costs
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
-from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer

@@ -12,11 +12,11 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, kernels_folder
 from fastcoder_lsp.core import Engines, Progress
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.smaller import DocumentEngines
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.model.files import ModelFiles
-from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.tokenizer import Tokenizer
 
 LEAST_KV_MB = 32

@@ -22,10 +22,10 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.core.certainty import Certainty
-from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.decode.trace import Tracer
+from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import TextAround, doubt, finish_at, useful_at, whole_lines, written_over
 from fastcoder_lsp.runtime.parts import Runtime

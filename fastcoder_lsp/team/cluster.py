@@ -1,14 +1,29 @@
-"""The application for a Ray cluster that somebody else has started: what `serve run` and a `RayService` import.
+"""The server on Ray: on this machine's own Ray from start to end, or as an application of a running cluster.
 
-Owns nothing but the name. Where editors reach it, Serve is told there and not by `[listen]`.
+`serve run` and a `RayService` import `build`, and tell Serve where editors reach it: `[listen]` does not count there.
+`run_here` begins Ray on this machine. Its processes ask for a token of their own, because those that take commands
+listen on every address (docs/team.md); they report to nobody and have no dashboard.
 """
 
+import contextlib
+import io
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.team.configuration import read_config
+import ray
+from ray import serve
+from ray.serve.config import HTTPOptions
+
+from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
+from fastcoder_lsp.team.configuration import TeamConfig, read_config
 from fastcoder_lsp.team.deployments import application
+
+NAME = "fastcoder"
+_LOOK_S = 0.2
 
 
 def build(arguments: dict[str, str]) -> Any:
@@ -27,3 +42,96 @@ def build(arguments: dict[str, str]) -> Any:
             "Name the file of keys in team.toml: keys = FILE",
         )
     return application(config)
+
+
+def run_here(
+    config: TeamConfig, read: Callable[[], TeamConfig], say: Callable[[str], None], temporary: Path | None
+) -> None:
+    """Serve until SIGINT or SIGTERM; at SIGHUP the configuration is read again.
+
+    Args:
+        config: what to begin with.
+        read: reads it again.
+        say: tells a person.
+        temporary: a folder for Ray's own files; None for its choice.
+    """
+    again, generation = threading.Event(), 0
+    try:
+        _begin(config, temporary)
+        # Ray has put handlers of its own there, which abort.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, lambda *_: again.set())
+        _apply(config, generation)
+        say(f"http://{config.listen.host}:{config.listen.port}, {config.replicas.least} replicas, ready")
+        while True:
+            if again.wait(_LOOK_S):
+                again.clear()
+                config, generation = _again(config, generation, read, say)
+    except KeyboardInterrupt:
+        return
+    finally:
+        _end()
+
+
+def _end() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    # Ray prints of its own processes that they are gone; whatever it says, it is to end.
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
+        serve.shutdown()
+        ray.shutdown()
+
+
+def _begin(config: TeamConfig, temporary: Path | None) -> None:
+    options: dict[str, Any] = {} if temporary is None else {"_temp_dir": str(temporary)}
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    with _explained("Ray does not start"):
+        ray.init(
+            address="local",
+            include_dashboard=False,
+            namespace=NAME,
+            log_to_driver=False,
+            _node_ip_address="127.0.0.1",
+            configure_logging=False,
+            **options,
+        )
+        serve.start(
+            http_options=HTTPOptions(host=config.listen.host, port=config.listen.port, keep_alive_timeout_s=90),
+            proxy_location="HeadOnly",
+        )
+
+
+def _apply(config: TeamConfig, generation: int) -> None:
+    with _explained("the replicas do not start"):
+        serve.run(application(config, str(generation)), name=NAME, route_prefix="/")
+
+
+@contextlib.contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Give an error of Ray's as its last line: the ones above are another process's traceback."""
+    try:
+        yield
+    except Exception as error:  # Ray raises plain ones too
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise ResourceError(f"{what}: {said[-1] if said else error}", "Run: fastcoder-lsp doctor") from error
+
+
+def _again(
+    config: TeamConfig, generation: int, read: Callable[[], TeamConfig], say: Callable[[str], None]
+) -> tuple[TeamConfig, int]:
+    """What runs from now on: what is read, or where that is as before, the same with every replica replaced.
+
+    Nothing changes where what is read is wrong.
+    """
+    try:
+        wanted = read()
+        newer = generation + (wanted == config)
+        _apply(wanted, newer)
+    except FastcoderError as error:
+        say(f"not changed: {error}")
+        return config, generation
+    say("upgraded" if newer > generation else "changed")
+    if wanted.listen != config.listen:
+        say("where it listens changes with its next start")
+    return wanted, newer

@@ -1,7 +1,7 @@
-"""What became of requests, counted: in Prometheus' text form, and a line each for the file of requests.
+"""The outcomes of requests: counts in Prometheus' text form, a line each in the file of requests, and traces.
 
-Owns no text, no name of a document and no key: what is written of a request is who (by a key's name), where to, how it
-ended and how long it took.
+None of them holds a text, a document's name or a key. A line has the key's name, the route, the outcome and the times;
+a trace has Serve's own names of the processes, and how long each had the request.
 """
 
 import json
@@ -10,10 +10,15 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 _BUCKETS_MS = (25, 50, 100, 200, 300, 500, 800, 1200, 2000, 5000, 10_000, 30_000)
 _PLACES = 20_000
 """Documents whose last replica is remembered."""
+TRACES_PACKAGE, TRACES_MODULE = "opentelemetry-exporter-otlp-proto-http", "opentelemetry.exporter.otlp.proto.http"
+"""What sends them, which Ray does not bring along."""
+EXPORTER = f"{__name__}:processors"
+"""What Serve imports."""
 
 
 @dataclass(slots=True)
@@ -142,3 +147,11 @@ def _head(name: str, kind: str, about: str) -> Iterator[str]:
 def _quoted(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+def processors() -> list[Any]:
+    """OpenTelemetry's, which send to the address that OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 only where wanted
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
+
+    return [BatchSpanProcessor(OTLPSpanExporter())]

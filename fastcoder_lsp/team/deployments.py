@@ -19,16 +19,14 @@ from ray.serve.handle import DeploymentHandle
 from fastcoder_lsp import __version__
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.team.autoscaling import FIRST_TEXT
+from fastcoder_lsp.team.calls import Call, ReplicaAnswer, ReplicaCalls, ReplicaRefusal, coming, time_to_read
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.counts import RequestFile, RequestOutcome
 from fastcoder_lsp.team.gateway import Gateway
-from fastcoder_lsp.team.keys import KeyFile
-from fastcoder_lsp.team.limits import Refusal
-from fastcoder_lsp.team.recent import ReplicaCalls, coming, time_to_read
+from fastcoder_lsp.team.keys import KeyFile, Refusal
 from fastcoder_lsp.team.replica import TeamReplica
 from fastcoder_lsp.team.repositories import Repositories
 from fastcoder_lsp.team.scripted import MODULE, PREFIX
-from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal
 
 TRIES = 4
 """Replicas that are asked one after the other, where each dies over it: a completion can be asked again."""

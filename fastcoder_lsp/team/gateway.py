@@ -19,15 +19,33 @@ from starlette.types import Receive, Scope, Send
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.http.forms import (
+    CompletionForm,
+    InfillForm,
+    OpenAIForm,
+    ask_of_completion,
+    ask_of_infill,
+    ask_of_openai,
+    read_form,
+)
 from fastcoder_lsp.http.guard import LOOPBACK, host_name, hung_up, read_body
-from fastcoder_lsp.http.responses import RequestError, error_body, error_response, json_response
+from fastcoder_lsp.http.infill import InfillRequest
+from fastcoder_lsp.http.responses import (
+    RequestError,
+    error_body,
+    error_response,
+    event_response,
+    json_response,
+    llama_events,
+    llama_reply,
+    only,
+    openai_events,
+    openai_reply,
+)
+from fastcoder_lsp.team.calls import Call, ReplicaAnswer, ReplicaRefusal, Tenant, place_of
 from fastcoder_lsp.team.configuration import KeyLimits
 from fastcoder_lsp.team.counts import RequestCounts, RequestOutcome
-from fastcoder_lsp.team.forms import FORMS, reply
-from fastcoder_lsp.team.keys import Key, KeyFile
-from fastcoder_lsp.team.limits import Ledger, Refusal
-from fastcoder_lsp.team.places import place_of
-from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal, Tenant
+from fastcoder_lsp.team.keys import Key, KeyFile, Ledger, Refusal
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +56,42 @@ _NAME = 1024
 _HEAD = 400
 """Characters of a text without a name by whose beginning its replica is chosen."""
 _NOBODY = 499
+Form = InfillForm | CompletionForm | OpenAIForm
+
+
+def _infill(body: bytes) -> tuple[Form, InfillRequest]:
+    form = read_form(body, InfillForm)
+    return form, ask_of_infill(form)
+
+
+def _completion(body: bytes) -> tuple[Form, InfillRequest]:
+    form = read_form(body, CompletionForm)
+    return form, ask_of_completion(form)
+
+
+def _openai(body: bytes) -> tuple[Form, InfillRequest]:
+    form = read_form(body, OpenAIForm)
+    return form, ask_of_openai(form)
+
+
+FORMS: dict[str, Callable[[bytes], tuple[Form, InfillRequest]]] = {
+    "/infill": _infill,
+    "/completion": _completion,
+    "/completions": _completion,
+    "/v1/completions": _openai,
+}
+
+
+def reply(form: Form, answer: ReplicaAnswer, model: str) -> Response:
+    """The response; `model`: the name of it that clients are told."""
+    if isinstance(form, OpenAIForm):
+        named, choices = form.model or model, form.n or 1
+        if form.stream:
+            return event_response(openai_events(answer.said, named, choices), done=True)
+        return json_response(openai_reply(answer.said, named, choices))
+    if form.stream:
+        return event_response(llama_events(answer.said, form.response_fields), done=False)
+    return json_response(only(llama_reply(answer.said), form.response_fields))
 
 
 class Replicas(Protocol):

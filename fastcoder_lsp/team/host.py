@@ -1,22 +1,67 @@
-"""The model of one replica, for tenants that know nothing of each other: a core, and hosts by tenant.
+"""The model of one replica, for tenants that know nothing of each other: one model server, and hosts by tenant.
 
-Owns what a tenant's front gets of it: a drafter that has learnt from it alone and is written nowhere, KV caches that no
-other tenant's text begins, and the datastores of the repositories that its key may read.
+A tenant's host has a drafter that learns from this tenant alone and writes nothing to the disk, KV caches that begin
+with no other tenant's text, and the datastores of the repositories that the tenant's key may read. The engine copies
+the beginning that two texts share: the same bits, but its time and the number of cached tokens would tell a stranger
+whether somebody else has a text that begins like theirs. So only a tenant's own caches are compared.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core import Engine, Engines, Progress
+from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.engine.slots import SlotEngines
 from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime, ModelServer
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime
-from fastcoder_lsp.team.apart import TENANT_ENDS, apart
 from fastcoder_lsp.team.context import RepositoryWords, TeamContext
+
+TENANT_ENDS = "\0"
+"""Ends the tenant's part of a cache's name."""
+_NEVER_TEXT = (0,)
+"""What a cache holds that was taken from another tenant: one token, the same for all."""
+
+
+def apart(engines: Engines) -> Engines:
+    """`engines`, for tenants; anything that shares nothing stays as it is."""
+    if isinstance(engines, SlotEngines):
+        engines.part(tenant_of)
+    if isinstance(engines, OneSlot):
+        return _ApartOne(engines)
+    return engines
+
+
+def tenant_of(name: str) -> str:
+    """Of a cache, by its name."""
+    return name.partition(TENANT_ENDS)[0]
+
+
+class _ApartOne(OneSlot):
+    """One cache that goes round: what another tenant left in it is overwritten."""
+
+    def __init__(self, one: OneSlot) -> None:
+        super().__init__(one._engine)  # noqa: SLF001 of its own class; it is used no more
+        self._tenants: WeakKeyDictionary[Engine, str] = WeakKeyDictionary()
+        self._last = ""
+
+    def slot(self, name: str) -> Engine:
+        found = super().slot(name)
+        self._tenants[found] = tenant_of(name)
+        return found
+
+    def taken_by(self, slot: "Engine | None") -> Engine:
+        engine = super().taken_by(slot)  # type: ignore[arg-type]
+        if slot is not None and (tenant := self._tenants.get(slot, "")) != self._last:
+            self._last = tenant
+            if engine.cached():
+                engine.prefill(_NEVER_TEXT, lambda: False)
+        return engine
 
 
 class TenantHost(LocalHost):

@@ -1,18 +1,20 @@
-"""Who may ask: keys, hashed where they are kept, and what each of them is allowed.
+"""Who may ask, and how much: keys, hashed where they are kept, and what each has left of its limits.
 
-Owns the file of keys. A key is `fck_ID_SECRET`; the secret is 32 bytes from the system's generator, so a plain salted
-hash of it is as hard to invert as the key is to guess, and a slow one (scrypt) would only slow every request down. The
-secret is shown once, when it is made.
+A key is `fck_ID_SECRET`. The secret is 32 bytes from the system's generator, so a plain salted hash of it is as hard to
+invert as the key is to guess, and a slow one (scrypt) would only slow every request down. The secret is shown once,
+when it is made. Requests a minute are limited by a bucket that fills evenly.
 """
 
 import base64
 import hashlib
 import hmac
+import math
 import os
 import secrets
 import stat
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +30,10 @@ _SECRET_BYTES = 32
 _SALT_BYTES = 16
 _LOOK_S = 1.0
 """A file that has changed is read at the next request after this."""
+_BURST = 0.2
+"""The share of a minute's requests that may come at once."""
+_FORGET = 10_000
+"""Keys that are remembered; those beyond are full again anyway."""
 
 
 class Key(Struct, frozen=True, forbid_unknown_fields=True):
@@ -211,3 +217,63 @@ def _text(value: bytes) -> str:
 
 def _plain(value: str) -> bytes:
     return base64.b64decode(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why not now.
+
+    Attributes:
+        message: for a person.
+        after_s: seconds until it is worth trying again, a whole number.
+    """
+
+    message: str
+    after_s: int
+
+
+@dataclass(slots=True)
+class _Account:
+    left: float
+    filled_s: float
+    open: int = 0
+
+
+class Ledger:
+    """What every key has of its limits."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, _Account] = {}
+
+    def enter(self, key: str, *, most_open: int, a_minute: int, now_s: float) -> Refusal | None:
+        """One more request of a key begins, or why it may not; only one that began is to `leave`."""
+        most = max(1.0, a_minute * _BURST)
+        account = self._accounts.setdefault(key, _Account(most, now_s))
+        account.left = min(most, account.left + (now_s - account.filled_s) * a_minute / 60.0)
+        account.filled_s = now_s
+        if account.open >= most_open:
+            return Refusal(f"too many requests: this key has {account.open} open", 1)
+        if account.left < 1.0:
+            return Refusal(
+                f"too many requests: this key may send {a_minute} a minute",
+                math.ceil((1.0 - account.left) * 60.0 / a_minute),
+            )
+        account.left -= 1.0
+        account.open += 1
+        self._trim()
+        return None
+
+    def leave(self, key: str) -> None:
+        """A request that began is answered."""
+        self._accounts[key].open -= 1
+
+    def open_of(self, key: str) -> int:
+        """How many requests of a key are open."""
+        account = self._accounts.get(key)
+        return account.open if account else 0
+
+    def _trim(self) -> None:
+        if len(self._accounts) > _FORGET:
+            idle = [key for key, account in self._accounts.items() if not account.open]
+            for key in idle[: len(idle) // 2]:
+                del self._accounts[key]

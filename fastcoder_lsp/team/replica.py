@@ -1,37 +1,117 @@
-"""One replica: a model, its tenants, and what is told of both. Knows nothing of Ray; `deployments` puts it there.
+"""One replica: a model, and a pool of document sessions for each tenant. Knows nothing of Ray.
 
-Owns loading before the first request, the wait for an answer, and what "can answer" means.
+Two tenants never share a session, nor anything that belongs to one: its document, host, drafter or other files. A pool
+lives until other tenants need the room. Only the event loop's thread uses the pools, except to close them.
 """
 
 import asyncio
+import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from fastcoder_lsp.completion.protocol import HostListener
+from fastcoder_lsp.completion.protocol import HostListener, ModelHost
+from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder
+from fastcoder_lsp.core import Completion
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime
 from fastcoder_lsp.http.app import ANSWER_S
 from fastcoder_lsp.http.infill import InfillRequest, said
 from fastcoder_lsp.http.responses import RequestError
-from fastcoder_lsp.http.sessions import HungUpError, is_same_document
+from fastcoder_lsp.http.sessions import HungUpError, SessionPool, is_same_document
+from fastcoder_lsp.team.calls import Call, RecentCalls, ReplicaAnswer, ReplicaCalls, ReplicaRefusal, Tenant, place_of
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.host import TeamCore
-from fastcoder_lsp.team.recent import RecentCalls, ReplicaCalls
-from fastcoder_lsp.team.tenants import Folders, Tenants
-from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal, Tenant
 
 SESSIONS = 4
 """Documents of one tenant that a replica works on at a time, by turns."""
 PROBE_S = 10.0
 """The model's thread is stuck when it finds no moment between two pieces of work in this time."""
 _END_S = 5.0
+Folders = Callable[[tuple[str, ...]], Mapping[Path, Settings]]
+"""The folders of the repositories of these names that are there, with their settings."""
+_POOL_END_S = 2.0
+
+
+class Tenants:
+    """All of them.
+
+    Args:
+        core: the model.
+        settings: of every tenant.
+        folders: of repositories.
+        most: tenants whose sessions are kept.
+        sessions: of one tenant: documents at a time.
+    """
+
+    def __init__(self, core: TeamCore, settings: Settings, folders: Folders, most: int, sessions: int) -> None:
+        self._core, self._settings, self._folders = core, settings, folders
+        self._most, self._sessions = most, sessions
+        self._of: dict[Tenant, tuple[SessionPool, Mapping[Path, Settings]]] = {}
+        """The one that asked last at the end."""
+
+    async def answer(self, tenant: Tenant, ask: InfillRequest, gone: "asyncio.Future[None]") -> Completion:
+        """The completion; see `SessionPool.answer`."""
+        return await self._pool_of(tenant).answer(ask, gone)
+
+    def asked(self, tenant: Tenant) -> None:
+        """It is as if it had asked now, where it has sessions: others give way first."""
+        if (known := self._of.pop(tenant, None)) is not None:
+            self._of[tenant] = known
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def close(self, wait_s: float) -> None:
+        """Answer what is open, and give everything back."""
+        for pool, _ in self._of.values():
+            pool.close(wait_s)
+        self._of.clear()
+
+    def _pool_of(self, tenant: Tenant) -> SessionPool:
+        folders = self._folders(tenant.repositories) if tenant.repositories else {}
+        known = self._of.pop(tenant, None)
+        if known is not None and known[1] != folders:  # a repository has come, or its tree was exchanged
+            if known[0].busy:
+                folders = known[1]  # at its next pause
+            else:
+                _close_aside(known[0])
+                known = None
+        pool = known[0] if known else self._new(tenant, folders)
+        self._of[tenant] = pool, folders
+        self._make_room()
+        return pool
+
+    def _new(self, tenant: Tenant, folders: Mapping[Path, Settings]) -> SessionPool:
+        name = place_of(tenant.key, tenant.workspace)
+
+        def open_host(listener: HostListener) -> ModelHost:
+            return self._core.open_for(name, listener, folders)
+
+        # A clock decides how far ahead is worked, not a key: what is made ahead for one is taken from all others.
+        policy = replace(policy_of(self._settings), background_ms=1.0, ahead=False)
+        return SessionPool(open_host, policy, self._settings.completion_max_tokens, self._sessions)
+
+    def _make_room(self) -> None:
+        """Of the key that has most, what asked least recently gives way: many workspaces of one push out no other's."""
+        while len(self._of) > self._most:
+            idle = [tenant for tenant, (pool, _) in list(self._of.items())[:-1] if not pool.busy]
+            if not idle:
+                return
+            has = Counter(tenant.key for tenant in self._of)
+            _close_aside(self._of.pop(max(idle, key=lambda tenant: has[tenant.key]))[0])
+
+
+def _close_aside(pool: SessionPool) -> None:
+    """Closing waits for the model's thread; the event loop must not."""
+    threading.Thread(target=pool.close, args=(_POOL_END_S,), name="fastcoder-team-close", daemon=True).start()
 
 
 class RuntimeFactory(Protocol):

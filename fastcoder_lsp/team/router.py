@@ -8,8 +8,7 @@ by session id is experimental and knows nothing of load. Imported in the process
 
 from ray.serve.request_router import PendingRequest, RequestRouter, RunningReplica
 
-from fastcoder_lsp.team.places import preferred, with_room
-from fastcoder_lsp.team.values import Call
+from fastcoder_lsp.team.calls import Call, preferred, with_room
 
 
 class DocumentRouter(RequestRouter):  # type: ignore[misc]  # Ray may be absent where types are checked

@@ -21,9 +21,9 @@ from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.live_index import IndexProgress
 from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.shared_stores import SharedIndex, SharedStores, apart
-from fastcoder_lsp.workspace.uris import path_of
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from typing import Final
 
 from fastcoder_lsp.config import Problem, Settings, SettingsLayer
 from fastcoder_lsp.config.resolve import shown
+from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.regular import read_regular
 from fastcoder_lsp.workspace.rules import reading_part, resolved
-from fastcoder_lsp.workspace.uris import path_of
 
 SETTINGS_FILE = "fastcoder.toml"
 _LONGEST_NAME = 1_000

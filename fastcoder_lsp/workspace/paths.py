@@ -1,4 +1,4 @@
-r"""Paths as the operating system spells them: long paths on Windows, and the disk's own spelling on macOS.
+r"""Document URIs, and paths as the operating system spells them: long on Windows, by the disk's own spelling on macOS.
 
 Windows opens a path of any length if it begins with `\\?\` before a drive's letter, or `\\?\UNC\` before a share. The
 rest is taken literally and may have 32,767 letters. Only code that opens, lists or inspects a file uses this form.
@@ -10,16 +10,22 @@ command line and the watcher each spell a path in their own way, so files are ke
 """
 
 import os
+import re
 import stat
 import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path, PureWindowsPath
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 SHORT: Final = 247
 """Letters of a folder's path that every Windows takes; a file in it may have twelve more."""
 _PREFIX, _SHARE = "\\\\?\\", "\\\\"
+_ON_DISK = ("file", "vscode-notebook-cell", "vscode-notebook")
+MAX_LETTERS = 32_768
+"""No system knows longer paths, and looking for one would take long."""
+_DRIVE = re.compile(r"/[A-Za-z]:")
 
 
 def long_form(path: PureWindowsPath) -> str:
@@ -87,3 +93,39 @@ def _told(path: Path, ask: Callable[[int], bytes]) -> Path | None:
 def _folded(path: Path) -> str:
     """The form in which names are equal that such a disk treats as the same."""
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", str(path)).casefold())
+
+
+def path_of(uri: str) -> Path | None:
+    """The absolute path behind `uri` (of a notebook's cell: the notebook's); None for what is on no disk.
+
+    Escaped bytes that are no UTF-8 are those of a name that is none; what no system could open names nothing.
+    """
+    text = path_text(uri, windows=os.name == "nt")
+    return None if text is None else Path(text)
+
+
+def path_text(uri: str, *, windows: bool) -> str | None:
+    """The same as text, for either family of systems.
+
+    On Windows a drive's letter stands behind a slash that is none of the path's, its colon escaped or not, and a host
+    that is not this one is a share's (RFC 8089, appendix E).
+    """
+    try:
+        parts = urlsplit(uri)
+        path = unquote(parts.path, errors="surrogateescape")
+        os.fsencode(path)
+    except ValueError:
+        return None
+    on_disk = parts.scheme.lower() in _ON_DISK and path.startswith("/")
+    if not on_disk or "\0" in path or len(path) > MAX_LETTERS:
+        return None
+    if not windows:
+        return path
+    if parts.netloc and parts.netloc.lower() != "localhost":
+        return f"//{unquote(parts.netloc)}{path}"
+    return path[1:] if _DRIVE.match(path) else path
+
+
+def uri_of(path: Path) -> str:
+    """The `file:` URI of an absolute path."""
+    return path.as_uri()

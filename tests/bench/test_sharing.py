@@ -8,11 +8,11 @@ from benchmarks.typist.hands import Subset
 from benchmarks.typist.reckoned import MACHINES, Clock, ReckonedEngines, TypingEnvironment, TypingTotals, TypingWorkload
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import DraftTree, StepCosts
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.costs import believable
 from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
-from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import ToyPrompts
 from tests.host.test_local import SAYS, Encoding, Engine
 

@@ -11,9 +11,9 @@ from benchmarks.team import fairness, felt_s, figures
 from benchmarks.team_client import RequestRecord, TargetServer, TypistConnection, checksum
 from benchmarks.team_load import GIVEN_UP, arriving, closed, type_all
 from fastcoder_lsp.errors import NetworkError
-from fastcoder_lsp.team.limits import Refusal
+from fastcoder_lsp.team.calls import Call, ReplicaAnswer, ReplicaRefusal
+from fastcoder_lsp.team.keys import Refusal
 from fastcoder_lsp.team.scripted import said_after
-from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal
 from tests.team.counted import looked_at
 from tests.team.toy_team import ToyTeam
 

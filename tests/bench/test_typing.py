@@ -13,11 +13,11 @@ from benchmarks.typist.hands import LONGEST_RUN, Subset, history_parts
 from benchmarks.typist.reckoned import DiskContext, TypingEnvironment
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Snapshot, StepCosts
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.prompt import Context
 from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
-from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import ToyPrompts
 from tests.host.test_local import SAYS, Encoding, Engine
 

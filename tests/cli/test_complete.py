@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.cli import complete, loading
+from fastcoder_lsp.cli import complete, terminal
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import SettingsLayer
 from fastcoder_lsp.core import Completion, Counts, DraftTree, StepTrace, TracedToken
@@ -94,7 +94,7 @@ def test_bad_input_gets_a_line_of_what_to_do(
 ) -> None:
     """An exit code that means something, nothing on stdout, the error and a hint on stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(loading, "SILENT_S", 3600)
+    monkeypatch.setattr(terminal, "SILENT_S", 3600)
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
     Path("a.py").write_text("x = 1\n", encoding="utf-8")
     Path("folder").mkdir()

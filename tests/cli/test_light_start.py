@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.config.programs import neutral_folder, python_command
+from fastcoder_lsp.config.processes import neutral_folder, python_command
 
 ROOT = Path(__file__).parents[2]
 MOST_MODULES = 80

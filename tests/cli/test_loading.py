@@ -2,8 +2,8 @@
 
 import pytest
 
-from fastcoder_lsp.cli import loading
-from fastcoder_lsp.cli.loading import Loading
+from fastcoder_lsp.cli import terminal
+from fastcoder_lsp.cli.terminal import Loading
 
 
 def spoken(told: Loading) -> None:
@@ -13,7 +13,7 @@ def spoken(told: Loading) -> None:
 
 def test_a_long_load_is_told_a_line_each(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """What is being done when the silence is broken, and then whatever else is; never how far."""
-    monkeypatch.setattr(loading, "SILENT_S", 0.05)
+    monkeypatch.setattr(terminal, "SILENT_S", 0.05)
     with Loading("loading the model") as told:
         spoken(told)
         told(1, "reading weights")
@@ -28,7 +28,7 @@ def test_a_long_load_is_told_a_line_each(monkeypatch: pytest.MonkeyPatch, capsys
 def test_what_was_told_before_is_said_when_the_silence_is_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(loading, "SILENT_S", 3600)
+    monkeypatch.setattr(terminal, "SILENT_S", 3600)
     with Loading("loading the model") as told:
         told(1, "reading weights")
         told._break_silence()
@@ -38,7 +38,7 @@ def test_what_was_told_before_is_said_when_the_silence_is_broken(
 def test_what_ends_soon_leaves_nothing_behind(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(loading, "SILENT_S", 60)
+    monkeypatch.setattr(terminal, "SILENT_S", 60)
     with Loading("loading the model") as told:
         told(1, "reading weights")
     spoken(told)

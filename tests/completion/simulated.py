@@ -33,10 +33,10 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.parts import DecodeLimits, Runtime
-from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.scheduling.direct import DirectHost, LoadRuntime
 from tests.completion.toys import END, Letters, ToyPrompts
 

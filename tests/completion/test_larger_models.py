@@ -4,7 +4,7 @@ import pytest
 
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts
-from fastcoder_lsp.runtime.context_budget import PROMPT_TOKENS, prompt_options
+from fastcoder_lsp.runtime.costs import PROMPT_TOKENS, prompt_options
 from fastcoder_lsp.scheduling.budget import OWED_MS, Budgets
 from tests.completion.simulated import Simulation, script
 

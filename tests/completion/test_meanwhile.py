@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, Progress
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.simulated import SimulatedEngine, Simulation, script
 
 START = "if x:\n    "

@@ -28,11 +28,11 @@ from fastcoder_lsp.core import (
     StepCosts,
     Verified,
 )
+from fastcoder_lsp.documents import CLOSED_AT_MOST, Slots
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.runtime.parts import DecodeLimits, Runtime
-from fastcoder_lsp.runtime.slots import CLOSED_AT_MOST, Slots
 from tests.completion.simulated import threaded
 from tests.completion.toys import Letters, ToyPrompts
 from tests.decode.toy_engine import ToyEngine

@@ -19,7 +19,7 @@ from fastcoder_lsp.cli.host import left_behind
 from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.completion.protocol import Ask, HostListener, ModelHost
 from fastcoder_lsp.config import Settings, cache_folder
-from fastcoder_lsp.config.programs import python_command
+from fastcoder_lsp.config.processes import python_command
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.host.connection import Outbox

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.core import GREEDY, CacheLost, Draft, DraftContext, DraftTree, Sampler, ShouldStop, Tokens, Verified
 from fastcoder_lsp.core.engine import Prefilled
-from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import Decoding
+from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.observe import Spans
 from tests.decode.test_loop import LateDrafter, LaunchingToy, Scripted, draft_strategy, oracle, plain, request
 from tests.decode.toy_engine import ToyEngine

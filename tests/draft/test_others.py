@@ -6,10 +6,9 @@ import pytest
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters, LookaheadDrafter, LookaheadParameters
-from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters
+from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters, RestDrafter, RestParameters
 from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters, template
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, make, warm_up
-from fastcoder_lsp.draft.rest import RestDrafter, RestParameters
 from fastcoder_lsp.draft.suffix import SuffixDrafter
 from fastcoder_lsp.errors import UsageError
 from tests.draft.small_store import pinned

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fastcoder_lsp.cli.play.sample import copy_sample
+from fastcoder_lsp.cli.play.playground import copy_sample
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.model import ModelFiles
 

@@ -12,7 +12,7 @@ from fastcoder_lsp.cli.doctor.check import Check, show
 from fastcoder_lsp.cli.doctor.last_start import check_last_start
 from fastcoder_lsp.cli.doctor.places import check_cache, check_indexes, check_kernels
 from fastcoder_lsp.errors import ModelMissingError
-from fastcoder_lsp.runtime.context_budget import CONTEXT_TOKENS
+from fastcoder_lsp.runtime.costs import CONTEXT_TOKENS
 from fastcoder_lsp.runtime.start_record import StartRecord, start_path
 from tests.faults.stranger import Ended, Stranger
 

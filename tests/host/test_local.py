@@ -11,13 +11,13 @@ from fastcoder_lsp.completion.protocol import Ask, DocumentChanged, Use
 from fastcoder_lsp.completion.question import Policy, Question, place_of
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, EngineInfo, Prefilled, Progress, Snapshot, StepCosts, Verified
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host import workspace
 from fastcoder_lsp.host.local import LocalHost, ModelServer
 from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime, WorkspaceView
-from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.shared_stores import SharedStores

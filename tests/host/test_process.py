@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from fastcoder_lsp.completion.protocol import Ask, DocumentChanged, Notice, Use
 from fastcoder_lsp.config import Settings, cache_folder
-from fastcoder_lsp.config.programs import python_command
+from fastcoder_lsp.config.processes import python_command
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.address import address_of, lock_path
 from fastcoder_lsp.host.control import find_hosts, stop_host

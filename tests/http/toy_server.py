@@ -15,6 +15,7 @@ import uvicorn
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import EngineInfo, Prefilled, Progress, StepCosts, Verified
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.http.app import make_app
@@ -22,7 +23,6 @@ from fastcoder_lsp.http.guard import AccessRules
 from fastcoder_lsp.http.server import configuration
 from fastcoder_lsp.http.sessions import SessionPool
 from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
-from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.completion.toys import END, Letters, ToyPrompts

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from fastcoder_lsp.draft.frozen_table import TableShape, build
 from fastcoder_lsp.index.files import check_room, replace_file, temporary_for
 from fastcoder_lsp.index.held_files import SortedKeys
-from fastcoder_lsp.index.manifest import FILE_NAME
 from fastcoder_lsp.index.part import FileRecord, IndexedFile
 from fastcoder_lsp.index.store import LOCK_NAME, Store
+from fastcoder_lsp.index.stored import FILE_NAME
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 Break = Callable[[], None]
@@ -111,7 +111,7 @@ def test_a_manifest_that_could_not_be_written_is_written_later(tmp_path: Path) -
         raise FULL
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fastcoder_lsp.index.manifest.replace_file", write)
+        patch.setattr("fastcoder_lsp.index.stored.replace_file", write)
         with pytest.raises(OSError, match=FULL.strerror):
             store.seal()
         with pytest.raises(OSError, match=FULL.strerror):

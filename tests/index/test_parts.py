@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 from fastcoder_lsp.index import chunks, merge, segment
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.liveness import Liveness, liveness, nth_live
-from fastcoder_lsp.index.manifest import FILE_NAME
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
 from fastcoder_lsp.index.segment import DamagedError, read_segment, write_segment
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.index.stored import check_order
+from fastcoder_lsp.index.stored import FILE_NAME, check_order
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.index.toy_encoder import ToyEncoder
@@ -255,7 +254,7 @@ def test_a_damaged_store_is_built_anew_with_one_notice(damage: str, tmp_path: Pa
     elif damage == "a segment is cut":
         stored.write_bytes(stored.read_bytes()[:-5])
     elif damage == "dead file unknown":
-        from fastcoder_lsp.index.manifest import Manifest, SegmentEntry
+        from fastcoder_lsp.index.stored import Manifest, SegmentEntry
 
         Manifest("toy", "", 7, (SegmentEntry(stored.name, (5,)),)).write(tmp_path)
     notices: list[str] = []

@@ -27,15 +27,15 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.prompt import PromptOptions
-from fastcoder_lsp.runtime.context_budget import context_tokens
+from fastcoder_lsp.runtime.costs import context_tokens
 from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime, WorkspaceView
-from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import Letters, ToyPrompts
 
 _MARK = 1

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.tokenizer import Tokenizer, kept
+from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.tokenizer import tokenizer as in_use
 from tests.prompt.toy_tokenizers import byte_level_json, sentencepiece_json
 
 TEXT = "def f(x):\n\treturn x + 1  # ß 語 <|fim_prefix|>\n"
@@ -36,7 +37,7 @@ def test_the_second_start_says_what_the_first_did(
 ) -> None:
     plain = facts(Tokenizer(description))
     assert facts(Tokenizer(description, tmp_path / "kept")) == plain
-    monkeypatch.setattr(kept, "prepare", lambda _: pytest.fail("worked out again"))
+    monkeypatch.setattr(in_use, "prepare", lambda _: pytest.fail("worked out again"))
     assert facts(Tokenizer(description, tmp_path / "kept")) == plain
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
-from fastcoder_lsp.runtime.context_budget import BESIDE_MS, CONTEXT_TOKENS, LEAST_TOKENS, context_tokens, prompt_options
+from fastcoder_lsp.runtime.costs import BESIDE_MS, CONTEXT_TOKENS, LEAST_TOKENS, context_tokens, prompt_options
 from tests.prompt.toy_tokenizers import of_family
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from fastcoder_lsp.core import Engine, EngineInfo
-from fastcoder_lsp.runtime.slots import CLOSED_AT_MOST, Slots
+from fastcoder_lsp.documents import CLOSED_AT_MOST, Slots
 
 
 @dataclass

@@ -8,7 +8,7 @@ import pytest
 from fastcoder_lsp.core import DraftTree, Engines
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.slots import several
-from fastcoder_lsp.team.apart import apart
+from fastcoder_lsp.team.host import apart
 from tests.engine.tiny_models import VOCABULARY, load, make_model
 from tests.runtime.test_smaller_models import models, write_tokenizer
 

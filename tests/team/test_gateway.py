@@ -11,8 +11,7 @@ import pytest
 
 from fastcoder_lsp.http import guard
 from fastcoder_lsp.team.counts import RequestFile
-from fastcoder_lsp.team.keys import KeyFile
-from fastcoder_lsp.team.limits import Refusal
+from fastcoder_lsp.team.keys import KeyFile, Refusal
 from fastcoder_lsp.team.scripted import said_after
 from tests.team.toy_team import WAIT_S, ToyTeam
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.team.keys import KeyFile
-from fastcoder_lsp.team.limits import Ledger
+from fastcoder_lsp.team.keys import KeyFile, Ledger
 
 
 def test_a_key_opens_until_it_is_revoked(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.team.places import place_of, preferred, with_room
+from fastcoder_lsp.team.calls import place_of, preferred, with_room
 
 NAMES = st.lists(st.text("abcdef0123456789", min_size=1, max_size=8), min_size=1, max_size=12, unique=True)
 

@@ -6,12 +6,22 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from fastcoder_lsp.http.infill import InfillRequest
-from fastcoder_lsp.team import recent
-from fastcoder_lsp.team.places import place_of, preferred
-from fastcoder_lsp.team.recent import READ_S, READ_SOON_S, RecentCalls, ReplicaCalls, coming, time_to_read
+from fastcoder_lsp.team import calls as kept_calls
+from fastcoder_lsp.team.calls import (
+    READ_S,
+    READ_SOON_S,
+    Call,
+    RecentCalls,
+    ReplicaAnswer,
+    ReplicaCalls,
+    Tenant,
+    coming,
+    place_of,
+    preferred,
+    time_to_read,
+)
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
 from fastcoder_lsp.team.scripted import MODULE
-from fastcoder_lsp.team.values import Call, ReplicaAnswer, Tenant
 from tests.team.toy_team import ToyTeam
 
 TEXT = "value = 1\n" * 40
@@ -31,13 +41,13 @@ def test_the_last_call_of_each_document_is_kept_for_a_while() -> None:
     for at_s, number in ((0.0, 1), (1.0, 2), (2.0, 1)):
         kept.keep(call(number, f"{at_s}"), at_s)
     assert [(age_s, one.ask.before) for age_s, one in kept.calls(3.0)] == [(1.0, "# 1\n2.0"), (2.0, "# 2\n1.0")]
-    assert not kept.calls(3.0 + recent.AGE_S)
-    for number in range(recent.DOCUMENTS + 9):
+    assert not kept.calls(3.0 + kept_calls.AGE_S)
+    for number in range(kept_calls.DOCUMENTS + 9):
         kept.keep(call(number), 10.0)
-    assert len(kept.calls(10.0)) == recent.DOCUMENTS
-    kept.keep(call(0, "x" * (recent.CHARACTERS - 10)), 11.0)
+    assert len(kept.calls(10.0)) == kept_calls.DOCUMENTS
+    kept.keep(call(0, "x" * (kept_calls.CHARACTERS - 10)), 11.0)
     assert len(kept.calls(11.0)) == 1
-    kept.keep(call(1, "y" * recent.CHARACTERS), 12.0)
+    kept.keep(call(1, "y" * kept_calls.CHARACTERS), 12.0)
     assert not kept.calls(12.0), "one that is too long alone is not kept at all"
     kept.keep(call(2), 13.0)
     assert len(kept.calls(13.0)) == 1
@@ -75,7 +85,7 @@ def test_what_was_read_is_found(start: Callable[..., ToyTeam], monkeypatch: pyte
 
     What it read is as old as it was to whoever begins next: the latest is first there, too.
     """
-    monkeypatch.setattr(recent, "AGE_S", 1e6)
+    monkeypatch.setattr(kept_calls, "AGE_S", 1e6)
     team = start()
     replica = TeamReplica(team.config, "later", no_folders, MODULE)
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from fastcoder_lsp.team.calls import Tenant
 from fastcoder_lsp.team.keys import KeyFile
-from fastcoder_lsp.team.values import Tenant
 from tests.team.toy_team import ToyTeam
 
 TEXT = "secret_name = load_secret()\n" * 20

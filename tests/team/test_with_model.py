@@ -8,10 +8,9 @@ import pytest
 
 from fastcoder_lsp.draft.auto.evidence import EvidenceCounts
 from fastcoder_lsp.http.infill import InfillRequest
+from fastcoder_lsp.team.calls import Call, ReplicaAnswer, Tenant, place_of
 from fastcoder_lsp.team.configuration import parse_config
-from fastcoder_lsp.team.places import place_of
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
-from fastcoder_lsp.team.values import Call, ReplicaAnswer, Tenant
 from tests.team import steady
 
 pytestmark = [pytest.mark.model, pytest.mark.ci]

@@ -11,15 +11,13 @@ from typing import Any
 
 import uvicorn
 
+from fastcoder_lsp.team.calls import Call, ReplicaAnswer, ReplicaRefusal, preferred
 from fastcoder_lsp.team.configuration import TeamConfig, parse_config
 from fastcoder_lsp.team.counts import RequestOutcome
 from fastcoder_lsp.team.gateway import Gateway
-from fastcoder_lsp.team.keys import KeyFile
-from fastcoder_lsp.team.limits import Refusal
-from fastcoder_lsp.team.places import preferred
+from fastcoder_lsp.team.keys import KeyFile, Refusal
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
 from fastcoder_lsp.team.scripted import MODULE
-from fastcoder_lsp.team.values import Call, ReplicaAnswer, ReplicaRefusal
 
 WAIT_S = 60.0
 _HERE = Path("/")

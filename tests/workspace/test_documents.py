@@ -11,8 +11,8 @@ from fastcoder_lsp.workspace.document import Document, Edit
 from fastcoder_lsp.workspace.documents import Cell, Documents
 from fastcoder_lsp.workspace.folders import Folders
 from fastcoder_lsp.workspace.languages import is_known, language_of
+from fastcoder_lsp.workspace.paths import path_of, uri_of
 from fastcoder_lsp.workspace.positions import Encoding, Position
-from fastcoder_lsp.workspace.uris import path_of, uri_of
 
 NOTEBOOK = "file:///n.ipynb"
 

@@ -4,7 +4,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 
-from fastcoder_lsp.workspace.uris import MAX_LETTERS, path_of, path_text, uri_of
+from fastcoder_lsp.workspace.paths import MAX_LETTERS, path_of, path_text, uri_of
 
 
 @pytest.mark.parametrize(

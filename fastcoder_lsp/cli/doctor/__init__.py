@@ -13,8 +13,8 @@ from pathlib import Path
 from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.doctor import machine, model, places
 from fastcoder_lsp.cli.doctor.check import Check, attempt, show
-from fastcoder_lsp.cli.log import keep_log_quiet
-from fastcoder_lsp.cli.outputs import require_writable
+from fastcoder_lsp.cli.options import require_writable
+from fastcoder_lsp.cli.terminal import keep_log_quiet
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import UsageError
 

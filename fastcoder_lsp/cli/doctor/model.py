@@ -86,7 +86,7 @@ def check_completion(settings: Settings) -> Check:
     """One completion through the service that the editors use, timed."""
     from fastcoder_lsp.cli.once import complete_once
     from fastcoder_lsp.core import CompletionRequest, Snapshot
-    from fastcoder_lsp.runtime.context_budget import context_tokens
+    from fastcoder_lsp.runtime.costs import context_tokens
 
     snapshot = Snapshot("untitled:doctor.py", None, "python", 0, SAMPLE + SAMPLE_AFTER)
     request = CompletionRequest(snapshot, len(SAMPLE), invoked=True)

@@ -109,8 +109,8 @@ def _is_whole(path: Path) -> bool:
 
 def check_indexes() -> Iterator[Check]:
     """The indexes of repositories: damaged ones are built anew when they are opened."""
-    from fastcoder_lsp.index.manifest import FILE_NAME, read_manifest
     from fastcoder_lsp.index.segment import DamagedError, read_segment
+    from fastcoder_lsp.index.stored import FILE_NAME, read_manifest
 
     manifests = sorted(cache_folder().glob(f"index/*/*/{FILE_NAME}"))
     damaged = []

@@ -1,23 +1,87 @@
-"""Where one plays: a folder, the files that are open, where their cursors stand, and the steps of the scripted session.
+"""Where one plays: a folder, its open files with their cursors, and the steps of the scripted session.
 
-Owns reading the files. Nothing is ever written back to them.
+The user plays in a copy of the sample workspace, or with a file of their own. Nothing is written to the originals.
 """
 
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 
 from fastcoder_lsp.cli.complete import read_text
-from fastcoder_lsp.cli.play.sample import FILES, STARTS, STEPS, TourStep, copy_sample
 from fastcoder_lsp.cli.play.session import OpenFile
 from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.workspace.languages import language_of
 
 LEAST_LINE = 12
 """A line with fewer characters is not worth typing again."""
 CODE_SIGNS = frozenset("=({[")
 """A line with none of them is more likely prose than code."""
+FILES = (
+    "expenses/reports.py",
+    "web/src/chart.ts",
+    "expenses/storage.py",
+    "expenses/models.py",
+    "web/src/api.ts",
+    "web/src/types.ts",
+    "tests/test_reports.py",
+)
+"""What is open in the editor, in this order: first where something is missing."""
+
+STARTS = {
+    "expenses/reports.py": '    """The sum of each day."""\n',
+    "web/src/chart.ts": "  const totals = new Map<Category, number>();\n",
+    "expenses/storage.py": '    """The line of the file for an expense; the inverse of `parse_row`."""\n',
+    "web/src/api.ts": "export async function deleteExpense(id: string): Promise<void> {\n",
+}
+"""file → the text behind which its body is missing, so the cursor stands there."""
+
+
+@dataclass(frozen=True, slots=True)
+class TourStep:
+    """Behind `after`, `drops` characters are removed and `typed` is typed.
+
+    Then `letters` of what is suggested are typed, too, and the rest is accepted.
+    """
+
+    file: str
+    after: str
+    typed: str
+    letters: int = 0
+    drops: int = 0
+
+
+STEPS = (
+    TourStep("expenses/reports.py", STARTS["expenses/reports.py"], "    totals: dict[date, Decimal] = ", letters=4),
+    TourStep("expenses/reports.py", '    """The `count` largest expenses, largest first."""\n', "    return sorted("),
+    TourStep("web/src/chart.ts", STARTS["web/src/chart.ts"], "  for (const expense of expenses) {\n    "),
+    TourStep("web/src/api.ts", STARTS["web/src/api.ts"], "  const response = await fetch(", letters=3),
+)
+
+
+def copy_sample(folder: Path) -> Path:
+    """The sample workspace as it is shipped, in `folder`; only what differs there is written."""
+    with as_file(files(__package__) / "sample") as original:
+        for source in sorted(original.rglob("*")):
+            target = folder / source.relative_to(original)
+            if source.is_file() and "__pycache__" not in source.parts:
+                _write_where_different(source, target)
+    return folder.resolve()
+
+
+def _write_where_different(source: Path, target: Path) -> None:
+    content = source.read_bytes()
+    try:
+        if not target.is_file() or target.read_bytes() != content:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    except OSError as error:
+        raise ResourceError(
+            f"cannot write the sample workspace to {target.parent}: {error.strerror}",
+            "Make room there, or set FASTCODER_CACHE to another folder.",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
-"""The full-screen editor: one pane, tabs, a status line.
+"""The full-screen editor: one pane, tabs, a status line, its keys and colours.
 
 Owns the application and the buffers. Typing never waits for the server: keys change the buffer, the session tells the
-server in tasks of its own, and the screen is drawn again when an answer comes.
+server in tasks of its own, and the screen is drawn again when an answer comes. Keys that are not bound here are
+prompt_toolkit's ordinary editing. The colours are the terminal's own sixteen, so that light and dark themes both stay
+readable.
 """
 
 import asyncio
@@ -12,13 +14,12 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import ConditionalContainer, DynamicContainer, FormattedTextControl, HSplit, Layout, Window
 from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.styles import Style
 
-from fastcoder_lsp.cli.play import bars
-from fastcoder_lsp.cli.play.colours import STYLE
-from fastcoder_lsp.cli.play.keys import key_bindings
-from fastcoder_lsp.cli.play.pane import GhostControl, editor_window
+from fastcoder_lsp.cli.play.pane import GhostControl, editor_window, keys_line, message, status_line, tabs
 from fastcoder_lsp.cli.play.playground import Playground
 from fastcoder_lsp.cli.play.session import OpenFile, PlaySession
 from fastcoder_lsp.client.ghost import Ghost
@@ -26,6 +27,35 @@ from fastcoder_lsp.client.rpc import ServerGoneError
 
 ESCAPE_WAIT_S = 0.05
 """Escape is also the first byte of other keys: how long to wait for the next one."""
+OPENERS = (":", "{", "(", "[", "=>")
+"""Ends of lines whose next line is indented one step more."""
+STYLE = Style.from_dict(
+    {
+        "ghost": "ansibrightblack italic",
+        "line-number": "ansibrightblack",
+        "line-number.current": "ansidefault",
+        "tabs": "reverse",
+        "tab": "",
+        "tab.current": "noreverse bold",
+        "status": "reverse",
+        "state.ready": "ansigreen",
+        "state.thinking": "ansiyellow",
+        "state.loading": "ansiyellow",
+        "state.error": "ansired",
+        "message": "ansired",
+        "key": "bold",
+        "keys": "ansibrightblack",
+        "pygments.keyword": "ansimagenta",
+        "pygments.keyword.constant": "ansicyan",
+        "pygments.name.builtin": "ansicyan",
+        "pygments.name.class": "ansiblue bold",
+        "pygments.name.function": "ansiblue",
+        "pygments.name.decorator": "ansicyan",
+        "pygments.literal.number": "ansicyan",
+        "pygments.literal.string": "ansiyellow",
+        "pygments.comment": "ansigreen",
+    }
+)
 
 
 class Screen:
@@ -94,20 +124,20 @@ class Screen:
 
         body = HSplit(
             [
-                _bar(lambda: bars.tabs(session), "class:tabs"),
+                _bar(lambda: tabs(session), "class:tabs"),
                 DynamicContainer(lambda: self._windows[session.current.name]),
                 ConditionalContainer(
                     Window(
-                        FormattedTextControl(lambda: bars.message(session)),
+                        FormattedTextControl(lambda: message(session)),
                         height=Dimension(min=1, max=4),
                         dont_extend_height=True,
                         wrap_lines=True,
                         style="class:message",
                     ),
-                    filter=Condition(lambda: bool(bars.message(session))),
+                    filter=Condition(lambda: bool(message(session))),
                 ),
-                _bar(lambda: bars.status_line(session, width()), "class:status"),
-                _bar(lambda: bars.keys_line(width()), "class:keys"),
+                _bar(lambda: status_line(session, width()), "class:status"),
+                _bar(lambda: keys_line(width()), "class:keys"),
             ]
         )
         application: Application[None] = Application(
@@ -124,3 +154,112 @@ class Screen:
 
 def _bar(text: Callable[[], StyleAndTextTuples], style: str) -> Window:
     return Window(FormattedTextControl(text, show_cursor=False), height=1, style=style)
+
+
+def indent_unit(text: str) -> str:
+    """How the file indents: a tab, or the narrowest indentation in use (four spaces where there is none)."""
+    indents = [line[: len(line) - len(line.lstrip())] for line in text.split("\n") if line.strip()]
+    if any(indent.startswith("\t") for indent in indents):
+        return "\t"
+    widths = [len(indent) for indent in indents if len(indent) > 1]
+    return " " * min(widths, default=4)
+
+
+def new_line(line_before: str, unit: str) -> str:
+    """What Enter inserts behind `line_before`, the text of the line up to the cursor."""
+    indent = line_before[: len(line_before) - len(line_before.lstrip())]
+    return "\n" + indent + (unit if line_before.rstrip().endswith(OPENERS) else "")
+
+
+def tab(line_before: str, unit: str) -> str:
+    """What Tab inserts: up to the next stop."""
+    return "\t" if unit == "\t" else " " * (len(unit) - len(line_before) % len(unit))
+
+
+def shortened(line_before: str, unit: str) -> int:
+    """How many characters Backspace removes: inside the indentation, down to the stop before."""
+    if not line_before or line_before.strip(" ") or unit == "\t":
+        return 1
+    return (len(line_before) - 1) % len(unit) + 1
+
+
+def key_bindings(screen: Screen) -> KeyBindings:
+    """The keys that act on a screen."""
+    bindings = KeyBindings()
+    ghost_shown = Condition(lambda: screen.session.ghost is not None)
+    _bind_ghost(bindings, screen, ghost_shown)
+    _bind_typing(bindings, ghost_shown)
+    _bind_files(bindings, screen)
+    return bindings
+
+
+def _bind_ghost(bindings: KeyBindings, screen: Screen, ghost_shown: Condition) -> None:
+    session = screen.session
+
+    @bindings.add("tab", filter=ghost_shown)
+    def accept(_: KeyPressEvent) -> None:
+        screen.put(*session.accept())
+
+    @bindings.add("c-right", filter=ghost_shown)
+    @bindings.add("escape", "f", filter=ghost_shown)
+    def accept_word(_: KeyPressEvent) -> None:
+        screen.put(*session.accept_word())
+
+    @bindings.add("escape")
+    def dismiss(_: KeyPressEvent) -> None:
+        session.dismiss()
+        session.notice = ""
+
+    @bindings.add("c-space")
+    def ask(_: KeyPressEvent) -> None:
+        session.ask(invoked=True)
+
+
+def _bind_typing(bindings: KeyBindings, ghost_shown: Condition) -> None:
+    @bindings.add("tab", filter=~ghost_shown)
+    def indent(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        line = buffer.document.current_line_before_cursor
+        buffer.insert_text(tab(line, indent_unit(buffer.text)))
+
+    @bindings.add("enter")
+    def newline(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        line = buffer.document.current_line_before_cursor
+        buffer.insert_text(new_line(line, indent_unit(buffer.text)))
+
+    @bindings.add("backspace")
+    def backspace(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if buffer.selection_state is not None:
+            buffer.cut_selection()
+            return
+        line = buffer.document.current_line_before_cursor
+        buffer.delete_before_cursor(shortened(line, indent_unit(buffer.text)))
+
+    @bindings.add("c-z", save_before=lambda _: False)
+    def undo(event: KeyPressEvent) -> None:
+        event.current_buffer.undo()
+
+    @bindings.add("c-y", save_before=lambda _: False)
+    def redo(event: KeyPressEvent) -> None:
+        event.current_buffer.redo()
+
+
+def _bind_files(bindings: KeyBindings, screen: Screen) -> None:
+    @bindings.add("c-n")
+    def next_file(_: KeyPressEvent) -> None:
+        screen.show_next(1)
+
+    @bindings.add("c-p")
+    def previous_file(_: KeyPressEvent) -> None:
+        screen.show_next(-1)
+
+    @bindings.add("c-r")
+    def reset(event: KeyPressEvent) -> None:
+        event.current_buffer.document = Document(screen.session.current.original, 0)
+
+    @bindings.add("c-q")
+    @bindings.add("c-c")
+    def quit_(event: KeyPressEvent) -> None:
+        event.app.exit()

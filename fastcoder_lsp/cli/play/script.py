@@ -8,8 +8,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from fastcoder_lsp.cli.play.bars import milliseconds, work_of
-from fastcoder_lsp.cli.play.sample import TourStep
+from fastcoder_lsp.cli.play.pane import milliseconds, work_of
+from fastcoder_lsp.cli.play.playground import TourStep
 from fastcoder_lsp.cli.play.session import OpenFile, PlaySession
 from fastcoder_lsp.cli.terminal import erase_line
 from fastcoder_lsp.completion.status import Status

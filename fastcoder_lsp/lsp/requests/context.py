@@ -11,7 +11,7 @@ from fastcoder_lsp.core import Definition
 from fastcoder_lsp.lsp.client import at
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.documents import yank_of
-from fastcoder_lsp.workspace.uris import path_of
+from fastcoder_lsp.workspace.paths import path_of
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from fastcoder_lsp.lsp.requests.ask import prefetch
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.documents import Cell
 from fastcoder_lsp.workspace.folders import SETTINGS_FILE
-from fastcoder_lsp.workspace.uris import path_of
+from fastcoder_lsp.workspace.paths import path_of
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from fastcoder_lsp.decode.trace import as_plain
 from fastcoder_lsp.lsp.reasons import LastSuggestion, Silence
 from fastcoder_lsp.lsp.requests.ask import question_anywhere
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.workspace.uris import path_of
+from fastcoder_lsp.workspace.paths import path_of
 
 _MOST_TOLD = 8
 _NEOVIMS_UNNAMED = "file://"

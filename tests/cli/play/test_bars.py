@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastcoder_lsp.cli.play.bars import work_of
+from fastcoder_lsp.cli.play.pane import work_of
 from fastcoder_lsp.cli.play.session import AnswerSummary
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.cli.play import typist
+from fastcoder_lsp.cli.play.screen import indent_unit, new_line, shortened, tab
 from fastcoder_lsp.client.client import ReceivedSuggestion, difference
 from fastcoder_lsp.client.ghost import Ghost, ghost_of
 
@@ -58,17 +58,17 @@ def test_other_letters_end_the_ghost_text() -> None:
 
 def test_enter_indents_as_the_file_does() -> None:
     """A line keeps the indentation above it, one step more behind what opens a block, in the file's own unit."""
-    assert typist.indent_unit("def f():\n  pass\n") == "  "
-    assert typist.indent_unit("if x {\n\ty\n}") == "\t"
-    assert typist.indent_unit("") == "    "
-    assert typist.newline("  for x in y:", "  ") == "\n    "
-    assert typist.newline("  x = 1", "  ") == "\n  "
+    assert indent_unit("def f():\n  pass\n") == "  "
+    assert indent_unit("if x {\n\ty\n}") == "\t"
+    assert indent_unit("") == "    "
+    assert new_line("  for x in y:", "  ") == "\n    "
+    assert new_line("  x = 1", "  ") == "\n  "
 
 
 def test_backspace_takes_one_step_of_indentation() -> None:
     """Down to the stop before, inside the indentation alone."""
-    assert typist.backspace("        ", "    ") == 4
-    assert typist.backspace("      ", "    ") == 2
-    assert typist.backspace("    x", "    ") == 1
-    assert typist.backspace("", "    ") == 1
-    assert typist.tab("  ", "    ") == "  "
+    assert shortened("        ", "    ") == 4
+    assert shortened("      ", "    ") == 2
+    assert shortened("    x", "    ") == 1
+    assert shortened("", "    ") == 1
+    assert tab("  ", "    ") == "  "

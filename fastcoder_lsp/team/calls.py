@@ -1,0 +1,180 @@
+"""Calls from the gateway to the replicas: their values, the replica of each, and those that a new replica reads first.
+
+A document belongs to one replica by rendezvous hashing (Thaler and Ravishankar, "Using name-based mappings to increase
+hit rates", 1998). Every router computes the same order without agreeing on anything. The documents of a replica that
+ends go to all others evenly; a new replica takes only its own.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest
+
+DOCUMENTS = 128
+"""So many are kept of one replica…"""
+CHARACTERS = 8_000_000
+"""…of so much text together…"""
+AGE_S = 120.0
+"""…for so long: who has not asked since then may never come back."""
+READ_S, READ_SOON_S = 10.0, 3.0
+"""So many seconds does a replica read that begins in an upgrade, while others do the work, and one that is wanted soon:
+in the place of one that died, or as one more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Whose request it is: nothing of one is seen by another.
+
+    Attributes:
+        key: the id of the key; "" where there are none.
+        workspace: what the client calls what is worked on.
+        repositories: whose code may draft.
+    """
+
+    key: str = ""
+    workspace: str = ""
+    repositories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to a replica.
+
+    Attributes:
+        place: stands for the document; replicas are chosen by it.
+        tenant: whose it is.
+        ask: the question.
+    """
+
+    place: str
+    tenant: Tenant
+    ask: InfillRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaAnswer:
+    """A replica's answer.
+
+    Attributes:
+        said: the answer.
+        replica: who gave it.
+        waited_ms: milliseconds in the replica, its queue and all.
+    """
+
+    said: InfillAnswer
+    replica: str
+    waited_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaRefusal:
+    """A replica cannot answer.
+
+    Attributes:
+        code: HTTP's status.
+        message: for a person.
+    """
+
+    code: int
+    message: str
+
+
+def place_of(*names: str) -> str:
+    """What stands for a document of a tenant; tells nothing of the names."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in names:
+        encoded = name.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
+    return digest.hexdigest()
+
+
+def preferred(place: str, replicas: Iterable[str]) -> Sequence[str]:
+    """All of `replicas`, the one that `place` belongs to first, and each behind it the next where those are full."""
+    return sorted(replicas, key=lambda replica: _score(place, replica), reverse=True)
+
+
+def with_room(order: Sequence[str], open_: Mapping[str, int | None], most: int) -> Sequence[str]:
+    """Of an order of preference: the first, and those behind it that have room to spare for who has never been there.
+
+    A document that goes elsewhere is read anew there. Where all are busy that would slow all of them down, so it waits
+    for its own replica then, or is refused.
+
+    Args:
+        order: by preference.
+        open_: requests that each works on; None: nobody knows.
+        most: that one works on at a time.
+    """
+    return [*order[:1], *(name for name in order[1:] if (open_.get(name) or 0) <= most // 2)]
+
+
+def _score(place: str, replica: str) -> bytes:
+    return hashlib.blake2b(f"{place}\n{replica}".encode(), digest_size=8).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaCalls:
+    """What one replica has.
+
+    Attributes:
+        name: the replica's.
+        version: replicas of another one are about to be replaced.
+        calls: the last one of each document of late, with how many seconds ago that was.
+    """
+
+    name: str
+    version: str
+    calls: tuple[tuple[float, Call], ...]
+
+
+class RecentCalls:
+    """The last call of each document."""
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[str, tuple[float, Call]] = OrderedDict()
+        self._characters = 0
+
+    def keep(self, call: Call, now_s: float) -> None:
+        """It was answered now."""
+        self._drop(self._of.pop(call.place, None))
+        self._of[call.place] = now_s, call
+        self._characters += _length(call)
+        while self._of and (len(self._of) > DOCUMENTS or self._characters > CHARACTERS or self._too_old(now_s)):
+            self._drop(self._of.popitem(last=False)[1])
+
+    def calls(self, now_s: float) -> tuple[tuple[float, Call], ...]:
+        """All of them, the latest first, with their ages in seconds."""
+        return tuple((now_s - at, call) for at, call in reversed(self._of.values()) if now_s - at <= AGE_S)
+
+    def _too_old(self, now_s: float) -> bool:
+        return now_s - next(iter(self._of.values()))[0] > AGE_S
+
+    def _drop(self, kept: tuple[float, Call] | None) -> None:
+        if kept is not None:
+            self._characters -= _length(kept[1])
+
+
+def coming(held: Iterable[ReplicaCalls], name: str, version: str) -> Sequence[tuple[float, Call]]:
+    """The calls for documents that will belong to the new replica `name`, the latest first, with their ages.
+
+    Of an upgrade's first one those are all: replicas of other versions will not stay.
+    """
+    all_held = list(held)
+    staying = [one.name for one in all_held if one.version == version and one.name != name]
+    latest: dict[str, tuple[float, Call]] = {}
+    for one in all_held:
+        for age_s, call in one.calls:
+            if call.place not in latest or age_s < latest[call.place][0]:
+                latest[call.place] = age_s, call
+    own = (one for one in latest.values() if preferred(one[1].place, [*staying, name])[0] == name)
+    return sorted(own, key=lambda one: one[0])
+
+
+def time_to_read(held: Iterable[ReplicaCalls], version: str) -> float:
+    """Seconds for it: in an upgrade nobody waits for the new ones."""
+    return READ_S if any(one.version != version for one in held) else READ_SOON_S
+
+
+def _length(call: Call) -> int:
+    return len(call.ask.before) + len(call.ask.after)
