@@ -1,37 +1,37 @@
-"""How many replicas there should be: by what is open and waits, and by how long it takes until there is text.
+"""Computes the number of replicas from open and waiting requests, and from the time to first text.
 
-Owns the arithmetic; Serve owns when it is asked, and for how long an answer has to hold before it is followed.
+Owns the arithmetic; Serve decides when to ask, and how long an answer must hold before it acts.
 """
 
 import math
 from typing import Any
 
 FIRST_TEXT = "first_text_ms"
-"""The name of what replicas report: the 95th of a hundred of their latest answers, in milliseconds."""
+"""The name of the replicas' figure: the 95th percentile of their recent times to first text, in milliseconds."""
 _MOST_STEP = 2.0
-"""At most so many times as many at once: what is slow while replicas load must not ask for ever more."""
+"""Largest growth at once, as a factor: slow answers while replicas load must not start ever more of them."""
 
 
 def wanted(replicas: int, requests: float, *, target_open: float, first_text_ms: float, target_ms: float) -> int:
-    """How many replicas, before the bounds.
+    """The wanted number of replicas, before the bounds.
 
     Args:
-        replicas: that run now.
-        requests: open and waiting, of all replicas.
-        target_open: of them a replica.
-        first_text_ms: the worst replica's; 0 where nobody asked.
-        target_ms: that it should stay below.
+        replicas: running replicas.
+        requests: open and waiting requests of all replicas.
+        target_open: the target of open requests a replica.
+        first_text_ms: the worst replica's figure; 0 without requests.
+        target_ms: the target for `first_text_ms`.
     """
     by_queue = requests / target_open
-    # Time grows with what is open a replica; who takes twice what it should needs twice the replicas. Where hardly
-    # anything is open it is the machine that is slow, and another replica would not help.
+    # Time grows with open requests a replica: twice the target time needs twice the replicas. With hardly any open
+    # requests the machine itself is slow, and another replica would not help.
     slow = first_text_ms / target_ms if requests > replicas else 1.0
     by_time = replicas * min(_MOST_STEP, slow) if slow > 1.0 else 0.0
     return math.ceil(min(max(by_queue, by_time), max(1, replicas) * _MOST_STEP))
 
 
 def policy(context: Any, *, target_open: float, target_ms: float) -> tuple[int, dict[str, Any]]:
-    """Serve's question (`ray.serve.config.AutoscalingContext`); the number, and nothing to remember."""
+    """Serve's autoscaling policy (`ray.serve.config.AutoscalingContext`): the number of replicas, and no state."""
     reported = (context.aggregated_metrics or {}).get(FIRST_TEXT, {})
     number = wanted(
         context.current_num_replicas,
@@ -44,7 +44,7 @@ def policy(context: Any, *, target_open: float, target_ms: float) -> tuple[int, 
 
 
 class ScalingPolicy:
-    """`policy` with its targets, as Serve makes it from its name and their values."""
+    """`policy` with its targets; Serve creates it by name with keyword arguments."""
 
     def __init__(self, target_open: float, target_ms: float) -> None:
         self._target_open, self._target_ms = target_open, target_ms

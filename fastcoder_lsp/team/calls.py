@@ -13,24 +13,24 @@ from dataclasses import dataclass
 from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest
 
 DOCUMENTS = 128
-"""So many are kept of one replica…"""
+"""Most documents of a replica whose last calls are kept."""
 CHARACTERS = 8_000_000
-"""…of so much text together…"""
+"""Most characters of these calls together."""
 AGE_S = 120.0
-"""…for so long: who has not asked since then may never come back."""
+"""How long a call is kept: a client without requests since then may never come back."""
 READ_S, READ_SOON_S = 10.0, 3.0
-"""So many seconds does a replica read that begins in an upgrade, while others do the work, and one that is wanted soon:
-in the place of one that died, or as one more."""
+"""Seconds that a starting replica prefills: in an upgrade, while others do the work; and if one died or more are
+needed, so that it is needed soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Whose request it is: nothing of one is seen by another.
+    """The owner of a request; tenants never see each other's texts.
 
     Attributes:
-        key: the id of the key; "" where there are none.
-        workspace: what the client calls what is worked on.
-        repositories: whose code may draft.
+        key: the key's id; "" without keys.
+        workspace: the client's name for its workspace.
+        repositories: the names of repositories that may draft.
     """
 
     key: str = ""
@@ -43,8 +43,8 @@ class Call:
     """One request to a replica.
 
     Attributes:
-        place: stands for the document; replicas are chosen by it.
-        tenant: whose it is.
+        place: a hash of the document's name, which replicas are chosen by.
+        tenant: the owner.
         ask: the question.
     """
 
@@ -59,8 +59,8 @@ class ReplicaAnswer:
 
     Attributes:
         said: the answer.
-        replica: who gave it.
-        waited_ms: milliseconds in the replica, its queue and all.
+        replica: the name of the replica.
+        waited_ms: milliseconds in the replica, including its queue.
     """
 
     said: InfillAnswer
@@ -73,8 +73,8 @@ class ReplicaRefusal:
     """A replica cannot answer.
 
     Attributes:
-        code: HTTP's status.
-        message: for a person.
+        code: the HTTP status.
+        message: the text for the user.
     """
 
     code: int
@@ -82,7 +82,7 @@ class ReplicaRefusal:
 
 
 def place_of(*names: str) -> str:
-    """What stands for a document of a tenant; tells nothing of the names."""
+    """A hash for a tenant's document; it does not reveal the names."""
     digest = hashlib.blake2b(digest_size=16)
     for name in names:
         encoded = name.encode("utf-8", "surrogatepass")
@@ -91,20 +91,20 @@ def place_of(*names: str) -> str:
 
 
 def preferred(place: str, replicas: Iterable[str]) -> Sequence[str]:
-    """All of `replicas`, the one that `place` belongs to first, and each behind it the next where those are full."""
+    """All of `replicas` in order of preference for `place`."""
     return sorted(replicas, key=lambda replica: _score(place, replica), reverse=True)
 
 
 def with_room(order: Sequence[str], open_: Mapping[str, int | None], most: int) -> Sequence[str]:
-    """Of an order of preference: the first, and those behind it that have room to spare for who has never been there.
+    """The first replica of an order of preference, and later ones with enough room for a new document.
 
-    A document that goes elsewhere is read anew there. Where all are busy that would slow all of them down, so it waits
-    for its own replica then, or is refused.
+    A document must be prefilled again on another replica. If all are busy, that would slow all of them down, so the
+    document waits for its own replica, or is refused.
 
     Args:
-        order: by preference.
-        open_: requests that each works on; None: nobody knows.
-        most: that one works on at a time.
+        order: the replicas by preference.
+        open_: each replica's open requests; None: unknown.
+        most: most open requests of a replica.
     """
     return [*order[:1], *(name for name in order[1:] if (open_.get(name) or 0) <= most // 2)]
 
@@ -115,12 +115,12 @@ def _score(place: str, replica: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaCalls:
-    """What one replica has.
+    """The recent calls of one replica.
 
     Attributes:
-        name: the replica's.
-        version: replicas of another one are about to be replaced.
-        calls: the last one of each document of late, with how many seconds ago that was.
+        name: the replica's name.
+        version: the replica's version; an upgrade replaces all others.
+        calls: the last call of each recent document, with its age in seconds.
     """
 
     name: str
@@ -136,7 +136,7 @@ class RecentCalls:
         self._characters = 0
 
     def keep(self, call: Call, now_s: float) -> None:
-        """It was answered now."""
+        """Record a call that was just answered."""
         self._drop(self._of.pop(call.place, None))
         self._of[call.place] = now_s, call
         self._characters += _length(call)
@@ -144,7 +144,7 @@ class RecentCalls:
             self._drop(self._of.popitem(last=False)[1])
 
     def calls(self, now_s: float) -> tuple[tuple[float, Call], ...]:
-        """All of them, the latest first, with their ages in seconds."""
+        """All calls, the latest first, with their ages in seconds."""
         return tuple((now_s - at, call) for at, call in reversed(self._of.values()) if now_s - at <= AGE_S)
 
     def _too_old(self, now_s: float) -> bool:
@@ -158,7 +158,7 @@ class RecentCalls:
 def coming(held: Iterable[ReplicaCalls], name: str, version: str) -> Sequence[tuple[float, Call]]:
     """The calls for documents that will belong to the new replica `name`, the latest first, with their ages.
 
-    Of an upgrade's first one those are all: replicas of other versions will not stay.
+    For the first replica of an upgrade these are all calls, because replicas of other versions will end.
     """
     all_held = list(held)
     staying = [one.name for one in all_held if one.version == version and one.name != name]
@@ -172,7 +172,7 @@ def coming(held: Iterable[ReplicaCalls], name: str, version: str) -> Sequence[tu
 
 
 def time_to_read(held: Iterable[ReplicaCalls], version: str) -> float:
-    """Seconds for it: in an upgrade nobody waits for the new ones."""
+    """Seconds that a starting replica may prefill; more in an upgrade, when no request waits for it."""
     return READ_S if any(one.version != version for one in held) else READ_SOON_S
 
 

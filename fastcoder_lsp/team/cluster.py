@@ -1,8 +1,8 @@
 """The server on Ray: on this machine's own Ray from start to end, or as an application of a running cluster.
 
-`serve run` and a `RayService` import `build`, and tell Serve where editors reach it: `[listen]` does not count there.
-`run_here` begins Ray on this machine. Its processes ask for a token of their own, because those that take commands
-listen on every address (docs/team.md); they report to nobody and have no dashboard.
+`serve run` and a `RayService` import `build`, and set the address for editors themselves: `[listen]` is ignored there.
+`run_here` starts Ray on this machine. Its processes require a private token, because those that take commands listen on
+every address (docs/team.md); usage reports and the dashboard are off.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ _LOOK_S = 0.2
 
 
 def build(arguments: dict[str, str]) -> Any:
-    """Serve's application.
+    """Build the Serve application.
 
     Args:
         arguments: `config`, the path of a team.toml on every node.
 
     Raises:
-        UsageError: there is none, or it names no keys: a cluster can be reached by others.
+        UsageError: there is no such file, or it names no keys, although others can reach a cluster.
     """
     config = read_config(Path(arguments.get("config", "")))
     if not config.keys:
@@ -47,18 +47,18 @@ def build(arguments: dict[str, str]) -> Any:
 def run_here(
     config: TeamConfig, read: Callable[[], TeamConfig], say: Callable[[str], None], temporary: Path | None
 ) -> None:
-    """Serve until SIGINT or SIGTERM; at SIGHUP the configuration is read again.
+    """Serve until SIGINT or SIGTERM; SIGHUP reads the configuration again.
 
     Args:
-        config: what to begin with.
-        read: reads it again.
-        say: tells a person.
-        temporary: a folder for Ray's own files; None for its choice.
+        config: the first configuration.
+        read: reads the configuration again.
+        say: prints a message for the user.
+        temporary: a folder for Ray's own files; None: Ray's choice.
     """
     again, generation = threading.Event(), 0
     try:
         _begin(config, temporary)
-        # Ray has put handlers of its own there, which abort.
+        # Replace Ray's own handlers, which abort.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.default_int_handler)
         signal.signal(signal.SIGHUP, lambda *_: again.set())
@@ -77,7 +77,7 @@ def run_here(
 def _end() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Ray prints of its own processes that they are gone; whatever it says, it is to end.
+    # Ray prints that its own processes are gone; ignore it, because it must end.
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
         serve.shutdown()
         ray.shutdown()
@@ -109,10 +109,10 @@ def _apply(config: TeamConfig, generation: int) -> None:
 
 @contextlib.contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Give an error of Ray's as its last line: the ones above are another process's traceback."""
+    """Reduce an error of Ray's to its last line: the others are another process's traceback."""
     try:
         yield
-    except Exception as error:  # Ray raises plain ones too
+    except Exception as error:  # Ray also raises plain exceptions
         said = [line.strip() for line in str(error).splitlines() if line.strip()]
         raise ResourceError(f"{what}: {said[-1] if said else error}", "Run: fastcoder-lsp doctor") from error
 
@@ -120,9 +120,9 @@ def _explained(what: str) -> Iterator[None]:
 def _again(
     config: TeamConfig, generation: int, read: Callable[[], TeamConfig], say: Callable[[str], None]
 ) -> tuple[TeamConfig, int]:
-    """What runs from now on: what is read, or where that is as before, the same with every replica replaced.
+    """Read the configuration again and apply it; if it is unchanged, replace every replica.
 
-    Nothing changes where what is read is wrong.
+    An invalid configuration changes nothing.
     """
     try:
         wanted = read()

@@ -1,7 +1,6 @@
-"""The one file that says how a team's server runs: read, checked, and resolved into frozen values.
+"""Reads and checks `team.toml`, the configuration of a team's server, into frozen values.
 
-Owns the form of `team.toml`. What it does not know it refuses, by the name of what is wrong: a limit that was misspelt
-would not be one.
+Owns the file's format. Unknown names are errors, because a misspelt limit would have no effect.
 """
 
 import tomllib
@@ -24,10 +23,10 @@ _Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
 class Listen(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where editors reach it.
+    """The address for editors.
 
     Attributes:
-        host: the address; off loopback it takes keys.
+        host: the address; one that is not loopback requires keys.
         port: the port.
     """
 
@@ -36,21 +35,22 @@ class Listen(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReplicaConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many hosts of the model there are, and what each takes.
+    """The number of replicas, and the resources and limits of each.
 
     Attributes:
-        least: so many are always there.
-        most: so many at most; `least` where it is 0.
-        open: requests that one works on at a time, by turns.
-        waiting: requests that wait for a free place, of all replicas together; what is beyond is refused.
-        target_open: open requests a replica that autoscaling aims at.
-        first_text_ms: milliseconds until text that autoscaling keeps the 95th of a hundred below.
-        cpus: cores that Ray sets aside for one; 0: as many replicas fit a machine as are asked for.
-        gpus: GPUs that Ray sets aside for one.
-        tenants: whose sessions a replica keeps at a time; the one that asked least recently gives way.
-        drain_s: how long requests have that are open when a replica ends.
-        surge: whether an upgrade begins a new replica before it ends an old one; false where there is no room for it.
-        at_once: so many it begins at a time; with all of them documents move once, and there are twice as many a while.
+        least: least number of replicas.
+        most: most replicas; 0: `least`.
+        open: most requests that a replica works on at a time, in turns.
+        waiting: most requests that wait for all replicas together; more are refused.
+        target_open: autoscaling's target of open requests a replica.
+        first_text_ms: autoscaling's target for the 95th percentile of the time to first text, in milliseconds.
+        cpus: cores that Ray reserves for a replica; 0: none, so that any number of replicas fits a machine.
+        gpus: GPUs that Ray reserves for a replica.
+        tenants: most tenants with sessions in a replica; the least recently used one gives way.
+        drain_s: seconds for open requests when a replica ends.
+        surge: whether an upgrade starts a new replica before it ends an old one; false if there is no room for it.
+        at_once: replicas that an upgrade starts at a time; with all at once, documents move once, and for a while there
+            are twice as many replicas.
     """
 
     least: _Count = 2
@@ -68,16 +68,16 @@ class ReplicaConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def surge_percent(self) -> int:
-        """Of a hundred replicas, those that an upgrade begins before it ends as many; 0: none."""
+        """Percentage of the replicas that an upgrade starts before it ends as many; 0: none."""
         return max(1, 100 * min(self.at_once, self.least) // self.least) if self.surge else 0
 
 
 class KeyLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """What one key may ask for; a key may have limits of its own.
+    """The default limits of a key; a key may have its own.
 
     Attributes:
-        open: requests at a time.
-        a_minute: requests in a minute, in the long run; a fifth of that may come at once.
+        open: most open requests.
+        a_minute: most requests a minute in the long run; a fifth of them may come at once.
     """
 
     open: _Count = 16
@@ -85,11 +85,11 @@ class KeyLimits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Records(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is written down of requests: never a text, a name of a document, or a key.
+    """Records of requests; they never have a text, a document's name, or a key.
 
     Attributes:
-        requests: the file of a line a request; "": none.
-        traces: the address of an OpenTelemetry collector (OTLP over HTTP); "": none.
+        requests: the file with a line for each request; "": no file.
+        traces: the address of an OpenTelemetry collector (OTLP over HTTP); "": no traces.
     """
 
     requests: str = ""
@@ -97,14 +97,14 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RepositoryConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """A git repository whose code drafts, and is shown to the model where that is wanted, for those who may read it.
+    """A git repository that drafts, and optionally enters prompts, for keys that may read it.
 
     Attributes:
-        name: in keys' rights.
-        url: where git fetches it: https, ssh, or a folder of this machine by `file:`.
-        branch: of it.
+        name: the repository's name in keys.
+        url: the address to fetch from: https, ssh, or a folder of this machine by `file:`.
+        branch: the branch to follow.
         every_s: seconds between two fetches.
-        context: whether pieces of it go along with prompts.
+        context: whether prompts may have pieces of it.
     """
 
     name: _Name
@@ -115,16 +115,16 @@ class RepositoryConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """All of it.
+    """The whole configuration.
 
     Attributes:
-        listen: where editors reach it.
-        keys: the file of keys; "": none, which takes loopback.
-        model: settings of the language server that concern the model, by their names ("model", "engine", …).
-        replicas: of the model.
-        limits: of a key.
-        records: what is written down.
-        repositories: that draft; none by default.
+        listen: the address for editors.
+        keys: the file of keys; "": no keys, which requires loopback.
+        model: the language server's settings of the model, by name ("model", "engine", …).
+        replicas: the replicas of the model.
+        limits: the default limits of a key.
+        records: the records of requests.
+        repositories: the repositories to follow.
     """
 
     listen: Listen = Listen()
@@ -137,11 +137,11 @@ class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def most_replicas(self) -> int:
-        """So many at most."""
+        """The largest number of replicas."""
         return max(self.replicas.least, self.replicas.most)
 
     def of_a_replica(self) -> "TeamConfig":
-        """What of it concerns a replica: the same where a change needs none to be replaced."""
+        """The part that concerns replicas: if a change leaves it equal, none needs to be replaced."""
         own = self.replicas
         kept = ReplicaConfig(open=own.open, tenants=own.tenants, drain_s=own.drain_s, cpus=own.cpus, gpus=own.gpus)
         return TeamConfig(model=self.model, replicas=kept, repositories=self.repositories)
@@ -150,7 +150,7 @@ class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
         """The settings of every replica.
 
         Raises:
-            UsageError: there is no such setting, or no such value.
+            UsageError: a setting or its value is invalid.
         """
         values = {"context.enabled": True, "index.enabled": bool(self.repositories), **self.model}
         settings, problems = resolve([SettingsLayer("team.toml", values, trusted=True)])
@@ -160,10 +160,10 @@ class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_config(path: Path) -> TeamConfig:
-    """The file at `path`.
+    """Read the configuration at `path`.
 
     Raises:
-        UsageError: it cannot be read, or something in it is wrong; says what, and where.
+        UsageError: it cannot be read, or has an error; says what, and where.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -173,10 +173,10 @@ def read_config(path: Path) -> TeamConfig:
 
 
 def parse_config(text: str, folder: Path, name: str = "team.toml") -> TeamConfig:
-    """A file's text. Paths in it are meant from `folder`.
+    """Parse a configuration. Paths in it are relative to `folder`.
 
     Raises:
-        UsageError: something in it is wrong.
+        UsageError: it has an error.
     """
     try:
         config = msgspec.convert(tomllib.loads(text), TeamConfig)

@@ -1,8 +1,8 @@
-"""Code of the repositories that a team follows, for the prompts of those whose key may read them.
+"""Finds code in a team's repositories for the prompts of tenants whose key may read them.
 
-Owns the words of each tree, once for all tenants of a replica, and what is shown of the trees that a tenant may read.
-Nothing of a tenant goes into them: neither its texts nor what it asked. What the document says itself is not shown, for
-its file is in the repository, too, more often than not. Used by the one thread that touches the model.
+Owns the word index of each tree, shared by a replica's tenants, and the choice of snippets from the trees that a tenant
+may read. The indexes hold nothing of a tenant, neither texts nor queries. The document's own text is not shown, because
+its file is usually in the repository. Used by the model's thread alone.
 """
 
 from collections import OrderedDict
@@ -21,19 +21,19 @@ from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import secret_lines, without_lines, without_secrets
 
 MOST_TREES = 64
-"""Whose words are kept; of a repository that moves on the tree before goes with the time."""
+"""Most trees with a word index; old trees of an updated repository drop out."""
 _OWN = 0.5
-"""The share of a piece's lines from which it is the document's own text, in the state that was committed."""
+"""A piece with this share of the document's lines counts as the document's own text, as committed."""
 
 
 class RepositoryWords:
-    """The words of all trees."""
+    """The word indexes of all trees."""
 
     def __init__(self) -> None:
         self._of: OrderedDict[Path, FolderWords] = OrderedDict()
 
     def of(self, tree: Path, settings: Settings) -> FolderWords:
-        """Those of a tree; a thread begins to look through one that is new, and until then it has none."""
+        """The word index of a tree; for a new tree a thread starts to fill it."""
         words = self._of.pop(tree, None) or FolderWords(tree, ReadingRules((tree,), settings))
         self._of[tree] = words
         while len(self._of) > MOST_TREES:
@@ -42,7 +42,7 @@ class RepositoryWords:
         return words
 
     def close(self) -> None:
-        """What is being looked at is left."""
+        """Abandon all scans."""
         for words in self._of.values():
             words.stop()
 
@@ -51,8 +51,8 @@ class TeamContext:
     """Finds snippets in the trees that one tenant may read (`prompt.Context`).
 
     Args:
-        words: of all trees.
-        folders: the trees, with their settings; those whose settings want no context are passed over.
+        words: the word indexes.
+        folders: the trees with their settings; trees whose settings disable context are skipped.
     """
 
     def __init__(self, words: RepositoryWords, folders: Mapping[Path, Settings]) -> None:
@@ -60,16 +60,16 @@ class TeamContext:
         self._folders = {tree: settings for tree, settings in folders.items() if settings.context_enabled}
 
     def observe(self, snapshot: Snapshot) -> None:
-        """What is edited stays where it is."""
+        """Do nothing: edits are not recorded."""
 
     def may_show(self, sources: Collection[str]) -> bool:
-        """Whether all of them lie in a tree, and may be read now."""
+        """Whether all files are in a tree, and may be read now."""
         return all(map(self._may_show, map(Path, sources)))
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
     ) -> PromptContext:
-        """Snippets for the cursor at `offset` of all trees together, best first."""
+        """Snippets of all trees for the cursor at `offset`, best first."""
         found, asked = list[ContextSnippet](), list[tuple[WordQuery, FolderWords]]()
         for tree, settings in self._folders.items():
             words = self._words.of(tree, settings)
@@ -109,12 +109,12 @@ class TeamContext:
 
 @dataclass(slots=True)
 class _Files:
-    """Gives files to one question: those of its language, and so many characters of those that were not read before.
+    """The files of the query's language, with a bound on characters that are read from the disk.
 
     Attributes:
-        words: of the tree.
-        language: of the document.
-        room: characters.
+        words: the tree's word index.
+        language: the document's language.
+        room: characters that may still be read.
     """
 
     words: FolderWords
@@ -137,12 +137,12 @@ def _alike(piece: str, own: Collection[str]) -> bool:
 
 
 def _good_enough(kept: PromptContext, instead: PromptContext, asked: Sequence[tuple[WordQuery, FolderWords]]) -> bool:
-    """Whether exchanging what is shown would gain too little, by the words of every tree."""
+    """Whether new snippets would gain too little, by the word index of every tree."""
     still = [one.text for one in kept.snippets]
     other = [one.text for one in instead.snippets[: len(still)]]
     return all(worth(ask, still, words.terms) >= GOOD_ENOUGH * worth(ask, other, words.terms) for ask, words in asked)
 
 
 def _name(folders: Collection[Path]) -> str:
-    """Of the repository, where it is one: its trees lie in a folder of its name."""
+    """The repository's name, if all trees are of one: they lie in a folder with its name."""
     return next(iter(folders)).parent.name if len(folders) == 1 else "repository"

@@ -14,29 +14,29 @@ from typing import Any
 
 _BUCKETS_MS = (25, 50, 100, 200, 300, 500, 800, 1200, 2000, 5000, 10_000, 30_000)
 _PLACES = 20_000
-"""Documents whose last replica is remembered."""
+"""Most documents whose last replica is remembered."""
 TRACES_PACKAGE, TRACES_MODULE = "opentelemetry-exporter-otlp-proto-http", "opentelemetry.exporter.otlp.proto.http"
-"""What sends them, which Ray does not bring along."""
+"""The exporter's package, which Ray does not install."""
 EXPORTER = f"{__name__}:processors"
-"""What Serve imports."""
+"""The function that Serve imports."""
 
 
 @dataclass(slots=True)
 class RequestOutcome:
-    """One request.
+    """The outcome of a request.
 
     Attributes:
-        route: its path, "" for one that there is not.
-        key: the name of its key, "" before it is known.
-        code: HTTP's status.
-        ms: milliseconds at the gateway.
-        host_ms: of them, in the replica.
-        replica: who answered.
-        tokens: that forward passes gave.
+        route: the path; "" for an unknown one.
+        key: the key's name; "" before it is known.
+        code: the HTTP status.
+        ms: milliseconds in the gateway.
+        host_ms: the part of them in the replica.
+        replica: the replica's name.
+        tokens: tokens of the model's forward passes.
         prefilled: prompt tokens that were computed.
         reused: prompt tokens that were in the KV cache.
-        empty: whether the answer is no text.
-        again: whether the document's last request was answered by the same replica; None for its first one.
+        empty: whether the answer has no text.
+        again: whether the same replica answered the document's last request; None for the first one.
     """
 
     route: str
@@ -53,7 +53,7 @@ class RequestOutcome:
 
 
 class RequestCounts:
-    """All of them since the start of this gateway."""
+    """The counts since this gateway's start."""
 
     def __init__(self) -> None:
         self._ended: dict[tuple[str, str, int], int] = {}
@@ -64,7 +64,7 @@ class RequestCounts:
         self._last: OrderedDict[str, str] = OrderedDict()
 
     def seen(self, place: str, replica: str) -> bool | None:
-        """Whether a document is answered by whom it was answered before; None where it was not."""
+        """Whether the same replica answered the document before; None if none did."""
         before = self._last.pop(place, None)
         self._last[place] = replica
         if len(self._last) > _PLACES:
@@ -72,7 +72,7 @@ class RequestCounts:
         return None if before is None else before == replica
 
     def add(self, outcome: RequestOutcome) -> None:
-        """One more."""
+        """Count a request."""
         named = (outcome.route, outcome.key, outcome.code)
         self._ended[named] = self._ended.get(named, 0) + 1
         if not outcome.replica:
@@ -86,7 +86,7 @@ class RequestCounts:
         self._ms += outcome.ms
 
     def text(self) -> str:
-        """The page."""
+        """The page of metrics."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -118,10 +118,10 @@ class RequestCounts:
 
 
 class RequestFile:
-    """A line of JSON for each request that came to a key.
+    """A file with a line of JSON for each request that had a key.
 
     Args:
-        path: of the file; it is this user's alone.
+        path: the file's path; the file is private to this user.
     """
 
     def __init__(self, path: Path) -> None:
@@ -130,7 +130,7 @@ class RequestFile:
         self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def write(self, outcome: RequestOutcome) -> None:
-        """One more; a disk that is full loses lines, not requests."""
+        """Append a request; a full disk loses lines, not requests."""
         values = {"at": round(time.time(), 3), **asdict(outcome)}
         values["ms"], values["host_ms"] = round(outcome.ms, 1), round(outcome.host_ms, 1)
         try:
@@ -150,7 +150,7 @@ def _quoted(value: str) -> str:
 
 
 def processors() -> list[Any]:
-    """OpenTelemetry's, which send to the address that OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names."""
+    """OpenTelemetry's span processors, which send to OTEL_EXPORTER_OTLP_TRACES_ENDPOINT."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 only where wanted
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
 

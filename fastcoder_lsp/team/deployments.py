@@ -1,6 +1,6 @@
-"""What Serve runs: a gateway, and replicas of the model behind it, as one application.
+"""The Ray Serve application: a gateway, and replicas of the model behind it.
 
-Owns the translation of the configuration into Serve's words. Of Ray's parts beside it only `router` is ours.
+Owns the translation of the configuration into Serve's options. `router` is the only other part within Serve.
 """
 
 import asyncio
@@ -29,24 +29,24 @@ from fastcoder_lsp.team.repositories import Repositories
 from fastcoder_lsp.team.scripted import MODULE, PREFIX
 
 TRIES = 4
-"""Replicas that are asked one after the other, where each dies over it: a completion can be asked again."""
+"""Most replicas to ask, one after the other, if each dies during the request; completions may be retried."""
 _PAUSE_S = 0.05
 _HEALTH_S = 3.0
 _RECENT = 200
-"""Answers that the time to text is told of."""
+"""Recent answers that the reported time to first text is computed from."""
 _HELD_S = 2.0
 _LOADS = 3
-"""So often is a replica begun that cannot be, before the server says so."""
+"""Attempts to start a replica before the server reports that it cannot start."""
 _GATEWAY_OPEN = 2000
-"""Requests that a gateway holds at a time, those that wait for the rest of a body among them."""
+"""Most open requests of a gateway, including those with an incomplete body."""
 
 
 class ModelReplica:
     """Serve's replica of the model.
 
     Args:
-        config: of the server.
-        version: replicas of another one are to be replaced.
+        config: the server's configuration.
+        version: replicas with another version will be replaced.
     """
 
     async def __init__(self, config: TeamConfig, version: str) -> None:  # type: ignore[misc]  # as Serve allows it
@@ -57,44 +57,44 @@ class ModelReplica:
         self._repositories.follow()
         self._replica = TeamReplica(config, name, self._repositories.folders, module, version)
         self._took_ms: deque[float] = deque(maxlen=_RECENT)
-        # Requests come once this is done: until then the others have the documents that will be its own.
+        # Requests come after this: until then the other replicas serve the documents that will be its own.
         held = await _held_by_all(context.deployment, context.app_name)
         await self._replica.read(coming(held, name, version), time_to_read(held, version))
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal:
-        """What is asked."""
+        """Answer a call."""
         answer = await self._replica.answer(call)
         if isinstance(answer, ReplicaAnswer):
             self._took_ms.append(answer.waited_ms)
         return answer
 
     async def held(self) -> ReplicaCalls:
-        """What it was asked of late; for a replica that begins."""
+        """The recent calls, for a starting replica."""
         return self._replica.held()
 
     async def ready(self) -> bool:
-        """Whether it can answer."""
+        """Whether the replica can answer."""
         self._replica.check()
         return True
 
     def check_health(self) -> None:
-        """Serve's question: who raises here is replaced."""
+        """Serve's health check: it replaces a replica that raises."""
         self._replica.check()
 
     def record_autoscaling_stats(self) -> dict[str, float]:
-        """What Serve's autoscaling is told."""
+        """The figures for Serve's autoscaling."""
         took = sorted(self._took_ms)
         return {FIRST_TEXT: took[int(0.95 * len(took))] if took else 0.0}
 
     def __del__(self) -> None:
-        """Serve's last word to a replica, after it was drained."""
+        """Close the replica; Serve calls this after draining it."""
         if (replica := getattr(self, "_replica", None)) is not None:
             self._repositories.close()
             replica.close()
 
 
 async def _held_by_all(deployment: str, app: str) -> list[ReplicaCalls]:
-    """What the replicas have that are there; nothing where there are none, or they do not say so in time."""
+    """The recent calls of all running replicas; empty if there are none, or if they do not answer in time."""
     response = serve.get_deployment_handle(deployment, app).broadcast("held")
     try:
         told = await response.results_async(timeout_s=_HELD_S, return_exceptions=True)
@@ -104,10 +104,10 @@ async def _held_by_all(deployment: str, app: str) -> list[ReplicaCalls]:
 
 
 class ServeReplicas:
-    """`gateway.Replicas` by a handle of Serve's.
+    """`gateway.Replicas` over a handle of Serve's.
 
     Args:
-        handle: of the replicas.
+        handle: the replicas' handle.
     """
 
     def __init__(self, handle: DeploymentHandle) -> None:
@@ -116,7 +116,7 @@ class ServeReplicas:
         self._health: tuple[float, bool] = (-_HEALTH_S, False)
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
-        """The answer; where a replica dies over it, the next one's."""
+        """Answer a call; if a replica dies during it, the next one answers."""
         for attempt in range(TRIES):
             response = self._handle.answer.remote(call)
             try:
@@ -139,7 +139,7 @@ class ServeReplicas:
         return ReplicaRefusal(503, "the replicas ended during the request")
 
     async def can_answer(self) -> bool:
-        """Whether a replica says so; asked once a second at most."""
+        """Whether a replica can answer; checked at most once a second."""
         at, was = self._health
         if time.monotonic() - at < 1.0:
             return was
@@ -147,7 +147,7 @@ class ServeReplicas:
         try:
             good = bool(await asyncio.wait_for(response, _HEALTH_S))
         except BackPressureError:
-            good = True  # so many are being answered that no more are taken
+            good = True  # they are busy, so they answer
         except (TimeoutError, RayError, DeploymentUnavailableError, ReplicaUnavailableError):
             response.cancel()
             good = False
@@ -160,8 +160,8 @@ class TeamGateway:
     """Serve's ingress: the gateway.
 
     Args:
-        config: of the server.
-        handle: of the replicas.
+        config: the server's configuration.
+        handle: the replicas' handle.
     """
 
     def __init__(self, config: TeamConfig, handle: DeploymentHandle) -> None:
@@ -178,16 +178,16 @@ class TeamGateway:
         )
 
     def __serve_build_asgi_app__(self) -> Gateway:
-        """The application that Serve calls."""
+        """The ASGI application for Serve."""
         return self._gateway
 
 
 def application(config: TeamConfig, generation: str = "") -> Any:
-    """Serve's application of a configuration.
+    """The Serve application of a configuration.
 
     Args:
-        config: of the server.
-        generation: replicas of another one are replaced; where it stays, they are if what concerns them has changed.
+        config: the server's configuration.
+        generation: a new one replaces all replicas; with the same one, a change of their configuration does.
     """
     of_a_replica = config.of_a_replica()
     model = _model(config)
@@ -213,8 +213,8 @@ def _version(text: str) -> str:
 
 
 def _set_version(deployment: Any, version: str) -> None:
-    """Serve replaces what has another version; by itself it gives a new one to everything at each time."""
-    deployment._version = version  # noqa: SLF001 no other way is left
+    """Set a deployment's version: Serve replaces deployments with a new version, which all have by default."""
+    deployment._version = version  # noqa: SLF001 there is no public way
 
 
 def _model(config: TeamConfig) -> Any:

@@ -1,7 +1,7 @@
-"""What a client meets: keys, limits, bodies, forms; then a replica answers. An ASGI application that knows no Ray.
+"""The gateway: an ASGI application that checks keys, limits, bodies and forms before a replica answers. Knows no Ray.
 
-Owns the order of the checks: by the head of a request alone who it is and whether it may ask now, then its body within
-its limits, then its form. What a replica takes is checked already.
+Owns the order of the checks: first key and limits from the request's head alone, then the size of its body, then its
+form. Replicas receive only checked requests.
 """
 
 import asyncio
@@ -52,9 +52,9 @@ logger = logging.getLogger(__name__)
 DOCUMENT, WORKSPACE = "x-fastcoder-document", "x-fastcoder-workspace"
 REPLICA, HOST_MS = "x-fastcoder-replica", "x-fastcoder-host-ms"
 _NAME = 1024
-"""Characters of a document's or a workspace's name."""
+"""Longest name of a document or a workspace, in characters."""
 _HEAD = 400
-"""Characters of a text without a name by whose beginning its replica is chosen."""
+"""Characters at the beginning of an unnamed text that its replica is chosen by."""
 _NOBODY = 499
 Form = InfillForm | CompletionForm | OpenAIForm
 
@@ -83,7 +83,7 @@ FORMS: dict[str, Callable[[bytes], tuple[Form, InfillRequest]]] = {
 
 
 def reply(form: Form, answer: ReplicaAnswer, model: str) -> Response:
-    """The response; `model`: the name of it that clients are told."""
+    """The response; `model`: the model's name for clients."""
     if isinstance(form, OpenAIForm):
         named, choices = form.model or model, form.n or 1
         if form.stream:
@@ -95,20 +95,20 @@ def reply(form: Form, answer: ReplicaAnswer, model: str) -> Response:
 
 
 class Replicas(Protocol):
-    """Who answers."""
+    """The replicas behind the gateway."""
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
-        """The answer of the replica that the place belongs to, or of the next one."""
+        """Answer a call, by its document's replica or the next one."""
         ...
 
     async def can_answer(self) -> bool:
-        """Whether there is one."""
+        """Whether a replica can answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Guest:
-    """Who asks: a key's account and its limits."""
+    """The sender of a request: a key's account and its limits."""
 
     account: str
     name: str
@@ -122,13 +122,13 @@ class Gateway:
     """The application.
 
     Args:
-        replicas: answer.
-        keys: who may ask; None: anybody on this machine.
-        limits: of a key that has none of its own.
-        told: called with what became of each request.
-        model: the name that clients are told.
-        context_tokens: what the model is shown at most.
-        clock: seconds, only forward.
+        replicas: the replicas.
+        keys: the accepted keys; None: anyone on this machine may ask.
+        limits: the limits of a key without its own.
+        told: called with the outcome of each request.
+        model: the model's name for clients.
+        context_tokens: the longest prompt.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class Gateway:
     async def _unless_gone(
         self, receive: Receive, answering: Awaitable[ReplicaAnswer | ReplicaRefusal | Refusal]
     ) -> ReplicaAnswer | ReplicaRefusal | Refusal:
-        """The answer, unless the client hangs up first, which ends the work for it."""
+        """Await the answer; if the client hangs up first, cancel the work."""
         answer = asyncio.ensure_future(answering)
         listening = asyncio.create_task(hung_up(receive))
         try:
@@ -257,7 +257,7 @@ class Gateway:
                         await task
 
     async def _health(self) -> Response:
-        # Strangers ask here, too: however many they are, one question takes a place among those of the keys.
+        # Requests without a key come here, too: all of them together take one place beside those of the keys.
         if self._looking is None or self._looking.done():
             self._looking = asyncio.ensure_future(self._replicas.can_answer())
         if await asyncio.shield(self._looking):
@@ -286,7 +286,7 @@ class Gateway:
 
 
 def _route(path: str) -> str:
-    """The path as it is counted: what strangers make up is one."""
+    """The path for the metrics; all unknown paths count as one."""
     known = (*FORMS, "/v1/models", "/models", "/health", "/v1/health", "/props", "/metrics")
     return path if path in known else ""
 

@@ -1,8 +1,8 @@
-"""git, as far as a repository is fetched that an administrator has named: nothing in it can make git run anything.
+"""Fetches repositories that an administrator has named with git, so that nothing in them can make git run a command.
 
-Owns the ways in which git is started. A clone is bare, so nothing is checked out and no attribute, filter or hook of
-the repository is obeyed; no configuration but ours is read; protocols that run commands are closed, and so is asking a
-person. A submodule is a line that nobody follows.
+Owns git's command lines and environment. A clone is bare: nothing is checked out, and no attribute, filter or hook of
+the repository takes effect. Git reads no configuration but ours, and may not use protocols that run commands, or prompt
+a user. Submodules are not followed.
 """
 
 import subprocess
@@ -31,16 +31,16 @@ _OPTIONS = (
 )
 _LONGEST_PATH = 4096
 _LISTED_BYTES = 128_000_000
-"""Of a commit's list of files, over a million of them: a small repository can name as many as it likes."""
+"""Longest list of a commit's files, over a million of them; a small repository can list any number."""
 _TOGETHER = 100
-"""Objects that are read at a time."""
+"""Objects that are read in one batch."""
 
 
 def check_url(url: str) -> None:
-    """See that git may be pointed there.
+    """Check that git may use an address.
 
     Raises:
-        UsageError: by this address git would run a command, take an option, or send what it fetches in the clear.
+        UsageError: with this address git would run a command, take an option, or fetch unencrypted.
     """
     if not url.startswith(SCHEMES) or any(letter.isspace() or not letter.isprintable() for letter in url):
         raise UsageError(f"{url!r} is not the address of a repository", f"It must begin with {' or '.join(SCHEMES)}.")
@@ -49,11 +49,11 @@ def check_url(url: str) -> None:
 
 
 def fetch(url: str, branch: str, clone: Path) -> str:
-    """Bring a bare clone up to date, made where there is none; the commit that its branch is at.
+    """Create or update a bare clone; returns the commit of its branch.
 
     Raises:
         UsageError: see `check_url`.
-        NetworkError: git cannot fetch it; says what it says.
+        NetworkError: git cannot fetch it; with git's message.
     """
     check_url(url)
     if not (clone / "HEAD").exists():
@@ -78,10 +78,10 @@ def fetch(url: str, branch: str, clone: Path) -> str:
 
 
 def files(clone: Path, commit: str) -> Iterator[tuple[str, str, int]]:
-    """Path, object and size of each regular file of a commit; links and submodules are passed over.
+    """Path, object and size of each regular file of a commit; links and submodules are skipped.
 
     Raises:
-        NetworkError: the clone is damaged, or its files are too many.
+        NetworkError: the clone is damaged, or has too many files.
     """
     words = ["ls-tree", "-r", "-z", "--long", "--full-tree", commit]
     quiet = subprocess.DEVNULL
@@ -123,7 +123,7 @@ def contents(clone: Path, objects: Sequence[str]) -> Iterator[bytes]:
 
 
 def environment() -> dict[str, str]:
-    """All that git sees of one: no configuration of a user or a system, nobody to ask, nothing fetched by itself."""
+    """Git's whole environment: no user's or system's configuration, no prompts, no automatic fetches."""
     return {
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "LC_ALL": "C",

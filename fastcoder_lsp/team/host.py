@@ -1,9 +1,9 @@
-"""The model of one replica, for tenants that know nothing of each other: one model server, and hosts by tenant.
+"""The model server of one replica, with separate hosts for tenants.
 
 A tenant's host has a drafter that learns from this tenant alone and writes nothing to the disk, KV caches that begin
 with no other tenant's text, and the datastores of the repositories that the tenant's key may read. The engine copies
-the beginning that two texts share: the same bits, but its time and the number of cached tokens would tell a stranger
-whether somebody else has a text that begins like theirs. So only a tenant's own caches are compared.
+the beginning that two texts share: the bits are the same, but the time and the number of cached tokens would tell a
+tenant whether another one has a text with the same beginning. So only a tenant's own caches are compared.
 """
 
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.team.context import RepositoryWords, TeamContext
 
 TENANT_ENDS = "\0"
-"""Ends the tenant's part of a cache's name."""
+"""Separates the tenant from the rest of a cache's name."""
 _NEVER_TEXT = (0,)
-"""What a cache holds that was taken from another tenant: one token, the same for all."""
+"""The contents of a cache taken from another tenant: one token, the same for all."""
 
 
 def apart(engines: Engines) -> Engines:
-    """`engines`, for tenants; anything that shares nothing stays as it is."""
+    """Wrap `engines` for tenants; engines that share no prefixes stay as they are."""
     if isinstance(engines, SlotEngines):
         engines.part(tenant_of)
     if isinstance(engines, OneSlot):
@@ -38,12 +38,12 @@ def apart(engines: Engines) -> Engines:
 
 
 def tenant_of(name: str) -> str:
-    """Of a cache, by its name."""
+    """The tenant of a cache, by the cache's name."""
     return name.partition(TENANT_ENDS)[0]
 
 
 class _ApartOne(OneSlot):
-    """One cache that goes round: what another tenant left in it is overwritten."""
+    """A single cache for all tenants; another tenant's contents are overwritten."""
 
     def __init__(self, one: OneSlot) -> None:
         super().__init__(one._engine)  # noqa: SLF001 of its own class; it is used no more
@@ -68,10 +68,10 @@ class TenantHost(LocalHost):
     """One front's host.
 
     Args:
-        core: the replica's.
-        name: no other front has it; begins with the tenant's.
+        core: the replica's model server.
+        name: the front's unique name; begins with the tenant's.
         listener: the front.
-        settings: of the model.
+        settings: the model's settings.
         folders: the repositories that the tenant may read, with their settings.
     """
 
@@ -91,7 +91,7 @@ class TenantHost(LocalHost):
         """In the scheduler's thread."""
         around = self._workspace.surroundings(drafted_from=self._drafted)
         context = GivenExtras(TeamContext(self._words, self._folders))
-        # Without a name of the workspace nothing that is learnt is written: two tenants may read one repository.
+        # Without a workspace's name drafters write nothing: two tenants may read the same repository.
         own = replace(around, workspace="", context=context)
         runtime = self._server.make(model, self._settings, own, self._name)
         self._workspace.begin(runtime.tokenizer)
@@ -99,16 +99,16 @@ class TenantHost(LocalHost):
 
 
 class TeamCore(ModelServer):
-    """What tenants share: the weights, and whose turn it is.
+    """A model server for tenants, who share the weights and the scheduler.
 
     Attributes:
-        settings: of all.
-        words: of the trees of repositories that are shown.
+        settings: the settings of all tenants.
+        words: the word indexes of repositories for prompts.
 
     Args:
         load: loads the model.
-        make: makes a front's part of it.
-        settings: the model is loaded by them.
+        make: makes a front's runtime.
+        settings: the settings to load the model with.
         cache: the program's cache folder.
     """
 
@@ -124,7 +124,7 @@ class TeamCore(ModelServer):
         super().__init__(load_apart, make, settings, cache)
 
     def open_for(self, tenant: str, listener: HostListener, folders: Mapping[Path, Settings]) -> TenantHost:
-        """A place for one more front of a tenant."""
+        """Open a host for one more front of a tenant."""
         with self._lock:
             name = f"{tenant}{TENANT_ENDS}{next(self._names)}"
             front = TenantHost(self, name, listener, self.settings, folders)
@@ -132,6 +132,6 @@ class TeamCore(ModelServer):
         return front
 
     def close(self, wait_s: float) -> None:
-        """End within a piece of work, and give the model's memory back; waits at most so long for it."""
+        """End after the current piece of work, and free the model; waits at most `wait_s`."""
         super().close(wait_s)
-        self.words.close()  # after the thread that looks into them
+        self.words.close()  # after the thread that reads them

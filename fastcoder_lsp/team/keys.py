@@ -1,8 +1,8 @@
-"""Who may ask, and how much: keys, hashed where they are kept, and what each has left of its limits.
+"""The file of keys with hashed secrets, and each key's use of its limits.
 
 A key is `fck_ID_SECRET`. The secret is 32 bytes from the system's generator, so a plain salted hash of it is as hard to
 invert as the key is to guess, and a slow one (scrypt) would only slow every request down. The secret is shown once,
-when it is made. Requests a minute are limited by a bucket that fills evenly.
+when the key is made. A token bucket limits requests a minute.
 """
 
 import base64
@@ -29,26 +29,26 @@ _PERSON = b"fastcoder-team"
 _SECRET_BYTES = 32
 _SALT_BYTES = 16
 _LOOK_S = 1.0
-"""A file that has changed is read at the next request after this."""
+"""Seconds between two checks whether the file has changed."""
 _BURST = 0.2
-"""The share of a minute's requests that may come at once."""
+"""Size of the bucket, as a share of a minute's requests."""
 _FORGET = 10_000
-"""Keys that are remembered; those beyond are full again anyway."""
+"""Most keys with counts; the buckets of others are full again anyway."""
 
 
 class Key(Struct, frozen=True, forbid_unknown_fields=True):
     """One key, without its secret.
 
     Attributes:
-        id: names it in the key itself.
-        name: whose it is, for people.
-        salt: of the hash, in base64.
-        hash: of the secret, in base64.
-        made: when, in seconds of the Unix clock.
-        open: requests at a time; None for the limit of all.
-        a_minute: requests a minute; None for the limit of all.
-        repositories: whose code may draft for it.
-        metrics: whether it may read the metrics, which tell of all keys.
+        id: the part of the key that identifies it.
+        name: the owner, for people.
+        salt: the hash's salt, in base64.
+        hash: the secret's hash, in base64.
+        made: the time of creation, in Unix seconds.
+        open: most open requests; None: the default limit.
+        a_minute: most requests a minute; None: the default limit.
+        repositories: the repositories that may draft for it.
+        metrics: whether it may read the metrics, which cover all keys.
     """
 
     id: str
@@ -68,10 +68,10 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyFile:
-    """The keys in one file; looked at again where it has changed.
+    """The keys in one file, which is read again when it changes.
 
     Args:
-        path: of the file.
+        path: the file's path.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,14 +80,14 @@ class KeyFile:
         self._stamp: tuple[int, int, int] | None = None
         self._looked_s = -_LOOK_S
         self._unusable: UsageError | None = None
-        """Why the file could not be used at the last look: what was read before it is no longer believed."""
+        """Why the file was unusable at the last check; keys that were read before do not count any more."""
 
     def find(self, presented: str, now_s: float) -> Key | None:
-        """The key that somebody names, None where it is none or was revoked.
+        """The key with this secret; None if it is unknown or revoked.
 
         Args:
             presented: the whole key.
-            now_s: seconds of a clock that only goes forward.
+            now_s: monotonic seconds.
 
         Raises:
             UsageError: the file cannot be used.
@@ -103,13 +103,13 @@ class KeyFile:
         _, _, rest = presented.partition("_")
         identity, _, secret = rest.partition("_")
         key = self._keys.get(identity)
-        # An id that is unknown takes as long as a secret that is wrong.
+        # An unknown id takes as long as a wrong secret.
         salt, expected = (_plain(key.salt), _plain(key.hash)) if key else (b"", b"")
         right = hmac.compare_digest(_hashed(secret, salt), expected)
         return key if right and presented.startswith(f"{_PREFIX}_") else None
 
     def load(self) -> tuple[Key, ...]:
-        """All keys as the file has them now.
+        """Read all keys.
 
         Raises:
             UsageError: it cannot be read, others may read it, or it is damaged.
@@ -118,7 +118,7 @@ class KeyFile:
             found = self._path.stat()
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
             if stamp != self._stamp:
-                # A file that somebody else owns was put there for a group that we are in, as a secret of Kubernetes is.
+                # A file of another owner was mounted for a group of ours, as secrets of Kubernetes are.
                 closed = 0o077 if sys.platform == "win32" or found.st_uid == os.getuid() else 0o037
                 if stat.S_IMODE(found.st_mode) & closed and sys.platform != "win32":
                     raise UsageError(f"other users can read {self._path}", f"Run: chmod 600 {self._path}")
@@ -142,7 +142,7 @@ class KeyFile:
         repositories: tuple[str, ...] = (),
         metrics: bool = False,
     ) -> str:
-        """Make a key; the whole of it, which nobody can show again.
+        """Make a key; returns the whole key, which is not stored.
 
         Raises:
             UsageError: the file cannot be written, or the name is in use.
@@ -169,16 +169,16 @@ class KeyFile:
             keys = self.load()
             if any(one.name == name for one in keys):
                 raise UsageError(f"{name} already has a key", "Revoke it first, or use another name.")
-            if any(one.id == identity for one in keys):  # of four thousand million; two would be each other's
+            if any(one.id == identity for one in keys):  # one of four billion; two keys must not share an id
                 raise UsageError("the new key equals an existing one", "Try again.")
             self._write((*keys, key))
         return f"{_PREFIX}_{identity}_{secret}"
 
     def revoke(self, name: str) -> None:
-        """The key of this name or id is good for nothing from now on.
+        """Revoke the key with this name or id.
 
         Raises:
-            UsageError: there is none.
+            UsageError: there is no such key.
         """
         with self._locked():
             keys = self.load()
@@ -221,11 +221,11 @@ def _plain(value: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why not now.
+    """Why a request is refused now.
 
     Attributes:
-        message: for a person.
-        after_s: seconds until it is worth trying again, a whole number.
+        message: the text for the user.
+        after_s: whole seconds until another attempt may succeed.
     """
 
     message: str
@@ -240,13 +240,13 @@ class _Account:
 
 
 class Ledger:
-    """What every key has of its limits."""
+    """The use of each key's limits."""
 
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
 
     def enter(self, key: str, *, most_open: int, a_minute: int, now_s: float) -> Refusal | None:
-        """One more request of a key begins, or why it may not; only one that began is to `leave`."""
+        """Begin a request of a key; returns why it may not begin, else None. `leave` must follow if it began."""
         most = max(1.0, a_minute * _BURST)
         account = self._accounts.setdefault(key, _Account(most, now_s))
         account.left = min(most, account.left + (now_s - account.filled_s) * a_minute / 60.0)
@@ -264,11 +264,11 @@ class Ledger:
         return None
 
     def leave(self, key: str) -> None:
-        """A request that began is answered."""
+        """End a request that began."""
         self._accounts[key].open -= 1
 
     def open_of(self, key: str) -> int:
-        """How many requests of a key are open."""
+        """The number of a key's open requests."""
         account = self._accounts.get(key)
         return account.open if account else 0
 

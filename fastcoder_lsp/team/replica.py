@@ -31,38 +31,38 @@ from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.host import TeamCore
 
 SESSIONS = 4
-"""Documents of one tenant that a replica works on at a time, by turns."""
+"""Most documents of one tenant that a replica works on at a time, in turns."""
 PROBE_S = 10.0
-"""The model's thread is stuck when it finds no moment between two pieces of work in this time."""
+"""The model's thread counts as stuck if a piece of work takes this long."""
 _END_S = 5.0
 Folders = Callable[[tuple[str, ...]], Mapping[Path, Settings]]
-"""The folders of the repositories of these names that are there, with their settings."""
+"""Gives the folders of the available repositories with these names, with their settings."""
 _POOL_END_S = 2.0
 
 
 class Tenants:
-    """All of them.
+    """The pools of all tenants.
 
     Args:
-        core: the model.
-        settings: of every tenant.
-        folders: of repositories.
-        most: tenants whose sessions are kept.
-        sessions: of one tenant: documents at a time.
+        core: the model server.
+        settings: the settings of every tenant.
+        folders: gives the folders of repositories.
+        most: most tenants with a pool.
+        sessions: most sessions of one tenant.
     """
 
     def __init__(self, core: TeamCore, settings: Settings, folders: Folders, most: int, sessions: int) -> None:
         self._core, self._settings, self._folders = core, settings, folders
         self._most, self._sessions = most, sessions
         self._of: dict[Tenant, tuple[SessionPool, Mapping[Path, Settings]]] = {}
-        """The one that asked last at the end."""
+        """The most recently used tenant is last."""
 
     async def answer(self, tenant: Tenant, ask: InfillRequest, gone: "asyncio.Future[None]") -> Completion:
-        """The completion; see `SessionPool.answer`."""
+        """Answer a tenant's request; see `SessionPool.answer`."""
         return await self._pool_of(tenant).answer(ask, gone)
 
     def asked(self, tenant: Tenant) -> None:
-        """It is as if it had asked now, where it has sessions: others give way first."""
+        """Mark a tenant's pool, if it has one, as most recently used."""
         if (known := self._of.pop(tenant, None)) is not None:
             self._of[tenant] = known
 
@@ -70,7 +70,7 @@ class Tenants:
         return len(self._of)
 
     def close(self, wait_s: float) -> None:
-        """Answer what is open, and give everything back."""
+        """Answer open requests, and free everything."""
         for pool, _ in self._of.values():
             pool.close(wait_s)
         self._of.clear()
@@ -78,7 +78,7 @@ class Tenants:
     def _pool_of(self, tenant: Tenant) -> SessionPool:
         folders = self._folders(tenant.repositories) if tenant.repositories else {}
         known = self._of.pop(tenant, None)
-        if known is not None and known[1] != folders:  # a repository has come, or its tree was exchanged
+        if known is not None and known[1] != folders:  # a repository was added or updated
             if known[0].busy:
                 folders = known[1]  # at its next pause
             else:
@@ -95,12 +95,12 @@ class Tenants:
         def open_host(listener: HostListener) -> ModelHost:
             return self._core.open_for(name, listener, folders)
 
-        # A clock decides how far ahead is worked, not a key: what is made ahead for one is taken from all others.
+        # A time limit bounds prefetching, because one tenant's prefetching takes time from all others.
         policy = replace(policy_of(self._settings), background_ms=1.0, ahead=False)
         return SessionPool(open_host, policy, self._settings.completion_max_tokens, self._sessions)
 
     def _make_room(self) -> None:
-        """Of the key that has most, what asked least recently gives way: many workspaces of one push out no other's."""
+        """Evict the least recently used pool of the key with most pools, so that no key evicts another's."""
         while len(self._of) > self._most:
             idle = [tenant for tenant, (pool, _) in list(self._of.items())[:-1] if not pool.busy]
             if not idle:
@@ -110,26 +110,26 @@ class Tenants:
 
 
 def _close_aside(pool: SessionPool) -> None:
-    """Closing waits for the model's thread; the event loop must not."""
+    """Close a pool in a thread: it waits for the model's thread, and the event loop must not."""
     threading.Thread(target=pool.close, args=(_POOL_END_S,), name="fastcoder-team-close", daemon=True).start()
 
 
 class RuntimeFactory(Protocol):
-    """What a model is made by; `fastcoder_lsp.runtime.load` is one."""
+    """A module that loads a model and makes runtimes, as `fastcoder_lsp.runtime.load` does."""
 
     load_model: LoadModel
     make_runtime: MakeRuntime
 
 
 class TeamReplica:
-    """One host of the model.
+    """One replica of the model.
 
     Args:
-        config: of the server.
-        name: no other replica has it.
-        folders: of the repositories that are there.
+        config: the server's configuration.
+        name: the replica's unique name.
+        folders: gives the folders of available repositories.
         model: the module whose `load_model` and `make_runtime` are used.
-        version: replicas of another one are to be replaced.
+        version: replicas with another version will be replaced.
 
     Raises:
         FastcoderError: the model cannot be loaded.
@@ -166,7 +166,7 @@ class TeamReplica:
         self.status = status
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal:
-        """What `call` asks. Whoever waits no more cancels the task, and the work ends within a step."""
+        """Answer a call. A client that hangs up cancels the task, and the work ends within one decoding step."""
         answer = await self._answer(call)
         if isinstance(answer, ReplicaAnswer):
             self._recent.keep(call, time.monotonic())
@@ -187,14 +187,14 @@ class TeamReplica:
         return ReplicaAnswer(said(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
 
     def held(self) -> ReplicaCalls:
-        """What it was asked of late."""
+        """The recent calls."""
         return ReplicaCalls(self.name, self.version, self._recent.calls(time.monotonic()))
 
     async def read(self, calls: Iterable[tuple[float, Call]], seconds: float) -> int:
-        """Answer `calls` to nobody, as many as it begins in so many seconds: their prompts are in KV caches then.
+        """Answer `calls` and drop the answers, to fill the KV caches; begins no more after `seconds`. Returns how many.
 
-        They come with their ages, the latest first, and stay as old as they are. What would push out one that was
-        asked later, for want of room or because it is taken for the same document, is not read. Returns how many were.
+        They come with their ages, the latest first, and keep their ages. A call is skipped if it would evict a later
+        one, for lack of room or because it counts as the same document.
         """
         begun, done = time.monotonic(), list[tuple[float, Call]]()
         read = defaultdict[Tenant, list[InfillRequest]](list)
@@ -215,7 +215,7 @@ class TeamReplica:
         return len(done)
 
     def check(self) -> None:
-        """See that it can answer: the model is there, and its thread goes on.
+        """Check that the replica can answer: the model is loaded, and its thread is not stuck.
 
         Raises:
             FastcoderError: it cannot.
@@ -232,12 +232,12 @@ class TeamReplica:
         self._probing, self._probed = False, time.monotonic()
 
     def close(self) -> None:
-        """Give everything back."""
+        """Free everything."""
         self._tenants.close(_END_S)
         self._own.shutdown(_END_S)
         self._core.close(_END_S)
 
 
 def no_folders(_: tuple[str, ...]) -> dict[Path, Settings]:
-    """Of no repositories."""
+    """The folders of no repositories."""
     return {}

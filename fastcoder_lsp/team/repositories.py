@@ -1,8 +1,8 @@
-"""The repositories that a team's server follows: fetched now and then, and laid out as folders that are only read.
+"""Fetches the repositories that a team's server follows, and lays them out as read-only folders.
 
-Owns their places under the cache folder and when each is fetched. A tree is laid out beside the one in use and takes
-its name when it is whole; what goes into it is plain text within bounds, by names that stay inside. Off unless the
-configuration names some; which key may be drafted for from which one says the key.
+Owns their places in the cache folder, and when each is fetched. A new tree is laid out beside the current one and
+renamed when it is complete; it has only plain text of bounded size, under names that stay inside. Off unless the
+configuration names repositories; each key lists those that may draft for it.
 """
 
 import errno
@@ -25,25 +25,25 @@ from fastcoder_lsp.team.configuration import RepositoryConfig
 logger = logging.getLogger(__name__)
 
 LONGEST_BYTES = 1_000_000
-"""Files that are longer are hardly written by hand."""
+"""Longest file; longer ones are rarely written by hand."""
 MOST_BYTES = 2_000_000_000
-"""Of one repository."""
+"""Most bytes of a repository's tree."""
 _NO_NAMES = frozenset(
     (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOENT)
 )
-"""What is wrong with a name; whatever else a disk says is about the disk, and a tree of which parts lack is none."""
+"""Errors that concern a single name; any other error concerns the disk, and an incomplete tree is discarded."""
 _LOOK_S = 5.0
 _KEPT = 2
-"""Trees of a repository: replicas may read the one before for as long as it takes to open the new one."""
+"""Trees kept of a repository: replicas may read the previous one until they have opened the new one."""
 
 
 class Repositories:
-    """All of them, for one process; several on a machine share the clones.
+    """All repositories, for one process; several processes on a machine share the clones.
 
     Args:
-        wanted: which ones.
-        place: the folder that they lie in.
-        settings: of each tree that is read.
+        wanted: the repositories to follow.
+        place: the folder for clones and trees.
+        settings: the settings for each tree.
     """
 
     def __init__(self, wanted: tuple[RepositoryConfig, ...], place: Path, settings: Settings) -> None:
@@ -57,17 +57,17 @@ class Repositories:
         self._thread: threading.Thread | None = None
 
     def follow(self) -> None:
-        """From now on, in a thread."""
+        """Start to follow them in a thread."""
         if self._wanted:
             self._thread = threading.Thread(target=self._follow, name="fastcoder-repositories", daemon=True)
             self._thread.start()
 
     def folders(self, names: tuple[str, ...]) -> Mapping[Path, Settings]:
-        """Those of these names that are there."""
+        """The trees of the repositories with these names that are available."""
         return {tree: self._settings[name] for name in names if (tree := self._trees.get(name)) is not None}
 
     def look(self, now_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Fetch what is due; what fails is said once an attempt and tried again when it is due again."""
+        """Fetch what is due; log each failure, and try again when the repository is due again."""
         for one in self._wanted:
             if now_s < self._due_s[one.name]:
                 continue
@@ -78,7 +78,7 @@ class Repositories:
             self._due_s[one.name] = clock() + one.every_s
 
     def close(self) -> None:
-        """Fetch no more."""
+        """Stop fetching."""
         self._ended.set()
 
     def _follow(self) -> None:
@@ -88,7 +88,7 @@ class Repositories:
 
 
 def laid_out(repository: RepositoryConfig, place: Path) -> Path:
-    """The tree of a repository as it is now: fetched and laid out, unless it is there already.
+    """Fetch a repository, and lay out its current tree unless it is already there; returns the tree's folder.
 
     Raises:
         FastcoderError: it cannot be fetched.
@@ -127,14 +127,14 @@ def _lay_out(clone: Path, commit: str, folder: Path) -> None:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(text)
-        except OSError as error:  # a name that this file system has not, or one that is a folder by another spelling
+        except OSError as error:  # a name that this file system forbids, or a folder's name spelt otherwise
             if error.errno not in _NO_NAMES:
                 raise
             logger.debug("cannot write a file of a repository", exc_info=True)
 
 
 def inside(folder: Path, path: str) -> Path | None:
-    """Where a repository's `path` goes; None where its name could lead elsewhere, or mean something to a tool."""
+    """The place of a repository's `path`; None if the name could lead elsewhere, or has a meaning to a tool."""
     parts = PurePosixPath(path).parts
     bad = not parts or path.startswith("/") or "\\" in path or not path.isprintable()
     if bad or any(part in (".", "..") or part.casefold() == ".git" or ":" in part for part in parts):
@@ -143,7 +143,7 @@ def inside(folder: Path, path: str) -> Path | None:
 
 
 def _tidy(trees: Path) -> None:
-    """The trees used last are kept."""
+    """Delete all but the most recently used trees."""
     found = sorted((tree for tree in trees.iterdir() if tree.is_dir()), key=lambda tree: tree.stat().st_mtime)
     for tree in found[:-_KEPT]:
         shutil.rmtree(tree, ignore_errors=True)

@@ -1,9 +1,9 @@
-"""Serve's own choice of a replica, by the document: the one that it belongs to, else the next with room to spare.
+"""A Serve request router that prefers a document's own replica, and then the next one with room to spare.
 
-Owns the order; Serve owns everything else. Its router asks each in turn whether it has a place free
-(`max_ongoing_requests`), which bounds what a replica of many busy documents takes: consistent hashing with bounded
-loads (Mirrokni, Thorup, Zadimoghaddam, 2018). Made on the public interface `ray.serve.request_router`; Serve's router
-by session id is experimental and knows nothing of load. Imported in the process that asks, by its name.
+Owns the order; Serve owns everything else. Its router asks each replica in turn whether it has a free place
+(`max_ongoing_requests`), which bounds the load of a replica with many busy documents: consistent hashing with bounded
+loads (Mirrokni, Thorup, Zadimoghaddam, 2018). Uses the public interface `ray.serve.request_router`; Serve's router by
+session id is experimental and ignores load. Serve imports the module by its name in the requesting process.
 """
 
 from ray.serve.request_router import PendingRequest, RequestRouter, RunningReplica
@@ -12,12 +12,12 @@ from fastcoder_lsp.team.calls import Call, preferred, with_room
 
 
 class DocumentRouter(RequestRouter):  # type: ignore[misc]  # Ray may be absent where types are checked
-    """A replica for each document."""
+    """Routes each document to its replica."""
 
     async def choose_replicas(
         self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None
     ) -> list[list[RunningReplica]]:
-        """The candidates one by one, the document's own first; all at once where nothing says whose request it is."""
+        """The candidates one by one, the document's own first; all at once for a request without a document."""
         call = pending_request.args[0] if pending_request and pending_request.args else None
         if not isinstance(call, Call):
             return [candidate_replicas]

@@ -1,11 +1,10 @@
-"""A model made of a clock: it takes the time that it is told to take, and says what can be checked.
+"""A scripted model, for trying out a server's routing, limits and upgrades without weights or a machine for them.
 
-Owns nothing that computes: it is for trying a server out (its routing, its limits, an upgrade) without weights or the
-machine for them. After any text it says the text's own checksum, so that whoever asked can see that the answer is its
-own. A token is a byte.
+It takes the configured time, and answers any text with the text's checksum, so that a client can check that the answer
+is its own. A token is a byte.
 
-The setting `model` is "scripted:" and what it takes, as in "scripted:step=20,prefill=0.1,letters=8": milliseconds a
-step and a prompt token, and how much it says.
+The setting `model` is "scripted:" with parameters, as in "scripted:step=20,prefill=0.1,letters=8": milliseconds a step
+and a prompt token, and the length of an answer.
 """
 
 import hashlib
@@ -43,11 +42,11 @@ PREFIX = "scripted:"
 MODULE = __name__
 _END, _MIDDLE = 0, 1
 _PREFILL_TOKENS = 256
-"""Between two looks at whether to stop."""
+"""Tokens between two checks whether to stop."""
 
 
 def said_after(before: str, letters: int = 8) -> str:
-    """What it says behind `before`, without the end of the line. Nobody types a tilde, which would be typing along."""
+    """The answer to `before`, without the line's end. It has a tilde, which no typist types along."""
     return f"~{hashlib.blake2b(before.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"[:letters]
 
 
@@ -55,14 +54,14 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool | None
     """The model that the settings name.
 
     Raises:
-        UsageError: they name none that can be understood.
+        UsageError: its parameters are invalid.
     """
     engines = _ScriptedEngines(**_taken(settings.model))
     return Model(engines, _Bytes(), engines.costs(), digest="scripted")
 
 
 def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE, front: str = "") -> Runtime:  # noqa: ARG001
-    """What one front has of it."""
+    """A front's runtime."""
     return Runtime(
         slots=Slots(model.engines, front),
         tokenizer=model.tokenizer,
@@ -79,14 +78,14 @@ def _taken(name: str) -> dict[str, float]:
         pairs = (word.partition("=") for word in name.removeprefix(PREFIX).split(",") if word)
         values = {key: float(value) for key, _, value in pairs}
         if not set(values) <= {"step", "prefill", "letters"} or any(value < 0 for value in values.values()):
-            raise ValueError  # noqa: TRY301 said once, below
+            raise ValueError  # noqa: TRY301 reported below
     except ValueError:
         raise UsageError(f"{name} is not a scripted model", "Write: scripted:step=20,prefill=0.1,letters=8") from None
     return values
 
 
 class _ScriptedEngines:
-    """`core.Engines` over nothing: a list of tokens for each slot."""
+    """`core.Engines` without a model: a list of tokens for each slot."""
 
     def __init__(self, step: float = 20.0, prefill: float = 0.1, letters: float = 8) -> None:
         self.step_ms, self.prefill_ms, self.letters = step, prefill, int(letters)
@@ -94,11 +93,11 @@ class _ScriptedEngines:
         self._slots: dict[str, _ScriptedSlot] = {}
 
     def costs(self) -> StepCosts:
-        """What it takes, as it is told to."""
+        """The configured costs."""
         return StepCosts((1, 8), (self.step_ms, self.step_ms), self.prefill_ms)
 
     def slot(self, name: str) -> Engine:
-        """The cache of this name."""
+        """The cache with this name."""
         return self._slots.setdefault(name, _ScriptedSlot(self))
 
     def beside(self, name: str) -> None:
@@ -111,17 +110,17 @@ class _ScriptedEngines:
         """There is none."""
 
     def forget(self, name: str) -> None:
-        """Drop it."""
+        """Drop a cache."""
         if (slot := self._slots.pop(name, None)) is not None:
             slot.close()
 
     def rename(self, old: str, new: str) -> None:
-        """Carry it over."""
+        """Rename a cache."""
         if old != new and old in self._slots:
             self._slots[new] = self._slots.pop(old)
 
     def close(self) -> None:
-        """Drop all."""
+        """Drop all caches."""
         self._slots.clear()
 
 
@@ -157,7 +156,7 @@ class _ScriptedSlot:
         if not self._there:
             raise CacheLost
         time.sleep(self._engines.step_ms / 1e3)
-        self._cache += tree.tokens  # all of them are decided: nobody drafts
+        self._cache += tree.tokens  # all tokens are decided: there are no drafts
         at = self._cache.index(_MIDDLE)
         before = bytes(self._cache[:at]).decode("utf-8", "surrogatepass")
         text, place = said_after(before, self._engines.letters) + "\n", len(self._cache) - 1 - at
@@ -172,7 +171,7 @@ class _ScriptedSlot:
 
 
 class _Bytes(Tokenizer):
-    """A token is a byte; 0 ends the text."""
+    """A tokenizer whose tokens are bytes; 0 ends the text."""
 
     def __init__(self) -> None:
         self.end_ids, self.identity = frozenset({_END}), "bytes"
@@ -185,7 +184,7 @@ class _Bytes(Tokenizer):
 
 
 class _Prompts(PromptBuilder):
-    """The text before the cursor, whole: the next key's prompt begins with this one's."""
+    """Prompts of the whole text before the cursor, so that the next key's prompt extends this one."""
 
     def __init__(self) -> None:
         """Nothing is remembered."""
