@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.client.rpc import METHOD_NOT_FOUND_CODE, Connection, Params, RequestFailedError, ServerGoneError
+from fastcoder_lsp.client.rpc import Connection, Params, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.workspace.document import position_at
 from fastcoder_lsp.workspace.positions import Encoding, units_to_index
@@ -24,20 +24,6 @@ class ReceivedSuggestion:
     start: int
     end: int
     command: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WorkDone:
-    """What the server has done since its start, and with what."""
-
-    model: str = ""
-    engine: str = ""
-    steps: int = 0
-    tokens: int = 0
-    prefilled: int = 0
-    """Tokens of prompts that were computed."""
-    prefill_ms: float = 0.0
-    """Milliseconds that this took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +62,6 @@ class LanguageClient:
         self._connection = Connection(self._notified, self._requested, on_gone)
         self._encoding = Encoding.UTF16
         self._folders: list[dict[str, str]] = []
-        self._tells_work = True
 
     @property
     def process_id(self) -> int:
@@ -182,21 +167,6 @@ class LanguageClient:
         """
         answer: Params = await self._connection.request("fastcoder/stats")
         return answer
-
-    async def work(self) -> WorkDone:
-        """What the server has done so far; all zero where it does not tell."""
-        if not self._tells_work:
-            return WorkDone()
-        try:
-            answer = await self.stats()
-        except RequestFailedError as error:
-            if error.code != METHOD_NOT_FOUND_CODE:
-                raise
-            self._tells_work = False
-            return WorkDone()
-        done = answer["requests"]
-        counts = (done["steps"], done["tokens"], done["prefilled"], done["prefill_ms"])
-        return WorkDone(answer["model"] or "", answer["engine"] or "", *counts)
 
     def position(self, text: str, offset: int) -> dict[str, int]:
         """How the protocol writes a place in a text."""

@@ -35,7 +35,7 @@ SHORT_NAME = 18
 ENOUGH_ANSWERS = 3
 """A median of fewer says nothing."""
 LONG_MS = 300.0
-"""The prompt's share of an answer that took longer is shown."""
+"""An answer that took longer is explained: the prompt's share, and waiting of this length."""
 
 
 def tabs(session: PlaySession) -> StyleAndTextTuples:
@@ -62,7 +62,7 @@ def message(session: PlaySession) -> str:
 def status_line(session: PlaySession, width: int) -> StyleAndTextTuples:
     """The server's state on the left, the last answer on the right; the less important parts give way."""
     sign, state = SIGNS[session.status.state], _state(session.status)
-    engine = [part for part in (session.work.model.rpartition("/")[2], session.work.engine) if part]
+    engine = [part for part in (session.model.rpartition("/")[2], session.engine) if part]
     short = [f"{name[:SHORT_NAME]}…" if len(name) > SHORT_NAME else name for name in engine[:1]]
     answer = _answer(session)
     for left, right in (
@@ -98,10 +98,12 @@ def keys_line(width: int) -> StyleAndTextTuples:
 
 
 def work_of(answer: AnswerSummary) -> list[str]:
-    """What the model did for an answer: reading the prompt, then generating; nothing where the text was known."""
-    took = f" in {milliseconds(answer.prefill_ms)}" if answer.ms > LONG_MS else ""
+    """What an answer's time went to: reading the prompt, generating, waiting; nothing where the text was known."""
+    took = f" in {milliseconds(answer.prefill_ms)}" if answer.ms > LONG_MS and answer.prefill_ms else ""
     read = [f"read {answer.prefilled} prompt tokens{took}"] if answer.prefilled else []
-    return [*read, f"{answer.tokens} tokens in {answer.steps} steps"] if answer.steps else read
+    made = [f"{answer.tokens} tokens in {answer.steps} steps"] if answer.steps else []
+    waited = [f"waited {milliseconds(answer.waited_ms)} for other work"] if answer.waited_ms > LONG_MS else []
+    return [*read, *made, *waited, *(["made in the background"] if answer.late else [])]
 
 
 def milliseconds(ms: float) -> str:

@@ -36,7 +36,7 @@ STARTS = {
     "expenses/storage.py": '    """The line of the file for an expense; the inverse of `parse_row`."""\n',
     "web/src/api.ts": "export async function deleteExpense(id: string): Promise<void> {\n",
 }
-"""file → the text behind which its body is missing, so the cursor stands there."""
+"""file → the text above the line where its body is missing; the cursor stands there, indented."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,12 @@ class TourStep:
 
 
 STEPS = (
-    TourStep("expenses/reports.py", STARTS["expenses/reports.py"], "    totals: dict[date, Decimal] = ", letters=4),
+    TourStep(
+        "expenses/reports.py", STARTS["expenses/reports.py"] + "    ", "totals: dict[date, Decimal] = ", letters=4
+    ),
     TourStep("expenses/reports.py", '    """The `count` largest expenses, largest first."""\n', "    return sorted("),
-    TourStep("web/src/chart.ts", STARTS["web/src/chart.ts"], "  for (const expense of expenses) {\n    "),
-    TourStep("web/src/api.ts", STARTS["web/src/api.ts"], "  const response = await fetch(", letters=3),
+    TourStep("web/src/chart.ts", STARTS["web/src/chart.ts"] + "  ", "for (const expense of expenses) {\n    "),
+    TourStep("web/src/api.ts", STARTS["web/src/api.ts"] + "  ", "const response = await fetch(", letters=3),
 )
 
 
@@ -108,8 +110,11 @@ def user_playground(path: Path) -> Playground:
 
 
 def _open(path: Path, name: str, start: str) -> OpenFile:
-    text = read_text(path)
-    return OpenFile(name, path, language_of(path), text, text.index(start) + len(start))
+    """The file with its cursor behind `start`, indented as the editor's own Enter does it."""
+    text, above = read_text(path), start.removesuffix("\n").rpartition("\n")[2]
+    indented = " " * (len(above) - len(above.lstrip())) + "  " * above.endswith("{")
+    cursor = text.index(start) + len(start)
+    return OpenFile(name, path, language_of(path), text[:cursor] + indented + text[cursor:], cursor + len(indented))
 
 
 def _type_again(file: OpenFile) -> Iterator[TourStep]:

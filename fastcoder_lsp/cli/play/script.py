@@ -53,14 +53,14 @@ async def _wait_for_model(session: PlaySession) -> None:
     started = time.perf_counter()
     session.show(session.files[-1])
     session.moved(len(session.current.text))
-    while not session.work.model:
+    while not session.model:
         session.ask(invoked=False)
-        await _answered(session, lambda: bool(session.work.model))
+        await _answered(session, lambda: bool(session.model))
         if not session.loading:
             break
     session.dismiss()
     session.answers.clear()
-    model = f"{session.work.model} on {session.work.engine}" if session.work.model else "The server"
+    model = f"{session.model} on {session.engine}" if session.model else "The server"
     print(f"{model}: ready after {time.perf_counter() - started:.1f} s.\n")
 
 
@@ -138,7 +138,7 @@ def _cost(session: PlaySession) -> str:
     """The last answer's time and work, in words."""
     answer = session.last
     assert answer is not None
-    work = (work_of(answer) or ["already known"]) if session.work.model else []
+    work = (work_of(answer) or ["already known"]) if session.model else []
     return " · ".join([milliseconds(answer.ms), *work])
 
 

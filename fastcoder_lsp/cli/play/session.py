@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.client.client import LanguageClient, LatePlace, WorkDone
+from fastcoder_lsp.client.client import LanguageClient, LatePlace
 from fastcoder_lsp.client.ghost import Ghost, ghost_of
-from fastcoder_lsp.client.rpc import RequestFailedError, ServerGoneError
+from fastcoder_lsp.client.rpc import Params, RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 
 OUTDATED_CODES = frozenset({-32800, -32801, -32802})
@@ -22,6 +22,9 @@ OUTDATED_CODES = frozenset({-32800, -32801, -32802})
 
 LOADING = frozenset({"starting", "loading"})
 """States in which the model is not ready yet."""
+
+WORK = ("prompt", "prefill", "draft", "verify", "post")
+"""Parts of a request's time (`observe.SPANS`) in which the model works for it."""
 
 PAUSES_S = (1.0, 2.0, 4.0, 4.0)
 """When nothing could be shown in time, it is asked for again when the server says that it is made, or after these
@@ -56,17 +59,36 @@ class AnswerSummary:
     Attributes:
         ms: milliseconds since it was first asked for, as the client saw them; while the model loads none count.
         shown: whether it was a suggestion.
-        tokens, steps: that the model generated, in so many forward passes.
+        tokens, steps: that the model generated for it, in so many forward passes; none where its text was known.
         prefilled: tokens of the prompt that it read.
-        prefill_ms: milliseconds that reading them took.
+        prefill_ms: milliseconds that reading them took; 0 where that is unknown.
+        waited_ms: milliseconds in which the model worked on something else; 0 where that is unknown.
+        late: it was not ready in time, and was made in the background.
     """
 
     ms: float
     shown: bool
-    tokens: int
-    steps: int
-    prefilled: int
-    prefill_ms: float
+    tokens: int = 0
+    steps: int = 0
+    prefilled: int = 0
+    prefill_ms: float = 0.0
+    waited_ms: float = 0.0
+    late: bool = False
+
+    @classmethod
+    def of(cls, ms: float, told: Params, *, shown: bool, late: bool) -> "AnswerSummary":
+        """The answer that the server reports as `told` (`fastcoder/answered`), empty where it reports nothing.
+
+        The server's times are those of one request. The background's work for a late answer is in none of them.
+        """
+        typed_through, parts = told.get("finish") == "typed-through", told.get("ms", {})
+        if not told or (typed_through and not late):
+            return cls(ms, shown)
+        counts = (told["tokens"], told["steps"], told["prefilled"])
+        if late:
+            return cls(ms, shown, *counts, late=True)
+        worked_ms = sum(parts.get(part, 0.0) for part in WORK)
+        return cls(ms, shown, *counts, parts.get("prefill", 0.0), max(ms - worked_ms, 0.0))
 
 
 class PlaySession:
@@ -81,14 +103,17 @@ class PlaySession:
         self.files, self.current = files, files[0]
         self.ghost: Ghost | None = None
         self.status = Status("starting")
-        self.work = WorkDone()
+        self.model = self.engine = ""
         self.notice = ""
         self.last: AnswerSummary | None = None
         self.answers: deque[AnswerSummary] = deque(maxlen=200)
         self._serving = False
         self._ready_at = 0.0
         self._on_change = on_change
-        self._client = LanguageClient(self._take_status, self._take_notice, self.fail, on_late=self._take_late)
+        self._told: Params = {}
+        self._client = LanguageClient(
+            self._take_status, self._take_notice, self.fail, on_late=self._take_late, on_told=self._take_told
+        )
         self._made = asyncio.Event()
         self._asking: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
@@ -99,7 +124,7 @@ class PlaySession:
         Raises:
             ServerGoneError: it could not be started, or ended at once.
         """
-        await self._client.start(command, root, options)
+        await self._client.start(command, root, options | {"client": {"reportsAnswers": True}})
         self._serving = True
         for file in self.files:
             self._client.open(file.uri, file.language, file.version, file.text)
@@ -189,15 +214,14 @@ class PlaySession:
 
     async def _ask(self, *, invoked: bool) -> None:
         """Ask; where a budget while typing was over before anything could be shown, ask again: it is made meanwhile."""
-        started, before = time.perf_counter(), self.work
-        loading = self.loading
+        started, loading = time.perf_counter(), self.loading
         try:
-            answer = await self._ask_once(started, before, invoked=invoked)
+            answer = await self._ask_once(started, invoked=invoked)
             for pause in () if invoked else PAUSES_S:
                 if answer is None or answer.shown:
                     break
                 await self._wait_until_made(pause)
-                later = await self._ask_once(started, before, invoked=invoked)
+                later = await self._ask_once(started, invoked=invoked, late=True)
                 answer = later if later is None or later.shown else answer
         except RequestFailedError as error:
             if error.code not in OUTDATED_CODES:
@@ -212,29 +236,30 @@ class PlaySession:
                 self.answers.append(answer)
         self._on_change()
 
-    async def _ask_once(self, started: float, before: WorkDone, *, invoked: bool) -> AnswerSummary | None:
+    async def _ask_once(self, started: float, *, invoked: bool, late: bool = False) -> AnswerSummary | None:
         """One request and its answer, shown; None where the text has changed meanwhile.
 
-        The answer's time and work are counted from `started`, when the server had done the work `before`.
+        The answer's time is counted from `started`. `late`: it was asked for before.
         """
         file, version = self.current, self.current.version
         self._made.clear()
+        self._told = {}
         suggestion = await self._client.suggest(file.uri, file.text, file.cursor, invoked=invoked)
         ms = (time.perf_counter() - max(started, self._ready_at)) * 1e3
         if file is not self.current or version != file.version:
             return None
+        told = self._told if self._told.get("version") == version else {}
         self.ghost = ghost_of(suggestion, file.text, file.cursor)
         self._on_change()
-        self.work = await self._client.work()
-        done = self.work
-        return AnswerSummary(
-            ms,
-            self.ghost is not None,
-            done.tokens - before.tokens,
-            done.steps - before.steps,
-            done.prefilled - before.prefilled,
-            done.prefill_ms - before.prefill_ms,
-        )
+        if not self.model:
+            await self._name_model()
+        return AnswerSummary.of(ms, told, shown=self.ghost is not None, late=late)
+
+    async def _name_model(self) -> None:
+        """Learn which model answers, where the server tells."""
+        with contextlib.suppress(RequestFailedError):
+            stats = await self._client.stats()
+            self.model, self.engine = stats["model"] or "", stats["engine"] or ""
 
     async def _wait_until_made(self, pause_s: float) -> None:
         """Wait until the server says that it is made, or for `pause_s`."""
@@ -254,7 +279,7 @@ class PlaySession:
     async def _ask_for_late(self) -> None:
         """Ask for what came late: nobody's question, so its answer is not counted."""
         with contextlib.suppress(RequestFailedError, ServerGoneError):
-            await self._ask_once(time.perf_counter(), self.work, invoked=False)
+            await self._ask_once(time.perf_counter(), invoked=False)
         self._on_change()
 
     async def _tell_accepted(self, ghost: Ghost) -> None:
@@ -262,6 +287,10 @@ class PlaySession:
             await self._client.accepted(ghost.suggestion)
         except (RequestFailedError, ServerGoneError) as error:
             self.notice = error.message
+
+    def _take_told(self, method: str, params: Params) -> None:
+        if method == "fastcoder/answered":
+            self._told = params
 
     def _take_status(self, status: Status) -> None:
         if self.loading and status.state not in LOADING:

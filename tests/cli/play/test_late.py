@@ -46,6 +46,8 @@ async def test_what_was_late_is_shown_when_it_is_made(session: PlaySession) -> N
     assert session.last is not None
     assert session.last.shown
     assert session.last.ms > 100
+    assert session.last.late
+    assert session.last.tokens >= len(SAYS)
 
 
 async def test_asked_by_key_it_comes_late_as_well(session: PlaySession) -> None:
