@@ -127,10 +127,11 @@ def refusal(snapshot: Snapshot, path: Path, folders: "Mapping[Path, Settings]", 
     from fastcoder_lsp.lsp.reasons import of_rule
     from fastcoder_lsp.workspace.rules import ReadingRules
 
-    rules = ReadingRules(tuple(folders), next(iter(folders.values()), settings))
+    settings = next(iter(folders.values()), settings)
+    rules = ReadingRules(tuple(folders), settings)
     longest = max(map(len, snapshot.text.split("\n")))
     rule = rules.may_complete(path, snapshot.language) or rules.size_reason(len(snapshot.text), longest)
-    return of_rule(rule) if rule is not None else None
+    return of_rule(rule, len(snapshot.text), settings.read_max_file_bytes) if rule is not None else None
 
 
 def workspace(named: Path | None, file: Path, own: "SettingsLayer") -> "dict[Path, Settings]":

@@ -4,6 +4,8 @@ Owns the codes and the texts. The front uses it for what it decides itself (igno
 the service for the rest.
 """
 
+import math
+
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Rule
 from fastcoder_lsp.core import Reason
@@ -58,9 +60,20 @@ def ignored(rule: str) -> Reason:
     return Reason("ignored", f"This file is excluded: {rule}.", "To get suggestions here, change that rule.")
 
 
-def large_file() -> Reason:
-    """The file is over the limit of its size."""
-    return Reason("large", "File too large.", "Raise `read.max_file_bytes`.")
+def large_file(size: int, limit: int) -> Reason:
+    """The file is over the limit of its size, both in bytes."""
+    return Reason(
+        "large",
+        f"File too large: {_in_units(size)}, and the limit is {_in_units(limit)}.",
+        "Raise `read.max_file_bytes`.",
+    )
+
+
+def _in_units(size: int) -> str:
+    """A size for people, rounded up, so that what is over a limit reads so."""
+    if size < 1_000_000:
+        return f"{math.ceil(size / 1e3)} KB"
+    return f"{math.ceil(size / 1e5) / 10:g} MB"
 
 
 def long_line() -> Reason:

@@ -104,12 +104,12 @@ class Reasons:
         self._documents.rename(old, new)
 
 
-def of_rule(rule: rules.ExclusionReason) -> Reason:
-    """Why there is nothing in a document that a rule excludes."""
+def of_rule(rule: rules.ExclusionReason, size: int = 0, limit: int = 0) -> Reason:
+    """Why there is nothing in a document that a rule excludes; `size`, `limit`: its bytes, and how many are read."""
     if rule is rules.ExclusionReason.SECRET:
         return reasons.secret_file()
     if rule is rules.ExclusionReason.TOO_LARGE:
-        return reasons.large_file()
+        return reasons.large_file(size, limit)
     if rule is rules.ExclusionReason.LONG_LINES:
         return reasons.long_line()
     return reasons.ignored(rule.value)

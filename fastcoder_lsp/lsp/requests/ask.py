@@ -129,7 +129,7 @@ def question_anywhere(session: Session, uri: str) -> CompletionRequest | Reason:
     )
     if rule is not None:
         session.reporter.explain(f"no suggestions in {uri}: {rule.value}")
-        return of_rule(rule)
+        return of_rule(rule, len(snapshot.text), settings.read_max_file_bytes)
     if not session.completes(settings):
         return reasons.off()
     return CompletionRequest(snapshot, offset=0, max_tokens=settings.completion_max_tokens)
