@@ -1,9 +1,12 @@
 """Removing text that is not worth showing: spelt-out control tokens, loops, and text that adds nothing."""
 
 import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
-from fastcoder_lsp.postprocess.text_around import TextAround
-from fastcoder_lsp.syntax import KNOWN
+from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
+from fastcoder_lsp.syntax import KNOWN, indent, is_comment, width
 
 _CONTROL = re.compile(
     r"<\|[a-z_]+\|>|<(?:fim_(?:prefix|middle|suffix|pad)|file_sep)>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd"
@@ -13,6 +16,14 @@ _SHORTEST_LOOP = 3
 """Equal runs of lines in a row that make a loop."""
 _ROUNDS, _LONGEST_ROUND = 8, 40
 """Equal pieces in a row at the end of a line that make a loop, and the longest piece."""
+
+
+_TELLING = 40
+"""Characters of a block's different lines that are hardly said twice by chance."""
+_LINES_ABOVE = 60
+_ENTRIES = 3
+_BELOW = 3
+_HALF_TYPED = 8
 
 
 def control_text(text: str, around: TextAround) -> str:
@@ -36,7 +47,7 @@ def fence(text: str, around: TextAround) -> str:
 
 
 def repetition(text: str, around: TextAround) -> str:
-    """`text` up to the end of the first round of a loop that goes on to its end."""
+    """`text` up to where a loop begins its second round, or a block is said that stands right above or below."""
     lines = (around.left + text).split("\n")
     for period in range(1, len(lines) // _SHORTEST_LOOP + 1):
         tail = lines[len(lines) - period :]
@@ -45,7 +56,83 @@ def repetition(text: str, around: TextAround) -> str:
             rounds += 1
         if rounds >= _SHORTEST_LOOP and "".join(tail).strip(" \t)]};,"):
             return "\n".join(lines[: len(lines) - period * (rounds - 1)])[len(around.left) :]
+    first = _first_repeated(lines, around)
+    if first is not None:
+        return "\n".join(lines[:first])[len(around.left) :].rstrip() if first else ""
     return _within_line(text)
+
+
+def _first_repeated(lines: list[str], around: TextAround) -> int | None:
+    """The first of `lines`, from the cursor's on, that says once more what was said; None where there is none."""
+    above = around.near_before[-NEAR:].split("\n")[:-1][-_LINES_ABOVE:]
+    whole = [line.rstrip() for line in (*above, *lines)]
+    found = [
+        *_blocks_again(whole, len(above)),
+        *_entries_again(whole, len(above), around),
+        *_below_again(whole[len(above) :], around),
+        *_typed_above_again(whole[len(above) :], around),
+    ]
+    return min(found, default=None)
+
+
+def _blocks_again(whole: list[str], cursor: int) -> Iterator[int]:
+    """Lines, counted from the cursor's, with which a block begins that equals the block right before it."""
+    places = defaultdict[str, list[int]](list)
+    periods = set[int]()
+    for at, line in enumerate(whole):
+        if any(map(str.isalnum, line)):
+            periods |= {at - before for before in places[line]} if at >= cursor else set()
+            places[line].append(at)
+    for period in periods - {1}:
+        run = 0
+        for at in range(max(cursor, period), len(whole)):
+            run = run + 1 if whole[at] == whole[at - period] else 0
+            if run == period and _telling(whole[at - run + 1 : at + 1]):
+                yield at - run + 1 - cursor
+                break
+
+
+def _entries_again(whole: list[str], cursor: int, around: TextAround) -> Iterator[int]:
+    """Lines with which a list's entries begin again: they stand in the same bracket already, in this order."""
+    if not around.head.openers:
+        return
+    opened = around.near_before.count("\n", around.head.openers[-1][0]) + 1
+    own = width(indent(whole[cursor]))
+    entries, first = whole[max(cursor - opened + 1, 0) :], min(cursor, opened - 1)
+    for at in range(first, len(entries) - _ENTRIES + 1):
+        said = entries[at : at + _ENTRIES]
+        if entries[at].strip() and width(indent(entries[at])) < own:
+            return  # the bracket is closed
+        code = [line for line in said if not is_comment(line, around.language)]
+        if any(width(indent(line)) != own for line in said) or not _telling(code):
+            continue
+        if any(entries[one : one + _ENTRIES] == said for one in range(at - _ENTRIES + 1)):
+            yield at - first
+            return
+
+
+def _below_again(lines: list[str], around: TextAround) -> Iterator[int]:
+    """The cursor's line, where it and those behind it are the lines right below, however the text goes on."""
+    if around.left.strip() or (around.right.strip() and not around.closing):
+        return
+    said, below = ([line.rstrip() for line in side if line.strip()][:_BELOW] for side in (lines, around.below))
+    block = list(takewhile(lambda line: any(map(str.isalnum, line)), below))
+    if block and said[: len(block)] == block and _telling(block):
+        yield 0
+
+
+def _typed_above_again(lines: list[str], around: TextAround) -> Iterator[int]:
+    """The cursor's line, where it says the half-typed line above once more, and its rest."""
+    above, first = around.above.rstrip(), lines[0]
+    if around.left.strip() or len(above.strip()) < _HALF_TYPED or not first.startswith(above) or first == above:
+        return
+    yield 0
+
+
+def _telling(lines: Sequence[str]) -> bool:
+    """Whether lines are too distinctive to be said twice on purpose."""
+    words = {line.strip() for line in lines if any(map(str.isalnum, line))}
+    return len(words) > 1 and sum(map(len, words)) >= _TELLING
 
 
 def _within_line(text: str) -> str:

@@ -236,6 +236,129 @@ if a; then
     c
   fi
 ▮fi▮
+--- python: a block of two lines again
+def f():
+    ▮total = sum_of(expenses)
+    print(total, expenses)
+    total = sum_of(expenses)
+    print(total, expenses)▮
+>>>
+def f():
+    ▮total = sum_of(expenses)
+    print(total, expenses)▮
+--- python: a function again, and a third time by half
+▮def sum_of(expenses):
+    return sum(expense.amount for expense in expenses)
+
+
+def sum_of(expenses):
+    return sum(expense.amount for expense in expenses)
+
+
+def sum_of(expenses):▮
+>>>
+▮def sum_of(expenses):
+    return sum(expense.amount for expense in expenses)▮
+--- python: the block above again
+def f():
+    total = sum_of(expenses)
+    print(total, expenses)
+    ▮total = sum_of(expenses)
+    print(total, expenses)
+    return total▮
+>>>
+def f():
+    total = sum_of(expenses)
+    print(total, expenses)
+    ▮▮
+--- python: a list's entries from an earlier one on
+names = [
+    ("py:class", "FastAPI"),
+    ("py:class", "TypeForm"),
+    ("py:class", "Request"),
+    ▮("py:class", "Starlette"),
+    ("py:class", "FastAPI"),
+    ("py:class", "TypeForm"),
+    ("py:class", "Request"),▮
+]
+>>>
+names = [
+    ("py:class", "FastAPI"),
+    ("py:class", "TypeForm"),
+    ("py:class", "Request"),
+    ▮("py:class", "Starlette"),▮
+]
+--- python: the lines below, and others
+▮first = open_store(path)
+second = first.orders()
+third = total_of(second)
+fourth = third + 1▮
+first = open_store(path)
+second = first.orders()
+third = total_of(second)
+>>>
+▮▮
+first = open_store(path)
+second = first.orders()
+third = total_of(second)
+--- python: the rest of the list, which stands below, and entries from above
+names = [
+    ("py:class", "TypeForm"),
+    # only in CI
+    ("py:class", "FastAPI"),
+    ▮("py:class", "Starlette"),
+    ("py:class", "starlette.requests.Request"),
+    ("py:class", "TypeForm"),
+    # only in CI
+    ("py:class", "FastAPI"),▮
+    ("py:class", "Starlette"),
+    ("py:class", "starlette.requests.Request"),
+]
+>>>
+names = [
+    ("py:class", "TypeForm"),
+    # only in CI
+    ("py:class", "FastAPI"),
+    ▮▮
+    ("py:class", "Starlette"),
+    ("py:class", "starlette.requests.Request"),
+]
+--- python: the half-typed line above once more
+def f(orders):
+    return sum(order.pri
+    ▮return sum(order.price for order in orders)▮
+>>>
+def f(orders):
+    return sum(order.pri
+    ▮▮
+--- python: rows that differ are no loop
+rows = [
+    ▮("lemon", 1, Decimal("1.20")),
+    ("lemon", 2, Decimal("1.20")),
+    ("lemon", 3, Decimal("1.20")),
+    ("lemon", 4, Decimal("1.20")),▮
+]
+>>>
+rows = [
+    ▮("lemon", 1, Decimal("1.20")),
+    ("lemon", 2, Decimal("1.20")),
+    ("lemon", 3, Decimal("1.20")),
+    ("lemon", 4, Decimal("1.20")),▮
+]
+--- python: two branches may do the same
+if a:
+    ▮self.on_close.append(service)
+    service = service.enter()
+else:
+    self.on_close.append(service)
+    service = service.enter()▮
+>>>
+if a:
+    ▮self.on_close.append(service)
+    service = service.enter()
+else:
+    self.on_close.append(service)
+    service = service.enter()▮
 --- html: a loop of tags
 <ul>
   ▮<li>a</li>
