@@ -41,6 +41,19 @@ MOST_WORDS = 160
 """Words of a question; those with the greatest weights are kept."""
 MOST_OWN = 100_000
 """Characters of the document on each side of the cursor that pieces are made of."""
+_COMMON = (
+    "and as assert async await bool break case catch char class cls const continue def default define del delete "
+    "dict do double elif else end enum except export extends false final finally float fn for from func function "
+    "global go if impl implements import in include int interface is lambda len let list match mod mut new nil none "
+    "not null number object of or package pass print private protected pub public raise range return self set "
+    "static str string struct super switch then this throw true try tuple type typeof undefined union unsafe "
+    "unsigned use var void where while with yield all also an any are at be but by can each has have it its no on "
+    "one only other so than that the their them then there they to was what when which will"
+)
+"""Words that tell nothing of what code is about. In a large folder their weights show that; in a small one they do not.
+"""
+LEAST_WORTH = 0.2
+"""A piece that is worth less than this share of the best one has a word in common by chance."""
 _K1, _B = 0.6, 0.75
 _MOST_CELLS = 1_000_000
 """Bound of pieces times words of the question in one file."""
@@ -196,6 +209,15 @@ def worth(ask: WordQuery, texts: Sequence[str], terms: Terms) -> float:
         return 0.0
     held = [np.isin(ask.terms_Q, terms.of(text)) for text in texts]
     return float(ask.weights_Q @ np.any(held, axis=0))
+
+
+def related(ask: WordQuery, pieces: Sequence[ContextSnippet], terms: Terms) -> tuple[ContextSnippet, ...]:
+    """Pieces without those that share hardly more than common words with the cursor's lines, such as `return`."""
+    telling = ~np.isin(ask.terms_Q, terms.of(_COMMON))
+    asked = WordQuery(ask.terms_Q[telling], ask.weights_Q[telling])
+    worths = [worth(asked, [piece.text], terms) for piece in pieces]
+    least = LEAST_WORTH * max(worths, default=0.0)
+    return tuple(piece for piece, value in zip(pieces, worths, strict=True) if not piece.line or value > least)
 
 
 def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterator[tuple[str, int, FileWords]]:

@@ -10,7 +10,7 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 
 from fastcoder_lsp.core import Definition, Snapshot
@@ -20,7 +20,7 @@ from fastcoder_lsp.prompt.context import NOTHING
 from fastcoder_lsp.prompt.counterparts import counterpart_of, outline
 from fastcoder_lsp.prompt.definitions import MOST_HELD, heads
 from fastcoder_lsp.prompt.imported import imported_definitions
-from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, question_at, retrieve, worth
+from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, question_at, related, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.workspace.documents import MOST_LETTERS
 from fastcoder_lsp.workspace.languages import language_of
@@ -41,6 +41,8 @@ code gets the room that is left."""
 FEW = 4
 """With fewer pieces than this the document has too few words for a query: its tests, or what it tests, are shown."""
 
+_LEAST_LINES = 2
+"""Lines that are left of a piece, for it to be shown."""
 RECENT_PLACES = 4
 RECENT_LINES = 6
 """Lines shown on each side of a place."""
@@ -115,7 +117,7 @@ class RepositoryContext:
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
         pieces = retrieve(ask, here, offset, shown, words.index, words.terms, look, near)
         defined = heads(ask, _within(snapshot.definitions, folder.root, here), pieces, look, words.terms)
-        pieces = tuple(sorted((*pieces, *defined), key=lambda piece: -piece.score))
+        pieces = related(ask, sorted((*pieces, *defined), key=lambda piece: -piece.score), words.terms)
         pieces = _below_imported(imported_definitions(here, offset, look), pieces)
         if len(pieces) < FEW:
             pieces = (*pieces, *_counterpart(here.path or "", (*near, *words.index.known()), look))
@@ -130,7 +132,7 @@ class RepositoryContext:
         texts = self._recent.texts()
         clean = (
             _clean(one, (here.text if not one.source else look.text(one.source), texts.get(one.source, "")))
-            for one in (*placed, *_not_held(allowed, placed))
+            for one in _apart((*placed, *_not_held(allowed, placed)))
         )
         found = tuple(one for one in clean if one.text.strip())
         new = PromptContext(found, folder.root.name, here.path or "", ahead)
@@ -271,6 +273,30 @@ def _not_held(places: Iterable[ContextSnippet], pieces: Sequence[ContextSnippet]
         if not _mostly_in(held[place.source], place):
             held[place.source].update(place.text.split("\n"))
             yield place
+
+
+def _apart(pieces: Iterable[ContextSnippet]) -> Iterator[ContextSnippet]:
+    """Pieces, best first, without the lines that better ones of the same file show."""
+    held: dict[str, dict[int, str]] = defaultdict(dict)
+    for piece in pieces:
+        lines = piece.text.split("\n")
+        runs = _not_shown(lines, piece.line, held[piece.source]) if piece.line else []
+        if not piece.line or runs == [(0, len(lines))]:
+            yield piece
+            runs = []
+        if piece.line:
+            held[piece.source] = dict(enumerate(lines, piece.line)) | held[piece.source]
+        for begin, end in runs:
+            text = "\n".join(lines[begin:end])
+            if text.strip().count("\n") + 1 >= _LEAST_LINES:
+                above = len(text) - len(text.lstrip("\n"))
+                yield replace(piece, text=text.strip("\n"), line=piece.line + begin + above)
+
+
+def _not_shown(lines: Sequence[str], first: int, shown: Mapping[int, str]) -> list[tuple[int, int]]:
+    """Where runs of `lines` begin and end that are not shown, by number and text; `first`: the first one's number."""
+    edges = [-1, *(at for at, line in enumerate(lines) if shown.get(first + at) == line), len(lines)]
+    return [(before + 1, after) for before, after in pairwise(edges) if after > before + 1]
 
 
 def _below_imported(imported: Sequence[ContextSnippet], pieces: Sequence[ContextSnippet]) -> tuple[ContextSnippet, ...]:

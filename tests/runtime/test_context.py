@@ -22,6 +22,27 @@ def test_what_is_imported_is_found_on_the_disk(root: Path) -> None:
     assert "def put(self, key: str)" in snippets[0].text
 
 
+def test_what_shares_common_words_alone_stays_away(root: Path) -> None:
+    """Of a few files, those that have no more than `return` and `self` of the place in them are not shown."""
+    for name in ("dates", "mail"):
+        (root / f"src/app/{name}.py").write_text(
+            f"class Unlike:\n    def {name}_of(self):\n        return self.{name}\n"
+        )
+    here = main(root, "class Use:\n    def store(self):\n        return self." + USE)
+    assert [snippet.path for snippet in found_at(finder(root), here, len(here.text))] == ["src/app/store.py"]
+
+
+def test_no_line_is_shown_twice(root: Path) -> None:
+    """Where a piece begins in a definition that is imported, the rest of it is shown."""
+    uses = "".join(f"store.put(key_{number}, first_{number})\n" for number in range(12))
+    (root / "src/app/store.py").write_text(f"{STORE}        seal(key)\n{uses}")
+    here = main(root, f"{USE}put(key_1, first_1, first_2, first_3, first_4, first_5)")
+    snippets = found_at(finder(root), here, len(here.text))
+    assert [snippet.line for snippet in snippets] == [1, 5]
+    assert "seal(key)" in snippets[0].text
+    assert snippets[1].text == uses.rstrip()
+
+
 def test_unsaved_text_wins(root: Path) -> None:
     """An open document is read as it stands in the editor."""
     opened = {root / "src/app/store.py": STORE.replace("put", "insert")}
