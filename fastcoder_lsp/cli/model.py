@@ -3,10 +3,14 @@
 import argparse
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.progress import progress_shown
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.model.choice import Choice
 
 NAME_HELP = "auto, a hub id (owner/name), a folder, a .gguf file, or wheels:KEY"
 
@@ -24,8 +28,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         actions,
         "list",
         _list,
-        "list the models on this machine",
-        "Print the models that are ready, one on each line.",
+        "list the models on this machine, and what each size would be like",
+        "Print the models that are ready, one on each line; then each size of the default family with its times here. "
+        "The first time it compiles the kernels and measures, within a minute.",
         named=False,
     )
     pull = _action(
@@ -81,10 +86,12 @@ def _action(
 
 
 def _list(_arguments: argparse.Namespace) -> int:
-    """Print one line for each model; the exit code is 0 even if there is none."""
+    """Print one line for each model, and a table of the family; the exit code is 0 even if there is no model."""
     from fastcoder_lsp import model
+    from fastcoder_lsp.cli.model_table import OTHERWISE, table
     from fastcoder_lsp.model.store import size_text
 
+    choice = _measured_choice(every=True)
     default = _default_digest()
     found = model.entries()
     width = max((len(entry.name) for entry in found), default=0)
@@ -97,7 +104,22 @@ def _list(_arguments: argparse.Namespace) -> int:
         print(
             "The default model is not on this machine. To download it, run: fastcoder-lsp model pull", file=sys.stderr
         )
+    print(*([""] if found else []), table(choice), sep="\n")
+    _say(f"{choice.reason}\n{OTHERWISE}")
     return 0
+
+
+def _measured_choice(*, every: bool = False) -> "Choice":
+    """The choice of `auto`, with progress while times are measured."""
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.runtime.model_choice import chosen_model
+
+    with progress_shown() as shown:
+        return chosen_model(
+            cache_folder(),
+            lambda share, what: shown.advance(ProgressStep(what, int(share * 100), 100, in_bytes=False)),
+            every=every,
+        )
 
 
 def _chosen(digest: str) -> str:
@@ -119,9 +141,15 @@ def _chosen(digest: str) -> str:
 def _pull(arguments: argparse.Namespace) -> int:
     """Download; print the finished model on stdout, everything else on stderr."""
     from fastcoder_lsp import model
+    from fastcoder_lsp.cli.model_table import OTHERWISE, table
     from fastcoder_lsp.runtime.compile_ahead import DEFAULT_HEADS, CompileAhead
 
     offers: list[DownloadOffer] = []
+    heads = DEFAULT_HEADS
+    if arguments.name == "auto" and not _default_digest():
+        choice = _measured_choice()
+        heads = choice.chosen.size.heads // choice.chosen.size.kv_heads, choice.chosen.size.head_dim
+        _say(f"{choice.reason}\n\n{table(choice)}\n\n{OTHERWISE}")
 
     def announce(offer: DownloadOffer) -> None:
         shown.pause()
@@ -134,7 +162,7 @@ def _pull(arguments: argparse.Namespace) -> int:
 
     def advance(step: ProgressStep) -> None:
         if arguments.name == "auto" and not ahead.begun:
-            ahead.begin(DEFAULT_HEADS)  # compile the kernels during the download
+            ahead.begin(heads)  # compile the kernels during the download
         shown.advance(step)
 
     with progress_shown() as shown, CompileAhead() as ahead:
@@ -205,8 +233,7 @@ def _default_digest() -> str:
 
 
 def _announce(offer: DownloadOffer) -> None:
-    """Print the download's size and origin, and the expected speed, before the first byte."""
-    from fastcoder_lsp.model.machine import available_bytes, expectation, read_speed
+    """Print the download's size and origin before the first byte."""
     from fastcoder_lsp.model.store import size_text
 
     if offer.reason:
@@ -219,8 +246,6 @@ def _announce(offer: DownloadOffer) -> None:
         _say(f"It replaces {offer.instead_of}: {offer.difference}.")
     if offer.trust:
         _say(offer.trust)
-    if offer.download_bytes:
-        _say(expectation(read_speed(), available_bytes()))
     _say(f"Licence: {offer.licence}. Disk space: {size_text(offer.disk_bytes)} in {offer.folder}.")
 
 

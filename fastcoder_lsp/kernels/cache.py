@@ -135,6 +135,12 @@ def version_folder(kept: Path, codegen: Any) -> Path:
     return kept / f"{fastcoder_lsp.__version__}-{_facts(repr(codegen.magic_tuple()))}"
 
 
+def current_version() -> str:
+    """Names everything that decides the machine code of this process."""
+    target: Any = cpu_target.target_context
+    return version_folder(Path(), target.codegen()).name
+
+
 @cache
 def _facts(processor: str) -> str:
     versions = (processor, numba.__version__, llvmlite.__version__, platform.python_version(), os.name)

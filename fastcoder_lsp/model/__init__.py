@@ -1,6 +1,6 @@
 """THE MODEL'S FILES: finding, fetching, checking, converting them. Never runs a model, never downloads unasked."""
 
-from fastcoder_lsp.model.catalogue import default_model
+from fastcoder_lsp.model.choice import Choice, choose, current_choice
 from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.find import find, prepare
@@ -10,13 +10,15 @@ from fastcoder_lsp.model.machine import gpu_memory_bytes
 from fastcoder_lsp.model.pull import pull
 
 __all__ = [
+    "Choice",
     "Dialogue",
     "DownloadOffer",
     "Entry",
     "ModelFiles",
     "ProgressStep",
+    "choose",
     "count_parameters",
-    "default_model",
+    "current_choice",
     "entries",
     "find",
     "gpu_memory_bytes",

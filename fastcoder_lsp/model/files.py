@@ -32,7 +32,7 @@ class ModelFiles:
 
     `folder` holds config.json, tokenizer.json and the weights, or a note that names a GGUF with them. `source`: their
     origin. `variant`: the difference from the requested model, empty for none. `digest`: hash of the weights; names
-    everything that is converted from them.
+    everything that is converted from them. `hub_id`: the hub's model that it is or replaces, where that is known.
     """
 
     name: str
@@ -40,6 +40,7 @@ class ModelFiles:
     source: str
     variant: str
     digest: str
+    hub_id: str = ""
 
 
 def open_folder(folder: Path, *, name: str, source: str, memory: Path, variant: str = "") -> ModelFiles:

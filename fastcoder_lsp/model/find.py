@@ -4,7 +4,7 @@ Never downloads and never asks. `find` answers in milliseconds; `prepare` may al
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -14,10 +14,10 @@ from fastcoder_lsp.model import hub
 from fastcoder_lsp.model.catalogue import (
     WHEELS_PREFIX,
     WheelModel,
-    fitting_models,
     stand_in,
     wheel_model,
 )
+from fastcoder_lsp.model.choice import current_choice, words
 from fastcoder_lsp.model.digest import known_sha256, remembered_sha256
 from fastcoder_lsp.model.files import (
     PICKLE_HINT,
@@ -31,7 +31,6 @@ from fastcoder_lsp.model.files import (
     read_origin,
 )
 from fastcoder_lsp.model.gguf_folder import drop_copies, follow, holds_weights, make_ready
-from fastcoder_lsp.model.machine import gpu_memory_bytes
 from fastcoder_lsp.model.store import ModelStore, reading, size_text
 
 AUTO = "auto"
@@ -57,17 +56,17 @@ class Reference:
     name: str
     value: str = ""
 
-    def hub_ids(self, gpu_bytes: int | None) -> tuple[str, ...]:
-        """The hub ids that the name may mean, best first, on a machine with so much GPU memory (None: ask for it)."""
+    def hub_ids(self, cache: Path, gpu_bytes: int | None) -> tuple[str, ...]:
+        """The hub ids that the name may mean, best first (`current_choice` has the arguments)."""
         if self.kind is NameKind.AUTO:
-            return fitting_models(gpu_memory_bytes() if gpu_bytes is None else gpu_bytes)
+            return current_choice(cache, gpu_bytes).hub_ids
         return (self.value,) if self.kind is NameKind.HUB else ()
 
-    def wheel_models(self, gpu_bytes: int | None) -> list[WheelModel]:
+    def wheel_models(self, cache: Path, gpu_bytes: int | None) -> list[WheelModel]:
         """The models from wheels that the name may mean, or that may replace a hub's."""
         if self.kind is NameKind.WHEELS:
             return [wheel_model(self.value)]
-        return [known for hub_id in self.hub_ids(gpu_bytes) if (known := stand_in(hub_id)) is not None]
+        return [known for hub_id in self.hub_ids(cache, gpu_bytes) if (known := stand_in(hub_id)) is not None]
 
 
 class BrokenConversionError(ModelInvalidError):
@@ -140,8 +139,10 @@ def _find(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> Mod
             found = _gguf(Path(reference.value), reference.name, store)
         case NameKind.WHEELS:
             found = wheels_converted(wheel_model(reference.value), store)
-        case NameKind.HUB | NameKind.AUTO:
-            found = _hub_or_stand_in(reference.hub_ids(gpu_bytes), store)
+        case NameKind.HUB:
+            found = _hub_or_stand_in((reference.value,), store)
+        case NameKind.AUTO:
+            found = _chosen(store, gpu_bytes)
     if found is None:
         raise missing(reference, *_half(reference, store, gpu_bytes))
     return found
@@ -175,7 +176,7 @@ def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int
 
 def _fetched(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> WheelModel | None:
     """The wheel-borne model that a name may mean, if its file is here as a whole."""
-    for known in reference.wheel_models(gpu_bytes):
+    for known in reference.wheel_models(store.cache, gpu_bytes):
         if (path := store.gguf(known.file)).is_file() and path.stat().st_size == known.size:
             return known if remembered_sha256(path, store.digests) == known.sha256 else None
     return None
@@ -185,7 +186,7 @@ def _half(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> tup
     """Bytes of a partial download, and of the whole if that is known; zeros where there is none."""
     if reference.kind is NameKind.WHEELS:
         return _half_of_wheels(wheel_model(reference.value), store)
-    for hub_id in reference.hub_ids(gpu_bytes):
+    for hub_id in reference.hub_ids(store.cache, gpu_bytes):
         if here := hub.unfinished_bytes(hub_id):
             return here, 0
         known = stand_in(hub_id)
@@ -265,6 +266,24 @@ def _gguf(path: Path, name: str, store: ModelStore) -> ModelFiles | None:
     return found
 
 
+def _chosen(store: ModelStore, gpu_bytes: int | None) -> ModelFiles | None:
+    """What `auto` means: the chosen model or the largest smaller one, else a larger one that fits into memory."""
+    choice = current_choice(store.cache, gpu_bytes)
+    found = _hub_or_stand_in(choice.hub_ids, store)
+    for hub_id in choice.larger_ids if found is None else ():
+        if (folder := hub.cached(hub_id)) is not None:
+            verdict = choice.best(hub_id)
+            variant = f"larger than {choice.hub_ids[0]}, which fits this machine but is not downloaded"
+            variant += f": {words(verdict)}" if verdict is not None else ""
+            return _in_hub_cache(hub_id, folder, store, variant)
+    return found
+
+
+def _in_hub_cache(hub_id: str, folder: Path, store: ModelStore, variant: str) -> ModelFiles:
+    found = open_folder(folder, name=hub_id, source=f"hub {hub_id}", memory=store.digests, variant=variant)
+    return replace(found, hub_id=hub_id)
+
+
 def _hub_or_stand_in(wanted: tuple[str, ...], store: ModelStore) -> ModelFiles | None:
     """The first of `wanted` that is here, else a stand-in for one of them."""
     asked = wanted[0]
@@ -272,13 +291,13 @@ def _hub_or_stand_in(wanted: tuple[str, ...], store: ModelStore) -> ModelFiles |
         folder = hub.cached(hub_id)
         if folder is not None:
             variant = "" if hub_id == asked else f"smaller than {asked}, which fits this machine but is not downloaded"
-            return open_folder(folder, name=hub_id, source=f"hub {hub_id}", memory=store.digests, variant=variant)
+            return _in_hub_cache(hub_id, folder, store, variant)
     for hub_id in wanted:
         known = stand_in(hub_id)
         found = wheels_converted(known, store) if known is not None else None
         if known is not None and found is not None:
             variant = f"replaces {asked}: {known.difference}"
-            return ModelFiles(found.name, found.folder, found.source, variant, found.digest)
+            return replace(found, variant=variant, hub_id=hub_id)
     return None
 
 

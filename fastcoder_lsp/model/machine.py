@@ -1,30 +1,23 @@
-"""The machine's resources for a model: available memory, the GPU's memory, and the speed of reading weights.
+"""The machine's resources for a model: memory that is installed and available, the GPU's memory, and power.
 
-The available memory is the least of the machine's, its container's and this process's own limit: inside a container the
-system reports the machine's free memory, which the container may not use.
+Both sizes are the least of the machine's, its container's and this process's own limit: inside a container the system
+reports the machine's memory, which the container may not use.
 
 The GPU's memory comes from the NVIDIA driver's own program. It is never waited for beyond its time, not even after it
 was killed, for a program that hangs in the kernel cannot be killed.
-
-The expected speed is estimated before a model is downloaded: the bytes of the weights that a step reads, over the rate
-at which all threads together read memory. That is the cost of a step of one row (docs/benchmarks.md); a prompt, which
-is computed once, is not in it. Of the embedding only the used rows count.
 """
 
+import importlib.util
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import psutil
 
 from fastcoder_lsp.config.processes import find_program
@@ -36,7 +29,21 @@ _UNLIMITED = 1 << 60
 
 def available_bytes() -> int:
     """Bytes that can be taken now."""
-    return max(0, min((psutil.virtual_memory().available, *_own_limit(), *_container())))
+    left = (left for _, left in (*_own_limit(), *_container()))
+    return max(0, min((psutil.virtual_memory().available, *left)))
+
+
+def installed_bytes() -> int:
+    """Bytes of the machine's memory that this process may ever have."""
+    return min((psutil.virtual_memory().total, *(most for most, _ in (*_own_limit(), *_container()))))
+
+
+def on_battery() -> bool:
+    """Whether the machine runs on its battery; False where it has none, or does not say."""
+    with suppress(OSError, RuntimeError, AttributeError):  # AttributeError: psutil has no such function on some systems
+        state = psutil.sensors_battery()
+        return state is not None and state.power_plugged is False
+    return False
 
 
 def require_memory(needed: int) -> None:
@@ -53,19 +60,19 @@ def require_memory(needed: int) -> None:
         )
 
 
-def _own_limit() -> Iterator[int]:
-    """Bytes left by the limit on this process's address space (`ulimit -v`)."""
+def _own_limit() -> Iterator[tuple[int, int]]:
+    """The limit on this process's address space (`ulimit -v`), and what it leaves."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 not there on Windows
 
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
-        yield limit - psutil.Process().memory_info().vms
+        yield limit, limit - psutil.Process().memory_info().vms
 
 
-def _container(root: Path = _CGROUPS, own: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
-    """Bytes left by each control group above this process, in both versions of cgroups."""
+def _container(root: Path = _CGROUPS, own: Path = Path("/proc/self/cgroup")) -> Iterator[tuple[int, int]]:
+    """The limit of each control group above this process, and what it leaves, in both versions of cgroups."""
     with suppress(OSError):
         for line in own.read_text(encoding="utf-8", errors="replace").splitlines():
             _, controllers, path = line.split(":", 2)
@@ -76,7 +83,7 @@ def _container(root: Path = _CGROUPS, own: Path = Path("/proc/self/cgroup")) -> 
                 yield from _left(root / "memory", path, *names)
 
 
-def _left(root: Path, path: str, limit: str, used: str, cached: str) -> Iterator[int]:
+def _left(root: Path, path: str, limit: str, used: str, cached: str) -> Iterator[tuple[int, int]]:
     group = root / path.lstrip("/")
     for folder in (group, *group.parents):
         if folder.is_relative_to(root) or folder == root:
@@ -84,7 +91,7 @@ def _left(root: Path, path: str, limit: str, used: str, cached: str) -> Iterator
                 most = int((folder / limit).read_text())
                 if most < _UNLIMITED:
                     rows = dict(row.split() for row in (folder / "memory.stat").read_text().splitlines())
-                    yield most - int((folder / used).read_text()) + int(rows.get(cached, 0))
+                    yield most, most - int((folder / used).read_text()) + int(rows.get(cached, 0))
 
 
 TIMEOUT_S = 10.0
@@ -103,6 +110,11 @@ class DriverAnswer:
 def gpu_memory_bytes() -> int:
     """Memory of the first NVIDIA GPU by its driver; 0 where there is none."""
     return ask_driver().memory_bytes
+
+
+def usable_gpu_bytes() -> int:
+    """The same, 0 where torch is not installed, without which no GPU is used."""
+    return gpu_memory_bytes() if importlib.util.find_spec("torch") is not None else 0
 
 
 def ask_driver(timeout_s: float = TIMEOUT_S) -> DriverAnswer:
@@ -154,61 +166,3 @@ def _output(command: list[str], timeout_s: float) -> bytes | None:
     if ended and process.stdout is not None:
         process.stdout.close()
     return said[0] if ended and said else None
-
-
-WEIGHTS: Mapping[str, int] = {
-    "Qwen2.5-Coder-0.5B": 494_000_000,
-    "Qwen2.5-Coder-1.5B": 1_544_000_000,
-    "Qwen2.5-Coder-3B": 3_086_000_000,
-    "Qwen2.5-Coder-7B": 7_070_000_000,
-}
-"""Numbers that a step reads: all but the embedding, where the head is another matrix."""
-ATTENTION = 0.1
-"""Of the weights, attention's matrices, which stay in eight bits: 0.09 of the smallest model's, 0.12 of the largest."""
-BYTES: Mapping[str, float] = {"eight bits": 1.0, "four bits": ATTENTION + (1 - ATTENTION) * 4.25 / 8}
-ABOVE_LIMIT = 1.2
-"""A step takes so much longer than its reading: 1.06 to 1.3 were measured."""
-BESIDE_BYTES = 270_000_000
-"""Of a server's memory, beside the weights: its two processes with the default model (docs/benchmarks.md)."""
-_READ_BYTES, _TIMES, _MOST_THREADS = 1 << 26, 8, 8
-_SHARE, _LEAST_BYTES = 4, 1 << 20
-"""Only a part of the free memory is read: the system could end the download in a small container."""
-
-
-def expected_ms(weights: int, bytes_a_second: float) -> dict[str, float]:
-    """Milliseconds a token, by the precision of the weights."""
-    return {name: weights * size / bytes_a_second * ABOVE_LIMIT * 1e3 for name, size in BYTES.items()}
-
-
-def expected_bytes(weights: int) -> dict[str, float]:
-    """Memory of a server, by the precision of the weights."""
-    return {name: weights * size + BESIDE_BYTES for name, size in BYTES.items()}
-
-
-def expectation(bytes_a_second: float, free_bytes: int) -> str:
-    """A table of every size of the default family, with the memory that is free for a server."""
-    lines = [f"Expected on this CPU, without drafting ({free_bytes / 1e9:.1f} GB of memory are free):"]
-    lines.append(f"  {'model':20}  {'ms a token':>10}  {'memory':>7}  {'in four bits':>12}  {'memory':>7}")
-    for name, weights in WEIGHTS.items():
-        eight, four = expected_ms(weights, bytes_a_second).values()
-        memory, less = (f"{size / 1e9:.1f} GB" for size in expected_bytes(weights).values())
-        lines.append(f"  {name:20}  {eight:10.0f}  {memory:>7}  {four:12.0f}  {less:>7}")
-    return "\n".join(lines)
-
-
-def read_speed() -> float:
-    """Bytes a second that all threads together read: the best of a few measurements in a fraction of a second."""
-    threads = max(1, min(os.cpu_count() or 1, _MOST_THREADS))
-    size = max(_LEAST_BYTES, min(_READ_BYTES, available_bytes() // _SHARE // threads))
-    parts = [np.ones(size // 8, np.int64) for _ in range(threads)]
-    best = 0.0
-    with ThreadPoolExecutor(threads) as team:
-        for _ in range(_TIMES):
-            start = time.perf_counter()
-            list(team.map(_read, parts))
-            best = max(best, threads * size / max(time.perf_counter() - start, 1e-9))
-    return best
-
-
-def _read(numbers: npt.NDArray[np.int64]) -> int:
-    return int(numbers.sum())

@@ -11,9 +11,17 @@ from fastcoder_lsp.model import hub, wheels
 from fastcoder_lsp.model.catalogue import WheelModel, wheel_model
 from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
 from fastcoder_lsp.model.files import ModelFiles, damage, give_up
-from fastcoder_lsp.model.find import BrokenConversionError, NameKind, convert_gguf, find, is_converted, understand
+from fastcoder_lsp.model.find import (
+    BrokenConversionError,
+    NameKind,
+    Reference,
+    convert_gguf,
+    find,
+    is_converted,
+    understand,
+)
 from fastcoder_lsp.model.gguf_folder import drop_copies, make_ready
-from fastcoder_lsp.model.machine import gpu_memory_bytes
+from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.model.store import ModelStore, require_space
 
 
@@ -32,14 +40,14 @@ def pull(
     Raises:
         FastcoderError: the model could not be made ready; finished parts are kept for the next try.
     """
-    gpu = gpu_memory_bytes() if gpu_bytes is None else gpu_bytes
+    gpu = usable_gpu_bytes() if gpu_bytes is None else gpu_bytes
     store = ModelStore.at(cache)
     store.sweep()
     drop_copies(store, dialogue.note)
     here = _whole(name, store, dialogue, gpu)
-    if here is not None and not (exact and here.variant):
-        return here
     reference = understand(name)
+    if here is not None and not (exact and here.variant) and not _is_larger(here, reference, store, gpu):
+        return here
     store.open()
     match reference.kind:
         case NameKind.GGUF:
@@ -50,8 +58,8 @@ def pull(
             pull_wheels(known, store, dialogue)
         case NameKind.HUB | NameKind.AUTO:
             # The largest of the family that fits, else a stand-in for any of them.
-            substitute = next(iter(reference.wheel_models(gpu)), None)
-            _pull_from_hub(reference.hub_ids(gpu)[0], substitute, store, dialogue, exact=exact)
+            substitute = next(iter(reference.wheel_models(store.cache, gpu)), None)
+            _pull_from_hub(reference.hub_ids(store.cache, gpu)[0], substitute, store, dialogue, exact=exact)
         case NameKind.FOLDER:
             only = next(Path(reference.value).glob("*.gguf"))
             convert_gguf(only, store, _shares(dialogue))
@@ -75,6 +83,11 @@ def _whole(name: str, store: ModelStore, dialogue: Dialogue, gpu: int) -> ModelF
         raise ModelInvalidError(damaged.why, "These files are your own: copy or download them again.")
     dialogue.note(f"{damaged.why}. Repairing it.")
     return None
+
+
+def _is_larger(here: ModelFiles, reference: Reference, store: ModelStore, gpu: int) -> bool:
+    """Whether `auto` uses a model that is larger than the one it would choose."""
+    return reference.kind is NameKind.AUTO and here.hub_id not in reference.hub_ids(store.cache, gpu)
 
 
 def offer_of(known: WheelModel, store: ModelStore, instead_of: str = "", reason: str = "") -> DownloadOffer:

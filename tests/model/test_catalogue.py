@@ -1,30 +1,9 @@
-"""Names that are known, and what `auto` means."""
+"""Names that are known."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.model import default_model
-from fastcoder_lsp.model.catalogue import WHEEL_MODELS, fitting_models, stand_in, wheel_model
-
-GIB = 1 << 30
-
-
-def test_without_gpu_memory_auto_is_the_smallest_base_model() -> None:
-    assert default_model(0) == "Qwen/Qwen2.5-Coder-0.5B"
-    assert default_model(2 * GIB) == "Qwen/Qwen2.5-Coder-0.5B"
-
-
-def test_more_gpu_memory_gives_a_larger_one() -> None:
-    assert default_model(8 * GIB) == "Qwen/Qwen2.5-Coder-1.5B"
-    assert default_model(24 * GIB) == "Qwen/Qwen2.5-Coder-7B"
-
-
-@given(st.integers(0, 200 * GIB), st.integers(0, 200 * GIB))
-def test_what_fits_a_small_gpu_fits_a_larger_one(one: int, other: int) -> None:
-    small, large = sorted((one, other))
-    assert set(fitting_models(small)) <= set(fitting_models(large))
+from fastcoder_lsp.model.catalogue import WHEEL_MODELS, stand_in, wheel_model
 
 
 def test_the_stand_in_is_the_joined_file_of_the_publishers_sums() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.model.machine import _container, ask_driver, available_bytes
+from fastcoder_lsp.model.machine import _container, ask_driver, available_bytes, installed_bytes
 
 
 def install(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,12 +58,12 @@ def test_a_containers_limit_counts(tmp_path: Path) -> None:
         (root / group / "memory.current").write_text(f"{used}\n")
         (root / group / "memory.stat").write_text("anon 1\ninactive_file 300\n")
     own.write_text("0::/a/b\n")
-    assert sorted(_container(root, own)) == [800, 3300]
+    assert sorted(_container(root, own)) == [(3000, 800), (4000, 3300)]
     (root / "memory" / "a").mkdir(parents=True)
     for name, value in (("limit_in_bytes", 5000), ("usage_in_bytes", 4000)):
         (root / "memory" / "a" / f"memory.{name}").write_text(f"{value}\n")
     (root / "memory" / "a" / "memory.stat").write_text("total_inactive_file 100\n")
     own.write_text("9:name=systemd:/a\n4:memory:/a\n")
-    assert list(_container(root, own)) == [1100]
+    assert list(_container(root, own)) == [(5000, 1100)]
     assert list(_container(root, tmp_path / "absent")) == []
-    assert available_bytes() > 0
+    assert 0 < available_bytes() < installed_bytes()

@@ -51,20 +51,10 @@ class Int8Backend:
     def __init__(
         self, shape: Shape, arrays: dict[str, Array], kind: DotKind, *, capacity: int, threads: int, kernels: Path
     ) -> None:
-        self.name, self.device, self.vocabulary, self.capacity, self.chunk = (
-            f"cpu-int{kind.bits}",
-            f"cpu ({kind.name}, {threads} threads)",
-            shape.vocabulary,
-            capacity,
-            CHUNK,
-        )
-        self._shape, self._kind = shape, kind
-        self._embedding_VE = arrays.get("embedding")
-        self._packed = _packed(shape, arrays, capacity)
-        blocks = -(-capacity // BLOCK)
-        self.cache = SlotMemory(shape, capacity)
-        self._shared = _SharedBuffers(_work(shape, self._packed, blocks * BLOCK, threads, kind))
+        self.name, self.device = f"cpu-int{kind.bits}", f"cpu ({kind.name}, {threads} threads)"
+        self.capacity, self.chunk, self._kind = capacity, CHUNK, kind
         self._team = Team(threads)
+        self.use(shape, arrays)
         self.is_first = True
         self._forward = make_forward(kind, shape.group, shape.head_dim)
         name = f"forward-{kind.name}-{shape.group}-{shape.head_dim}"
@@ -121,6 +111,20 @@ class Int8Backend:
         other = copy(self)
         other.cache, other.is_first = SlotMemory(self._shape, self.capacity, self.cache.layers), False
         return other
+
+    def over(self, shape: Shape, arrays: dict[str, Array]) -> Self:
+        """One more over other weights, with the same threads and compiled pass: its heads have the same sizes."""
+        other = self.another()
+        other.use(shape, arrays)
+        return other
+
+    def use(self, shape: Shape, arrays: dict[str, Array]) -> None:
+        """Take other weights, with caches and work memory for them."""
+        self.vocabulary, self._shape, self._embedding_VE = shape.vocabulary, shape, arrays.get("embedding")
+        self._packed = _packed(shape, arrays, self.capacity)
+        columns = -(-self.capacity // BLOCK) * BLOCK
+        self.cache = SlotMemory(shape, self.capacity)
+        self._shared = _SharedBuffers(_work(shape, self._packed, columns, self._team.threads, self._kind))
 
     def take(self, other: Self, start: int, stop: int) -> None:
         """Copy the slots `start`…`stop` of another one's cache, in whole blocks."""

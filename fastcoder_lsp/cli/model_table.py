@@ -1,0 +1,35 @@
+"""The family's sizes on this machine as a table of text: for `model list`, `model pull` and `doctor`."""
+
+from collections.abc import Sequence
+
+from fastcoder_lsp.model.choice import PRECISIONS, PROMPT_TOKENS, Choice, Verdict
+from fastcoder_lsp.model.store import size_text
+
+_HEAD = ("model", "precision", "ms a token", f"prompt of {PROMPT_TOKENS}", "memory", "download", "licence", "verdict")
+_RIGHT = slice(2, 6)
+"""Columns of numbers."""
+OTHERWISE = "To choose otherwise, run `fastcoder-lsp model pull NAME`, and set `model` to NAME."
+
+
+def table(choice: Choice) -> str:
+    """A line for each size and precision; `*` before the one that `auto` chooses."""
+    rows = [_HEAD, *(_row(verdict, choice) for verdict in choice.verdicts)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    marks = [" ", *("*" if verdict == choice.chosen else " " for verdict in choice.verdicts)]
+    return "\n".join(f"{mark} {_line(row, widths)}".rstrip() for mark, row in zip(marks, rows, strict=True))
+
+
+def _row(verdict: Verdict, choice: Choice) -> tuple[str, ...]:
+    size, speed = verdict.size, verdict.speed
+    times = (f"{speed.step_ms:.0f}", f"{speed.prompt_ms / 1e3:.1f} s") if speed is not None else ("–", "–")
+    memory = f"{size_text(verdict.memory_bytes)}{' (GPU)' if verdict.gpu else ''}"
+    over = f"over the limit: {', '.join(each.limit for each in verdict.against)}" if verdict.against else ""
+    verdict_text = "; ".join(filter(None, ("chosen" if verdict == choice.chosen else "", over))) or "would do"
+    facts = (size.name, PRECISIONS[verdict.bits], *times, memory, size_text(size.download_bytes))
+    return (*facts, size.licence.partition(",")[0], verdict_text)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    aligned = [f"{text:{width}}" for text, width in zip(row, widths, strict=True)]
+    aligned[_RIGHT] = [f"{text:>{width}}" for text, width in zip(row[_RIGHT], widths[_RIGHT], strict=True)]
+    return "  ".join(aligned)

@@ -1,0 +1,210 @@
+"""How fast models of other sizes are on this CPU: timed on slices of their shape with random weights.
+
+A slice has a few layers of the size's widths, and for a step as much of its head, so that more is read than a cache
+holds. The engine's own kernels and threads run it; the whole model takes as much longer as it has more weights. All
+slices have heads like the 0.5B model's, so that one compiled pass serves all sizes.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.backend import Rows
+from fastcoder_lsp.engine.int8.backend import CHUNK, Int8Backend
+from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.packed_file import aligned
+from fastcoder_lsp.engine.int8.packing import Array, layout
+from fastcoder_lsp.engine.int8.selftest import exact_kind
+from fastcoder_lsp.model.catalogue import Size
+from fastcoder_lsp.model.choice import PROMPT_TOKENS, Speed, Speeds
+from fastcoder_lsp.model.machine import available_bytes
+
+GROUP, HEAD_DIM = 7, 64
+"""Query heads to a key/value head, and their size, of Qwen2.5-Coder-0.5B: every start with it compiles this pass."""
+STEP_BYTES, PROMPT_BYTES = 1 << 28, 1 << 26
+"""Weights of a slice for a step, which only reads, and for a prompt, where arithmetic is most of the time."""
+SHARE = 4
+"""At most this part of the free memory is taken: the system could end a download in a small container."""
+SECONDS, ROUNDS = 0.2, 6
+"""A size is timed once; then again in each round that this time holds, with its next one."""
+_STEPS = 2
+"""In each round."""
+_BUSY = 0.85
+"""Below this share of the threads' time on the CPU, other programs had the cores meanwhile."""
+_LINE, _SPARE = 64, 1 << 19
+"""Bytes that matrices are aligned to, and that this and the head's last block may take."""
+_CAPACITY, _CACHED = 512, 136
+"""Slots of the KV cache, and those in use: the mean of a prompt's chunks."""
+_UNFINISHED = 0.9
+"""Of the last layer, a prompt computes only keys and values."""
+_TYPES: dict[str, type[np.generic]] = {"I32": np.int32, "F32": np.float32, "F16": np.float16}
+
+
+@dataclass(slots=True)
+class _Slices:
+    """A size's slices, the parts of the model that they are, and their least times."""
+
+    size: Size
+    stepping: Int8Backend
+    step_part: float
+    reading: Int8Backend
+    prompt_part: float
+    step_ms: float = math.inf
+    chunk_ms: float = math.inf
+    rest_ms: float = math.inf
+    spent_s: float = 0.0
+    rounds: int = 0
+
+    def take(self, clock: Callable[[], float]) -> None:
+        """Time steps, a chunk of a prompt, and the rows of a prompt's last chunk; nothing where it was timed enough."""
+        if self.rounds and self.spent_s * (1 + 1 / self.rounds) > SECONDS:
+            return
+        began = clock()
+        for _ in range(_STEPS):
+            self.step_ms = min(self.step_ms, _ms(self.stepping, 1, clock))
+        self.chunk_ms = min(self.chunk_ms, _ms(self.reading, CHUNK, clock))
+        self.rest_ms = min(self.rest_ms, _ms(self.reading, PROMPT_TOKENS % CHUNK, clock))
+        self.rounds, self.spent_s = self.rounds + 1, self.spent_s + max(0.0, clock() - began)
+
+    def speed(self) -> Speed:
+        """The whole model's."""
+        prompt_ms = PROMPT_TOKENS // CHUNK * self.chunk_ms + self.rest_ms
+        return Speed(self.step_ms / self.step_part, prompt_ms / self.prompt_part)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Speeds by hub id and bits, and whether other programs had the cores meanwhile."""
+
+    speeds: Speeds
+    disturbed: bool
+
+
+def measure_speeds(
+    sizes: Sequence[Size],
+    bits: int,
+    threads: int,
+    kernels: Path,
+    progress: Progress,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Timed:
+    """Time all sizes: within a second, but for compiling the pass where that was not done yet.
+
+    A size of which one layer exceeds the free memory's share is reckoned from the size before it, by the weights.
+
+    Args:
+        sizes: smallest first.
+        bits: of a weight, 8 or 4.
+        threads: of the engine.
+        kernels: folder for machine code.
+        progress: told while the pass is compiled.
+        clock: seconds.
+
+    Returns:
+        The speeds; none where the kernels do not run on this CPU.
+    """
+    kind = exact_kind(_shape(sizes[0], 1, 1), kernels, bits)
+    if kind is None:
+        return Timed({}, disturbed=False)
+    room = min(STEP_BYTES, max(1 << 24, available_bytes() // SHARE))
+    weights = aligned((room,), np.int8)
+    weights[:] = np.resize(np.random.default_rng(0).integers(-128, 128, 1 << 20, np.int8), room)
+    found = list[_Slices]()
+    with ExitStack() as stack:
+        tiny = _shape(sizes[0], 1, 1)
+        arrays = _arrays(tiny, kind, weights)
+        first = Int8Backend(tiny, arrays, kind, capacity=_CAPACITY, threads=threads, kernels=kernels)
+        stack.callback(first.close)
+        first.warm_up(progress)
+        for size in sizes:
+            if (slices := _slices(size, bits, kind, first, weights)) is None:
+                break
+            found.append(slices)
+        began, used = time.perf_counter(), time.process_time()
+        for _ in range(ROUNDS):
+            for slices in found:
+                slices.take(clock)
+        share = (time.process_time() - used) / max(1e-9, (time.perf_counter() - began) * threads)
+    speeds = {(slices.size.hub_id, bits): slices.speed() for slices in found}
+    for smaller, size in pairwise(sizes):
+        if (size.hub_id, bits) not in speeds and (known := speeds.get((smaller.hub_id, bits))) is not None:
+            step = size.read_bytes(bits) / smaller.read_bytes(bits)
+            prompt = size.layers * size.layer_weights / (smaller.layers * smaller.layer_weights)
+            speeds[size.hub_id, bits] = Speed(known.step_ms * step, known.prompt_ms * prompt)
+    return Timed(speeds, disturbed=share < _BUSY)
+
+
+def _slices(size: Size, bits: int, kind: DotKind, first: Int8Backend, weights: Array) -> _Slices | None:
+    """The slices of a size; None where the weights do not suffice for a layer."""
+    layer, room = _bytes(_shape(size, 1, 0), kind), weights.nbytes - _SPARE
+    if layer > room:
+        return None
+    row = (_bytes(_shape(size, 1, size.vocabulary), kind) - layer) / size.vocabulary
+    deep = max(1, min(size.layers, int(room * size.layers / (layer * size.layers + row * size.vocabulary))))
+    rows = max(1, min(size.vocabulary * deep // size.layers, int((room - layer * deep) / row)))
+    stepping, reading = _shape(size, deep, rows), _shape(size, max(1, min(deep, PROMPT_BYTES // layer)), 1)
+    return _Slices(
+        size,
+        first.over(stepping, _arrays(stepping, kind, weights)),
+        _bytes(stepping, kind) / size.read_bytes(bits),
+        first.over(reading, _arrays(reading, kind, weights)),
+        reading.layers * _layer_weights(reading) / ((size.layers - _UNFINISHED) * size.layer_weights),
+    )
+
+
+def _shape(size: Size, layers: int, vocabulary: int) -> Shape:
+    """The shape of a slice, its attention as wide as heads of one size allow."""
+    groups = max(1, round(size.heads * size.head_dim / (GROUP * HEAD_DIM)))
+    return Shape(
+        kind="qwen2",
+        layers=layers,
+        width=size.width,
+        heads=GROUP * groups,
+        kv_heads=groups,
+        head_dim=HEAD_DIM,
+        inner=size.inner,
+        vocabulary=vocabulary,
+        eps=1e-6,
+        positions=_CAPACITY,
+        angles_H=np.ones(HEAD_DIM // 2),
+    )
+
+
+def _layer_weights(shape: Shape) -> int:
+    return (shape.weight_count - shape.vocabulary * shape.width) // shape.layers
+
+
+def _bytes(shape: Shape, kind: DotKind) -> int:
+    """Of the matrices, which a step reads."""
+    arrays = layout(shape, kind, "F16")
+    return sum(math.prod(sizes) for name, (_, sizes) in arrays.items() if name.endswith(".weights"))
+
+
+def _arrays(shape: Shape, kind: DotKind, weights: Array) -> dict[str, Array]:
+    """Packed weights of this shape; all matrices are views of `weights`."""
+    arrays, at = dict[str, Array](), 0
+    for name, (what, sizes) in layout(shape, kind, "F16").items():
+        if name.endswith(".weights"):
+            count = math.prod(sizes)
+            arrays[name] = weights[at : at + count].reshape(sizes)
+            at += -(-count // _LINE) * _LINE
+        else:
+            array = arrays[name] = aligned(sizes, _TYPES[what])
+            array.fill(1e-4 if name.endswith(".scales") else 1 if name.startswith("norm") else 0)
+    return arrays
+
+
+def _ms(backend: Int8Backend, rows: int, clock: Callable[[], float]) -> float:
+    """Milliseconds of one pass with logits of the last row."""
+    asked = replace(Rows.chain([0] * rows, _CACHED), logits_from=rows - 1)
+    before = clock()
+    backend.forward(asked)
+    return max(1e-3, (clock() - before) * 1e3)

@@ -1,0 +1,103 @@
+"""What `auto` means on this machine, by measured times: taken from the cache folder, or measured now and kept there.
+
+Owns when times are measured: on a CPU, if none are kept that hold for this version, processor and number of threads.
+Times that were taken on battery, or while other programs had the cores, are taken again the next time.
+"""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+from fastcoder_lsp.config import kernels_folder
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.model.catalogue import BITS, FAMILY
+from fastcoder_lsp.model.choice import (
+    Choice,
+    Machine,
+    Measured,
+    Speed,
+    Speeds,
+    choose,
+    current_choice,
+    read_measured,
+    write_measured,
+)
+from fastcoder_lsp.model.machine import available_bytes, installed_bytes, on_battery, usable_gpu_bytes
+
+logger = logging.getLogger(__name__)
+WHAT = "timing models on this machine"
+_HOPE_STEP, _HOPE_PROMPT = 0.8, 0.9
+"""Of what four bits should take by the bytes that they read and by eight bits' prompt: the least to be expected."""
+
+
+def chosen_model(
+    cache: Path,
+    progress: Progress,
+    *,
+    threads: int | None = None,
+    gpu_bytes: int | None = None,
+    every: bool = False,
+) -> Choice:
+    """The choice of `auto`; about a second where times are measured, and the time to compile the kernels at first.
+
+    Args:
+        cache: the cache folder.
+        progress: told what is compiled and measured.
+        threads: of the CPU engine; None for its own number.
+        gpu_bytes: memory of the GPU that may be used; None to ask the driver.
+        every: measure all sizes in both precisions; otherwise four bits only where they could change the choice, and
+            nothing where a GPU decides.
+    """
+    gpu = usable_gpu_bytes() if gpu_bytes is None else gpu_bytes
+    choice = current_choice(cache, gpu)
+    if choice.chosen.gpu and not every:
+        return choice
+    try:
+        _measure(cache, progress, threads, every=every)
+    except Exception:
+        logger.exception("the speed of models on this machine cannot be measured")
+    return current_choice(cache, gpu)
+
+
+def _measure(cache: Path, progress: Progress, threads: int | None, *, every: bool) -> None:
+    from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.engine.speeds import Timed, measure_speeds  # noqa: PLC0415
+    from fastcoder_lsp.kernels.cache import current_version  # noqa: PLC0415
+
+    count, version = threads or default_threads(), current_version()
+    known = read_measured(cache)
+    before: Speeds = {}
+    if known is None or not known.holds(count, version):
+        tries = 0
+        if known is not None and known.taken_like(count, version):
+            before, tries = known.speeds, known.disturbed
+        known = Measured({}, count, version, on_battery(), tries)
+    timed = list[Timed]()
+    for bits in BITS:
+        done = (FAMILY[0].hub_id, bits) in known.speeds
+        if not done and (every or bits == BITS[0] or four_bits_may_decide(known.speeds)):
+            progress(0.0, WHAT)
+            timed.append(measure_speeds(FAMILY, bits, count, kernels_folder(), progress))
+            found = {key: _least(speed, before.get(key)) for key, speed in timed[-1].speeds.items()}
+            known = replace(known, speeds={**known.speeds, **found})
+            progress(1.0, WHAT)
+    if timed:
+        disturbed = any(each.disturbed for each in timed)
+        write_measured(cache, replace(known, disturbed=known.disturbed + 1 if disturbed else 0))
+
+
+def four_bits_may_decide(speeds: Speeds) -> bool:
+    """Whether a model would be chosen in four bits, were they as fast as can be hoped by the times in eight."""
+    hoped = dict(speeds)
+    for size in FAMILY:
+        if (speed := speeds.get((size.hub_id, 8))) is not None:
+            share = size.read_bytes(4) / size.read_bytes(8)
+            hoped[size.hub_id, 4] = Speed(speed.step_ms * share * _HOPE_STEP, speed.prompt_ms * _HOPE_PROMPT)
+    return choose(Machine(hoped, installed_bytes(), available_bytes())).chosen.bits == 4
+
+
+def _least(speed: Speed, before: Speed | None) -> Speed:
+    """The lesser times: other programs only add to them."""
+    if before is None:
+        return speed
+    return Speed(min(speed.step_ms, before.step_ms), min(speed.prompt_ms, before.prompt_ms))

@@ -1,0 +1,168 @@
+"""Which model `auto` means: the rule on the classes of machines, and what is on the disk already."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub.constants
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastcoder_lsp import model
+from fastcoder_lsp.errors import ModelMissingError
+from fastcoder_lsp.model import choice as rule
+from fastcoder_lsp.model.catalogue import BITS, FAMILY, WHEEL_MODELS
+from fastcoder_lsp.model.choice import Machine, Measured, Speed, choose, read_measured, write_measured
+from tests.model.test_find import put_converted, put_in_hub_cache
+
+GB = 10**9
+CLASSES = [
+    # Class, GB of memory; ms a token (int8, int4) and ms of a prefill of 512 tokens of 0.5B, 1.5B, 3B, 7B; the choice.
+    ("2 cores AVX-512 VNNI", 8, "24/14 74/43 148/86 339/199", "506 1852 3922 9222", "0.5B int8"),
+    ("2 cores AMX", 8, "24/14 74/43 148/86 339/199", "289 1058 2240 5267", "0.5B int8"),
+    ("4 cores AVX2, DDR4-2666", 16, "19/11 58/33 116/67 265/155", "906 3317 7027 16522", "0.5B int8"),
+    ("8 cores AVX2, DDR4-3200", 32, "16/9 49/28 97/57 223/131", "453 1659 3513 8261", "0.5B int8"),
+    ("4 cores AVX-512, LPDDR4X", 16, "12/7 36/21 73/42 166/97", "320 1171 2480 5832", "1.5B int4"),
+    ("6 P-cores AVX-VNNI, DDR5", 32, "9/5 29/16 57/33 131/76", "213 781 1654 3888", "1.5B int8"),
+    ("4 P-cores, LPDDR5X", 32, "6/4 20/11 39/23 89/52", "320 1171 2480 5832", "1.5B int8"),
+    ("Ryzen 7000+, 8 cores", 32, "11/6 34/19 67/39 154/90", "160 585 1240 2916", "1.5B int8"),
+    ("M1", 16, "11/6 35/20 70/41 160/94", "288 1052 2229 5240", "1.5B int8"),
+    ("M2, M3", 16, "8/4 24/14 47/28 109/64", "175 640 1356 3190", "1.5B int8"),
+    ("Snapdragon X", 16, "6/3 19/11 37/22 85/50", "88 320 678 1595", "1.5B int8"),
+    ("Xeon AMX, 8 threads", 64, "6/3 19/11 37/22 85/50", "72 264 560 1317", "1.5B int8"),
+    ("Raspberry Pi 5", 8, "59/34 185/107 370/216 848/497", "738 2699 5717 13442", "0.5B int4"),
+]
+
+
+def machine(gigabytes: int, steps: str, prefills: str) -> Machine:
+    """A class of machines, with most of its memory free."""
+    speeds = {}
+    for size, pair, prefill in zip(FAMILY, steps.split(), prefills.split(), strict=True):
+        for bits, step in zip(BITS, pair.split("/"), strict=True):
+            speeds[size.hub_id, bits] = Speed(float(step), float(prefill) * rule.PROMPT_TOKENS / 512)
+    return Machine(speeds, gigabytes * GB, gigabytes * GB * 3 // 4)
+
+
+FAST = machine(64, "6/3 19/11 20/11 30/20", "72 264 300 500")
+
+
+def said(found: model.Choice) -> str:
+    return f"{found.chosen.size.name.rpartition('-')[2]} {rule.PRECISIONS[found.chosen.bits]}"
+
+
+@pytest.mark.parametrize(("name", "gigabytes", "steps", "prefills", "expected"), CLASSES, ids=[c[0] for c in CLASSES])
+def test_each_class_of_machines_gets_its_model(
+    name: str, gigabytes: int, steps: str, prefills: str, expected: str
+) -> None:
+    found = choose(machine(gigabytes, steps, prefills))
+    assert said(found) == expected, name
+    assert found.chosen.size.name in found.reason
+    assert not found.chosen.against
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected", "because"),
+    [
+        ({}, "7B int8", ""),
+        ({"installed": 28 * GB}, "7B int4", "memory"),
+        ({"installed": 16 * GB}, "1.5B int8", "memory"),
+        ({"free": 4 * GB}, "1.5B int8", "free"),
+        ({"free": 1_500_000_000}, "1.5B int4", "free"),
+        ({"free": 100_000_000}, "0.5B int4", "smallest"),
+        ({"speeds": {}}, "0.5B int8", "not measured"),
+        ({"gpu": 24_000_000_000}, "7B bf16", ""),
+        ({"gpu": 12 << 30}, "7B int8", ""),
+        ({"gpu": 8 << 30}, "7B int4", ""),
+        ({"gpu": 6 << 30, "speeds": {}}, "1.5B bf16", "GPU"),
+        ({"gpu": 6 << 30}, "7B int8", ""),
+    ],
+)
+def test_limits_of_memory_and_gpus(changed: dict[str, Any], expected: str, because: str) -> None:
+    """A fast CPU, with one thing otherwise."""
+    found = choose(replace(FAST, **changed))
+    assert said(found) == expected
+    assert because in found.reason
+
+
+def test_where_no_size_keeps_the_limits_the_smallest_is_taken_with_a_word() -> None:
+    found = choose(machine(8, "60/40 185/107 370/216 848/497", "1813 2699 5717 13442"))
+    assert said(found) == "0.5B int4"
+    assert "No size keeps all limits" in found.reason
+    assert "1.4 s" in found.reason
+
+
+def test_the_gpus_sizes_are_those_of_the_guide() -> None:
+    """docs/gpu.md: 7B with a KV cache for 512 tokens."""
+    assert [round(FAMILY[-1].gpu_bytes(bits, 512) / 1e9, 1) for bits in (16, 8, 4)] == [15.3, 8.7, 6.3]
+
+
+@given(st.integers(0, 200 * GB), st.integers(0, 200 * GB), st.booleans())
+def test_more_memory_gives_no_smaller_model(one: int, other: int, gpu: bool) -> None:
+    small, large = (
+        FAMILY.index(choose(replace(FAST, gpu=amount) if gpu else replace(FAST, free=amount)).chosen.size)
+        for amount in sorted((one, other))
+    )
+    assert small <= large
+
+
+def test_measured_times_are_kept_and_doubted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another processor, other cores, another version, or a damaged file: they are measured again."""
+    measured = Measured(FAST.speeds, 8, "k1", battery=False, disturbed=0)
+    write_measured(tmp_path, measured)
+    assert read_measured(tmp_path) == measured
+    assert measured.holds(8, "k1")
+    assert not measured.holds(4, "k1")
+    assert not measured.holds(8, "k2")
+    assert not replace(measured, battery=True).holds(8, "k1")
+    assert not replace(measured, disturbed=1).holds(8, "k1")
+    assert replace(measured, disturbed=rule.MOST_TRIES).holds(8, "k1")
+    path = rule.measured_path(tmp_path)
+    good = json.loads(path.read_text())
+    for bad in ({"cores": 999}, {"processor": "another"}, {"speeds": [["a", 8, -1, 1]]}, {"speeds": 3}, {"format": 0}):
+        path.write_text(json.dumps({**good, **bad}))
+        assert read_measured(tmp_path) is None
+    path.write_text("{")
+    assert read_measured(tmp_path) is None
+
+
+@pytest.fixture
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fast machine's empty hub cache."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    write_measured(tmp_path / "cache", Measured(FAST.speeds, 8, "k1", battery=False, disturbed=0))
+    monkeypatch.setattr(rule, "installed_bytes", lambda: FAST.installed)
+    monkeypatch.setattr(rule, "available_bytes", lambda: FAST.free)
+    return tmp_path / "hub"
+
+
+def test_a_model_that_is_here_stays_in_use(tmp_path: Path, hub_cache: Path) -> None:
+    """The folder of an earlier version: its model is used, and the chosen one is named, not fetched."""
+    cache, seven = tmp_path / "cache", FAMILY[-1].hub_id
+    with pytest.raises(ModelMissingError):
+        model.find("auto", cache, gpu_bytes=0)
+    put_converted(cache, WHEEL_MODELS[0].sha256)
+    found = model.find("auto", cache, gpu_bytes=0)
+    assert found.hub_id == FAMILY[0].hub_id
+    assert f"replaces {seven}" in found.variant
+    for size in FAMILY:
+        put_in_hub_cache(hub_cache, size.hub_id)
+        found = model.find("auto", cache, gpu_bytes=0)
+        assert found.hub_id == (size.hub_id if size.commercial else "Qwen/Qwen2.5-Coder-1.5B")
+        assert (seven in found.variant) == (size.hub_id != seven)
+
+
+def test_a_larger_model_alone_is_used_where_it_fits_into_memory(
+    tmp_path: Path, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    slow = machine(32, *CLASSES[3][2:4])
+    write_measured(cache, Measured(slow.speeds, 8, "k1", battery=False, disturbed=0))
+    put_in_hub_cache(hub_cache, "Qwen/Qwen2.5-Coder-1.5B")
+    found = model.find("auto", cache, gpu_bytes=0)
+    assert found.hub_id == "Qwen/Qwen2.5-Coder-1.5B"
+    assert "larger than Qwen/Qwen2.5-Coder-0.5B" in found.variant
+    monkeypatch.setattr(rule, "installed_bytes", lambda: 4 * GB)
+    with pytest.raises(ModelMissingError):
+        model.find("auto", cache, gpu_bytes=0)
