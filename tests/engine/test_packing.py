@@ -21,8 +21,8 @@ from fastcoder_lsp.engine.int8.packed_file import UNFINISHED, packed_in_memory, 
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.model.catalogue import BESIDE_BYTES, FAMILY
 from fastcoder_lsp.model.inventory import engine_conversions
-from fastcoder_lsp.model.machine import BESIDE_BYTES, WEIGHTS, expected_bytes
 
 WIDTH, INNER, VOCABULARY = 64, 208, 40_000
 
@@ -184,5 +184,4 @@ def test_the_largest_model_fits_beside_an_editor() -> None:
     kept = settings.memory_kv_mb * 1_000_000
     assert packing.memory_bytes(shape, kind) + kept + BESIDE_BYTES < 4.9e9
     assert 2 * shape.slot_numbers * settings.context_tokens < kept
-    told = expected_bytes(WEIGHTS["Qwen2.5-Coder-7B"])["four bits"]
-    assert told == pytest.approx(packing.memory_bytes(shape, kind) + BESIDE_BYTES, rel=0.03)
+    assert FAMILY[-1].memory_bytes(4) == pytest.approx(packing.memory_bytes(shape, kind) + BESIDE_BYTES, rel=0.03)
