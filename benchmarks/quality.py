@@ -1,17 +1,21 @@
 """`bench quality`: the same tasks asked in several ways on several engines, and the answers compared pairwise.
 
-Answers are kept, so a run that was stopped goes on where it ended, and arms can be added later.
+Published suites are asked and compared by a published rule, and stand beside published figures. Answers are kept, so a
+run that was stopped goes on where it ended, and arms can be added later.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from benchmarks.datasets import infilling, repoeval, repositories, require, spread
+from benchmarks import gap
+from benchmarks.datasets import data_folder, infilling, published, repoeval, repositories, require, spread
+from benchmarks.datasets.published import PublishedTask
 from benchmarks.datasets.repositories import Repository
+from benchmarks.gap import ScoreColumn
 from benchmarks.harness import Answers, Mean, Reported, decode_request, edit_similarity, key, line_end, paired, write
 from benchmarks.questions import (
     ARMS,
@@ -23,13 +27,18 @@ from benchmarks.questions import (
     line_cases,
     prompt_of,
 )
+from benchmarks.reference import KIND, TransformersReference
+from benchmarks.rules import RULES, PublishedRule, written_marks
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import Engine
-from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.suffix import SuffixDrafter
+from fastcoder_lsp.engine.architecture import read_config
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model.needs import require_packages
 from fastcoder_lsp.postprocess import finish
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -39,6 +48,8 @@ LINES = ("api", "lines")
 """Suites of single lines of whole repositories."""
 OUTSIDE = "llama.cpp"
 """The name of answers that came from another program (--import)."""
+PRODUCT, PRODUCT_SUITE = "product", "humaneval-fim"
+"""The rule by which the product asks, and the published suite whose cursor it can stand at."""
 LINE_TOKENS = 64
 BODY_TOKENS = 256
 CONTEXT = 2560
@@ -48,16 +59,26 @@ CONTEXT = 2560
 class Options(Reported):
     """Ask infilling and repository tasks in several ways and compare the answers pairwise, with standard errors.
 
-    Answers are kept in --answers: a stopped run goes on where it ended.
+    Published suites (humaneval-fim, crosscodeeval, repoeval-line, repoeval-api) are asked and compared by a published
+    rule; a table puts the figures beside those of the model's size, and takes the gap apart. Answers are kept in
+    --answers: a stopped run goes on where it ended.
     """
 
-    tasks: Path | None = option("folder with the suites' data", None, metavar="DIR")
-    suites: str = option("of start, boundary, word, repoeval, api, lines", "start,boundary,word,repoeval")
+    tasks: Path | None = option("folder with the suites' data", None, flags=("--tasks", "--data"), metavar="DIR")
+    suites: str = option(
+        f"of start, boundary, word, repoeval, api, lines, {', '.join(published.SUITES)}", "start,boundary,word,repoeval"
+    )
+    rule: str = option(
+        f"of qwen, official, {PRODUCT} (by --arms), for published suites (default: a suite's own)",
+        "",
+        metavar="RULES",
+    )
+    languages: str = option("of published suites (default: all)", "", metavar="NAMES")
     split: Literal["held-out", "development"] = option(
         "repositories of api and lines: for fitting, or kept aside", "held-out"
     )
     arms: str = option(f"of {ARMS}", "plain,anchored")
-    engines: str = option("kinds of engine, as the setting `engine`", "auto")
+    engines: str = option(f"kinds of engine, as the setting `engine`; {KIND} runs the same weights in bfloat16", "auto")
     model: str = option("as the setting `model`", "auto")
     limit: int | None = option("take N tasks of each suite, evenly spread", None, metavar="N")
     answers: Path | None = option("where answers are kept (default: in the cache)", None, metavar="FILE")
@@ -83,24 +104,98 @@ def run(options: Options) -> int:
     """Run the benchmark."""
     model = find_model(options.model)
     arms = [arm(name) for name in options.arms.split(",")]
-    suites = list(suites_of(options))
+    names = options.suites.split(",")
+    pairs = rules_of(options)
+    suites = list(suites_of(options, [name for name in names if name not in published.SUITES]))
     if options.export:
+        if pairs:
+            raise UsageError("--export writes prompts of lines, not of published suites", "Name other --suites.")
         _export(options.export, suites, arms[0], model.tokenizer)
         return 0
     answers = Answers(options.answers or model.cache / "bench" / "quality.jsonl")
+    tasks = {pair: _tasks(options, *pair) for pair in pairs}
     given: dict[str, dict[str, dict[str, str]]] = {suite.name: {} for suite in suites}
+    columns: dict[str, list[ScoreColumn]] = {name: [] for name, _ in pairs}
     for kind in options.engines.split(","):
         asked = AskedModel(model, kind, answers)
         for suite in suites:
             for way in arms:
-                given[suite.name][f"{way.name} {kind}"] = asked.ask(suite, way)
+                given[suite.name][f"{way.name} {kind}"] = asked.ask(*_asks(suite, way, model.tokenizer))
+        for pair in pairs:
+            columns[pair[0]] += _columns(asked, *pair, tasks[pair], arms)
         asked.close()
     if options.outside:
         _import(options.outside, given)
     results = {suite.name: evaluate(suite, given[suite.name]) for suite in suites}
-    _print(results)
-    write(options, "quality", {"model": model.files.source, "suites": results})
+    if suites:
+        _print(results)
+    of_shape = published.published_model(read_config(model.files.folder))
+    for name, scored in columns.items():
+        found = [task for pair in pairs if pair[0] == name for task in tasks[pair]]
+        results[name] = gap.compare(name, found, scored, of_shape, whole=not options.languages)
+        gap.show(name, results[name], gap.weights_of(model.files))
+    write(options, "quality", {"model": model.files.source, "weights": gap.weights_of(model.files), "suites": results})
     return 0
+
+
+def rules_of(options: Options) -> list[tuple[str, str]]:
+    """(suite, rule) for every published suite of the options: the rules that --rule says, or the suite's own.
+
+    Raises:
+        UsageError: a suite has no such rule, or --rule is given without a published suite.
+    """
+    suites = [name for name in options.suites.split(",") if name in published.SUITES]
+    wanted = [rule for rule in options.rule.split(",") if rule]
+    if wanted and not suites:
+        raise UsageError("--rule is for published suites alone", f"Try: --suites {published.SUITES[0]}")
+    pairs = []
+    for suite in suites:
+        own = [rule for name, rule in RULES if name == suite] + ([PRODUCT] if suite == PRODUCT_SUITE else [])
+        for rule in wanted or own[:1]:
+            if rule not in own:
+                raise UsageError(f"{suite} has no rule '{rule}'", f"Take one of: {', '.join(own)}")
+            if rule != PRODUCT:
+                require_packages(f"the rule '{rule}' of {suite}", *RULES[suite, rule].needs)
+            pairs.append((suite, rule))
+    return pairs
+
+
+def _tasks(options: Options, suite: str, rule: str) -> tuple[PublishedTask, ...]:
+    """The tasks of a published suite, cut down to the limit."""
+    languages = frozenset(name for name in options.languages.split(",") if name)
+    folder = options.tasks or data_folder() or Path("FOLDER")
+    return spread(published.load(folder, suite, "qwen" if rule == PRODUCT else rule, languages), options.limit)
+
+
+def product_lines(tasks: Sequence[PublishedTask]) -> Suite:
+    """HumanEval-FIM's lines where a person would ask for them: at the line's start, whose newline its prompts lost."""
+    questions = tuple(
+        InfillQuestion(
+            task.id,
+            task.before if task.before.endswith("\n") else f"{task.before}\n",
+            f"\n{task.after}",
+            f"main.{task.language}",
+            language=task.language,
+        )
+        for task in tasks
+    )
+    return Suite(PRODUCT_SUITE, questions, {task.id: task.expected.rstrip() for task in tasks}, body=False)
+
+
+def _columns(
+    asked: "AskedModel", suite: str, rule: str, tasks: Sequence[PublishedTask], arms: Sequence[PromptVariant]
+) -> Iterator[ScoreColumn]:
+    """The scores of one engine's answers by one rule; a column for each arm by the product's."""
+    if rule != PRODUCT:
+        how = RULES[suite, rule]
+        said = asked.ask(f"{suite} {rule}", [_ask_by(how, task, asked.model.tokenizer) for task in tasks])
+        by_task = {task.id: how.score(task, said[task.id]) for task in tasks}
+        yield ScoreColumn.of(rule, asked.kind, by_task)
+    elif asked.kind != KIND:
+        lines = product_lines(tasks)
+        for way in arms:
+            texts = asked.ask(*_asks(lines, way, asked.model.tokenizer))
+            yield ScoreColumn(f"{rule}, {way.name}", asked.kind, scores_of(lines, texts))
 
 
 def _print(results: Mapping[str, Any]) -> None:
@@ -143,13 +238,13 @@ def _import(path: Path, given: dict[str, dict[str, dict[str, str]]]) -> None:
             given[row["suite"]].setdefault(OUTSIDE, {})[row["id"]] = row["text"].partition("\n")[0]
 
 
-def suites_of(options: Options) -> Iterator[Suite]:
-    """The suites that the options say, cut down to their limit.
+def suites_of(options: Options, names: Iterable[str]) -> Iterator[Suite]:
+    """The suites of these names, cut down to the options' limit.
 
     Raises:
         UsageError: a suite's data is not on this machine.
     """
-    for name in options.suites.split(","):
+    for name in names:
         if name == "repoeval":
             yield _repoeval(options.tasks / name if options.tasks else require(name), options.limit)
         elif name in LINES:
@@ -186,25 +281,60 @@ def _repoeval(folder: Path, limit: int | None) -> Suite:
     return Suite("repoeval", tuple(questions), expected, body=True)
 
 
+@dataclass(frozen=True, slots=True)
+class ModelQuestion:
+    """One question to a model; `limit` names the answer's end among the kept answers."""
+
+    id: str
+    prompt: Prompt
+    limit: str
+    request: DecodeRequest
+
+
+def _asks(suite: Suite, way: PromptVariant, tokenizer: Tokenizer) -> tuple[str, list[ModelQuestion]]:
+    """A suite's questions, asked one way, with a title."""
+    limit, tokens = ("body", BODY_TOKENS) if suite.body else ("line", LINE_TOKENS)
+    cut = repoeval.function_end if suite.body else line_end
+    asks = []
+    for question in suite.questions:
+        prompt = prompt_of(way, tokenizer, question)
+        request = decode_request(tokenizer, prompt.tokens, tokens, cut=cut, healing=prompt.healing)
+        asks.append(ModelQuestion(question.id, prompt, limit, request))
+    return f"{suite.name} {way.name}", asks
+
+
+def _ask_by(rule: PublishedRule, task: PublishedTask, tokenizer: Tokenizer) -> ModelQuestion:
+    """A task as a published rule asks it: control tokens that its script takes for text do not end the answer."""
+    prompt = Prompt(rule.prompt(tokenizer, task), b"", "", rule.name)
+    marks = written_marks(tokenizer)
+    request = replace(
+        decode_request(tokenizer, prompt.tokens, rule.tokens, cut=rule.cut(task)),
+        end_ids=tokenizer.end_ids - marks.keys(),
+        piece=lambda token: marks.get(token) or tokenizer.piece(token),
+    )
+    return ModelQuestion(task.id, prompt, f"{rule.name} {rule.tokens} {task.expected}", request)
+
+
 class AskedModel:
     """One model on one kind of engine, which is loaded when the first answer is not known yet."""
 
     def __init__(self, model: BenchModel, kind: str, answers: Answers) -> None:
-        self._model, self._kind, self._answers = model, kind, answers
-        self._engine: Engine | None = None
+        self.model, self.kind, self._answers = model, kind, answers
+        self._engine: Engine | TransformersReference | None = None
+        self._context = 0
 
-    def ask(self, suite: Suite, way: PromptVariant) -> dict[str, str]:
+    def ask(self, title: str, asks: Sequence[ModelQuestion]) -> dict[str, str]:
         """task → what the model said."""
         said = {}
-        with shown(f"{suite.name} {way.name} {self._kind}", len(suite.questions)) as tell:
-            for done, question in enumerate(suite.questions, 1):
-                prompt = prompt_of(way, self._model.tokenizer, question)
-                name = key(f"{self._model.files.digest} {self._kind}", prompt, "body" if suite.body else "line")
+        longest = max((len(ask.prompt.tokens) + ask.request.max_tokens for ask in asks), default=0)
+        with shown(f"{title} {self.kind}", len(asks)) as tell:
+            for done, ask in enumerate(asks, 1):
+                name = key(f"{self.model.files.digest} {self.kind}", ask.prompt, ask.limit)
                 known = self._answers.get(name)
                 if known is None:
-                    known = self._decode(prompt, body=suite.body)
+                    known = self._decode(ask, max(CONTEXT, longest + 1))
                     self._answers.put(name, known)
-                said[question.id] = known
+                said[ask.id] = known
                 tell(done)
         return said
 
@@ -212,34 +342,28 @@ class AskedModel:
         """Give the engine's memory back."""
         if self._engine is not None:
             self._engine.close()
+            self._engine = None
 
-    def _decode(self, prompt: Prompt, *, body: bool) -> str:
-        engine = self._engine = self._engine or self._model.engine(self._kind, CONTEXT)
-        request = decode_request(
-            self._model.tokenizer,
-            prompt.tokens,
-            BODY_TOKENS if body else LINE_TOKENS,
-            cut=repoeval.function_end if body else line_end,
-            healing=prompt.healing,
-        )
+    def _decode(self, ask: ModelQuestion, context: int) -> str:
+        if self._engine is None or context > self._context:
+            self.close()
+            self._context = context
+            self._engine = (
+                TransformersReference(self.model.files.folder)
+                if self.kind == KIND
+                else self.model.engine(self.kind, context)
+            )
+        if isinstance(self._engine, TransformersReference):
+            return self._engine.decode(ask.request)
         # Drafts change the speed only: they shorten the long answers.
-        return decode(engine, SuffixDrafter() if body else NoDrafter(), request, lambda: False).text
+        drafter = SuffixDrafter() if ask.limit == "body" else NoDrafter()
+        return decode(self._engine, drafter, ask.request, lambda: False).text
 
 
 def evaluate(suite: Suite, given: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Each column's means, and the differences of each pair of columns over the tasks that both have."""
-    questions = {question.id: question for question in suite.questions}
-    files = {name: file_of(name) for name in questions} if suite.by_file else None
-    scores: dict[str, dict[str, dict[str, float]]] = {}
-    for column, texts in given.items():
-        exact, shown, similar = {}, {}, {}
-        for task, text in texts.items():
-            wanted, question = suite.expected[task], questions[task]
-            exact[task] = float(text.strip() == wanted.strip() if suite.body else text.rstrip() == wanted)
-            similar[task] = edit_similarity(text.strip(), wanted.strip())
-            if not suite.body:
-                shown[task] = float(finish(text, question.before, question.after, question.language).rstrip() == wanted)
-        scores[column] = {"exact": exact, "edit_similarity": similar} | ({"shown_exact": shown} if shown else {})
+    files = {question.id: file_of(question.id) for question in suite.questions} if suite.by_file else None
+    scores = {column: scores_of(suite, texts) for column, texts in given.items()}
     return {
         "arms": {
             column: {measure: _mean(values, files).to_json() for measure, values in measures.items()}
@@ -252,6 +376,19 @@ def evaluate(suite: Suite, given: Mapping[str, Mapping[str, str]]) -> dict[str, 
             if (difference := paired(scores[left][measure], scores[right][measure], files)) is not None
         ],
     }
+
+
+def scores_of(suite: Suite, texts: Mapping[str, str]) -> dict[str, dict[str, float]]:
+    """Measure → task → score of one column's answers."""
+    questions = {question.id: question for question in suite.questions}
+    exact, shown, similar = {}, {}, {}
+    for task, text in texts.items():
+        wanted, question = suite.expected[task], questions[task]
+        exact[task] = float(text.strip() == wanted.strip() if suite.body else text.rstrip() == wanted)
+        similar[task] = edit_similarity(text.strip(), wanted.strip())
+        if not suite.body:
+            shown[task] = float(finish(text, question.before, question.after, question.language).rstrip() == wanted)
+    return {"exact": exact, "edit_similarity": similar} | ({"shown_exact": shown} if shown else {})
 
 
 def _mean(values: Mapping[str, float], files: Mapping[str, str] | None) -> Mean:

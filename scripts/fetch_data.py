@@ -5,8 +5,10 @@
 
 HumanEval infilling comes from openai/human-eval-infilling (MIT), RepoEval from RepoCoder in microsoft/CodeT (MIT; each
 repository inside has its own licence). With --code also the packages `NPM` and `PYPI` below, through npm and pip, as
-code for the long test of post-processing; each has its own licence inside. Nothing else is contacted. What is there
-already is not fetched again.
+code for the long test of post-processing; each has its own licence inside. With --published also what published figures
+were made with: HumanEval-FIM (bigcode/santacoder-fim-task, OpenRAIL) and RepoEval's lines with retrieved code (no
+licence named) from QwenLM/Qwen2.5-Coder, RepoEval's own lines from microsoft/CodeT (MIT), CrossCodeEval from
+amazon-science/cceval (Apache-2.0). Nothing else is contacted. What is there already is not fetched again.
 """
 
 import argparse
@@ -26,6 +28,13 @@ from typing import Any
 INFILLING = "https://github.com/openai/human-eval-infilling/raw/master/data/HumanEval-{}.jsonl.gz"
 INFILLING_SETS = ("SingleLineInfilling", "MultiLineInfilling", "RandomSpanInfillingLight")
 REPOEVAL = "https://github.com/microsoft/CodeT/raw/main/RepoCoder/"
+QWEN = (
+    "https://github.com/QwenLM/Qwen2.5-Coder/raw/d5ead97fea36bca3744e1a4c49e882f6fa2f406a/"
+    "qwencoder-eval/base/benchmarks/fim-bench/"
+)
+CROSSCODEEVAL = "https://github.com/amazon-science/cceval/raw/25f9cab757f5607695a4e7cbe7c4fee09d423d4c/data/crosscodeeval_data.tar.xz"
+CROSSCODEEVAL_SETS = ("line_completion_oracle_bm25.jsonl", "line_completion_rg1_unixcoder_cosine_sim.jsonl")
+"""With retrieval that saw the answer, as Qwen's script takes it, and without, as the benchmark's own."""
 NPM = ("zod@3.25.76", "rxjs@7.8.2", "lodash@4.17.21", "express@5.1.0", "preact@10.27.2", "recharts@3.2.1")
 PYPI = (
     ("--no-binary", "maturin==1.16.0"),
@@ -44,6 +53,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the data goes; made if it does not exist")
     parser.add_argument("--code", action="store_true", help="also packages of code, about 80 MB to fetch")
+    parser.add_argument("--published", action="store_true", help="also the suites of published figures")
     arguments = parser.parse_args()
     folder: Path = arguments.folder
     try:
@@ -51,6 +61,8 @@ def main() -> int:
         fetch_repoeval(folder / "repoeval")
         if arguments.code:
             fetch_code(folder / "code")
+        if arguments.published:
+            fetch_published(folder)
     except urllib.error.URLError as error:
         print(
             f"fetch_data: the source could not be reached: {error.reason}\nTry again with a network.", file=sys.stderr
@@ -65,18 +77,14 @@ def main() -> int:
 
 def fetch_infilling(folder: Path) -> None:
     """The three sets of HumanEval infilling, as published."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name in INFILLING_SETS:
-        target = folder / f"HumanEval-{name}.jsonl.gz"
-        if not target.exists():
-            _replace(target, _download(INFILLING.format(name)))
+        _fetch(folder / f"HumanEval-{name}.jsonl.gz", INFILLING.format(name))
 
 
 def fetch_repoeval(folder: Path) -> None:
     """RepoEval's function level: the repositories' Python files, and where each body to complete stands."""
     if (folder / "tasks.jsonl").exists():
         return
-    folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(io.BytesIO(_download(REPOEVAL + "repositories/function_level.zip"))) as archive:
         sources = {name: archive.read(name) for name in archive.namelist() if name.endswith((".py", "LICENSE"))}
     with zipfile.ZipFile(io.BytesIO(_download(REPOEVAL + "datasets/datasets.zip"))) as archive:
@@ -91,6 +99,33 @@ def fetch_repoeval(folder: Path) -> None:
     _replace(folder / "repos.tar.gz", packed.getvalue())
     lines = [json.dumps(task) for task in tasks(rows, sources)]
     _replace(folder / "tasks.jsonl", ("\n".join(lines) + "\n").encode())
+
+
+def fetch_published(folder: Path) -> None:
+    """HumanEval-FIM, CrossCodeEval, RepoEval's lines and API calls: what `benchmarks/datasets/published` reads."""
+    _fetch(folder / "humaneval_fim" / "fim_singleline.jsonl", QWEN + "hm_fim/data/fim_singleline.jsonl")
+    lines = folder / "repoeval_lines"
+    for level in ("line", "api"):
+        name = f"python_{level}_completion_sparse_oracle.jsonl"
+        _fetch(lines / name, f"{QWEN}repoeval/processed_data/{name}")
+    wanted = {f"{level}_level_completion_2k_context_codex.test.jsonl" for level in ("line", "api")}
+    if not all((lines / name).exists() for name in wanted):
+        with zipfile.ZipFile(io.BytesIO(_download(REPOEVAL + "datasets/datasets.zip"))) as packed:
+            for member in packed.namelist():
+                if (name := PurePosixPath(member).name) in wanted:
+                    _replace(lines / name, packed.read(member))
+    if not all((folder / "crosscodeeval" / "typescript" / name).exists() for name in CROSSCODEEVAL_SETS):
+        with tarfile.open(fileobj=io.BytesIO(_download(CROSSCODEEVAL))) as archive:
+            for entry in archive:
+                path = PurePosixPath(entry.name)
+                content = archive.extractfile(entry) if entry.isfile() and path.name in CROSSCODEEVAL_SETS else None
+                if content is not None:
+                    _replace(folder / "crosscodeeval" / path.parent.name / path.name, content.read())
+
+
+def _fetch(target: Path, address: str) -> None:
+    if not target.exists():
+        _replace(target, _download(address))
 
 
 def fetch_code(folder: Path) -> None:
@@ -167,6 +202,7 @@ def _download(address: str) -> bytes:
 
 def _replace(target: Path, content: bytes) -> None:
     """Write whole or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_suffix(target.suffix + ".part")
     part.write_bytes(content)
     part.replace(target)

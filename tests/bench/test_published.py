@@ -1,0 +1,342 @@
+"""Published rules by hand-worked cases, their files as they are fetched, and the gap taken apart."""
+
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import gap, quality
+from benchmarks.datasets import published
+from benchmarks.datasets.published import FoundChunk, PublishedFigure, PublishedModel, PublishedTask
+from benchmarks.gap import ScoreColumn
+from benchmarks.reference import KIND
+from benchmarks.rules import (
+    FILE,
+    RULES,
+    PromptBudget,
+    chunks_text,
+    code_tokens,
+    fuzz_ratio,
+    infill_parts,
+    written_marks,
+)
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.tokenizer import Tokenizer
+from scripts import fetch_data
+from tests.engine.tiny_models import make_model
+from tests.prompt.toy_tokenizers import byte_level_json, of_family
+
+LINE = PublishedTask("t", "python", "def f(x):", "", "    return x", "f")
+FIM, TOKENS = RULES["humaneval-fim", "qwen"], RULES["crosscodeeval", "qwen"]
+STATEMENT, REPOCODER = RULES["crosscodeeval", "official"], RULES["repoeval-line", "official"]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "ratio"),
+    [
+        ("return x", "return x", 1.0),
+        ("", "", 1.0),
+        ("", "x", 0.0),
+        ("return x", "return y", 0.88),  # 2 × 7 / 16 = 0.875, rounded to an even hundredth
+        ("kitten", "sitting", 0.62),  # "itt" and "n": 2 × 4 / 13
+    ],
+)
+def test_edit_similarity_is_fuzzywuzzys(left: str, right: str, ratio: float) -> None:
+    """Matching characters by difflib, whole hundredths."""
+    assert fuzz_ratio(left, right) == ratio
+
+
+@pytest.mark.parametrize(
+    ("answer", "exact"),
+    [
+        ("\n    return x\n    y", 1),  # the prompt lost its newline, and the answer begins with it
+        (" \n    return x", 1),
+        ("  \n    return x", 0),  # two blanks: the first line counts
+        ("return x  \nmore", 1),  # stripped
+        ("\n\n    return x", 0),
+        ("\n    return x<|fim_pad|>", 0),  # the script cuts at no mark
+        ("", 0),
+    ],
+)
+def test_the_line_that_counts(answer: str, exact: int) -> None:
+    """The first line, or the second where the first is empty or one blank."""
+    assert FIM.score(LINE, answer)["exact"] == exact
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("getName('a')", ["get", "Name", "(", "`", "a", "`", ")"]),
+        ('getName ("a" )', ["get", "Name", "(", "`", "a", "`", ")"]),
+        ("a_bC2 != XYz", ["a_b", "C2", "!", "=", "XYz"]),
+    ],
+)
+def test_words_of_code(code: str, words: list[str]) -> None:
+    """Humps are split, quotes are alike, blanks do not count."""
+    assert code_tokens(code) == words
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "exact"),
+    [
+        ("f('x')", 'f("x")\nmore', 1),
+        ("a = 1\n\n  b = 2", "a=1\nb=2\nc", 1),
+        ("a = 1", "\n\n  a = 1", 1),
+        ("a = 1", "a = 1<|fim_pad|> b", 1),
+        ("a = 1", "a = 1 # one", 0),
+    ],
+)
+def test_as_many_lines_by_words(expected: str, answer: str, exact: int) -> None:
+    """Qwen's rule for whole repositories."""
+    assert TOKENS.score(replace(LINE, expected=expected), answer)["exact"] == exact
+
+
+@pytest.mark.parametrize(
+    ("language", "expected", "answer", "exact"),
+    [
+        ("java", "int x = 1;", "int x = 1; // one\nint y;", 1),
+        ("java", "f(a, // first\n  b) {", "f(a,\nb) {\n}", 1),
+        ("csharp", "; x", "; x", 1),  # an end in the first place is none
+        ("typescript", "return x;", "return  x;", 0),
+        ("python", "x, 2)", "x, 2)  # why\ny", 1),
+        ("python", "[\n  x,\n])", "[\nx,\n])\nz = 1", 1),  # newlines inside brackets end nothing
+        ("python", "x)", "x)\n  y", 1),
+        ("python", "x)  // 2", "x)\n", 1),  # the script cuts at // in every language
+    ],
+)
+def test_the_first_statement(language: str, expected: str, answer: str, exact: int) -> None:
+    """CrossCodeEval's own rule."""
+    if language == "python":
+        pytest.importorskip("tree_sitter_python")
+    task = replace(LINE, language=language, expected=expected, before="def f(x):\n    y = g(")
+    assert STATEMENT.score(task, answer)["exact"] == exact
+
+
+@pytest.mark.parametrize(("answer", "exact"), [(" a = 1 \n\n b = 2\nc", 1), ("a = 1\nb =2", 0), ("a = 1", 0)])
+def test_repocoders_lines(answer: str, exact: int) -> None:
+    """As many stripped lines as were written."""
+    assert REPOCODER.score(replace(LINE, expected="a = 1\nb = 2"), answer)["exact"] == exact
+
+
+@given(st.text(" a;{\n#", max_size=14), st.text("a; \n", min_size=1, max_size=8))
+def test_an_early_end_changes_no_score(answer: str, expected: str) -> None:
+    """No rule's cut moves with later text, nor takes away what is compared."""
+    for (_, name), rule in RULES.items():
+        for language in ("java",) if rule is STATEMENT else ("python",):
+            task = replace(LINE, language=language, expected=expected)
+            cut = rule.cut(task)
+            ends = [cut(answer[:length]) for length in range(len(answer) + 1)]
+            first = next((end for end in ends if end is not None), None)
+            assert all(end in (None, first) for end in ends), name
+            if first is not None:
+                assert rule.score(task, answer[:first]) == rule.score(task, answer)
+
+
+def test_prompts_are_the_scripts_bytes() -> None:
+    """Qwen's: marks around texts that were cut by tokens; CrossCodeEval's: pieces of files as comments, no suffix."""
+    tokenizer = of_family("Qwen2.5-Coder")
+    task = replace(LINE, after="\nz = 1\n", found="# other\n", chunks=(FoundChunk("a.py", "x\n\ny", 1.0),))
+
+    def text(rule_prompt: tuple[int, ...]) -> str:
+        names = {id_: name for name, id_ in tokenizer.control.items()}
+        return "".join(names.get(token) or tokenizer.decode([token]) for token in rule_prompt)
+
+    marked = "<|fim_prefix|>def f(x):<|fim_suffix|>\nz = 1\n{}<|fim_middle|>"
+    assert text(FIM.prompt(tokenizer, task)) == marked.format("")
+    assert text(TOKENS.prompt(tokenizer, task)) == marked.format("\n\n# other\n")
+    assert text(STATEMENT.prompt(tokenizer, task)) == (
+        "# Here are some relevant code fragments from other files of the repo:\n\n"
+        "# the below code fragment is found in a.py\n# x\n# y\n\ndef f(x):"
+    )
+    assert text(REPOCODER.prompt(tokenizer, task)) == "def f(x):\n"
+    long = replace(task, before="word " * 3000, after="tail " * 3000)
+    before, behind = infill_parts(tokenizer, long, FILE)
+    assert (before, behind) == (
+        tokenizer.decode(tokenizer.encode(long.before)[-1472:]),
+        tokenizer.decode(tokenizer.encode(long.after)[:512]),
+    )
+    assert infill_parts(tokenizer, long, PromptBudget(4, 2, 3))[1] == (
+        tokenizer.decode(tokenizer.encode(long.after)[:2]) + tokenizer.decode(tokenizer.encode("\n\n# other\n")[:3])
+    )
+    assert chunks_text(tokenizer, task, 5) == ""
+    assert b"<|file_sep|>" in written_marks(tokenizer).values()
+    assert tokenizer.control["<|endoftext|>"] not in written_marks(tokenizer)
+
+
+HUMANEVAL = [
+    {
+        "name": f"humaneval-HumanEval_{number}_f.json-L{line}",
+        "language": language,
+        "prompt": f"def f(x):\n    y = {number}",
+        "suffix": "    return y",
+        "canonical_solution": f"    y += {line}",
+        "tests": "",
+    }
+    for number in range(2)
+    for line in range(2)
+    for language in ("py", "js")
+]
+CROSSFILE: Mapping[str, Any] = {
+    "prompt": "import a\n\na.",
+    "groundtruth": "b()",
+    "right_context": "\nc = 1\n",
+    "crossfile_context": {"text": "# b", "list": [{"retrieved_chunk": "def b(): 0", "filename": "a.py", "score": 0.5}]},
+    "metadata": {"task_id": "project_cc/1", "repository": "r", "file": "main.py"},
+}
+REPOCODERS = {
+    "prompt": "import a",
+    "metadata": {"task_id": "r/1", "ground_truth": "a.b()", "fpath_tuple": ["r", "x.py"], "line_no": 1},
+}
+
+
+def lines(*rows: Mapping[str, Any]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def packed_tar() -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:xz") as tar:
+        for language in published.CROSSCODEEVAL_LANGUAGES:
+            for name in ("oracle_bm25", "rg1_unixcoder_cosine_sim", "rg1_bm25"):
+                entry = tarfile.TarInfo(f"./{language}/line_completion_{name}.jsonl")
+                content = lines(CROSSFILE)
+                entry.size = len(content)
+                tar.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def packed_zip() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for level in ("line", "api"):
+            archive.writestr(f"datasets/{level}_level_completion_2k_context_codex.test.jsonl", lines(REPOCODERS))
+    return packed.getvalue()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `scripts/fetch_data.py --published` leaves, of made-up archives in the published form."""
+    answers = {
+        "fim_singleline.jsonl": lines(*HUMANEVAL),
+        "crosscodeeval_data.tar.xz": packed_tar(),
+        "datasets.zip": packed_zip(),
+    }
+    qwens = {**CROSSFILE, "full_right_context": "\nd\n", "crossfile_context": "# b\u2028"}
+    folder = tmp_path_factory.mktemp("data")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            fetch_data, "_download", lambda address: answers.get(address.rpartition("/")[2]) or lines(qwens)
+        )
+        fetch_data.fetch_published(folder)
+        patched.setattr(fetch_data, "_download", None)  # what is there is not fetched again
+        fetch_data.fetch_published(folder)
+    return folder
+
+
+@pytest.mark.parametrize(("suite", "rule"), RULES)
+def test_what_is_fetched_is_read(data: Path, suite: str, rule: str) -> None:
+    """Every rule finds its files; texts, groups and languages are the authors'."""
+    tasks = published.load(data, suite, rule)
+    assert len({task.id for task in tasks}) == len(tasks)
+    if suite == "humaneval-fim":
+        assert {task.group for task in tasks if task.language == "python"} == {
+            f"humaneval-HumanEval_{number}_f.json python" for number in range(2)
+        }
+        assert tasks[0].before.endswith("y = 0")
+    elif rule == "qwen" and suite != "crosscodeeval":
+        assert (tasks[0].after, tasks[0].found) == ("\nd\n", "# b\u2028")
+    elif suite == "crosscodeeval":
+        assert {task.language for task in tasks} == set(published.CROSSCODEEVAL_LANGUAGES)
+        assert (tasks[0].found, tasks[0].chunks) == ("# b", (FoundChunk("a.py", "def b(): 0", 0.5),))
+    else:
+        assert (tasks[0].expected, tasks[0].group) == ("a.b()", "r/x.py")
+
+
+def test_data_that_is_not_there(tmp_path: Path, data: Path) -> None:
+    """An absent, a garbled file and an unknown language say what to do."""
+    with pytest.raises(UsageError, match="not there") as raised:
+        published.load(tmp_path, "humaneval-fim", "qwen")
+    assert "--published" in raised.value.hint
+    (tmp_path / "humaneval_fim").mkdir()
+    (tmp_path / "humaneval_fim" / "fim_singleline.jsonl").write_text('{"name": 1}\n')
+    with pytest.raises(UsageError, match="not in the form"):
+        published.load(tmp_path, "humaneval-fim", "qwen")
+    with pytest.raises(UsageError) as raised:
+        published.load(data, "humaneval-fim", "qwen", frozenset({"rust"}))
+    assert raised.value.hint == "Its languages: javascript, python"
+
+
+def test_the_parts_of_the_gap_add_up() -> None:
+    """Weights, rounding and rule are differences of figures over the same tasks; the published figure has no error."""
+    tasks = [replace(LINE, id=str(number), group=str(number)) for number in range(4)]
+    values = {(KIND, "qwen"): (1, 1, 0, 1), ("cpu-int8", "qwen"): (1, 0, 0, 1), ("cpu-int8", "product"): (0, 0, 0, 1)}
+    columns = [
+        ScoreColumn.of(rule, engine, {str(n): {"exact": value, "edit_similarity": 1.0} for n, value in enumerate(row)})
+        for (engine, rule), row in values.items()
+    ]
+    model = PublishedModel(
+        "M", ("m", 1, 1), {"humaneval-fim": {"python": PublishedFigure(70.0), "all": PublishedFigure(80.0)}}
+    )
+    found = gap.compare("humaneval-fim", tasks, columns, model, whole=True)
+    parts = {part["part"]: part["points"]["python"] for part in found["gap"]}
+    assert {name: point["mean"] for name, point in parts.items()} == pytest.approx(
+        {"weights": 5.0, "rounding": -25.0, "weights and rounding": -20.0, "rule": -25.0, "all three": -45.0}
+    )
+    assert parts["rounding"]["standard_error"] == pytest.approx(25.0)
+    assert list(found["published"]["figures"]) == ["python"], "one language is not all"
+    assert gap.compare("humaneval-fim", tasks, columns, None, whole=True)["published"]["figures"] == {}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random model with a toy tokenizer that has Qwen's marks."""
+    description = byte_level_json(True, (*of_family("Qwen2.5-Coder").control,))
+    folder = make_model(tmp_path_factory.mktemp("tiny"), "qwen2", vocab_size=Tokenizer(description).vocabulary)
+    (folder / "tokenizer.json").write_text(description)
+    return folder
+
+
+def test_one_command_fills_the_tables(
+    data: Path, tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Engines, rules and languages in one report; transformers answers by itself, and answers are kept."""
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    report = tmp_path / "report.json"
+    options = quality.Options(
+        model=str(tiny),
+        tasks=data,
+        suites="humaneval-fim",
+        rule="qwen,product",
+        engines=f"cpu-fp32,{KIND}",
+        arms="anchored",
+        answers=tmp_path / "answers.jsonl",
+        json=report,
+    )
+    assert quality.run(options) == 0
+    said = capsys.readouterr().out
+    assert "rounding: cpu-fp32 − transformers" in said
+    assert "No figures are published" in said
+    found = json.loads(report.read_text())["suites"]["humaneval-fim"]
+    assert found["tasks"] == {"python": 4, "javascript": 4, "all": 8}
+    assert [(column["rule"], column["engine"]) for column in found["columns"]] == [
+        ("qwen", "cpu-fp32"),
+        ("product, anchored", "cpu-fp32"),
+        ("qwen", KIND),
+    ]
+    monkeypatch.setattr(quality.AskedModel, "_decode", None)
+    assert quality.run(replace(options, languages="python", json=None)) == 0
+
+
+def test_rules_that_a_suite_lacks() -> None:
+    """A rule without its suite, and a name that no suite has, are refused before a model is asked."""
+    for suites, rule in (("start", "qwen"), ("humaneval-fim", "official"), ("crosscodeeval", "product")):
+        with pytest.raises(UsageError):
+            quality.rules_of(quality.Options(suites=suites, rule=rule))
