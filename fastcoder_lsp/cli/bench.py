@@ -32,6 +32,7 @@ BENCHMARKS = {
     "typing": "code of other files on and off, over the same keys: accepted share, prompt tokens, waits, reckoned",
     "team": "time to text and fairness of a team's server, through killed and upgraded replicas",
     "trained": "a model before and after `train`: tokens a pass, accepted guesses, speed, quality",
+    "choice": "times that `auto` promises for each size, against whole models in shape",
     "gpu": "the other benchmarks on the graph engine of an NVIDIA GPU, within minutes",
 }
 """Name → a line for people."""

@@ -163,6 +163,9 @@ def _choose(job: LoadJob, shape: Shape | None) -> tuple[str, list[str]]:
         return "cpu-fp32", notes
     known = known_loss(job.digest, job.cache, shape) if asked in ("auto", "cpu-int4") else None
     loss = known if asked == "cpu-int4" or (known is not None and known.small) else None
+    if loss is None and asked == "auto" and job.options.bits == 4:
+        asked = "cpu-int4"
+        notes.append("four-bit weights: by the times measured here, eight-bit ones exceed a limit (docs/models.md)")
     if loss is not None:
         asked = "cpu-int4"
         notes.append(f"four-bit weights: {loss.nats:.3f} nats a token worse than eight-bit ones, measured here")
@@ -187,14 +190,15 @@ def _on_nvidia(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]
         return SINGLY, []
     import torch  # noqa: PLC0415
 
+    kind = GPU_KIND if job.options.bits is None else f"cuda-int{job.options.bits}"
     if torch.cuda.get_device_capability() >= TENSOR_CORES or shape is None or job.options.strict:
-        return GPU_KIND, []
+        return kind, []
     if _against_ours(shape, job.kernels, 8) is not None:
-        return GPU_KIND, []
+        return kind, []
     from fastcoder_lsp.engine.gpu_faults import cuda_machine  # noqa: PLC0415
 
-    verdict = choose_engine(job, cuda_machine(), kinds=("cpu-int8", GPU_KIND))
-    return verdict.chosen if verdict.chosen == GPU_KIND else None, [verdict.reason]
+    verdict = choose_engine(job, cuda_machine(), kinds=("cpu-int8", kind))
+    return verdict.chosen if verdict.chosen == kind else None, [verdict.reason]
 
 
 def _on_apple(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]]:

@@ -10,9 +10,10 @@ from fastcoder_lsp.errors import UsageError
 class EngineOptions:
     """`kind`: device and arithmetic, "auto" takes the fastest that is there; `context`: tokens that the KV cache holds.
 
-    `threads`: CPU threads, None for what the cores suggest. `kv_mb`: of all KV caches together, where there are
-    several (`engine.load_engines`). Of the graph engine alone: `gpu_memory_percent` of the GPU's memory that it may
-    take; `strict`: one verify width and float64 attention, so that drafts change no token.
+    `bits`: of a weight, that "auto" takes; None for its own choice. `threads`: CPU threads, None for what the cores
+    suggest. `kv_mb`: of all KV caches together, where there are several (`engine.load_engines`). Of the graph engine
+    alone: `gpu_memory_percent` of the GPU's memory that it may take; `strict`: one verify width and float64 attention,
+    so that drafts change no token.
     """
 
     kind: EngineKind = "auto"
@@ -21,6 +22,7 @@ class EngineOptions:
     kv_mb: int = 256
     gpu_memory_percent: int = 90
     strict: bool = False
+    bits: int | None = None
 
     def check(self) -> None:
         """Raises UsageError where a value is out of its range."""

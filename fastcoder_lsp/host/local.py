@@ -101,7 +101,20 @@ class ModelServer:
     def _loading(self, settings: Settings) -> Callable[[Progress], Model]:
         # A front's drafter may not fit the model; that must not keep the model from other fronts.
         shared = settings if self._alone else replace(settings, drafter=Settings().drafter)
-        return partial(self._load, shared)
+        return partial(self._load_and_tell, shared)
+
+    def _load_and_tell(self, settings: Settings, progress: Progress) -> Model:
+        model = self._load(settings, progress)
+        if model.news:
+            self._tell(model.news)
+        if model.first_hour is not None:
+            model.first_hour.tell = self._tell
+        return model
+
+    def _tell(self, text: str) -> None:
+        """Show a notice in every front."""
+        for front in tuple(self._fronts):
+            front.tell(text)
 
     def fronts(self) -> int:
         """The number of fronts."""
@@ -152,7 +165,7 @@ class LocalHost:
     ) -> None:
         self._server, self._name, self._listener, self._settings = server, name, listener, settings
         self._process = psutil.Process()
-        self._workspace = FrontWorkspace(folders, server.stores, texts or OpenTexts(), self._indexing, self._notice)
+        self._workspace = FrontWorkspace(folders, server.stores, texts or OpenTexts(), self._indexing, self.tell)
         self._client = server.scheduler.join(listener, self._make, enabled=settings.enabled)
 
     def send(self, command: Command) -> None:
@@ -221,7 +234,8 @@ class LocalHost:
     def _indexing(self, progress: "IndexProgress") -> None:
         self._listener(Indexing(progress.done, progress.total, progress.building))
 
-    def _notice(self, text: str) -> None:
+    def tell(self, text: str) -> None:
+        """Show a notice to the user; from any thread."""
         self._listener(Notice(text))
 
 

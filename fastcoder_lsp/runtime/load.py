@@ -21,6 +21,7 @@ from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
 from fastcoder_lsp.runtime.costs import context_tokens, prompt_options, step_costs
+from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
 from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
 from fastcoder_lsp.runtime.start_record import StartRecord
@@ -124,26 +125,28 @@ def _load(
     record.enter("find model")
     cpu = settings.engine.startswith("cpu-")
     files = models.prepare(settings.model, cache, progress, gpu_bytes=0 if cpu else None)
+    bits = bits_by_choice(settings, files.hub_id, cache)
     trained = load_trained(files.folder, files.digest)
     require_tuned(settings.drafter, trained)
     if needed():
         shape = shape_of(files.folder) if settings.engine in BITS else None
         four = settings.engine == "auto" and shape is not None and taken_by_auto(files.digest, cache, shape)
         heads = (shape.group, shape.head_dim) if shape is not None else None
-        ahead.begin(heads, 4 if four else BITS.get(settings.engine, 8))
+        ahead.begin(heads, 4 if four else bits or BITS.get(settings.engine, 8))
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
-    engine = _engine(settings, files, record, progress)
+    engine = _engine(settings, files, bits, record, progress)
     require_same_words(tokenizer, engine.info.vocabulary, files.name)
     record.enter("drafter")
     ahead.wait(progress)  # timing needs the machine alone
     record.enter("timing")
     costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress)
     engine.forget(_TIMED)
+    news, first_hour = follow_choice(settings, files.hub_id, engine.info.name, costs, cache, progress)
     lending = SmallerModelOptions.by(settings, cache)
     smaller = SmallerModels(lending, tokenizer, progress) if lending.names else None
-    model = Model(engine, tokenizer, costs, trained, files.digest, smaller)
+    model = Model(engine, tokenizer, costs, trained, files.digest, smaller, news, first_hour)
     with _closed_on_failure(model):
         _compile(model, settings.drafter, record, progress, datastore=datastore)
     progress(1.0, "warming up")
@@ -169,7 +172,9 @@ def require_same_words(tokenizer: Tokenizer, vocabulary: int, name: str) -> None
         )
 
 
-def _engine(settings: Settings, files: models.ModelFiles, record: StartRecord, progress: Progress) -> Engines:
+def _engine(
+    settings: Settings, files: models.ModelFiles, bits: int | None, record: StartRecord, progress: Progress
+) -> Engines:
     from fastcoder_lsp.kernels import trusted_folder  # noqa: PLC0415 brings a compiler along
 
     engine = engines.load_engines(
@@ -184,6 +189,7 @@ def _engine(settings: Settings, files: models.ModelFiles, record: StartRecord, p
             kv_mb=settings.memory_kv_mb,
             gpu_memory_percent=settings.gpu_memory_percent,
             strict=settings.gpu_strict,
+            bits=bits,
         ),
         cache=cache_folder(),
         progress=progress,

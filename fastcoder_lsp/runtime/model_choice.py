@@ -8,8 +8,8 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-from fastcoder_lsp.config import kernels_folder
-from fastcoder_lsp.core import Progress
+from fastcoder_lsp.config import Settings, kernels_folder
+from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.model.catalogue import BITS, FAMILY
 from fastcoder_lsp.model.choice import (
     Choice,
@@ -22,7 +22,9 @@ from fastcoder_lsp.model.choice import (
     read_measured,
     write_measured,
 )
+from fastcoder_lsp.model.find import AUTO
 from fastcoder_lsp.model.machine import available_bytes, installed_bytes, on_battery, usable_gpu_bytes
+from fastcoder_lsp.runtime.first_hour import FirstHour, larger_offer
 
 logger = logging.getLogger(__name__)
 WHAT = "timing models on this machine"
@@ -101,3 +103,39 @@ def _least(speed: Speed, before: Speed | None) -> Speed:
     if before is None:
         return speed
     return Speed(min(speed.step_ms, before.step_ms), min(speed.prompt_ms, before.prompt_ms))
+
+
+def bits_by_choice(settings: Settings, hub_id: str, cache: Path) -> int | None:
+    """Bits of a weight that the rule takes for a model of the family; None where the engine decides by itself."""
+    if settings.model not in ("", AUTO) or settings.engine != "auto":
+        return None
+    verdict = current_choice(cache).best(hub_id)
+    if verdict is None or verdict.bits == (16 if verdict.gpu else 8):
+        return None
+    return verdict.bits
+
+
+def follow_choice(
+    settings: Settings, hub_id: str, engine: str, costs: StepCosts, cache: Path, progress: Progress
+) -> tuple[str, FirstHour | None]:
+    """What to tell the user of the choice, empty for nothing, and the comparison with what it promised.
+
+    Measures the machine where that was not done yet: nothing else may run meanwhile.
+
+    Args:
+        settings: of the start.
+        hub_id: the model in use, empty for one of another family.
+        engine: the engine in use.
+        costs: of its steps.
+        cache: the cache folder.
+        progress: told what is measured.
+    """
+    if settings.model not in ("", AUTO) or not hub_id:
+        return "", None
+    gpu_bytes = 0 if settings.engine.startswith("cpu-") else None
+    choice = chosen_model(cache, progress, threads=settings.threads or None, gpu_bytes=gpu_bytes)
+    measured = read_measured(cache)
+    bits = next((bits for bits in BITS if engine.startswith(f"cpu-int{bits}")), 0)
+    promised = measured.speeds.get((hub_id, bits)) if measured is not None else None
+    watched = FirstHour(cache, hub_id, promised, costs) if promised is not None else None
+    return larger_offer(cache, choice, hub_id), watched

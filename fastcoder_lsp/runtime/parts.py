@@ -18,6 +18,7 @@ from fastcoder_lsp.draft.base import UNTRAINED, Trained
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder
 from fastcoder_lsp.prompt.build import begun
+from fastcoder_lsp.runtime.first_hour import FirstHour
 from fastcoder_lsp.runtime.smaller_models import SmallerModels
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -78,6 +79,8 @@ class Model:
         trained: its tuning.
         digest: identifies its weights.
         smaller: models that draft for it, if any.
+        news: to be told to the user, empty for nothing.
+        first_hour: compares its times with those that `auto` promised, if it chose this model.
     """
 
     engines: Engines
@@ -86,6 +89,8 @@ class Model:
     trained: Trained = UNTRAINED
     digest: str = ""
     smaller: SmallerModels | None = None
+    news: str = ""
+    first_hour: FirstHour | None = None
 
     @property
     def info(self) -> EngineInfo:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fastcoder_lsp.completion.question import Clock, Policy, Question
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.runtime.costs import believable
+from fastcoder_lsp.runtime.first_hour import FirstHour
 
 ANSWER_MS = 12.0
 """Kept back of every budget, beside what it takes to find a beginning worth showing: for the way to the client."""
@@ -157,9 +158,11 @@ class LatencyEstimator:
     Args:
         costs: as measured; not taken where they cannot be true.
         clock: tells how old an observation is.
+        first_hour: told of each observation, too.
     """
 
-    def __init__(self, costs: StepCosts, clock: Clock) -> None:
+    def __init__(self, costs: StepCosts, clock: Clock, first_hour: FirstHour | None = None) -> None:
+        self._first_hour = first_hour
         self.costs = costs if believable(costs) else _UNKNOWN
         self._steps, self._prefills = _RecentHigh(1.0, MOST, clock), _RecentHigh(1.0, MOST, clock)
         self._beginnings_ms = _RecentHigh(_BEGINNING_MS, _MOST_BEGINNING_MS, clock)
@@ -193,10 +196,14 @@ class LatencyEstimator:
     def stepped(self, rows: int, took_ms: float) -> None:
         """A step of so many rows took so long."""
         self._steps.saw(took_ms / self.costs.step_ms(rows))
+        if self._first_hour is not None:
+            self._first_hour.stepped(rows, took_ms)
 
     def prefilled(self, tokens: int, took_ms: float) -> None:
         """A stretch of a prefill took so long."""
         self._prefills.saw(took_ms / self._plain_prefill_ms(tokens))
+        if self._first_hour is not None:
+            self._first_hour.prefilled(tokens, took_ms)
 
     def answered(self, took_ms: float) -> None:
         """Learn how long it took to find a beginning worth showing."""

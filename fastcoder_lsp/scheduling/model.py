@@ -17,7 +17,7 @@ from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.core import Preparing, Progress, StepCosts
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.budget import LatencyEstimator
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,9 @@ class SharedModel(Generic[SomeModel]):
                     # Not the exception itself: its frames hold what of the model was there already.
                     self._failure = failure(NOT_LOADED, error), self._clock()
                 else:
-                    self.loaded, self._failure = (model, LatencyEstimator(model.costs, self._clock)), None
+                    first_hour = model.first_hour if isinstance(model, Model) else None
+                    self.loaded = model, LatencyEstimator(model.costs, self._clock, first_hour)
+                    self._failure = None
             if self.loaded is None:
                 assert self._failure is not None
                 raise FastcoderError(self._failure[0].message, self._failure[0].hint)

@@ -107,6 +107,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     if settings.remote_url:
         yield from attempt("remote", lambda: _remote(settings))
     yield from attempt("last start", _last_start)  # before a completion of ours is the last one
+    yield from attempt("choice", lambda: model.check_choice(settings))
     found = list(attempt("model", lambda: model.check_model(settings)))
     yield from found
     if any(check.state == "wrong" for check in found):

@@ -25,7 +25,8 @@ def lacking_room(job: LoadJob) -> str | None:
         free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # what torch keeps of an earlier model
         allowed = int(min(free, total * job.options.gpu_memory_percent // 100))
         name, size = torch.cuda.get_device_name(), torch.bfloat16.itemsize
-        require(allowed, job.name, name, shape, "plain", size, own_head=True, slots=job.capacity)
+        precision = "plain" if job.options.bits is None else f"int{job.options.bits}"
+        require(allowed, job.name, name, shape, precision, size, own_head=True, slots=job.capacity)
     except ResourceError as why:
         return f"{why.message}: {why.hint}"
     except RuntimeError as why:  # whatever CUDA says

@@ -1,0 +1,181 @@
+"""Measuring before choosing, the offer of a larger model, and the first hour: with made-up times and clocks."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastcoder_lsp.config import Settings, kernels_folder
+from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.engine import speeds as timing
+from fastcoder_lsp.engine.speeds import Timed, measure_speeds
+from fastcoder_lsp.model import choice as rule
+from fastcoder_lsp.model.catalogue import FAMILY
+from fastcoder_lsp.model.choice import Speed, choose, read_measured
+from fastcoder_lsp.runtime import first_hour, model_choice
+from fastcoder_lsp.runtime.first_hour import HOUR_S, FirstHour, larger_offer
+from fastcoder_lsp.runtime.model_choice import bits_by_choice, chosen_model, follow_choice
+from tests.model.test_choice import CLASSES, machine, said
+
+SMALL, NEXT = FAMILY[0].hub_id, FAMILY[1].hub_id
+COSTS = StepCosts((1, 8), (10.0, 15.0), 1.0)
+
+
+def quiet(_share: float, _what: str) -> None:
+    pass
+
+
+class Measuring:
+    """Gives the times of a class of machines; `asked`: the bits, in order."""
+
+    def __init__(self, number: int) -> None:
+        self.facts, self.asked, self.disturbed = machine(*CLASSES[number][1:4]), list[int](), False
+
+    def __call__(self, _sizes: object, bits: int, *_: object) -> Timed:
+        self.asked.append(bits)
+        return Timed({key: speed for key, speed in self.facts.speeds.items() if key[1] == bits}, self.disturbed)
+
+
+@pytest.fixture
+def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Measuring]:
+    """Make this machine one of a class."""
+
+    def become(number: int) -> Measuring:
+        measuring = Measuring(number)
+        monkeypatch.setattr(timing, "measure_speeds", measuring)
+        for module in (rule, model_choice):
+            monkeypatch.setattr(module, "installed_bytes", lambda: measuring.facts.installed)
+            monkeypatch.setattr(module, "available_bytes", lambda: measuring.facts.free)
+        return measuring
+
+    return become
+
+
+@pytest.mark.parametrize("number", range(len(CLASSES)), ids=[c[0] for c in CLASSES])
+def test_four_bits_are_measured_only_where_they_may_decide(
+    tmp_path: Path, on: Callable[[int], Measuring], number: int
+) -> None:
+    measuring = on(number)
+    found = chosen_model(tmp_path, quiet, gpu_bytes=0)
+    assert said(found) == CLASSES[number][4]
+    # On two cores with AMX the 1.5B's prompt is quick enough, and four bits miss the step's limit by a fifth.
+    assert measuring.asked == ([8, 4] if number in (1, 4, 12) else [8])
+    assert chosen_model(tmp_path, quiet, gpu_bytes=0).chosen == found.chosen
+    chosen_model(tmp_path, quiet, gpu_bytes=0, every=True)
+    chosen_model(tmp_path, quiet, gpu_bytes=0, every=True)
+    assert measuring.asked == [8, 4]
+    chosen_model(tmp_path, quiet, gpu_bytes=0, every=True, threads=3)
+    assert measuring.asked == [8, 4, 8, 4]
+
+
+def test_a_gpu_that_has_room_decides_without_times(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
+    measuring = on(0)
+    assert said(chosen_model(tmp_path, quiet, gpu_bytes=8 << 30)) == "7B int4"
+    assert not measuring.asked
+
+
+def test_a_busy_machine_is_measured_again_a_few_times_and_the_least_counts(
+    tmp_path: Path, on: Callable[[int], Measuring]
+) -> None:
+    measuring = on(0)
+    measuring.disturbed = True
+    for _ in range(5):
+        chosen_model(tmp_path, quiet, gpu_bytes=0)
+        measuring.facts = replace(measuring.facts, speeds={k: Speed(9e3, 9e3) for k in measuring.facts.speeds})
+    assert measuring.asked == [8] * rule.MOST_TRIES
+    measured = read_measured(tmp_path)
+    assert measured is not None
+    assert measured.speeds[SMALL, 8].step_ms == 24.0
+
+
+def test_a_failure_to_measure_leaves_the_smallest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Timed:
+        raise MemoryError
+
+    monkeypatch.setattr(timing, "measure_speeds", fail)
+    assert said(chosen_model(tmp_path, quiet, gpu_bytes=0)) == "0.5B int8"
+
+
+def test_by_the_real_kernels_every_size_has_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that ticks at each look; where memory is scarce, large sizes are reckoned by their weights."""
+    clock = iter(range(10**6))
+    monkeypatch.setattr(timing, "STEP_BYTES", 1 << 26)
+    found = measure_speeds(FAMILY, 8, 2, kernels_folder(), quiet, lambda: float(next(clock)))
+    assert set(found.speeds) == {(size.hub_id, 8) for size in FAMILY}
+    steps = [found.speeds[size.hub_id, 8].step_ms for size in FAMILY]
+    assert steps == sorted(steps)
+
+
+def test_the_engine_runs_the_precision_that_was_chosen(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
+    on(4)
+    chosen_model(tmp_path, quiet, gpu_bytes=0)
+    assert bits_by_choice(Settings(), NEXT, tmp_path) == 4
+    assert bits_by_choice(Settings(), SMALL, tmp_path) is None
+    assert bits_by_choice(Settings(engine="cpu-int8"), NEXT, tmp_path) is None
+    assert bits_by_choice(Settings(model=NEXT), NEXT, tmp_path) is None
+
+
+def test_a_larger_model_is_offered_once(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
+    on(6)
+    told, watched = follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, quiet)
+    assert f"model pull {NEXT}" in told
+    assert "3.1 GB" in told
+    assert watched is not None
+    assert follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, quiet)[0] == ""
+    assert follow_choice(Settings(), NEXT, "cpu-int8", COSTS, tmp_path, quiet)[0] == ""
+    assert follow_choice(Settings(model=SMALL), SMALL, "cpu-int8", COSTS, tmp_path, quiet) == ("", None)
+
+
+def test_an_offer_that_cannot_be_remembered_is_not_made(tmp_path: Path) -> None:
+    (tmp_path / "tuning").write_text("in the way")
+    assert larger_offer(tmp_path, choose(machine(*CLASSES[6][1:4])), SMALL) == ""
+
+
+def work(hour: FirstHour, now: list[float], slower: float, *, minutes: int) -> None:
+    """Keys at one a second."""
+    for _ in range(minutes * 60):
+        now[0] += 1
+        hour.prefilled(10, 20.0 * slower)
+        hour.stepped(8, 15.0 * slower)
+
+
+@pytest.mark.parametrize(
+    ("hub_id", "promised", "slower", "expected"),
+    [
+        (NEXT, Speed(10, 410), 1.0, ""),
+        (NEXT, Speed(10, 410), 1.4, ""),
+        (NEXT, Speed(10, 410), 1.6, "Qwen2.5-Coder-0.5B is faster"),
+        (NEXT, Speed(10, 200), 1.0, f"set `model` to {SMALL}"),
+        (NEXT, Speed(6, 410), 1.0, "10 ms a token"),
+        (SMALL, Speed(6, 410), 1.0, "No smaller model"),
+        (FAMILY[-1].hub_id, Speed(6, 410), 1.0, NEXT),
+    ],
+)
+def test_the_first_hour_is_compared_with_the_promise(
+    tmp_path: Path, hub_id: str, promised: Speed, slower: float, expected: str
+) -> None:
+    """Pauses are no use, and a restart goes on where the last one ended."""
+    now, said_ = [0.0], list[str]()
+    for part in range(3):
+        hour = FirstHour(tmp_path, hub_id, promised, COSTS, lambda: now[0])
+        hour.tell = said_.append
+        work(hour, now, slower, minutes=29 if part < 2 else 20)
+        now[0] += 3 * HOUR_S
+        assert bool(said_) == (part == 2 and bool(expected))
+    assert len(said_) == bool(expected)
+    assert expected in "".join(said_)
+    again = FirstHour(tmp_path, hub_id, promised, COSTS, lambda: now[0])
+    again.tell = said_.append
+    work(again, now, slower, minutes=70)
+    assert len(said_) == bool(expected)
+
+
+def test_what_was_kept_may_be_damaged(tmp_path: Path) -> None:
+    path = first_hour._path(tmp_path)
+    path.parent.mkdir()
+    for bad in ("{", "[]", json.dumps({"use": 3}), json.dumps({"use": {NEXT: {"seconds": "x"}}})):
+        path.write_text(bad)
+        FirstHour(tmp_path, NEXT, Speed(1, 1), COSTS).stepped(1, 1.0)
