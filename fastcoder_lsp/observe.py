@@ -13,7 +13,7 @@ from fastcoder_lsp.core import Counts
 SPANS = ("queue", "prompt", "prefill", "draft", "verify", "post", "total")
 
 
-class _Measured:
+class _Measurement:
     """The context of one measurement; a class, for a step enters two, and generators take thrice as long."""
 
     __slots__ = ("_span", "_spans", "_start")
@@ -49,9 +49,9 @@ class Spans:
         spans.opened_s = opened_s
         return spans
 
-    def measure(self, span: str) -> "_Measured":
+    def measure(self, span: str) -> "_Measurement":
         """A context that adds the time spent inside to `span`, which is one of `SPANS`."""
-        return _Measured(self, span)
+        return _Measurement(self, span)
 
     def add(self, span: str, ms: float) -> None:
         """Add `ms` to `span`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fastcoder_lsp.model.choice import PRECISIONS, PROMPT_TOKENS, Choice, Verdict
+from fastcoder_lsp.model.choice import PRECISIONS, PROMPT_TOKENS, Choice, SizeAssessment
 from fastcoder_lsp.model.store import size_text
 
 _HEAD = ("model", "precision", "ms a token", f"prompt of {PROMPT_TOKENS}", "memory", "download", "licence", "verdict")
@@ -19,7 +19,7 @@ def table(choice: Choice) -> str:
     return "\n".join(f"{mark} {_line(row, widths)}".rstrip() for mark, row in zip(marks, rows, strict=True))
 
 
-def _row(verdict: Verdict, choice: Choice) -> tuple[str, ...]:
+def _row(verdict: SizeAssessment, choice: Choice) -> tuple[str, ...]:
     size, speed = verdict.size, verdict.speed
     times = (f"{speed.step_ms:.0f}", f"{speed.prompt_ms / 1e3:.1f} s") if speed is not None else ("–", "–")
     memory = f"{size_text(verdict.memory_bytes)}{' (GPU)' if verdict.gpu else ''}"

@@ -48,7 +48,7 @@ Speeds = Mapping[tuple[str, int], Speed]
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineFacts:
     """The facts that the rule looks at: `speeds` on the CPU, bytes of memory, bytes of the GPU (0 for none)."""
 
     speeds: Speeds
@@ -69,7 +69,7 @@ class Exceeded:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SizeAssessment:
     """One size in one precision. `speed`: on a CPU, where it was measured. `against`: the limits that it exceeds."""
 
     size: Size
@@ -99,8 +99,8 @@ class Verdict:
 class Choice:
     """The verdict that `auto` takes, and those on all sizes, smallest first."""
 
-    chosen: Verdict
-    verdicts: tuple[Verdict, ...]
+    chosen: SizeAssessment
+    verdicts: tuple[SizeAssessment, ...]
 
     @property
     def hub_ids(self) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ class Choice:
         fitting = {verdict.size for verdict in self.verdicts if verdict.fits}
         return tuple(size.hub_id for size in larger if size.commercial and size in fitting)
 
-    def best(self, hub_id: str) -> Verdict | None:
+    def best(self, hub_id: str) -> SizeAssessment | None:
         """The verdict on the precision that `auto` runs this model in; None for a model of another family."""
         return _best([verdict for verdict in self.verdicts if verdict.size.hub_id == hub_id])
 
@@ -132,12 +132,12 @@ class Choice:
         return " ".join(lines)
 
 
-def words(verdict: Verdict) -> str:
+def words(verdict: SizeAssessment) -> str:
     """The limits that a size exceeds."""
     return "; ".join(map(str, verdict.against))
 
 
-def choose(machine: Machine) -> Choice:
+def choose(machine: MachineFacts) -> Choice:
     """Apply the rule."""
     on_cpu = _largest([_on_cpu(size, each, machine) for size in FAMILY for each in BITS])
     on_gpu = _largest([_on_gpu(size, each, machine.gpu) for size in FAMILY for each in GPU_BITS])
@@ -146,7 +146,7 @@ def choose(machine: Machine) -> Choice:
     return on_gpu
 
 
-def _largest(verdicts: list[Verdict]) -> Choice:
+def _largest(verdicts: list[SizeAssessment]) -> Choice:
     """The largest size that keeps the limits, in the most exact precision that does; else the smallest."""
     kept = [verdict.size for verdict in verdicts if not verdict.against]
     size = max(kept, key=FAMILY.index, default=FAMILY[0])
@@ -155,7 +155,7 @@ def _largest(verdicts: list[Verdict]) -> Choice:
     return Choice(chosen, tuple(verdicts))
 
 
-def _on_cpu(size: Size, bits: int, machine: Machine) -> Verdict:
+def _on_cpu(size: Size, bits: int, machine: MachineFacts) -> SizeAssessment:
     needed, speed, against = size.memory_bytes(bits), machine.speeds.get((size.hub_id, bits)), list[Exceeded]()
     most, free = int(machine.installed * MEMORY_SHARE), machine.free
     fits = needed <= min(most, free)
@@ -175,15 +175,15 @@ def _on_cpu(size: Size, bits: int, machine: Machine) -> Verdict:
             told, limit = speed.prompt_ms / 1e3, PROMPT_MS / 1e3
             text = f"a prompt of {PROMPT_TOKENS} tokens takes {told:.1f} s (limit {limit:.1f})"
             against.append(Exceeded("prompt", text))
-    return Verdict(size, bits, False, needed, speed, fits, (*against, *_licence(size)))
+    return SizeAssessment(size, bits, False, needed, speed, fits, (*against, *_licence(size)))
 
 
-def _on_gpu(size: Size, bits: int, gpu: int) -> Verdict:
+def _on_gpu(size: Size, bits: int, gpu: int) -> SizeAssessment:
     needed, room = size.gpu_bytes(bits, CONTEXT), int(gpu * GPU_SHARE)
     fits = needed <= room
     text = f"it needs {size_text(needed)} of the GPU, and {size_text(room)} may be used"
     against = () if fits else (Exceeded("GPU memory", text),)
-    return Verdict(size, bits, True, needed, None, fits, (*against, *_licence(size)))
+    return SizeAssessment(size, bits, True, needed, None, fits, (*against, *_licence(size)))
 
 
 def _licence(size: Size) -> tuple[Exceeded, ...]:
@@ -191,7 +191,7 @@ def _licence(size: Size) -> tuple[Exceeded, ...]:
     return () if size.commercial else (Exceeded("licence", text),)
 
 
-def _best(verdicts: list[Verdict]) -> Verdict | None:
+def _best(verdicts: list[SizeAssessment]) -> SizeAssessment | None:
     """The most exact precision that keeps the limits; if none does, of those that exceed the fewest.
 
     Among those the most exact that fits and whose step keeps its limit, else the fastest and smallest.
@@ -200,7 +200,7 @@ def _best(verdicts: list[Verdict]) -> Verdict | None:
     return kept or min(verdicts, key=_excess, default=None)
 
 
-def _excess(verdict: Verdict) -> tuple[int, float, int]:
+def _excess(verdict: SizeAssessment) -> tuple[int, float, int]:
     step_ms = verdict.speed.step_ms if verdict.speed is not None else 0.0
     memory = 0 if verdict.fits else verdict.memory_bytes
     return len(verdict.against), step_ms if step_ms > STEP_MS else 0.0, memory
@@ -220,7 +220,7 @@ def current_choice(cache: Path, gpu_bytes: int | None = None) -> Choice:
     measured = read_measured(cache)
     speeds = measured.speeds if measured is not None else {}
     gpu = usable_gpu_bytes() if gpu_bytes is None else gpu_bytes
-    return choose(Machine(speeds, installed_bytes(), available_bytes(), gpu))
+    return choose(MachineFacts(speeds, installed_bytes(), available_bytes(), gpu))
 
 
 @dataclass(frozen=True, slots=True)

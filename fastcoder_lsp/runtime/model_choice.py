@@ -13,7 +13,7 @@ from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.model.catalogue import BITS, FAMILY
 from fastcoder_lsp.model.choice import (
     Choice,
-    Machine,
+    MachineFacts,
     Measured,
     Speed,
     Speeds,
@@ -95,7 +95,7 @@ def four_bits_may_decide(speeds: Speeds) -> bool:
         if (speed := speeds.get((size.hub_id, 8))) is not None:
             share = size.read_bytes(4) / size.read_bytes(8)
             hoped[size.hub_id, 4] = Speed(speed.step_ms * share * _HOPE_STEP, speed.prompt_ms * _HOPE_PROMPT)
-    return choose(Machine(hoped, installed_bytes(), available_bytes())).chosen.bits == 4
+    return choose(MachineFacts(hoped, installed_bytes(), available_bytes())).chosen.bits == 4
 
 
 def _least(speed: Speed, before: Speed | None) -> Speed:

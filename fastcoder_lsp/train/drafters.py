@@ -35,7 +35,7 @@ from fastcoder_lsp.train import dflash, eagle
 from fastcoder_lsp.train.example import Ids
 from fastcoder_lsp.train.loop import Lesson, RunOutcome, with_plan
 from fastcoder_lsp.train.medusa import ALONE, JointLesson, MedusaLesson, MedusaSettings
-from fastcoder_lsp.train.options import Machine, TrainSettings, machine
+from fastcoder_lsp.train.options import TrainingDevice, TrainSettings, machine
 from fastcoder_lsp.train.samples import (
     HELD_OUT,
     Collector,
@@ -82,7 +82,7 @@ class DrafterSession(TrainingSession):
         """The layers whose hidden states are collected: those that the drafter reads, and more for the loss."""
         return self.layers(shape)
 
-    def machine(self) -> Machine:
+    def machine(self) -> TrainingDevice:
         """The machine, for the drafter's weights."""
         return machine("cpu", shape_of(self.files.folder).weight_count, drafter=True)
 

@@ -53,7 +53,7 @@ class SampleOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class TrainingDevice:
     """`memory` of the device in bytes; `fast_bf16`: products in bf16 are faster here; `parameters` of the model."""
 
     device: str
@@ -67,7 +67,7 @@ class Machine:
         return self.device == "cpu"
 
 
-def machine(device: str, parameters: int, *, drafter: bool = False) -> Machine:
+def machine(device: str, parameters: int, *, drafter: bool = False) -> TrainingDevice:
     """The machine behind `device`.
 
     Args:
@@ -85,11 +85,11 @@ def machine(device: str, parameters: int, *, drafter: bool = False) -> Machine:
         raise UsageError(f"this machine has no device {device}", "Use --device cpu.")
     if kind == "cuda":
         memory = int(torch.cuda.get_device_properties(device).total_memory)
-        return Machine(device, memory, torch.cuda.is_bf16_supported(), parameters)
+        return TrainingDevice(device, memory, torch.cuda.is_bf16_supported(), parameters)
     # Without AMX's tiles bf16 is slower than fp32 for a whole model. A drafter's products are faster by vectors, too:
     # on a core of a Zen 4 server they take half of fp32's time.
     fast = _cpu_has("_is_amx_tile_supported") or (drafter and _cpu_has("_is_avx512_bf16_supported"))
-    return Machine(device, psutil.virtual_memory().available, fast, parameters)
+    return TrainingDevice(device, psutil.virtual_memory().available, fast, parameters)
 
 
 def _cpu_has(name: str) -> bool:
@@ -161,7 +161,7 @@ PUBLISHED: dict[Method, PaperSettings] = {
 }
 
 
-def settle(method: Method, asked: RequestedOptions, machine: Machine) -> tuple[TrainSettings, list[str]]:
+def settle(method: Method, asked: RequestedOptions, machine: TrainingDevice) -> tuple[TrainSettings, list[str]]:
     """Every setting, and a note for each that differs from the published one."""
     published, notes, drafter = PUBLISHED[method], list[str](), method in DRAFTERS
     known = "usual" if method == "distill" else "published"
@@ -205,17 +205,17 @@ def settle(method: Method, asked: RequestedOptions, machine: Machine) -> tuple[T
     return settings, notes
 
 
-def _is_small(machine: Machine) -> bool:
+def _is_small(machine: TrainingDevice) -> bool:
     return machine.parameters < SMALL_PARAMETERS
 
 
-def _tuning(machine: Machine) -> Tuning:
+def _tuning(machine: TrainingDevice) -> Tuning:
     if machine.is_cpu and machine.parameters > LORA_PARAMETERS:
         return "lora"
     return "full" if machine.parameters * BYTES_A_PARAMETER < machine.memory else "lora"
 
 
-def _rate(published: PaperSettings, tuning: Tuning, machine: Machine) -> float:
+def _rate(published: PaperSettings, tuning: Tuning, machine: TrainingDevice) -> float:
     rate = published.rate / (10 if published.of_lora else 1)
     if tuning == "lora":
         return 10 * rate

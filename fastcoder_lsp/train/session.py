@@ -21,7 +21,15 @@ from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.loop import Lesson, RunOutcome, TimeBudget, Trainer, TrainingProgress, fitted
-from fastcoder_lsp.train.options import Machine, Method, RequestedOptions, SampleOptions, TrainSettings, machine, settle
+from fastcoder_lsp.train.options import (
+    Method,
+    RequestedOptions,
+    SampleOptions,
+    TrainingDevice,
+    TrainSettings,
+    machine,
+    settle,
+)
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.sequences import Sequences
 from fastcoder_lsp.train.texts import read_texts
@@ -100,7 +108,7 @@ class TrainingSession(ABC):
         """Find the models beside the one that `--model` names, and check that they belong together."""
         return ()
 
-    def machine(self) -> Machine:
+    def machine(self) -> TrainingDevice:
         """The machine, for the model that is tuned."""
         return machine("cpu", models.count_parameters(self.files.folder))
 

@@ -20,7 +20,7 @@ from fastcoder_lsp.train.cllm import CllmSettings, CllmTask
 from fastcoder_lsp.train.distill import DistillLesson, DistillSettings, EarlierStudents
 from fastcoder_lsp.train.forward import Forward, agrees
 from fastcoder_lsp.train.loop import Lesson, ModelLesson, TrainingTask, with_plan
-from fastcoder_lsp.train.options import Machine, TrainSettings, machine
+from fastcoder_lsp.train.options import TrainingDevice, TrainSettings, machine
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.samples import SHARE, Collector, collect, open_target, shape_of
 from fastcoder_lsp.train.sdsat import SdsatSettings, SdsatTask, choose_adaptive
@@ -74,7 +74,7 @@ class TaskSession(TuningSession):
 
     used, trained = 0.95, True
 
-    def machine(self) -> Machine:
+    def machine(self) -> TrainingDevice:
         """The device that the user named."""
         return machine(self.job.device, models.count_parameters(self.files.folder))
 
@@ -257,7 +257,7 @@ class DistillSession(TuningSession):
         """The student."""
         return self.others[0]
 
-    def machine(self) -> Machine:
+    def machine(self) -> TrainingDevice:
         """The machine, for the student."""
         return machine("cpu", models.count_parameters(self.base.folder))
 

@@ -14,7 +14,7 @@ from fastcoder_lsp import model
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.model import choice as rule
 from fastcoder_lsp.model.catalogue import BITS, FAMILY, WHEEL_MODELS
-from fastcoder_lsp.model.choice import Machine, Measured, Speed, choose, read_measured, write_measured
+from fastcoder_lsp.model.choice import MachineFacts, Measured, Speed, choose, read_measured, write_measured
 from tests.model.test_find import put_converted, put_in_hub_cache
 
 GB = 10**9
@@ -36,13 +36,13 @@ CLASSES = [
 ]
 
 
-def machine(gigabytes: int, steps: str, prefills: str) -> Machine:
+def machine(gigabytes: int, steps: str, prefills: str) -> MachineFacts:
     """A class of machines, with most of its memory free."""
     speeds = {}
     for size, pair, prefill in zip(FAMILY, steps.split(), prefills.split(), strict=True):
         for bits, step in zip(BITS, pair.split("/"), strict=True):
             speeds[size.hub_id, bits] = Speed(float(step), float(prefill) * rule.PROMPT_TOKENS / 512)
-    return Machine(speeds, gigabytes * GB, gigabytes * GB * 3 // 4)
+    return MachineFacts(speeds, gigabytes * GB, gigabytes * GB * 3 // 4)
 
 
 FAST = machine(64, "6/3 19/11 20/11 30/20", "72 264 300 500")
