@@ -1,4 +1,4 @@
-r"""Characters that do something instead of being seen: to a terminal, to the order of a line, or to nobody's eye.
+r"""Control characters: those that act on a terminal or on the order of a line, and invisible ones.
 
 Control characters except for tab and line ends, marks that change the direction of text, characters without width or
 ink, tags, and halves of surrogate pairs. A suggestion ends before one; what a command prints shows it as an escape.
@@ -26,13 +26,13 @@ def visible(text: str) -> str:
 
 
 class VisibleStream:
-    """A stream whose text has no controls but tabs and line ends; all else is the stream's."""
+    """A stream that escapes control characters except tabs and line ends; otherwise as the stream it wraps."""
 
     def __init__(self, stream: TextIO) -> None:
         self.undrawn = stream
 
     def write(self, text: str) -> int:
-        """Write `text` as `visible` gives it."""
+        """Write `visible(text)`."""
         self.undrawn.write(visible(text))
         return len(text)
 
@@ -46,7 +46,7 @@ class VisibleStream:
 
 
 def undrawn(stream: TextIO) -> TextIO:
-    """The stream itself, for code that draws by controls; text of others has to pass `visible` first."""
+    """The wrapped stream, for code that draws with control characters; other texts must pass `visible` first."""
     return stream.undrawn if isinstance(stream, VisibleStream) else stream
 
 

@@ -1,8 +1,8 @@
-"""Where two texts are alike, by halving: comparing slices is fast, comparing characters is not."""
+"""Finds common prefixes and suffixes by bisection, because Python compares slices much faster than characters."""
 
 
 def first_difference(left: str, right: str) -> int:
-    """Where two texts begin to differ; the length of the shorter one where that is all of it."""
+    """The offset at which two texts begin to differ; the length of the shorter one if it is a prefix."""
     same, different = 0, min(len(left), len(right)) + 1
     while different - same > 1:
         middle = (same + different) // 2
@@ -14,7 +14,7 @@ def first_difference(left: str, right: str) -> int:
 
 
 def common_end(left: str, right: str, most: int) -> int:
-    """How many characters, `most` at most, are the same at the end of both."""
+    """The length of the common suffix, at most `most` characters."""
     same, different = 0, min(len(left), len(right), most) + 1
     while different - same > 1:
         middle = (same + different) // 2

@@ -1,4 +1,4 @@
-"""What guesses the next tokens, as the loop sees it."""
+"""The interface of drafters, which guess the next tokens for the decoding loop."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from fastcoder_lsp.core.trees import DraftTree, Draw, Verified
 
 @dataclass(frozen=True, slots=True)
 class DraftContext:
-    """What a drafter may look at before a step.
+    """A drafter's input before a step.
 
     Attributes:
-        tokens: prompt and output so far, the pending ones included.
-        prompt_length: how many of them are the prompt's.
-        document: the document's URI, for caches that live as long as it does.
-        outdated: what this output was expected to be, from its first token, before the text around changed (suggestions
-            that were typed past, rejected, or cut).
-        cached: how many of them the engine has run: those before the pending ones.
-        engine: gives their hidden states, where the drafter asked for some and the engine can.
+        tokens: prompt and output so far, including the pending ones.
+        prompt_length: the number of prompt tokens.
+        document: the document's URI, for caches that live as long as the document.
+        outdated: earlier guesses at this output, from its first token: suggestions that were typed past, rejected, or
+            cut.
+        cached: the number of tokens in the KV cache: those before the pending ones.
+        engine: gives the hidden states of cached tokens, if the drafter asked for some and the engine keeps them.
         sampler: how the model's tokens are chosen.
-        target: the engine itself where it can run a part of its model; what it has cached is the text before the
-            pending tokens, or nothing where its memory was given up.
+        target: the engine, if it can run a part of its model; its cache holds the text before the pending tokens, or
+            nothing if its memory was freed.
     """
 
     tokens: Sequence[int]
@@ -39,7 +39,7 @@ class DraftContext:
 class Draft:
     """Guesses below the last pending token: parents index this draft's own nodes, -1 is the root; `draws` as a tree's.
 
-    Where guesses are drawn by chance, how many are must not depend on what they are: such a draft is taken whole or not
+    In a sampled draft the number of guesses must not depend on the guesses, so such a draft is taken as a whole or not
     at all.
     """
 
@@ -55,15 +55,15 @@ NO_DRAFT = Draft()
 
 @dataclass(frozen=True, slots=True)
 class DrafterTraits:
-    """What must be known of a drafter by those who drive it.
+    """Properties of a drafter for the decoding loop.
 
     Attributes:
-        top_k: how many best ids of every verified row it wants to observe, rejected rows too; 0 for none.
-        late: whether it may be told of a step after it was asked for the next draft.
+        top_k: the number of best ids that it observes for every verified row, including rejected ones; 0: none.
+        late: whether it may observe a step after it proposed the next draft.
         weighs_costs: whether it ends its drafts where one more row costs more than it gains, so that it may be offered
-            many rows; other drafters fill what they are offered.
-        skims: whether it drafts by a part of the model itself (`DraftContext.target`).
-        layers: whose hidden states it reads, of all that is decided (`KeepingEngine.keep_states`).
+            many rows; other drafters use all rows.
+        skims: whether it drafts with a part of the model itself (`DraftContext.target`).
+        layers: the layers whose hidden states it reads, for all decided tokens (`KeepingEngine.keep_states`).
     """
 
     top_k: int = 0
@@ -74,39 +74,39 @@ class DrafterTraits:
 
 
 class Drafter(Protocol):
-    """Guesses what the model will say. It can change the speed only, never the output."""
+    """Guesses the model's next tokens. It affects the speed only, never the output."""
 
     name: str
     traits: DrafterTraits
 
     def begin(self, context: DraftContext) -> None:
-        """A new decode starts with this prompt."""
+        """Begin a decode with this prompt."""
         ...
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """At most `nodes` guesses; `NO_DRAFT` where it has none."""
+        """At most `nodes` guesses; `NO_DRAFT` if it has none."""
         ...
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """What became of the last tree (its own nodes and others')."""
+        """Learn from the outcome of the last tree (its own nodes and others')."""
         ...
 
     def forget(self, document: str) -> None:
-        """The document is closed: drop what is kept for it."""
+        """Drop the state of a closed document."""
         ...
 
     def rename(self, old: str, new: str) -> None:
-        """The document has another URI: what is kept for it follows."""
+        """Carry over the state of a document to its new URI."""
         ...
 
     def keep(self) -> None:
-        """Write what was learnt to the disk, where it keeps that: milliseconds, for when nobody waits."""
+        """Write what was learnt to the disk, if it is kept; takes milliseconds, so call it between requests."""
         ...
 
     def warm_up(self) -> None:
-        """Run what only some texts lead to, so that it is compiled; nothing is learnt of it."""
+        """Run code that only some texts need, so that it is compiled; learns nothing."""
         ...
 
     def figures(self) -> Mapping[str, float]:
-        """What it has counted of its own work, for reports; most count nothing."""
+        """Its own counts, for reports; most drafters have none."""
         ...

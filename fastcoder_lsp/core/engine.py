@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkabl
 from fastcoder_lsp.core.trees import DraftTree, Tokens, Verified
 
 Progress: TypeAlias = Callable[[float, str], None]
-"""Told the share done (0…1) and what is being done, for anything that may take over a second."""
+"""Receives the share done (0…1) and the current work, for anything that may take over a second."""
 ShouldStop: TypeAlias = Callable[[], bool]
-"""Asked between units of work (a prefill chunk, a step); `True` means: keep what is done and return."""
+"""Called between units of work (a prefill chunk, a step); `True` means: keep the results and return."""
 
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ GREEDY = Sampler()
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """What a prefill did.
+    """The outcome of a prefill.
 
     Attributes:
-        reused: tokens that were in the cache already.
-        computed: tokens that were run now.
-        done: whether all are in the cache; False where it was stopped.
+        reused: tokens that were already in the cache.
+        computed: tokens that were computed now.
+        done: whether all tokens are in the cache; False if it was stopped.
     """
 
     reused: int
@@ -53,7 +53,7 @@ class Prefilled:
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """What runs: `name` as in "cpu-int8", the model's name, where its files came from, and its limits in tokens."""
+    """Facts of an engine: `name` as in "cpu-int8", the model's name, the origin of its files, and limits in tokens."""
 
     name: str
     model: str
@@ -67,9 +67,9 @@ class EngineInfo:
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """What an engine's work costs on this machine: `ms[i]` for a step of `widths[i]` rows (ascending, from 1).
+    """The costs of an engine's work on this machine: `ms[i]` for a step of `widths[i]` rows (ascending, from 1).
 
-    `prefill_ms`: milliseconds that one more prompt token costs in a prefill chunk.
+    `prefill_ms`: milliseconds for one more prompt token in a prefill chunk.
     """
 
     widths: tuple[int, ...]
@@ -77,14 +77,14 @@ class StepCosts:
     prefill_ms: float
 
     def step_ms(self, rows: int) -> float:
-        """Milliseconds of a step of `rows` rows: linear between the widths that were timed, and beyond the last."""
-        import numpy as np  # noqa: PLC0415 who runs no engine needs none of it: 15 MB, a fifth of a second
+        """Milliseconds of a step of `rows` rows: linear between the timed widths, and beyond the last."""
+        import numpy as np  # noqa: PLC0415 processes without an engine save 15 MB and a fifth of a second
 
         return float(np.interp(rows, self.widths, self.ms)) * max(1.0, rows / self.widths[-1])
 
 
-class CacheLost(Exception):  # noqa: N818 nothing went wrong: it is how a slot says that another one needed its memory
-    """A step was asked of a KV cache that is not there any more; a `prefill` makes it anew, with the same bits."""
+class CacheLost(Exception):  # noqa: N818 no error: another slot needed the memory
+    """A step needs a KV cache that was freed; a `prefill` computes it again, with the same bits."""
 
 
 class Engine(Protocol):
@@ -97,11 +97,11 @@ class Engine(Protocol):
 
     @property
     def info(self) -> EngineInfo:
-        """What engine this is, and what it can do."""
+        """Facts of the engine."""
         ...
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        """Make the cache hold `tokens`, chunk by chunk; what was computed before a stop is kept for the next call."""
+        """Make the cache hold `tokens`, chunk by chunk; results before a stop are kept for the next call."""
         ...
 
     def step(
@@ -117,26 +117,26 @@ class Engine(Protocol):
             tree: pending tokens and drafts; at most `info.max_nodes`.
             sampler: how the next token of a row is chosen.
             allowed: node → the only ids that may follow it (never empty); absent nodes allow all.
-            top_k: how many best ids and logits to return for every row; 0 for none.
+            top_k: the number of best ids and logits to return for every row; 0: none.
 
         Raises:
-            CacheLost: the cache was given up since the last `prefill`.
+            CacheLost: the cache was freed since the last `prefill`.
             ResourceError: the context is full or memory is out.
         """
         ...
 
     def cached(self) -> tuple[int, ...]:
-        """The tokens in the cache; none where it was given up."""
+        """The tokens in the cache; none if it was freed."""
         ...
 
     def close(self) -> None:
-        """Give the memory back; the engine is not to be used after."""
+        """Free the memory; the engine may not be used afterwards."""
         ...
 
 
 @runtime_checkable
 class LaunchingEngine(Engine, Protocol):
-    """An engine whose step may be launched and collected apart; `step` is both. In between the host is free."""
+    """An engine whose step may be launched and collected separately; the CPU is free in between. `step` does both."""
 
     def launch(
         self,
@@ -145,7 +145,7 @@ class LaunchingEngine(Engine, Protocol):
         allowed: "Mapping[int, npt.NDArray[np.int64]] | None" = None,
         top_k: int = 0,
     ) -> None:
-        """Begin a step; nothing but `collect` may be asked for then. Arguments and errors as of `step`."""
+        """Begin a step; the next call must be `collect`. Arguments and errors as of `step`."""
         ...
 
     def collect(self) -> Verified:
@@ -168,48 +168,48 @@ class SkimmingEngine(Engine, Protocol):
 
     @property
     def sublayers(self) -> int:
-        """Parts that may be left out: of layer l its attention is 2l, its inner layer 2l + 1; 0: it cannot."""
+        """The number of parts that may be left out: 2l is layer l's attention, 2l + 1 its inner layer; 0: none."""
         ...
 
     def skim(
         self, tokens: Tokens, after: int, skipped: "frozenset[int]", top_k: int
     ) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]":
-        """Run `tokens` behind what is cached and behind `after` tokens that were skimmed since the last step.
+        """Run `tokens` behind the cached tokens and `after` tokens that were skimmed since the last step.
 
-        Nothing of it is kept: the next step writes over it. There must be room in the context.
+        The results are not kept: the next step overwrites them. The context must have room.
 
         Args:
             tokens: a chain, at least one.
-            after: how many tokens were skimmed before them.
-            skipped: parts that are left out.
-            top_k: how many best ids to tell.
+            after: the number of tokens that were skimmed before them.
+            skipped: the parts to leave out.
+            top_k: the number of best ids to return.
 
         Returns:
             The best ids [K] to follow the last token, and their logits.
 
         Raises:
-            CacheLost: the cache was given up since the last `prefill`.
+            CacheLost: the cache was freed since the last `prefill`.
         """
         ...
 
 
 NORMED = -1
-"""As a layer: the last one's hidden state behind the norm that stands before the head."""
+"""As a layer: the last layer's hidden state after the final norm, before the head."""
 
 
 @runtime_checkable
 class KeepingEngine(Engine, Protocol):
-    """An engine that can keep the hidden states of what is in its KV cache."""
+    """An engine that can keep the hidden states of the tokens in its KV cache."""
 
     def keep_states(self, layers: Sequence[int]) -> bool:
-        """Keep those behind these layers (from 1 on, or `NORMED`); False where this engine cannot.
+        """Keep the hidden states after these layers (from 1, or `NORMED`); False if this engine cannot.
 
-        Where it kept fewer before, the KV cache is given up: the next `prefill` makes all of it anew.
+        If it kept fewer before, the KV cache is freed: the next `prefill` computes all of it again.
         """
         ...
 
     def states(self, layers: Sequence[int], start: int, stop: int) -> "npt.NDArray[np.float32]":
-        """Those of the cached tokens `start`…`stop`, [tokens, layers, E]; of layers that are kept."""
+        """The hidden states of the cached tokens `start`…`stop`, [tokens, layers, E]; the layers must be kept ones."""
         ...
 
     def embed(self, tokens: Tokens) -> "npt.NDArray[np.float32]":
@@ -220,47 +220,46 @@ class KeepingEngine(Engine, Protocol):
 class Engines(Protocol):
     """One set of weights with a KV cache for each of several texts. One caller at a time, over all of its slots.
 
-    What a slot says is what an engine by itself would say, bit for bit where the engine promises bits, whatever the
-    other slots do. How many are kept is a matter of memory: the one that was used least recently is given up first,
-    never the one that is used.
+    A slot's results are those of a separate engine, bit for bit if the engine promises bits, whatever the other slots
+    do. The memory limits the number of caches: the least recently used one is freed first, never the one in use.
     """
 
     @property
     def info(self) -> EngineInfo:
-        """What engine this is, and what it can do."""
+        """Facts of the engine."""
         ...
 
     def slot(self, name: str) -> Engine:
-        """The engine whose KV cache goes by this name, an empty one where there is none; the same one every time.
+        """The engine whose KV cache has this name, created empty if needed; the same object every time.
 
-        It stays usable whatever becomes of its memory. Its `close` gives the memory back, and no more.
+        It stays usable when its memory is freed. Its `close` only frees the memory.
         """
         ...
 
     def beside(self, name: str) -> Engine | None:
-        """A second KV cache for the text of this name, for its next prompt; None where one cache goes round.
+        """A second KV cache for this name, for the text's next prompt; None if all names share a single cache.
 
-        Nobody that was used lately gives way to it: where it finds no room its `prefill` does nothing and is not done,
-        and where others need room it is given up first. It is forgotten and renamed with the slot of its name.
+        It never evicts a recently used cache: without room its `prefill` computes nothing and is not done, and it is
+        freed first if others need room. It is forgotten and renamed with the slot of its name.
         """
         ...
 
     def exchange(self, name: str) -> None:
-        """The second cache of this name takes the place of the first, whose memory is given back."""
+        """Replace the first cache of this name by the second, and free the first one's memory."""
         ...
 
     def swap(self, name: str) -> None:
-        """The two caches of this name exchange their places."""
+        """Swap the two caches of this name."""
         ...
 
     def forget(self, name: str) -> None:
-        """Give back the memory of this slot; nothing where there is none."""
+        """Free this slot's memory, if there is such a slot."""
         ...
 
     def rename(self, old: str, new: str) -> None:
-        """Carry a slot over to another name, and give up what went by that; nothing where there is none."""
+        """Rename a slot, if there is one, and free the one that had the new name."""
         ...
 
     def close(self) -> None:
-        """Give all memory back, the weights' too; nothing is to be used after."""
+        """Free all memory, including the weights'; nothing may be used afterwards."""
         ...

@@ -1,6 +1,7 @@
 """Noise that is a function of numbers alone: SplitMix64 (Steele, Lea, Flood 2014) as a counter-based generator.
 
-Who draws by it draws the same wherever and whenever it is asked. Not imported by `core` itself, for it needs numpy.
+The same arguments give the same numbers on every machine and at any time. `core` itself does not import it, because it
+needs numpy.
 """
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy.typing as npt
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _QUESTIONS = np.uint64(0xD1B54A32D192ED03)
-"""Parts the stream of single numbers from that of tokens' noise."""
+"""Separates the stream of single numbers from that of tokens' noise."""
 
 
 def gumbel(seed: int, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -22,7 +23,7 @@ def gumbel(seed: int, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[
 
 
 def uniform(seed: int, position: int, index: int) -> float:
-    """One number in (0, 1) for the `index`-th question that is asked at `position`; none of `gumbel`'s draws."""
+    """A number in (0, 1) for the `index`-th draw at `position`; independent of `gumbel`'s draws."""
     with np.errstate(over="ignore"):
         stream = _mix(seed_start(seed) ^ _QUESTIONS) + np.uint64(position) * _GOLDEN
         bits = _mix(_mix(stream) ^ (_mix(np.uint64(index) * _GOLDEN + _GOLDEN)))
@@ -30,7 +31,7 @@ def uniform(seed: int, position: int, index: int) -> float:
 
 
 def seed_start(seed: int) -> np.uint64:
-    """Where the stream of a seed starts; any integer is a seed."""
+    """The start of a seed's stream; any integer is a seed."""
     with np.errstate(over="ignore"):
         return np.uint64(_mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF) + _GOLDEN))
 

@@ -1,7 +1,7 @@
-"""How a finished file takes another's place: at once, and on Windows after those who have the other one open.
+"""Replaces a file by a finished one: at once, or on Windows as soon as no process has the old one open.
 
-Elsewhere a name is free whoever reads what it named. On Windows nothing can be moved, or replaced, that somebody has
-open without allowing it: a scanner for viruses, an indexer, another process of ours that reads it at this moment.
+On other systems a file can be replaced while it is read. On Windows a file cannot be moved or replaced while a process
+has it open without permitting that: a virus scanner, an indexer, or another process of ours.
 """
 
 import sys
@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Final
 
 PAUSES_S: Final = tuple(0.01 * 2**number for number in range(8))
-"""Between two tries: 2.6 s in all. Who reads a small file is done after the first, a scanner after some."""
+"""Pauses between attempts, 2.6 s in all: reading a small file takes less than the first, a scanner several."""
 
 
 def put_in_place(
     made: Path, place: Path, *, windows: bool = sys.platform == "win32", rest: Callable[[float], None] = time.sleep
 ) -> None:
-    """Give `made`, a file or a folder, the name `place`; a file that had it is gone.
+    """Move `made`, a file or a folder, to `place`, and replace a file there.
 
     Args:
-        made: whole, and closed.
-        place: on the same file system.
-        windows: whether to try again where the system says that it may not be.
-        rest: waits so many seconds.
+        made: the complete, closed file or folder.
+        place: the destination on the same file system.
+        windows: whether to retry when the system denies it.
+        rest: waits for a number of seconds.
 
     Raises:
-        OSError: it cannot be; both are as they were.
+        OSError: it failed, and both are unchanged.
     """
     for pause_s in PAUSES_S if windows else ():
         try:

@@ -1,4 +1,4 @@
-"""A document at a moment, a question about it, and its answer."""
+"""A snapshot of a document, a completion request, and its answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from fastcoder_lsp.core.trees import NO_COUNTS, Counts, StepTrace
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A piece of another file that the client gave along.
+    """A piece of another file that the client sent.
 
     Attributes:
-        name: its file's.
-        text: whole lines, as a rule.
+        name: the file's name.
+        text: usually whole lines.
     """
 
     name: Name
@@ -25,12 +25,12 @@ class Extra:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Where a name is defined, as the client was told by other servers: a place alone, its text is ours to read.
+    """The place of a name's definition, which the client knows from other servers; we read the text ourselves.
 
     Attributes:
-        name: the name; empty where the client did not say it.
-        path: its file's absolute path.
-        line: where it is defined there, from 0.
+        name: the name; empty if the client did not send it.
+        path: the file's absolute path.
+        line: the line of the definition, from 0.
     """
 
     name: Name
@@ -40,11 +40,11 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Yank:
-    """Lines that somebody copied in a document, as they stood in it then.
+    """Lines that the user copied in a document, as of that moment.
 
     Attributes:
-        path: its file's absolute path.
-        line: the first one there, from 0.
+        path: the file's absolute path.
+        line: the first copied line, from 0.
         text: whole lines.
     """
 
@@ -55,7 +55,7 @@ class Yank:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    r"""One version of one document, never changing: what slow work reads while the user types on.
+    r"""An immutable version of a document, for slow work while the user types on.
 
     Attributes:
         uri: the document's URI.
@@ -63,11 +63,11 @@ class Snapshot:
         language: its LSP language id.
         version: the client's number of this version.
         text: has `\n` line ends only; the front normalises them.
-        neighbours: texts that belong to the same whole, the nearest last (a notebook's cells above this one).
-        extras: what the client gave along of other files; the last ones promise most.
-        definitions: of names near the cursor, where the client says that.
-        yanks: what was copied last in any document, the newest first, where the client says that.
-        edited: whether its text was changed since it was opened.
+        neighbours: texts of the same whole, the nearest last (a notebook's cells above this one).
+        extras: pieces of other files from the client, the most promising last.
+        definitions: definitions of names near the cursor, if the client sends them.
+        yanks: code copied last in any document, the newest first, if the client sends it.
+        edited: whether the text was changed since the document was opened.
     """
 
     uri: Name
@@ -93,14 +93,14 @@ class SelectedCompletion:
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """One question to the service: what comes at `offset` of this snapshot?
+    """A request for a completion at `offset` of a snapshot.
 
     Attributes:
         snapshot: the document.
         offset: the cursor, in characters of the snapshot's text.
-        invoked: whether the user asked by a key.
-        selected: the entry of the completion menu that is selected.
-        max_tokens: the longest answer; None for the model's own limit.
+        invoked: whether the user triggered it manually.
+        selected: the selected entry of the completion menu.
+        max_tokens: the longest answer; None: the model's limit.
     """
 
     snapshot: Snapshot
@@ -112,12 +112,12 @@ class CompletionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why nothing is shown at a place. The codes, and who is the reason, stand in `completion/reasons.py`.
+    """Why an answer is empty. `completion/reasons.py` has the codes.
 
     Attributes:
-        code: for programs.
-        text: for people.
-        hint: what to do about it.
+        code: the code for programs.
+        text: the text for users.
+        hint: what the user can do about it.
     """
 
     code: Short
@@ -127,7 +127,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A suggestion made after its question had to be answered empty: who asks again at `offset` gets it now.
+    """A suggestion that came after its question was answered empty; another request at `offset` gets it.
 
     `reason`: why there is none, once that is known.
     """
@@ -143,18 +143,18 @@ class Completion:
     """One suggestion.
 
     Attributes:
-        text: replaces start…end of the snapshot; empty where nothing is worth showing.
-        start: the first character that it replaces.
-        end: the character behind the last one that it replaces.
+        text: replaces start…end of the snapshot; empty if there is no suggestion.
+        start: the offset of the first replaced character.
+        end: the offset after the last replaced character.
         model: the model's name.
         engine: the engine's name.
-        counts: the work that was done for it.
+        counts: the model's work for it.
         finish: why decoding ended ("stop", "eos", "length", "context", "cancelled", "typed-through", …).
         ms: milliseconds by span (`observe.SPANS`).
-        trace: every step; empty where no model was asked.
+        trace: every step; empty if the model was not used.
         others: more candidates for the same place, the likeliest first.
-        reason: why the text is empty, where it is.
-        context: the places of other code that the prompt showed, as PATH:LINE, the nearest to the text last.
+        reason: why the text is empty, if it is.
+        context: the places of other code in the prompt, as PATH:LINE, the nearest to the text last.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Trees of drafts, and what became of them: one forward pass, its trace, and the counts of many."""
+"""Draft trees and their outcomes: one forward pass, its trace, and the counts of many."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Ids: TypeAlias = npt.NDArray[np.int64]
     Probabilities: TypeAlias = npt.NDArray[np.float64]
-else:  # a server that has no model never imports numpy, and reads traces from messages
+else:  # a server without a model never imports numpy, and reads traces from messages
     Ids = Probabilities = Any
 
 Tokens: TypeAlias = Sequence[int]
@@ -22,7 +22,7 @@ Tokens: TypeAlias = Sequence[int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """A distribution that guesses are drawn from: `ids` with their `probabilities`, which sum to 1; no other token."""
+    """The distribution of a sampled draft: `ids` with their `probabilities`, which sum to 1."""
 
     ids: Ids
     probabilities: Probabilities
@@ -30,7 +30,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """That a guess was drawn by chance: its node, and from what."""
+    """A sampled guess: its node, and the distribution it was drawn from."""
 
     node: int
     proposal: Proposal
@@ -38,14 +38,14 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class DraftTree:
-    """Rows of one forward pass: first the tokens that are decided but not yet in the KV cache, then drafts.
+    """Rows of one forward pass: first the decided tokens that are not yet in the KV cache, then drafts.
 
     The first `pending` nodes (at least one) are a chain: node 0 hangs from the cache (parent -1), node i from node i-1.
     Each further node is a guess below a node before it (`parents[i] < i`), and no two children of a node hold the same
     token. The last pending node is the root of the drafts; node i stands at position `cached + depth(i)`.
-    `sources[i]` says who guessed node i ("" for pending ones), `matches[i]` from how long a match. `draws`: what was
-    drawn by chance, in the order of drawing; a node that was drawn twice below its parent stands there twice, a node
-    that follows from the text alone never.
+    `sources[i]` is the source of node i ("" for pending ones), and `matches[i]` the length of its match. `draws`: the
+    sampled guesses in the order of drawing; a node that was drawn twice below its parent is there twice, and a node
+    that was not sampled never.
     """
 
     tokens: tuple[int, ...]
@@ -79,7 +79,7 @@ class DraftTree:
         return below
 
     def check(self) -> None:
-        """Raises AssertionError where a rule of the class docstring is broken."""
+        """Raises AssertionError if the tree breaks a rule of the class docstring."""
         pending, parents, nodes = self.pending, self.parents, len(self.parents)
         assert 1 <= pending <= len(self.tokens) == nodes
         assert parents[:pending] == tuple(range(-1, pending - 1))
@@ -90,14 +90,14 @@ class DraftTree:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What one forward pass decided.
+    """The outcome of one forward pass.
 
     Attributes:
         path: the accepted draft nodes, root side first.
         emitted: their tokens and one more, the engine's own next token. That one is not in the KV cache yet, and is
             `pending` in the next tree.
-        top_ids_NK: the K best next tokens of every node, rejected ones too, where the caller asked for them.
-        top_logits_NK: the logits of these.
+        top_ids_NK: the K best next tokens of every node, including rejected ones, if requested.
+        top_logits_NK: their logits.
     """
 
     path: tuple[int, ...]
@@ -108,7 +108,7 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class TracedToken:
-    """One token of an output: its bytes, who guessed it ("" where the model said it itself), from how long a match."""
+    """One token of an output: its bytes, its source ("" for the model itself), and the length of the match."""
 
     piece: bytes
     source: str = ""
@@ -117,13 +117,13 @@ class TracedToken:
 
 @dataclass(frozen=True, slots=True)
 class StepTrace:
-    """What one forward pass gave.
+    """The trace of one forward pass.
 
     Attributes:
-        tokens: of the output, drafts first, the model's own one last.
-        tree: what it verified.
+        tokens: the output tokens, drafts first, the model's own one last.
+        tree: the verified tree.
         pieces: the bytes of the tree's nodes.
-        path: the drafts that were accepted.
+        path: the accepted drafts.
     """
 
     tokens: tuple[TracedToken, ...]
@@ -134,15 +134,15 @@ class StepTrace:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a model did.
+    """Counts of a model's work.
 
     Attributes:
         steps: forward passes after the prefill.
-        tokens: what they gave.
-        accepted: drafts among these.
+        tokens: output tokens of these passes.
+        accepted: accepted drafts among the tokens.
         prefilled: prompt tokens that were computed.
-        reused: prompt tokens that the KV cache held already.
-        by_source: `accepted` by who guessed them.
+        reused: prompt tokens that were already in the KV cache.
+        by_source: `accepted` by source.
         prefill_ms: milliseconds of the prefill.
     """
 
