@@ -1,6 +1,5 @@
 """People who type at one model in reckoned time: they type what the history has, and time is the model's work."""
 
-import numpy as np
 import pytest
 
 from benchmarks.datasets.histories import RecordedEdit
@@ -8,33 +7,24 @@ from benchmarks.typist.hands import Subset
 from benchmarks.typist.reckoned import MACHINES, Clock, ReckonedEngines, TypingEnvironment, TypingTotals, TypingWorkload
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import DraftTree, StepCosts
-from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.costs import believable
-from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
-from tests.completion.toys import ToyPrompts
-from tests.host.test_local import SAYS, Encoding, Engine
+from fastcoder_lsp.runtime.parts import Model, Runtime
+from tests.completion.toys import toy_model, toy_runtime
+from tests.fake_engine import SayingEngine
+from tests.host.test_local import SAYS, Encoding
 
 COSTS = StepCosts((1, 2), (20.0, 30.0), 0.5)
 
 
 @pytest.fixture
 def room() -> TypingEnvironment:
-    model = Model(OneSlot(Engine()), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+    model = toy_model(SayingEngine(SAYS), Encoding())
     return TypingEnvironment(model, COSTS, Policy(), speed=3.0, seed=0)
 
 
 def make(model: Model, seat: str, _clock: Clock) -> Runtime:
-    return Runtime(
-        slots=Slots(model.engines, seat),
-        tokenizer=model.tokenizer,
-        prompts=ToyPrompts(lambda before: (*(ord(letter) % 200 + 2 for letter in before), 1)),
-        drafter=NoDrafter(),
-        allow=lambda _: np.arange(256),
-        limits=DecodeLimits(max_tokens=64),
-        costs=model.costs,
-    )
+    return toy_runtime(model, front=seat)
 
 
 def text(*runs: str) -> TypingWorkload:
@@ -75,7 +65,7 @@ def test_each_types_their_own_and_nothing_else(room: TypingEnvironment) -> None:
 
 def test_work_takes_reckoned_time_and_prompts_are_counted_by_name() -> None:
     clock = Clock()
-    engines = ReckonedEngines(OneSlot(Engine()), clock, COSTS)
+    engines = ReckonedEngines(OneSlot(SayingEngine(SAYS)), clock, COSTS)
     slot = engines.slot("a\nfile")
     assert slot is engines.slot("a\nfile")
     slot.prefill([5, 6, 1], lambda: False)

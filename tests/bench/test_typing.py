@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks.datasets.histories import RecordedEdit, Step, apply
@@ -13,13 +12,11 @@ from benchmarks.typist.hands import LONGEST_RUN, Subset, history_parts
 from benchmarks.typist.reckoned import DiskContext, TypingEnvironment
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Snapshot, StepCosts
-from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.prompt import Context
-from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
-from tests.completion.toys import ToyPrompts
-from tests.host.test_local import SAYS, Encoding, Engine
+from fastcoder_lsp.runtime.parts import Model, Runtime
+from tests.completion.toys import toy_model, toy_runtime
+from tests.fake_engine import SayingEngine
+from tests.host.test_local import SAYS, Encoding
 
 
 def runs(count: int, length: int = 60) -> tuple[Step, ...]:
@@ -55,20 +52,12 @@ def test_code_is_found_in_the_tree_as_it_is_at_that_moment(tmp_path: Path) -> No
 
 def test_the_same_keys_are_typed_whatever_is_found() -> None:
     """What a part comes to follows from the text alone; every context is asked for by the same person."""
-    model = Model(OneSlot(Engine()), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+    model = toy_model(SayingEngine(SAYS), Encoding())
     given: list[Context] = []
 
     def make(shared: Model, seat: str, context: Context) -> Runtime:
         given.append(context)
-        return Runtime(
-            slots=Slots(shared.engines, seat),
-            tokenizer=shared.tokenizer,
-            prompts=ToyPrompts(lambda before: (*(ord(letter) % 200 + 2 for letter in before), 1)),
-            drafter=NoDrafter(),
-            allow=lambda _: np.arange(256),
-            limits=DecodeLimits(max_tokens=64),
-            costs=shared.costs,
-        )
+        return toy_runtime(shared, front=seat)
 
     files = {"a.py": ""}
     step = RecordedEdit("a.py", 0, 0, f"{SAYS}\n", typed=True)

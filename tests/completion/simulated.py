@@ -4,41 +4,34 @@ The model is a function of the last letters, so that it says the same wherever a
 says is told the rest of it. A letter is a token.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import (
-    GREEDY,
     Completion,
     CompletionRequest,
     DraftContext,
     DraftTree,
-    EngineInfo,
     Late,
-    Prefilled,
     Progress,
-    Sampler,
-    ShouldStop,
     Snapshot,
     StepCosts,
     Tokens,
-    Verified,
 )
-from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
-from fastcoder_lsp.runtime.parts import DecodeLimits, Runtime
+from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import DirectHost, LoadRuntime
-from tests.completion.toys import END, Letters, ToyPrompts
+from tests.completion.toys import END, Letters, ToyPrompts, toy_runtime
+from tests.fake_engine import FakeEngine, Ranked
 
 URI = "file:///a.py"
 STEP_MS, ROW_MS, TOKEN_MS = 19.0, 1.0, 0.5
@@ -71,7 +64,7 @@ def _undisturbed(ms: float) -> float:
     return ms
 
 
-class SimulatedEngine:
+class SimulatedEngine(FakeEngine):
     """Takes exactly what its `costs` say, and counts what it did.
 
     `takes`: what the clock shows for a piece of work that takes so many milliseconds by itself. `likely`: the letters
@@ -79,57 +72,30 @@ class SimulatedEngine:
     """
 
     def __init__(self, clock: Clock, letter: NextLetter) -> None:
-        self.info = EngineInfo("simulated", "simulated", "made here", "none", 256, 100_000, 64)
+        super().__init__(vocabulary=256, context=100_000, chunk=100_000, name="simulated")
         self._clock, self._letter, self.costs = clock, letter, COSTS
-        self._cache: list[int] = []
-        self.steps = 0
-        self.prefilled = 0
         self.pieces: list[float] = []
         """When each piece of work ended."""
         self.takes: Callable[[float], float] = _undisturbed
         self.likely: Callable[[str], Mapping[str, float]] | None = None
 
-    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        reused = 0
-        while reused < min(len(tokens), len(self._cache)) and self._cache[reused] == tokens[reused]:
-            reused += 1
-        del self._cache[reused:]
-        missing = len(tokens) - reused
-        if missing and should_stop():
-            return Prefilled(reused, 0, done=False)
-        self._cache += tokens[reused:]
-        self.prefilled += missing
-        if missing:
-            self._pass(min(self.costs.step_ms(missing), self.costs.step_ms(1) + missing * self.costs.prefill_ms))
-        return Prefilled(reused, missing, done=True)
+    def works(self, rows: int, *, prefill: bool) -> None:
+        ms = self.costs.step_ms(rows)
+        self._pass(min(ms, self.costs.step_ms(1) + rows * self.costs.prefill_ms) if prefill else ms)
 
-    def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
-    ) -> Verified:
-        self._cache += tree.tokens[: tree.pending]
-        self.prefilled += tree.pending - 1
-        self.steps += 1
-        self._pass(self.costs.step_ms(len(tree)))
-        text = bytes(self._cache[1:]).decode()
-        letter = self._letter(text)
-        emitted = (ord(letter) if letter else END,)
-        if self.likely is None or not top_k:
-            return Verified((), emitted)
-        likely = dict(list(self.likely(text).items())[:top_k])
+    def choose(self, tokens: Tokens, among: Sequence[int]) -> int:
+        letter = self._letter(bytes(tokens[1:]).decode())
+        return ord(letter) if letter else END
+
+    def ranked(self, tree: DraftTree, top_k: int) -> Ranked | None:
+        if self.likely is None:
+            return None
+        [*_, text] = self.texts(tree)
+        likely = dict(list(self.likely(bytes(text[1:]).decode()).items())[:top_k])
         ids_NK, logits_NK = np.zeros((len(tree), len(likely)), np.int64), np.zeros((len(tree), len(likely)), np.float32)
         ids_NK[:] = [ord(one) for one in likely]
         logits_NK[:] = np.log(list(likely.values()))
-        return Verified((), emitted, ids_NK, logits_NK)
-
-    def cached(self) -> tuple[int, ...]:
-        return tuple(self._cache)
-
-    def close(self) -> None:
-        self._cache.clear()
+        return ids_NK, logits_NK
 
     def _pass(self, ms: float) -> None:
         self._clock.ms += self.takes(ms)
@@ -238,16 +204,9 @@ class Simulation:
         if self.failure is not None:
             raise self.failure
         engines = OneSlot(self.engine)
-        return Runtime(
-            slots=Slots(engines),
-            tokenizer=Letters(),
-            prompts=ToyPrompts(lambda before: (1, *before.encode())),
-            drafter=self.drafter,
-            allow=lambda _: np.arange(256),
-            limits=DecodeLimits(max_tokens=200),
-            costs=self._costs,
-            closing=engines.close,
-        )
+        model = Model(engines, Letters(), self._costs)
+        prompts = ToyPrompts(lambda before: (1, *before.encode()))
+        return toy_runtime(model, prompts, drafter=self.drafter, max_tokens=200, closing=engines.close)
 
 
 def threaded(

@@ -1,15 +1,14 @@
 """Other candidates: distinct, the plain answer first, from the prompt that is in the KV cache already."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.core import GREEDY, DraftTree, Sampler, Verified
+from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.scheduling.alternatives import Branch, branches, from_branch
 from tests.completion.simulated import NextLetter, SimulatedEngine, Simulation, plain
+from tests.fake_engine import Ranked
 
 START = "x = "
 POLICY = Policy(automatic_ms=4000, invoked_ms=4000, background_ms=0, alternatives=3)
@@ -24,16 +23,10 @@ def rival(text: str) -> str:
 class DoubtfulEngine(SimulatedEngine):
     """Tells of every row its choice, and two letters that it found a little less likely."""
 
-    def step(self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: Any = None, top_k: int = 0) -> Verified:
-        before = bytes(self._cache[1:]).decode()
-        verified = super().step(tree, sampler, allowed)
-        if not top_k:
-            return verified
-        texts = [before + bytes(tree.tokens[: node + 1]).decode() for node in range(len(tree))]
-        best = [ord(self._letter(text) or "\0") for text in texts]
-        ids = np.array([[token, ord("m"), ord("p")] for token in best])
-        logits = np.array([[9.0, 9.0 - 1 - row, 9.0 - 5 - row] for row in range(len(best))], dtype=np.float32)
-        return Verified(verified.path, verified.emitted, ids, logits)
+    def ranked(self, tree: DraftTree, top_k: int) -> Ranked:
+        ids = np.array([[self.choose(text, ()), ord("m"), ord("p")] for text in self.texts(tree)])
+        logits = np.array([[9.0, 9.0 - 1 - row, 9.0 - 5 - row] for row in range(len(tree))], dtype=np.float32)
+        return ids, logits
 
 
 def simulation(letter: NextLetter = rival, policy: Policy = POLICY) -> Simulation:

@@ -6,70 +6,46 @@ The engine is the toy of the decoding tests: these promises are about queueing, 
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import (
-    GREEDY,
     Completion,
     CompletionRequest,
-    DraftTree,
     Progress,
-    Sampler,
     SelectedCompletion,
     ShouldStop,
     Snapshot,
-    StepCosts,
-    Verified,
 )
-from fastcoder_lsp.documents import CLOSED_AT_MOST, Slots
-from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.documents import CLOSED_AT_MOST
 from fastcoder_lsp.errors import ModelMissingError
-from fastcoder_lsp.runtime.parts import DecodeLimits, Runtime
+from fastcoder_lsp.runtime.parts import Runtime
 from tests.completion.simulated import threaded
-from tests.completion.toys import Letters, ToyPrompts
-from tests.decode.toy_engine import ToyEngine
+from tests.completion.toys import ToyPrompts, toy_model, toy_runtime
+from tests.fake_engine import SayingEngine, marked
 
 WAIT_S = 60.0
 
 
-class GatedEngine(ToyEngine):
-    """Holds every step until the gate is open; says the letters of `says`, then an end token."""
+class GatedEngine(SayingEngine):
+    """Holds every step until the gate is open."""
 
     def __init__(self, says: str) -> None:
-        super().__init__(vocabulary=256, context=4000)
-        self.says, self.gate, self.stepping = says, threading.Event(), threading.Event()
+        super().__init__(says, self._wait)
+        self.chunk = 8
+        self.gate, self.stepping = threading.Event(), threading.Event()
         self.gate.set()
         self.fails = False
 
-    def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
-    ) -> Verified:
+    def _wait(self) -> None:
         self.stepping.set()
         assert self.gate.wait(WAIT_S)
         if self.fails:
             raise ZeroDivisionError
-        self.forwards += 1
-        self._cache += tree.tokens
-        said = len(self._cache) - 1 - self._cache[::-1].index(1)  # token 1 is the last of every prompt
-        place = len(self._cache) - 1 - said
-        return Verified((), (ord(self.says[place]) if place < len(self.says) else 0,))
-
-
-def _marked(before: str) -> tuple[int, ...]:
-    """One token a character, then the mark 1."""
-    return (*(ord(letter) % 200 + 2 for letter in before), 1)
 
 
 class Bench:
@@ -78,7 +54,7 @@ class Bench:
     def __init__(self, says: str = "value = 1", *, enabled: bool = True, idle_s: float = 60.0) -> None:
         self.says = says
         self.engine = GatedEngine(says)
-        self.prompts = ToyPrompts(_marked)
+        self.prompts = ToyPrompts(marked)
         self.loads = 0
         self.statuses: list[Status] = []
         self.failure: Exception | None = None
@@ -90,17 +66,8 @@ class Bench:
         self.loads += 1
         progress(0.5, "weights")
         self.engine = GatedEngine(self.says)
-        engines = OneSlot(self.engine)
-        return Runtime(
-            slots=Slots(engines),
-            tokenizer=Letters(),
-            prompts=self.prompts,
-            drafter=NoDrafter(),
-            allow=lambda _: np.arange(256),
-            limits=DecodeLimits(max_tokens=64),
-            costs=StepCosts((1, 8), (1.0, 2.0), 0.1),
-            closing=engines.close,
-        )
+        model = toy_model(self.engine)
+        return toy_runtime(model, self.prompts, closing=model.engines.close)
 
     def ask(
         self, text: str = "x = 2\n", after: str = "\n", uri: str = "file:///a.py", **more: Any
@@ -156,20 +123,20 @@ def test_a_cancel_stops_within_a_step(bench: Bench) -> None:
     """After a cancel the worker is free for others once the running step is over."""
     first = bench.blocked()
     assert first.cancel()
-    steps = bench.engine.forwards
+    steps = bench.engine.steps
     bench.engine.gate.set()
     assert bench.ask("z = 4\n").result(WAIT_S).text
-    assert bench.engine.forwards - steps <= 1 + len("value = 1") + 1
+    assert bench.engine.steps - steps <= 1 + len("value = 1") + 1
 
 
 def test_typing_along_needs_no_model(bench: Bench) -> None:
     """The typed letters of a suggestion are answered in the caller's thread."""
     bench.ask("x = 2\n").result(WAIT_S)
-    steps = bench.engine.forwards
+    steps = bench.engine.steps
     answer = bench.ask("x = 2\nval", version=2)
     assert answer.done()
     assert (answer.result().text, answer.result().finish) == ("ue = 1", "typed-through")
-    assert bench.engine.forwards == steps
+    assert bench.engine.steps == steps
 
 
 def test_ghost_text_and_popup_share_an_answer(bench: Bench) -> None:

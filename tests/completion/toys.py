@@ -5,11 +5,19 @@ They are subclasses of the real parts, so that a type checker compares what they
 
 from collections.abc import Callable
 
-from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt import Prompt, PromptBuilder, PromptOptions
-from fastcoder_lsp.tokenizer import Tokenizer
+import numpy as np
 
-END = 0
+from fastcoder_lsp.core import Drafter, Engine, Snapshot, StepCosts
+from fastcoder_lsp.documents import Slots
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.prompt import Prompt, PromptBuilder, PromptOptions
+from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.fake_engine import END, marked
+from tests.index.toy_encoder import ToyEncoder
+
+QUICK = StepCosts((1, 8), (1.0, 2.0), 0.1)
 
 
 class Letters(Tokenizer):
@@ -63,3 +71,34 @@ class ToyPrompts(PromptBuilder):
 
     def rename(self, old: str, new: str) -> None:
         self.calls.append(("rename", new))
+
+
+class Encoding(ToyEncoder, Letters):
+    """Decodes letters and encodes words; nobody compares the two."""
+
+
+def toy_model(engine: Engine, tokenizer: Tokenizer | None = None) -> Model:
+    """A model of one KV cache."""
+    return Model(OneSlot(engine), tokenizer or Letters(), QUICK)
+
+
+def toy_runtime(
+    model: Model,
+    prompts: PromptBuilder | None = None,
+    front: str = "",
+    *,
+    drafter: Drafter | None = None,
+    max_tokens: int = 64,
+    closing: Callable[[], None] = lambda: None,
+) -> Runtime:
+    """A front's part of a model; its prompts are `marked` texts by default."""
+    return Runtime(
+        slots=Slots(model.engines, front),
+        tokenizer=model.tokenizer,
+        prompts=prompts or ToyPrompts(marked),
+        drafter=drafter or NoDrafter(),
+        allow=lambda _: np.arange(256),
+        limits=DecodeLimits(max_tokens=max_tokens),
+        costs=model.costs,
+        closing=closing,
+    )

@@ -20,8 +20,7 @@ from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.completion.protocol import Ask, HostListener, ModelHost
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.config.processes import python_command
-from fastcoder_lsp.core import Progress, StepCosts
-from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.connection import Outbox
 from fastcoder_lsp.host.host_log import log_to_stderr
 from fastcoder_lsp.host.listening import Address
@@ -35,7 +34,7 @@ from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.open_texts import OpenTexts
-from tests.completion.toys import Letters
+from tests.completion.toys import toy_model
 from tests.lsp.scripted_server import ScriptedEngine, scripted_runtime
 
 PACKAGE = str(Path(fastcoder_lsp.__file__).parent)
@@ -107,7 +106,7 @@ class Shared:
         self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
     ) -> ModelHost:
         def load(_settings: Settings, _progress: Progress) -> Model:
-            return Model(OneSlot(ScriptedEngine("suggested = 1", 0.0)), Letters(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+            return toy_model(ScriptedEngine("suggested = 1", 0.0))
 
         if self._server is None:
             self._server = ModelServer(load, scripted_runtime, settings, cache_folder())

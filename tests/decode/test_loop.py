@@ -15,7 +15,7 @@ from fastcoder_lsp.decode.loop import Decoded, DecodeRequest, Decoding, decode
 from fastcoder_lsp.decode.tree import build_tree
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.observe import Spans
-from tests.decode.toy_engine import ToyEngine
+from tests.fake_engine import FakeEngine
 
 PIECES = (b"a", b"ab", b"\n", b"b", b"\xc3")  # the last one is half of a character
 
@@ -45,7 +45,7 @@ def request(
 
 
 def plain(asked: DecodeRequest) -> Decoded:
-    return decode(ToyEngine(), NoDrafter(), asked, lambda: False)
+    return decode(FakeEngine(), NoDrafter(), asked, lambda: False)
 
 
 class Scripted(NoDrafter):
@@ -85,7 +85,7 @@ def draft_of(pairs: list[tuple[int, int]], *, named: bool) -> Draft:
 def test_any_draft_leaves_the_output_alone(prompt: list[int], drafts: list[Draft]) -> None:
     """Rubbish in every form costs nothing but steps."""
     asked = request(tuple(prompt))
-    drafted, expected = decode(ToyEngine(), Scripted(drafts), asked, lambda: False), plain(asked)
+    drafted, expected = decode(FakeEngine(), Scripted(drafts), asked, lambda: False), plain(asked)
     assert (drafted.tokens, drafted.text, drafted.finish) == (expected.tokens, expected.text, expected.finish)
 
 
@@ -108,7 +108,7 @@ def test_a_sound_draft_is_taken_whole(pending: list[int], seeds: list[int]) -> N
 def test_healing_is_spelt_under_any_draft(healing: bytes, drafts: list[Draft]) -> None:
     """The first tokens spell the healed bytes, which are no part of the text."""
     asked = request(healing=healing)
-    result, expected = decode(ToyEngine(), Scripted(drafts), asked, lambda: False), plain(asked)
+    result, expected = decode(FakeEngine(), Scripted(drafts), asked, lambda: False), plain(asked)
     spelt = b"".join(PIECES[token] for token in result.tokens)
     assert spelt.startswith(healing) or healing.startswith(spelt)
     assert (result.text, result.tokens) == (expected.text, expected.tokens)
@@ -129,7 +129,7 @@ def oracle(asked: DecodeRequest) -> list[Draft]:
 def test_right_drafts_save_steps_and_change_nothing(prompt: list[int], stop_after: int) -> None:
     """Accepted drafts are emitted tokens; a stop rule amid a step ends the text where plain decoding ends it."""
     asked = request(tuple(prompt), cut=lambda text: stop_after if len(text) >= stop_after else None, nodes=40)
-    expected, engine = plain(asked), ToyEngine()
+    expected, engine = plain(asked), FakeEngine()
     result = decode(engine, Scripted(oracle(asked)), asked, lambda: False)
     assert (result.text, result.tokens, result.finish) == (expected.text, expected.tokens, expected.finish)
     assert result.counts.steps <= expected.counts.steps
@@ -140,7 +140,7 @@ def test_right_drafts_save_steps_and_change_nothing(prompt: list[int], stop_afte
 
 def test_short_rest_of_a_prompt_goes_with_the_first_step() -> None:
     """After a keystroke the few new prompt tokens cost no forward pass of their own."""
-    engine = ToyEngine(chunk=4)
+    engine = FakeEngine(chunk=4)
     decode(engine, NoDrafter(), request(tuple([1] * 30)), lambda: False)
     result = decode(engine, NoDrafter(), request(tuple([1] * 30 + [2, 3])), lambda: False)
     assert result.counts.prefilled <= 2
@@ -149,7 +149,7 @@ def test_short_rest_of_a_prompt_goes_with_the_first_step() -> None:
 
 def test_a_stopped_prefill_keeps_what_is_done() -> None:
     """A cancel takes effect between two chunks, and the next try goes on from there."""
-    engine, asks = ToyEngine(chunk=4), iter([False, False, True])
+    engine, asks = FakeEngine(chunk=4), iter([False, False, True])
     decoding = Decoding(engine, NoDrafter(), request(tuple([1] * 30)), spans := Spans())
     assert not decoding.prefill(lambda: next(asks))
     assert len(engine.cached()) == 8
@@ -165,14 +165,14 @@ def test_a_drafter_that_raises_is_heard_once(caplog: pytest.LogCaptureFixture) -
         def propose(self, context: DraftContext, nodes: int) -> Draft:
             raise ZeroDivisionError
 
-    result = decode(ToyEngine(), Broken([]), request(), lambda: False)
+    result = decode(FakeEngine(), Broken([]), request(), lambda: False)
     assert result.tokens == plain(request()).tokens
     assert len([record for record in caplog.records if "broken" in record.message or "scripted" in record.message]) == 1
 
 
 def test_a_full_context_ends_the_text() -> None:
     """The decode ends before the engine would have to refuse a step."""
-    result = decode(ToyEngine(context=12), NoDrafter(), request(tuple([1] * 9), max_tokens=50), lambda: False)
+    result = decode(FakeEngine(context=12), NoDrafter(), request(tuple([1] * 9), max_tokens=50), lambda: False)
     assert result.finish in {"context", "eos"}
     assert len(result.tokens) <= 3
 
@@ -193,7 +193,7 @@ class LateDrafter(NoDrafter):
         self.heard.append(f"observe {len(verified.emitted)}")
 
 
-class LaunchingToy(ToyEngine):
+class LaunchingToy(FakeEngine):
     """The toy engine's step in two halves."""
 
     def __init__(self, heard: list[str]) -> None:

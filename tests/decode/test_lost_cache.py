@@ -14,25 +14,22 @@ from fastcoder_lsp.decode.loop import Decoding
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.observe import Spans
 from tests.decode.test_loop import LateDrafter, LaunchingToy, Scripted, draft_strategy, oracle, plain, request
-from tests.decode.toy_engine import ToyEngine
+from tests.fake_engine import FakeEngine
 
 
-class LosingEngine(ToyEngine):
+class LosingEngine(FakeEngine):
     """A toy engine that somebody else may take the cache of."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lost = True
-        self.prefilled = 0
 
     def lose(self) -> None:
         self._cache, self.lost = [], True
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         self.lost = False
-        done = super().prefill(tokens, should_stop)
-        self.prefilled += done.computed
-        return done
+        return super().prefill(tokens, should_stop)
 
     def step(
         self,
@@ -146,7 +143,7 @@ def test_a_cache_that_another_text_was_put_into_is_lost_too() -> None:
 def test_a_full_context_is_filled_again_to_its_end() -> None:
     """With nothing but the last token pending there is always room for what was there."""
     engine = LosingEngine()
-    engine.info = ToyEngine(context=40).info
+    engine.info = FakeEngine(context=40).info
     asked = request(tuple([1] * 20), max_tokens=100)
     decoding = Decoding(engine, Scripted([]), asked, Spans())
     decoding.prefill(lambda: False)

@@ -10,7 +10,7 @@ from fastcoder_lsp.core import Draft, DraftTree, StepTrace, TracedToken, Verifie
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.decode.trace import Tracer, as_plain, token_texts, trace_step
 from tests.decode.test_loop import PIECES, Scripted, oracle, request
-from tests.decode.toy_engine import ToyEngine
+from tests.fake_engine import FakeEngine
 
 
 def named(draft: Draft) -> Draft:
@@ -26,7 +26,7 @@ def test_a_trace_is_the_output_token_for_token(prompt: list[int], stop_after: in
     asked = request(tuple(prompt), cut=cut, max_tokens=max_tokens, nodes=40)
     tracer = Tracer(PIECES.__getitem__)
     drafts = [named(draft) for draft in oracle(asked)]
-    result = decode(ToyEngine(), Scripted(drafts), asked, lambda: False, on_step=tracer)
+    result = decode(FakeEngine(), Scripted(drafts), asked, lambda: False, on_step=tracer)
     steps = tracer.trace(len(result.tokens))
     assert len(steps) == result.counts.steps
     tokens = [token for step in steps for token in step.tokens]

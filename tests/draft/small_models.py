@@ -4,15 +4,14 @@ from collections.abc import Callable, Sequence
 
 from fastcoder_lsp.core import Engine, EngineInfo, Tokens
 from fastcoder_lsp.draft.smaller import DocumentEngines, Smaller
-from tests.draft.toys import RepetitiveEngine
+from tests.draft.toys import RepetitiveEngine, repetitive
 
 
 class NearlyRepetitive(RepetitiveEngine):
     """Says what `RepetitiveEngine` says, but for every seventh text."""
 
-    @staticmethod
-    def choose(tokens: Tokens, among: "range | list[int]") -> int:
-        said = RepetitiveEngine.choose(tokens, among)
+    def choose(self, tokens: Tokens, among: Sequence[int]) -> int:
+        said = repetitive(tokens, among)
         return among[(said + 1) % len(among)] if sum(tokens) % 7 == 3 else said
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from fastcoder_lsp.core import DraftContext, DraftTree, Engine, Engines, Sampler, SkimmingEngine, Tokens, Verified
@@ -15,8 +14,9 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.self_model import SelfDrafter, SelfParameters, usual_parts
 from fastcoder_lsp.engine.slots import several
 from tests.draft.test_exactness import request
-from tests.draft.toys import RepetitiveEngine
+from tests.draft.toys import RepetitiveEngine, repetitive
 from tests.engine import tiny_models
+from tests.fake_engine import Ranked
 
 PROMPT = tuple(range(5, 35))
 
@@ -131,16 +131,14 @@ def test_a_useless_part_is_found() -> None:
     """A model that says the same without its last three parts: they go, and the one that counts stays."""
 
     class Idle(RepetitiveEngine):
-        def skim(
-            self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int
-        ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        def skim(self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int) -> Ranked:
             ids, logits = super().skim(tokens, after, skipped, top_k)
             said = self.choose([*self.cached(), *self._skimmed], range(self.info.vocabulary))
             return ids * 0 + (said + (0 in skipped)) % self.info.vocabulary, logits
 
     said: list[int] = []
     for _ in range(skipped_parts.CHAIN + 1):
-        said.append(Idle.choose([*PROMPT, *said], range(40)))
+        said.append(repetitive([*PROMPT, *said], range(40)))
     asked = [skipped_parts.Trial(Idle(), PROMPT, tuple(said))]
     assert skipped_parts.search(skipped_parts.Costs(4), asked, 60).skipped == {1, 2, 3}
 

@@ -12,7 +12,7 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.slots import SlotEngines
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.scheduling.scheduler import Scheduler
-from tests.decode.toy_engine import ToyEngine
+from tests.fake_engine import FakeEngine
 
 LEFT, RIGHT = [1, 2, 3, 4], [1, 2, 0]
 
@@ -30,17 +30,17 @@ def said(engine: Engine, prompt: list[int]) -> tuple[int, ...]:
 
 def test_each_name_says_what_an_engine_alone_says() -> None:
     """In turns, and after the cache was another's."""
-    engines = OneSlot(ToyEngine())
+    engines = OneSlot(FakeEngine())
     left, right = engines.slot("left"), engines.slot("right")
     for _ in range(3):
-        assert said(left, LEFT) == said(ToyEngine(), LEFT)
-        assert said(right, RIGHT) == said(ToyEngine(), RIGHT)
+        assert said(left, LEFT) == said(FakeEngine(), LEFT)
+        assert said(right, RIGHT) == said(FakeEngine(), RIGHT)
     assert engines.slot("left") is left
 
 
 def test_what_two_names_share_is_not_computed_again() -> None:
     """The prefill of another name finds the beginning that is there."""
-    engines = OneSlot(ToyEngine())
+    engines = OneSlot(FakeEngine())
     engines.slot("left").prefill(LEFT, never)
     done = engines.slot("right").prefill(RIGHT, never)
     assert (done.reused, done.computed) == (2, 1)
@@ -48,7 +48,7 @@ def test_what_two_names_share_is_not_computed_again() -> None:
 
 def test_who_lost_the_cache_is_told() -> None:
     """It has no tokens, and a step of it is refused: nothing is computed over another's tokens."""
-    engines = OneSlot(ToyEngine())
+    engines = OneSlot(FakeEngine())
     left, right = engines.slot("left"), engines.slot("right")
     left.prefill(LEFT, never)
     right.prefill(RIGHT, never)
@@ -60,7 +60,7 @@ def test_who_lost_the_cache_is_told() -> None:
 
 def test_names_come_and_go() -> None:
     """A renamed slot keeps its cache; a forgotten one is empty when it is asked for again."""
-    engines = OneSlot(ToyEngine())
+    engines = OneSlot(FakeEngine())
     left = engines.slot("left")
     left.prefill(LEFT, never)
     engines.rename("left", "other")
@@ -73,7 +73,7 @@ def test_names_come_and_go() -> None:
 
 def test_nothing_is_prepared_beside_one_cache() -> None:
     """It would take the cache from who uses it."""
-    engines = OneSlot(ToyEngine())
+    engines = OneSlot(FakeEngine())
     left = engines.slot("left")
     left.prefill(LEFT, never)
     assert engines.beside("left") is None
@@ -84,7 +84,7 @@ def test_nothing_is_prepared_beside_one_cache() -> None:
 
 def test_closing_closes_the_engine() -> None:
     """A slot's own end gives nothing of the engine back."""
-    engine = ToyEngine()
+    engine = FakeEngine()
     engines = OneSlot(engine)
     engines.slot("left").close()
     assert not engine.closed
@@ -92,7 +92,7 @@ def test_closing_closes_the_engine() -> None:
     assert engine.closed
 
 
-class Preparing(ToyEngine):
+class Preparing(FakeEngine):
     """An engine with two pieces of work that can wait."""
 
     left = 2
@@ -104,7 +104,7 @@ class Preparing(ToyEngine):
 
 def test_work_that_can_wait_is_done_when_nobody_asks() -> None:
     """The scheduler has it done piece by piece, and then sleeps; an engine without any is left alone."""
-    assert not OneSlot(ToyEngine()).prepare()
+    assert not OneSlot(FakeEngine()).prepare()
     nothing: Any = SimpleNamespace()
     model = Model(OneSlot(Preparing()), nothing, nothing)
     scheduler = Scheduler[Model](lambda _progress: model)

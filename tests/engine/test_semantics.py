@@ -1,4 +1,4 @@
-"""What every engine does, on small random models: reuse, stops, trees, sampling, allowed sets, limits."""
+"""What every engine does, the fake one of other tests too: reuse, stops, trees, sampling, allowed sets, limits."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,19 +9,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import DraftTree, Sampler
-from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
+from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import ResourceError
 from tests.engine.tiny_models import VOCABULARY, load, make_model
+from tests.fake_engine import FakeEngine
 
 PROMPT = [int(token) for token in np.random.default_rng(3).integers(0, VOCABULARY, 20)]
 SAMPLERS = (Sampler(), Sampler(1.0, seed=7), Sampler(0.8, top_k=20, seed=1), Sampler(1.2, top_p=0.7, seed=2))
 
 
-@pytest.fixture(scope="module", params=["cpu-int8", "cpu-int4", "cpu-fp32", "cpu-graphs", "foreign"])
+@pytest.fixture(scope="module", params=["cpu-int8", "cpu-int4", "cpu-fp32", "cpu-graphs", "foreign", "fake"])
 def engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, weights_cache: Path
-) -> Iterator[TreeEngine]:
+) -> Iterator[TreeEngine | FakeEngine]:
     """One engine of each kind; the foreign one runs GPT-NeoX by transformers' own forward."""
+    if request.param == "fake":
+        yield FakeEngine(VOCABULARY, context=256)
+        return
     kind = "gpt_neox" if request.param == "foreign" else "qwen2"
     folder = make_model(tmp_path_factory.mktemp("model"), kind)
     made = load(folder, weights_cache, "auto" if request.param == "foreign" else request.param)
@@ -34,7 +38,7 @@ def never() -> bool:
     return False
 
 
-def plain(engine: TreeEngine, count: int, sampler: Sampler = SAMPLERS[0]) -> list[int]:
+def plain(engine: TreeEngine | FakeEngine, count: int, sampler: Sampler = SAMPLERS[0]) -> list[int]:
     """The tokens of plain decoding after `PROMPT`."""
     engine.prefill(PROMPT[:-1], never)
     pending, found = [PROMPT[-1]], list[int]()
@@ -44,7 +48,7 @@ def plain(engine: TreeEngine, count: int, sampler: Sampler = SAMPLERS[0]) -> lis
     return found
 
 
-def test_prefill_keeps_the_longest_common_prefix(engine: TreeEngine) -> None:
+def test_prefill_keeps_the_longest_common_prefix(engine: TreeEngine | FakeEngine) -> None:
     """The cache holds exactly what was asked for; only what differs is computed."""
     engine.prefill((), never)
     first = engine.prefill(PROMPT, never)
@@ -57,19 +61,20 @@ def test_prefill_keeps_the_longest_common_prefix(engine: TreeEngine) -> None:
     assert engine.cached() == tuple(PROMPT[:5])
 
 
-def test_a_stop_takes_effect_within_a_chunk_and_keeps_what_is_done(engine: TreeEngine) -> None:
+def test_a_stop_takes_effect_within_a_chunk_and_keeps_what_is_done(engine: TreeEngine | FakeEngine) -> None:
     """After the first chunk the prefill returns; the next call goes on from there."""
-    tokens = [(7 * i) % VOCABULARY for i in range(engine.backend.chunk + 50)]
+    chunk = engine.chunk if isinstance(engine, FakeEngine) else engine.backend.chunk
+    tokens = [(7 * i) % VOCABULARY for i in range(chunk + 50)]
     engine.prefill((), never)
     asked = iter([False, True])
     stopped = engine.prefill(tokens, lambda: next(asked))
-    assert (stopped.computed, stopped.done) == (engine.backend.chunk, False)
-    assert engine.cached() == tuple(tokens[: engine.backend.chunk])
+    assert (stopped.computed, stopped.done) == (chunk, False)
+    assert engine.cached() == tuple(tokens[:chunk])
     rest = engine.prefill(tokens, never)
-    assert (rest.reused, rest.computed, rest.done) == (engine.backend.chunk, 50, True)
+    assert (rest.reused, rest.computed, rest.done) == (chunk, 50, True)
 
 
-def test_what_a_stopped_prefill_left_gives_the_same_tokens(engine: TreeEngine) -> None:
+def test_what_a_stopped_prefill_left_gives_the_same_tokens(engine: TreeEngine | FakeEngine) -> None:
     """A cache made in two goes is as good as one made in one."""
     expected = plain(engine, 6)
     engine.prefill(PROMPT[:9], never)
@@ -78,7 +83,7 @@ def test_what_a_stopped_prefill_left_gives_the_same_tokens(engine: TreeEngine) -
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_tree_gives_what_plain_decoding_gives(engine: TreeEngine, data: st.DataObject) -> None:
+def test_any_tree_gives_what_plain_decoding_gives(engine: TreeEngine | FakeEngine, data: st.DataObject) -> None:
     """Random drafts, right, wrong, outside the vocabulary; any sampler: the tokens are those of plain decoding."""
     sampler = data.draw(st.sampled_from(SAMPLERS))
     expected = plain(engine, 12, sampler)
@@ -113,7 +118,7 @@ def _trees(draw: st.DrawFn, pending: list[int], future: list[int]) -> DraftTree:
     return DraftTree(tuple(tokens), tuple(parents), len(pending))
 
 
-def test_several_pending_tokens_are_one_chain(engine: TreeEngine) -> None:
+def test_several_pending_tokens_are_one_chain(engine: TreeEngine | FakeEngine) -> None:
     """The last prompt tokens may come with the first step."""
     expected = plain(engine, 5)
     engine.prefill(PROMPT[:-4], never)
@@ -123,7 +128,7 @@ def test_several_pending_tokens_are_one_chain(engine: TreeEngine) -> None:
     assert engine.cached() == (*PROMPT, *expected[:2])
 
 
-def test_top_rows_are_every_nodes_best(engine: TreeEngine) -> None:
+def test_top_rows_are_every_nodes_best(engine: TreeEngine | FakeEngine) -> None:
     """K ids and logits a node, best first; the accepted nodes' best is what plain decoding says."""
     expected = plain(engine, 3)
     engine.prefill(PROMPT[:-1], never)
@@ -138,7 +143,7 @@ def test_top_rows_are_every_nodes_best(engine: TreeEngine) -> None:
     assert (np.diff(verified.top_logits_NK, axis=1) <= 0).all()
 
 
-def test_allowed_sets_bind_their_nodes_alone(engine: TreeEngine) -> None:
+def test_allowed_sets_bind_their_nodes_alone(engine: TreeEngine | FakeEngine) -> None:
     """The choice after a node is the best of what it allows; other nodes are free."""
     free = plain(engine, 3)
     others = np.array([token for token in range(VOCABULARY) if token not in free], dtype=np.int64)
@@ -153,7 +158,7 @@ def test_allowed_sets_bind_their_nodes_alone(engine: TreeEngine) -> None:
     assert engine.step(tree, allowed={1: others[:3], 2: others[3:4]}).emitted == (free[0], int(others[3]))
 
 
-def test_the_context_is_a_limit_that_drafts_dont_move(engine: TreeEngine) -> None:
+def test_the_context_is_a_limit_that_drafts_dont_move(engine: TreeEngine | FakeEngine) -> None:
     """Decoding goes on until the last slot, with and without drafts; beyond it comes a clear error; nothing is lost."""
     limit = engine.info.context
     tokens = [(5 * i + 1) % VOCABULARY for i in range(limit - 2)]
@@ -170,9 +175,9 @@ def test_the_context_is_a_limit_that_drafts_dont_move(engine: TreeEngine) -> Non
         engine.prefill([1] * (limit + 1), never)
 
 
-def test_the_widest_tree_fits(engine: TreeEngine) -> None:
+def test_the_widest_tree_fits(engine: TreeEngine | FakeEngine) -> None:
     """`max_nodes` rows in one step."""
     engine.prefill(PROMPT[:-1], never)
-    drafts = range(MAX_NODES - 1)
+    drafts = range(engine.info.max_nodes - 1)
     tree = DraftTree((PROMPT[-1], *drafts), (-1, *[0] * len(drafts)))
     assert engine.step(tree).emitted[0] == plain(engine, 1)[0]

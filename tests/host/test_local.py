@@ -4,24 +4,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from fastcoder_lsp.completion.protocol import Ask, DocumentChanged, Use
 from fastcoder_lsp.completion.question import Policy, Question, place_of
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import CompletionRequest, EngineInfo, Prefilled, Progress, Snapshot, StepCosts, Verified
-from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.core import CompletionRequest, Progress, Snapshot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host import workspace
 from fastcoder_lsp.host.local import LocalHost, ModelServer
-from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime, WorkspaceView
+from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.shared_stores import SharedStores
-from tests.completion.toys import Letters, ToyPrompts
+from tests.completion.toys import Encoding, toy_model, toy_runtime
+from tests.fake_engine import FakeEngine, SayingEngine
 from tests.host.scripted import Heard
 from tests.index.live import write
 from tests.index.toy_encoder import ToyEncoder
@@ -31,63 +28,26 @@ CAREFUL = replace(SETTINGS, read_exclude=("private/",))
 SAYS = "said = 1"
 
 
-class Engine:
-    """Says `SAYS` after every prompt, then ends."""
-
-    info = EngineInfo("toy", "toy", "made here", "none", 256, 100_000, 64)
-
-    def __init__(self) -> None:
-        self._cache: list[int] = []
-        self.closed = False
-
-    def prefill(self, tokens: object, _should_stop: object) -> Prefilled:
-        self._cache = list(tokens)  # type: ignore[call-overload]
-        return Prefilled(0, len(self._cache), done=True)
-
-    def step(self, tree: object, *_arguments: object) -> Verified:
-        self._cache += tree.tokens  # type: ignore[attr-defined]
-        place = len(self._cache) - 1 - self._cache.index(1)  # token 1 is the last of every prompt
-        return Verified((), (ord(SAYS[place]) if place < len(SAYS) else 0,))
-
-    def cached(self) -> tuple[int, ...]:
-        return tuple(self._cache)
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class Encoding(ToyEncoder, Letters):
-    """Decodes letters and encodes words; nobody here compares the two."""
-
-
 class Fronts:
     """A core with toy models; keeps what was loaded, and what was made for whom."""
 
     def __init__(self, cache: Path) -> None:
         self.loaded: list[Model] = []
-        self.engines: list[Engine] = []
+        self.engines: list[FakeEngine] = []
         self.made: list[tuple[str, WorkspaceView]] = []
         self.core = ModelServer(self.load, self.make, SETTINGS, cache)
 
     def load(self, settings: Settings, _progress: Progress) -> Model:
         assert settings.drafter == "auto", "a front's drafter is no matter of the shared model's"
-        self.engines.append(Engine())
-        self.loaded.append(Model(OneSlot(self.engines[-1]), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1)))
+        self.engines.append(SayingEngine(SAYS))
+        self.loaded.append(toy_model(self.engines[-1], Encoding()))
         return self.loaded[-1]
 
     def make(self, model: Model, settings: Settings, around: WorkspaceView, seat: str) -> Runtime:
         if settings.drafter == "sdsat":
             raise UsageError("the drafter sdsat needs a model that was tuned for it")
         self.made.append((seat, around))
-        return Runtime(
-            slots=Slots(model.engines, seat),
-            tokenizer=model.tokenizer,
-            prompts=ToyPrompts(lambda before: (*(ord(letter) % 200 + 2 for letter in before), 1)),
-            drafter=NoDrafter(),
-            allow=lambda _: np.arange(256),
-            limits=DecodeLimits(max_tokens=64),
-            costs=model.costs,
-        )
+        return toy_runtime(model, front=seat)
 
     def open(self, root: Path, settings: Settings = SETTINGS, **narrow: object) -> tuple[LocalHost, Heard]:
         heard = Heard()

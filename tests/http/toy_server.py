@@ -5,80 +5,49 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import uvicorn
 
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.core import EngineInfo, Prefilled, Progress, StepCosts, Verified
-from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.core import Prefilled, Progress, ShouldStop, Tokens
 from fastcoder_lsp.http.app import make_app
 from fastcoder_lsp.http.guard import AccessRules
 from fastcoder_lsp.http.server import configuration
 from fastcoder_lsp.http.sessions import SessionPool
-from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
+from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
-from tests.completion.toys import END, Letters, ToyPrompts
+from tests.completion.toys import ToyPrompts, toy_model, toy_runtime
+from tests.fake_engine import SayingEngine, marked
 
 PREFIX = "def total(items):\n    "
 LETTERS = 200
 WAIT_S = 60.0
 
 
-class Says:
-    """An engine that says a text, letter by letter, after whatever prompt it gets.
+class Says(SayingEngine):
+    """Says a text, letter by letter, after whatever prompt it gets.
 
-    `step_s`: how long a step takes at least; `may_step`: steps wait for it; `texts`: other texts, by their prompts.
+    `step_s`: how long a step takes at least; `may_step`: steps wait for it; `says_after`: other texts, by prompt.
     """
 
-    info = EngineInfo("toy", "toy-model", "made here", "none", 256, 100_000, 64)
-
     def __init__(self, text: str, step_s: float = 0.0) -> None:
+        super().__init__(lambda prompt: self.says_after.get(tuple(prompt), self.text), self._wait, "toy-model")
         self.text, self.step_s, self.may_step = text, step_s, threading.Event()
         self.may_step.set()
         self.prompts: list[int] = []
-        self.texts: dict[tuple[int, ...], str] = {}
-        self.steps = 0
-        self._cache: list[int] = []
-        self._called = threading.Lock()
+        self.says_after: dict[tuple[int, ...], str] = {}
 
-    def prefill(self, tokens: Any, _should_stop: object) -> Prefilled:
-        with self._one_caller():
-            self.prompts.append(len(tokens))
-            self._cache = list(tokens)
-            return Prefilled(0, len(self._cache), done=True)
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        self.prompts.append(len(tokens))
+        return super().prefill(tokens, lambda: False)
 
-    def step(self, tree: Any, *_arguments: object) -> Verified:
-        with self._one_caller():
-            self._cache += tree.tokens
-            self.steps += 1
-            time.sleep(self.step_s)
-            assert self.may_step.wait(WAIT_S)
-            length = self._cache.index(1) + 1  # token 1 is the last of every prompt
-            text, place = self.texts.get(tuple(self._cache[:length]), self.text), len(self._cache) - length
-            return Verified((), (ord(text[place]) if place < len(text) else END,))
-
-    def cached(self) -> tuple[int, ...]:
-        return tuple(self._cache)
-
-    def close(self) -> None:
-        self._cache.clear()
-
-    @contextmanager
-    def _one_caller(self) -> Iterator[None]:
-        """Fails where another thread is inside: an engine has one caller at a time (`core.Engines`)."""
-        assert self._called.acquire(blocking=False), "two threads use the engine at once"
-        try:
-            yield
-        finally:
-            self._called.release()
+    def _wait(self) -> None:
+        time.sleep(self.step_s)
+        assert self.may_step.wait(WAIT_S)
 
 
 class ToyServer:
@@ -128,26 +97,19 @@ class ToyServer:
         return SchedulerHost(self._scheduler, listener, self._runtime)
 
     def _load(self, _: Progress) -> Model:
-        return Model(OneSlot(self.engine), Letters(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+        return toy_model(self.engine)
 
     def _runtime(self, model: Model) -> Runtime:
-        return Runtime(
-            slots=Slots(model.engines, str(next(self._numbers))),
-            tokenizer=model.tokenizer,
-            prompts=ToyPrompts(self._prompt),
-            drafter=NoDrafter(),
-            allow=lambda _: np.arange(256),
-            limits=DecodeLimits(max_tokens=LETTERS),
-            costs=model.costs,
-        )
+        prompts = ToyPrompts(self._prompt)
+        return toy_runtime(model, prompts, str(next(self._numbers)), max_tokens=LETTERS)
 
     def _prompt(self, before: str) -> tuple[int, ...]:
         if self.holds:
             self.engine.may_step.clear()
         self.asked.append(before)
-        prompt = (*(ord(letter) % 200 + 2 for letter in before[-50:]), 1)
+        prompt = marked(before[-50:])
         if self._says is not None:
-            self.engine.texts[prompt] = self._says(before)
+            self.engine.says_after[prompt] = self._says(before)
         return prompt
 
     def call(

@@ -5,22 +5,16 @@ from functools import partial
 
 from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Progress, StepCosts
-from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.runtime.parts import Model
-from tests.completion.toys import Letters
-from tests.index.toy_encoder import ToyEncoder
+from tests.completion.toys import Encoding, toy_model
 from tests.lsp.scripted_server import ScriptedEngine, scripted_runtime
 
 
-class Encoding(ToyEncoder, Letters):
-    """Decodes letters and encodes words; nobody here compares the two."""
-
-
 def load(_settings: Settings, _progress: Progress) -> Model:
-    return Model(OneSlot(ScriptedEngine("suggested = 1", 0.0)), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+    return toy_model(ScriptedEngine("suggested = 1", 0.0), Encoding())
 
 
 if __name__ == "__main__":
