@@ -139,10 +139,7 @@ class SayingEngine(FakeEngine):
     """
 
     def __init__(
-        self,
-        says: str | Callable[[Tokens], str],
-        waits: Callable[[], object] = lambda: None,
-        name: str = "toy",
+        self, says: str | Callable[[Tokens], str], waits: Callable[[], object] = lambda: None, name: str = "toy"
     ) -> None:
         super().__init__(vocabulary=256, context=100_000, chunk=100_000, name=name)
         self.says, self.waits = says, waits

@@ -76,14 +76,7 @@ def test_a_replay_takes_the_steps_that_decoding_takes(name: str) -> None:
     for nodes in (2, 16, 64):
         prompt = tuple(chance.randrange(40) for _ in range(30))
         asked = DecodeRequest(
-            prompt,
-            60,
-            frozenset(),
-            lambda _: b"w",
-            lambda _: np.arange(40),
-            lambda _: None,
-            document="d",
-            nodes=nodes,
+            prompt, 60, frozenset(), lambda _: b"w", lambda _: np.arange(40), lambda _: None, document="d", nodes=nodes
         )
         said = decode(engine, NoDrafter(), asked, lambda: False).tokens
         trace = Trace(repoeval.FunctionTask("t", "r", "p", 0, 0), prompt, said)

@@ -38,13 +38,7 @@ def test_the_figures_of_some_places() -> None:
     right = PlaceResult("a.py", 3, "foo()", "foo() \nmore", 1.0, "foo()", "foo()\nother")
     wrong = PlaceResult("a.py", 3, "foo()", "bar", 3.0, "bar", "foo()")
     empty = PlaceResult("a.py", 3, "foo()", "", 6.0, "", "")
-    assert summed([right, wrong, empty, wrong]) == {
-        "places": 4,
-        "exact": 1,
-        "empty": 1,
-        "median_s": 3.0,
-        "parity": 0.5,
-    }
+    assert summed([right, wrong, empty, wrong]) == {"places": 4, "exact": 1, "empty": 1, "median_s": 3.0, "parity": 0.5}
     assert right.to_json()["exact"] is True
 
 

@@ -79,10 +79,7 @@ ONE = TypingResult(
 )
 
 
-@pytest.mark.parametrize(
-    ("more", "gained", "error"),
-    [((10, 10), 10.0, 0.0), ((0, 10), 5.0, 5.0), ((-5,), -5.0, 0.0)],
-)
+@pytest.mark.parametrize(("more", "gained", "error"), [((10, 10), 10.0, 0.0), ((0, 10), 5.0, 5.0), ((-5,), -5.0, 0.0)])
 def test_a_difference_is_pooled_over_keys_and_its_error_taken_by_part(
     more: tuple[int, ...], gained: float, error: float
 ) -> None:

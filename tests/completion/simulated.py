@@ -127,12 +127,7 @@ class Simulation:
     """
 
     def __init__(
-        self,
-        letter: NextLetter,
-        policy: Policy,
-        after: str = "\n",
-        load_ms: float = 0.0,
-        costs: StepCosts = COSTS,
+        self, letter: NextLetter, policy: Policy, after: str = "\n", load_ms: float = 0.0, costs: StepCosts = COSTS
     ) -> None:
         self.clock = Clock()
         self.engine = SimulatedEngine(self.clock, letter)
@@ -144,10 +139,7 @@ class Simulation:
         self.failure: BaseException | None = None
         self.while_loading: Callable[[], object] = lambda: None
         self.service = CompletionService(
-            self.open_host,
-            self.statuses.append,
-            clock=self.clock,
-            on_late=self._take_late,
+            self.open_host, self.statuses.append, clock=self.clock, on_late=self._take_late
         )
         self.version = 0
 

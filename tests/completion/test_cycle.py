@@ -26,10 +26,7 @@ async def test_a_keystroke_passes_through_few_functions() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
         folder.mkdir(mode=0o700)
-        environment = os.environ | {
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-            "FASTCODER_CACHE": f"{name}/cache",
-        }
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "FASTCODER_CACHE": f"{name}/cache"}
         try:
             async with running(command=(*SERVE, str(folder)), environment=environment) as client:
                 await client.initialize()

@@ -13,14 +13,7 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.core import (
-    Completion,
-    CompletionRequest,
-    Progress,
-    SelectedCompletion,
-    ShouldStop,
-    Snapshot,
-)
+from fastcoder_lsp.core import Completion, CompletionRequest, Progress, SelectedCompletion, ShouldStop, Snapshot
 from fastcoder_lsp.documents import CLOSED_AT_MOST
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.runtime.parts import Runtime

@@ -122,10 +122,7 @@ class Shared:
 
 def host_traced(arguments: argparse.Namespace) -> None:
     trace(
-        frozenset((Scheduler.turn.__code__,)),
-        ScriptedEngine.step.__code__,
-        arguments.folder / "host",
-        lambda _: True,
+        frozenset((Scheduler.turn.__code__,)), ScriptedEngine.step.__code__, arguments.folder / "host", lambda _: True
     )
     log_to_stderr()
     leave(run_host(arguments.folder, arguments.key, arguments.linger, Shared(), VERSION))

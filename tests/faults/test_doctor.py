@@ -96,10 +96,7 @@ def test_damaged_kernels_and_segments(
     assert "1 of 1 compiled functions are damaged: search.kernel" in of_kernels.text
     assert "compiles them again" in of_kernels.hint
     assert "1.seg is cut short" in of_indexes.text
-    explanations["damaged kernels"], explanations["damaged index"] = (
-        of_kernels.text,
-        of_indexes.text,
-    )
+    explanations["damaged kernels"], explanations["damaged index"] = (of_kernels.text, of_indexes.text)
 
 
 def test_no_free_watches(stranger: Stranger, explanations: dict[str, str]) -> None:

@@ -12,13 +12,7 @@ from typing import Any
 import torch
 from triton.runtime.jit import JITFunction
 
-_TYPES = {
-    torch.bfloat16: "bf16",
-    torch.float32: "fp32",
-    torch.int8: "i8",
-    torch.int32: "i32",
-    torch.int64: "i64",
-}
+_TYPES = {torch.bfloat16: "bf16", torch.float32: "fp32", torch.int8: "i8", torch.int32: "i32", torch.int64: "i64"}
 _OPTIONS = ("num_warps", "num_stages")
 ALIGNED = 16
 """Bytes, and a factor of integers, that Triton makes use of."""

@@ -183,10 +183,5 @@ def test_documents_may_change_while_the_datastore_begins(
     datastore.start(ToyEncoder())
     for thread in threads:
         thread.join(20)
-    assert dict(told) == {
-        root / "0.py": "old",
-        root / "1.py": "old",
-        root / "2.py": "new",
-        root / "another.py": "new",
-    }
+    assert dict(told) == {root / "0.py": "old", root / "1.py": "old", root / "2.py": "new", root / "another.py": "new"}
     datastore.stop()

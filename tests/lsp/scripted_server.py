@@ -13,16 +13,14 @@ from pathlib import Path
 
 from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import (
-    Progress,
-)
+from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.prompt import PromptOptions
 from fastcoder_lsp.runtime.costs import context_tokens
-from fastcoder_lsp.runtime.parts import Model, Runtime
+from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from tests.completion.toys import QUICK, Letters, ToyPrompts, toy_runtime
 from tests.fake_engine import MARK, SayingEngine
 

@@ -21,10 +21,7 @@ def told_late(client: RawClient) -> list[Json]:
 
 @pytest.mark.parametrize(
     "wish",
-    [
-        KNOWS,
-        {"capabilities": {"textDocument": {"inlineCompletion": {}}, "experimental": {"fastcoderLate": True}}},
-    ],
+    [KNOWS, {"capabilities": {"textDocument": {"inlineCompletion": {}}, "experimental": {"fastcoderLate": True}}}],
 )
 async def test_it_is_told_once_and_who_asks_again_gets_it(wish: Json, brake: Brake) -> None:
     """With the place that was asked about, in the client's positions; the answer then needs no model."""

@@ -36,10 +36,7 @@ async def test_a_client_without_ghost_text_gets_a_menu() -> None:
         assert item["filterText"].startswith("sug")
         assert item["label"] == "suggested = ["
         assert item["textEdit"]["newText"] == "suggested = [\n        1,\n    ]"
-        assert item["textEdit"]["range"] == {
-            "start": {"line": 1, "character": 9},
-            "end": {"line": 1, "character": 12},
-        }
+        assert item["textEdit"]["range"] == {"start": {"line": 1, "character": 9}, "end": {"line": 1, "character": 12}}
         assert item["documentation"]["kind"] == "markdown"
         assert item["documentation"]["value"].startswith("```python\n")
 

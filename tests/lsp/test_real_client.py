@@ -29,7 +29,7 @@ def make_client() -> LanguageClient:
 @pytest_lsp.fixture(  # type: ignore[untyped-decorator]
     config=ClientServerConfig(
         server_command=[sys.executable, "-m", "fastcoder_lsp.cli.main", "serve"], client_factory=make_client
-    ),
+    )
 )
 async def client(lsp_client: LanguageClient) -> AsyncIterator[None]:
     """A session as VS Code opens it."""

@@ -22,15 +22,7 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
-from fastcoder_lsp.runtime.costs import (
-    LEAST_MS,
-    PROBES,
-    WIDTHS,
-    believable,
-    measure,
-    smoothed,
-    step_costs,
-)
+from fastcoder_lsp.runtime.costs import LEAST_MS, PROBES, WIDTHS, believable, measure, smoothed, step_costs
 from fastcoder_lsp.runtime.parts import cpu_nodes
 
 CURVE = {1: 20.0, 2: 19.0, 4: 22.0, 8: 30.0}

@@ -38,12 +38,7 @@ def job(speaker: Speaker, out: Path, method: str, tuning: str, seed: int = 0) ->
         precision="fp32",
     )
     return TrainingJob(
-        model=str(speaker.folder),
-        data=(str(speaker.texts),),
-        out=out,
-        asked=asked,
-        device="cpu",
-        own=OWN[method],
+        model=str(speaker.folder), data=(str(speaker.texts),), out=out, asked=asked, device="cpu", own=OWN[method]
     )
 
 

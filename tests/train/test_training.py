@@ -7,13 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.trained import (
-    AcceptCount,
-    count_accepted,
-    count_jacobi,
-    distinct_share,
-    stationary,
-)
+from benchmarks.trained import AcceptCount, count_accepted, count_jacobi, distinct_share, stationary
 from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import GREEDY, Drafter, Sampler
@@ -43,13 +37,7 @@ def requests(speaker: Speaker, count: int = 8, sampler: Sampler = GREEDY) -> lis
     tokenizer = speaker.tokenizer
     return [
         DecodeRequest(
-            prompt,
-            TOKENS,
-            tokenizer.end_ids,
-            tokenizer.piece,
-            tokenizer.starting_with,
-            lambda _: None,
-            sampler=sampler,
+            prompt, TOKENS, tokenizer.end_ids, tokenizer.piece, tokenizer.starting_with, lambda _: None, sampler=sampler
         )
         for prompt, _ in held_out(tokenizer, count, 40)
     ]

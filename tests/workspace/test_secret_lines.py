@@ -172,12 +172,7 @@ def test_what_stays(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        "console.log(`the token: ` + shown)",
-        '    """Takes a token: """',
-        f'token = """{"one two " * 60}"""',
-    ],
+    "line", ["console.log(`the token: ` + shown)", '    """Takes a token: """', f'token = """{"one two " * 60}"""']
 )
 def test_a_string_that_ends_in_its_line_takes_none_below_along(line: str) -> None:
     """Its mark there is its end, or it stands far to the right: nothing is open."""

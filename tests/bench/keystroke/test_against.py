@@ -31,10 +31,7 @@ def test_the_document_asked_for_is_open_as_it_is_typed(tmp_path: Path) -> None:
     apply(tree, RecordedEdit("lib/b.py", 0, 3, "zwei", typed=False))
     ask(CompletionRequest(Snapshot("a.py", "a.py", "python", 3, "zero\nhere"), 9))
     assert (asked[0].snapshot.path, asked[0].snapshot.uri) == (str(tmp_path / "a.py"), "a.py")
-    assert list(tree.open_texts().items()) == [
-        (tmp_path / "lib/b.py", "zwei\n"),
-        (tmp_path / "a.py", "zero\nhere"),
-    ]
+    assert list(tree.open_texts().items()) == [(tmp_path / "lib/b.py", "zwei\n"), (tmp_path / "a.py", "zero\nhere")]
     apply(tree, RecordedEdit("a.py", 0, 5, "", typed=False))
     assert tree.open_texts()[tmp_path / "a.py"] == tree["a.py"] == "one\n"
 

@@ -113,11 +113,7 @@ def test_closers_that_stay_are_drawn_once(
 
 @pytest.mark.parametrize(
     ("tail", "replaces", "drawn", "moves"),
-    [
-        (")", 0, "tem)\nprint()", [7, 8]),
-        ("), x", 1, "tem\nprint(, x", [8, 11]),
-        (") ", 1, "tem\nprint(", None),
-    ],
+    [(")", 0, "tem)\nprint()", [7, 8]), ("), x", 1, "tem\nprint(, x", [8, 11]), (") ", 1, "tem\nprint(", None)],
 )
 def test_the_rest_of_the_line_goes_behind_several_lines(
     neovim: Scripted, tail: str, replaces: int, drawn: str, moves: list[int] | None
