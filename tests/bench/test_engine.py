@@ -1,14 +1,25 @@
-"""`bench engine` where the light installation is: no option is needed, and the comparison is left out with a word."""
+"""`bench engine` on the light installation, and `bench gpu` without a GPU."""
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
+from benchmarks import gpu
+from benchmarks.gpu import Options
+from benchmarks.shapes import TINY, NamedShape, RandomSource, main, named, random_weights
 from fastcoder_lsp.bench import engine
+from fastcoder_lsp.core import DraftTree
+from fastcoder_lsp.engine.static.build import Recipe, build
+from fastcoder_lsp.engine.static.device import CpuDevice
+from fastcoder_lsp.engine.static.engine import StaticEngine
 
 ABSENT = """
 import sys
@@ -18,6 +29,7 @@ class Finder:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Finder())
 """
+
 """What Python imports at its start."""
 
 
@@ -59,3 +71,94 @@ def test_weights_are_unpacked_only_where_an_option_allows_it(
     monkeypatch.setattr(engine, "unpacked_bytes", lambda _folder: 0)
     assert engine._compares(Path("converted"), engine.Options())
     assert capsys.readouterr().err == ""
+
+
+def test_a_part_that_dies_or_hangs_costs_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it died of is told, with its last words; what takes too long is ended; the rest goes on."""
+
+    def commands(*_: object) -> dict[str, list[str]]:
+        python = [sys.executable, "-c"]
+        good = "import json, sys; json.dump({'ms': 1}, open(sys.argv[-1], 'w'))"
+        return {"a": [*python, "raise SystemExit('last words')"], "b": [*python, good], "c": [*python, "while 1: pass"]}
+
+    monkeypatch.setattr(gpu, "_commands", commands)
+    monkeypatch.setattr(gpu, "LEAST", 0.0)
+    assert gpu.run(Options(out=tmp_path / "results", smoke=True, seconds=3.0)) == 0
+    report = json.loads((tmp_path / "results" / "report.json").read_text())
+    assert report["parts"] == {"b": {"ms": 1}}
+    assert "last words" in report["skipped"]["a"]
+    assert "took more than" in report["skipped"]["c"]
+
+
+def test_every_command_is_taken() -> None:
+    """Each names its engine, and its benchmark's own parser takes it."""
+    from fastcoder_lsp.cli.main import parser
+
+    for options, chosen in ((Options(first=True), gpu.FIRST), (Options(no_peers=True), gpu.ALL)):
+        commands = gpu._commands(options, "cuda-graphs", chosen)
+        assert list(commands) == ["doctor", *chosen, "shape 0.5B", "shape 1.5B", "shape 7B"]
+        for name in chosen:
+            assert "cuda-graphs" in commands[name]
+            assert parser("bench").parse_args([*commands[name][3:], "--json", "x.json"]).run is not None
+
+
+def test_a_tiny_shape_is_measured_on_the_graph_engine(tmp_path: Path) -> None:
+    report = tmp_path / "shapes.json"
+    main(["--shapes", "tiny Qwen2", "--engine", "cpu-graphs", "--rounds", "1", "--json", str(report)])
+    [taken] = json.loads(report.read_text())["shapes"].values()
+    assert set(taken["steps_s"]) == {"1", "16"}
+    assert taken["weights_bytes"] > 0
+
+
+def tiny() -> tuple[NamedShape, StaticEngine, Any]:
+    """A tiny model with random weights on the graph engine, and the same by transformers."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    model, device = named(TINY)[0], CpuDevice()
+    recipe = Recipe(
+        name="cpu-graphs",
+        model=model.name,
+        source="random weights",
+        shape=model.shape,
+        open_source=lambda: random_weights(model, device.place, torch.float32),
+        context=1024,
+        dtype=torch.float32,
+        progress=lambda _share, _what: None,
+    )
+    given = dict(model.config)
+    auto: Any = AutoModelForCausalLM
+    network = auto.from_config(AutoConfig.for_model(given.pop("model_type"), **given), dtype=torch.float32).eval()
+    with random_weights(model, device.place, torch.float32) as source, torch.no_grad():
+        for name, weight in network.named_parameters():
+            weight.copy_(source.raw(name, *weight.shape))
+    return model, build(recipe, device), network
+
+
+def gaps(model: NamedShape, engine: StaticEngine, network: Any) -> list[float]:
+    """Where they differ: by transformers' logits, how much more its own best token is worth than the engine's."""
+    prompt = np.random.default_rng(0).integers(0, model.shape.vocabulary, 100).tolist()
+    said: list[int] = []
+    while len(said) < 24:
+        tokens: Sequence[int] = [*prompt, *said]
+        engine.prefill(tokens[:-1], lambda: False)
+        said += engine.step(DraftTree((tokens[-1], 3, 5, 7), (-1, 0, 0, 2))).emitted
+    with torch.inference_mode():
+        logits_NV = network(torch.tensor([[*prompt, *said]])).logits[0, len(prompt) - 1 : -1]
+    apart_N = logits_NV.amax(1) - logits_NV.gather(1, torch.tensor(said)[:, None])[:, 0]
+    return [gap for gap in apart_N.tolist() if gap > 0]
+
+
+@pytest.mark.ci
+def test_the_graph_engine_says_what_transformers_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the same weights no token differs; given one head that is wrong many do."""
+    model, engine, network = tiny()
+    assert gaps(model, engine, network) == []
+    raw = RandomSource.raw
+
+    def spoilt(source: RandomSource, name: str, *shape: int) -> Any:
+        values = raw(source, name, *shape)
+        return values.roll(1, 0) if name == "model.layers.1.mlp.up_proj.weight" else values
+
+    monkeypatch.setattr(RandomSource, "raw", spoilt)
+    _, wrong, _ = tiny()
+    assert max(gaps(model, wrong, network)) > 0.2

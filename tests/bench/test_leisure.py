@@ -1,16 +1,30 @@
-"""`bench leisure`: where is asked, and what the places come to; on made-up values."""
+"""`bench leisure`, `bench prompt`, `bench priors`: their arithmetic on made-up values."""
 
 import contextlib
+import io
+import json
+import tarfile
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 
 from benchmarks.datasets import histories
+from benchmarks.datasets.repoeval import FunctionTask
+from benchmarks.drafting.row_traces import RowTrace
+from benchmarks.drafting.tasks import TaskStores
 from benchmarks.leisure import PlaceResult, ShownTexts, ask, choose, summed
+from benchmarks.priors import PriorExample, collect, fit, starting_priors
+from benchmarks.prompt import keystrokes, replay
 from benchmarks.server import SERVER, server_command
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
+from fastcoder_lsp.draft.auto.evidence import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT, Priors
+from fastcoder_lsp.draft.base import Pinned
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.prompt import PromptOptions
 from tests.bench.keystroke.test_typist import MadeUpTime
+from tests.prompt.toy_tokenizers import of_family
 
 TREE = {
     "a.py": "".join(f"value_{number} = compute(first, second_{number})\n" for number in range(80)),
@@ -84,3 +98,114 @@ def test_another_server_and_an_archive_are_named() -> None:
     with pytest.raises(UsageError):
         server_command(" ", here)
     assert histories.named(here / "svcs.base.tar.gz") == histories.named(here / "svcs") == (here, "svcs")
+
+
+RUN = histories.TypedRun("a.py", "python", "a = 1\nz = 9\n", 6, "if a:\n    b = 2\n")
+
+
+def test_keystrokes_make_the_run() -> None:
+    """The line is opened first; the blanks of an indentation come with Enter; at the end the run stands there."""
+    strokes = list(keystrokes(RUN, auto_indent=True))
+    assert strokes[0] == ("open", "a = 1\n\nz = 9\n", 6)
+    assert strokes[-1][1] == "a = 1\nif a:\n    b = 2\nz = 9\n"
+    assert [kind for kind, _, _ in strokes].count("enter") == 1
+    assert ("enter", "a = 1\nif a:\n    \nz = 9\n", 16) in strokes
+    slow = list(keystrokes(RUN, auto_indent=False))
+    assert len(slow) == len(strokes) + 4
+
+
+def test_replay_counts_every_keystroke() -> None:
+    """One cost a keystroke, at least the one token whose logits are wanted; the plain order costs more."""
+    tokenizer = of_family("Qwen2.5-Coder")
+    anchored = replay(tokenizer, PromptOptions(), [RUN], auto_indent=True).summary()
+    plain = replay(tokenizer, PromptOptions(anchored=False), [RUN], auto_indent=True).summary()
+    assert anchored["line"]["keystrokes"] == len("if a:b = 2")
+    assert anchored["line"]["median"] == 1
+    assert plain["line"]["mean"] > 3 * anchored["line"]["mean"]
+
+
+def test_histories(tmp_path: Path) -> None:
+    """Steps are applied in order; what a run replaced is gone when it is typed."""
+    with tarfile.open(tmp_path / "h.base.tar.gz", "w:gz") as archive:
+        for name, text in (("h/a.py", b"one\ntwo\n"),):
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    steps = [
+        {"kind": "edit", "path": "a.py", "offset": 0, "delete": 0, "text": "zero\n", "typed": False},
+        {"kind": "save", "path": "a.py"},
+        {"kind": "edit", "path": "a.py", "offset": 5, "delete": 4, "text": "1\n", "typed": True},
+        {"kind": "create", "path": "b.ts", "text": ""},
+        {"kind": "edit", "path": "b.ts", "offset": 0, "delete": 0, "text": "let b\n", "typed": True},
+        {"kind": "remove", "path": "a.py"},
+    ]
+    (tmp_path / "h.steps.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    assert list(histories.typed_runs(tmp_path, "h")) == [
+        histories.TypedRun("a.py", "python", "zero\ntwo\n", 5, "1\n"),
+        histories.TypedRun("b.ts", "typescript", "", 0, "let b\n"),
+    ]
+
+
+def likely(priors: Priors, cell_BS: np.ndarray) -> np.ndarray:
+    """The children's probabilities, written out; the last is that of none of them."""
+    odds = [
+        np.exp(priors.bias + sum(float(priors.logits_SC[s, cell]) for s, cell in enumerate(cells) if cell >= 0))
+        for cells in cell_BS.tolist()
+    ]
+    likely_B = np.array([*odds, 1.0]) / (1 + sum(odds))
+    return np.asarray(likely_B / likely_B.sum())
+
+
+def examples(truth: Priors, count: int) -> list[PriorExample]:
+    """Nodes with three children each; which of them follows is drawn with the true probabilities."""
+    chance = np.random.default_rng(0)
+    drawn = []
+    for _ in range(count):
+        cell_BS = np.full((3, len(SOURCES)), -1, np.int32)
+        cell_BS[:, TEXT] = chance.choice([-1, 3, 40], 3)
+        cell_BS[:, RECYCLED] = chance.choice([-1, 0, 10], 3)
+        followed = chance.choice(4, p=likely(truth, cell_BS))
+        drawn.append(PriorExample("here", cell_BS, np.arange(3) == followed))
+    return drawn
+
+
+def test_the_truth_is_found_again() -> None:
+    """Enough examples make the fitted probabilities those that the examples were drawn with."""
+    logits_SC = np.zeros((len(SOURCES), CELLS), np.float32)
+    logits_SC[TEXT, [3, 40]], logits_SC[RECYCLED, [0, 10]] = (1.5, -1.0), (2.0, 0.5)
+    truth = Priors(logits_SC, -1.5)
+    drawn = examples(truth, 4000)
+    found = fit(drawn)
+    for example in drawn[:50]:
+        np.testing.assert_allclose(likely(found, example.cell_BS), likely(truth, example.cell_BS), atol=0.05)
+
+
+def test_what_no_example_tells_of_is_believed_as_at_the_start() -> None:
+    """Cells that never came up stand to each other as before; outdated suggestions are believed like the text."""
+    found, start = fit(examples(Priors(np.zeros((len(SOURCES), CELLS), np.float32), 0.0), 200)), starting_priors()
+    unseen = slice(20, 30)
+    shift_C = found.logits_SC[RECYCLED, unseen] - start.logits_SC[RECYCLED, unseen]
+    np.testing.assert_allclose(shift_C, shift_C[0], atol=1e-5)
+    np.testing.assert_array_equal(found.logits_SC[OUTDATED], found.logits_SC[TEXT])
+    assert not np.array_equal(found.logits_SC[TEXT], start.logits_SC[TEXT])
+
+
+class NoStores:
+    """Datastores that hold nothing."""
+
+    def pin(self, _task: FunctionTask) -> Pinned:
+        return Pinned()
+
+
+def test_what_repeats_is_an_example_of_the_running_text() -> None:
+    """Along a text that says itself again, the next token is mostly among what `auto`'s sources say."""
+    said = (7, 8, 9, 10) * 6
+    trace = RowTrace(FunctionTask("t", "r", "p", 0, 0), (1, 7, 8, 9, 10, 7, 8), (9, 10, *said), {}, {})
+    examples = list(collect(cast("TaskStores", NoStores()), [trace], starting_priors()))
+    assert {example.repo for example in examples} == {"r"}
+    right = [example for example in examples if example.right_B.any()]
+    assert len(right) > len(examples) / 2
+    assert all(example.right_B.sum() <= 1 for example in examples)
+    assert all((example.cell_BS[example.right_B][:, TEXT] >= 0).all() for example in right)
+    fitted = fit(examples)
+    assert fitted.logits_SC.shape == starting_priors().logits_SC.shape

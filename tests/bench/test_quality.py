@@ -1,17 +1,20 @@
-"""The quality benchmark: its tasks, its arithmetic, and that a stopped run goes on where it ended."""
+"""`bench quality`: its tasks, its arithmetic, and that a stopped run goes on where it ended."""
 
 import gzip
 import json
+from math import sqrt
 from pathlib import Path
+from statistics import stdev
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.datasets import infilling
-from benchmarks.harness import Answers, Mean, edit_similarity, key, paired
+from benchmarks.datasets import infilling, repositories
+from benchmarks.datasets.repositories import Repository
+from benchmarks.harness import Answers, Mean, clustered_error, edit_similarity, key, paired
 from benchmarks.quality import Suite, evaluate
-from benchmarks.questions import InfillQuestion, RepositoryFiles, arm, prompt_of
+from benchmarks.questions import MOST_OF_A_FILE, InfillQuestion, RepositoryFiles, arm, file_of, line_cases, prompt_of
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt
 from tests.prompt.toy_tokenizers import of_family
@@ -126,3 +129,143 @@ def test_evaluation() -> None:
     assert result["arms"]["left"]["shown_exact"]["mean"] == 1.0
     exact = next(pair for pair in result["pairs"] if pair["measure"] == "exact")
     assert (exact["mean"], exact["tasks"]) == (-1.0, 1)
+
+
+LIB = "def open_store(path):\n    return path + '.store'\n\n\nclass Reader:\n    def read_rows(self):\n        pass\n"
+
+MAIN = """import lib
+
+# open_store(here)
+def main(path):
+    \"\"\"Calls open_store(path) in a text.\"\"\"
+    store = lib.open_store(path)
+    own_function(store, twice=True)
+    rows = Reader(store).read_rows()
+    return rows[0] or own_function(1)
+
+
+def own_function(store, twice=False):
+    return store.append(twice or 12)
+"""
+
+SCRIPT = """import { openStore } from "./lib";
+
+export function main(path: string): Store {
+  const store = openStore(path, 1);
+  return store.something.else;
+}
+"""
+
+FILES = {
+    "lib.py": LIB,
+    "main.py": MAIN,
+    "src/lib.ts": "export function openStore(path: string): Store {\n  return new Store(path);\n}\n",
+    "src/main.ts": SCRIPT,
+    "README.md": "open_store(x)\n",
+}
+
+
+def said(files: dict[str, str], *, api: bool) -> list[str]:
+    return [case.expected.strip() for case in line_cases(Repository("r", files), api=api)]
+
+
+def test_lines_that_call_what_other_files_define() -> None:
+    """In functions, in both languages; no comment, text, definition, or call of what the file itself defines."""
+    assert said(FILES, api=True) == [
+        "store = lib.open_store(path)",
+        "rows = Reader(store).read_rows()",
+        "const store = openStore(path, 1);",
+    ]
+    any_line = said(FILES, api=False)
+    assert "own_function(store, twice=True)" in any_line
+    assert "return store.something.else;" in any_line
+    assert not any(line.startswith(("def ", "import", "#", '"""', "class ")) for line in any_line)
+
+
+def test_lines_of_rust() -> None:
+    """Calls with and without type arguments, of functions and methods; no macro, attribute, text or definition."""
+    lib = "impl Store {\n    pub(crate) async fn open_rows(&self) {}\n    fn unwrap() {}\n}\nfn fetch_all<T>() {}\n"
+    main = """use crate::lib::fetch_all;
+
+/// fetch_all(store)
+pub fn main(store: &Store) -> Rows {
+    #[allow(open_rows(unused))]
+    let rows = store.open_rows(12).await;
+    let more = fetch_all::<Row>(rows);
+    println!("{}", own_function(more));
+    let first = own_function(more).unwrap();
+    const ROWS: Rows = fetch_all(later);
+    own_function(rows, more)
+}
+
+fn own_function(rows: Rows) -> Rows {
+    rows
+}
+"""
+    files = {"src/lib.rs": lib, "src/main.rs": main}
+    assert said(files, api=True) == ["let rows = store.open_rows(12).await;", "let more = fetch_all::<Row>(rows);"]
+    assert said(files, api=False)[-1] == "own_function(rows, more)"
+
+
+def test_a_question_is_cut_at_its_lines_start() -> None:
+    """All above before it, all below after it; the id names the line."""
+    case = line_cases(Repository("r", FILES), api=True)[0]
+    assert case.question.before + case.expected + case.question.after == MAIN
+    assert case.question.before.endswith('in a text."""\n')
+    assert case.question.id == "r/main.py:6"
+    assert file_of(case.question.id) == "r/main.py"
+
+
+def test_copied_code_is_no_question() -> None:
+    """A line below the same line as in another file would be an answer that stands in the prompt."""
+    copied = FILES | {"other/main.py": MAIN.replace("def main", "def another").replace("own_function", "mine")}
+    assert "rows = Reader(store).read_rows()" in said(copied, api=True)
+    assert "store = lib.open_store(path)" not in said(copied, api=True)
+
+
+def test_no_prompt_holds_the_line() -> None:
+    """The question's own file, as it was before the cut, is in no snippet; other files are."""
+    case = line_cases(Repository("r", FILES), api=True)[1]
+    tokenizer = of_family("Qwen2.5-Coder")
+    prompt = tokenizer.decode(prompt_of(arm("words"), tokenizer, case.question).tokens)
+    assert case.expected.strip() not in prompt
+    assert "def read_rows" in prompt
+
+
+def test_few_of_a_file_and_the_same_ones() -> None:
+    """At most so many, chosen by nothing but the file's name."""
+    files = FILES | {"many.py": "def job(x):\n" + "".join(f"    total_{n} = compute(x, {n})\n" for n in range(50))}
+    first = said(files, api=False)
+    assert first == said(files, api=False)
+    assert len([line for line in first if line.startswith("total_")]) == MOST_OF_A_FILE
+
+
+def test_repositories_are_split(tmp_path: Path) -> None:
+    """What is fitted on and what is kept aside share nothing; a folder without any says what to do."""
+    for name in ("zod-1", "httpx-2"):
+        (tmp_path / "repositories" / name).mkdir(parents=True)
+        (tmp_path / "repositories" / name / "a.py").write_bytes(b"x = 1\r\n")
+        (tmp_path / "repositories" / name / "b.rs").write_text("fn f() {}\n")
+        (tmp_path / "repositories" / name / "a.txt").write_text("no code")
+    (held_out,) = repositories.load(tmp_path, "held-out")
+    assert (held_out.name, dict(held_out.files)) == ("httpx-2", {"a.py": "x = 1\n", "b.rs": "fn f() {}\n"})
+    assert [one.name for one in repositories.load(tmp_path, "development")] == ["zod-1"]
+    with pytest.raises(UsageError):
+        list(repositories.load(tmp_path / "none", "held-out"))
+    with pytest.raises(UsageError):
+        list(repositories.load(tmp_path, "other"))
+
+
+def test_errors_by_file() -> None:
+    """Values that are the same within each file tell no more than one value a file; alone in theirs, as ever."""
+    values = [1.0, 0.0, 1.0, 1.0, 0.0]
+    assert clustered_error(values, list("abcde")) == pytest.approx(stdev(values) / sqrt(5))
+    repeated = [value for value in values for _ in range(4)]
+    files = [file for file in "abcde" for _ in range(4)]
+    assert clustered_error(repeated, files) == pytest.approx(stdev(values) / sqrt(5))
+    assert clustered_error(values, list("aaaaa")) == 0.0
+    left, right = {"f:1": 0.0, "f:2": 0.0, "g:1": 0.0}, {"f:1": 1.0, "f:2": 1.0, "g:1": 0.0}
+    difference = paired(left, right, {name: file_of(name) for name in left})
+    assert difference is not None
+    assert difference.mean == pytest.approx(2 / 3)
+    assert difference.standard_error == pytest.approx(sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3)

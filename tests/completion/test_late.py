@@ -1,22 +1,28 @@
-"""What was late is shown when it is made: who was answered with nothing, or with a beginning, is told of more, once.
-
-In simulated time; `Simulation.late` holds what was told, and when.
-"""
+"""Late suggestions: a client that was answered with nothing, or with a beginning, is told of more, once."""
 
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.suggestions import CursorContext
-from fastcoder_lsp.core import Late
+from fastcoder_lsp.core import Late, StepCosts
+from fastcoder_lsp.runtime.costs import PROMPT_TOKENS, prompt_options
+from fastcoder_lsp.scheduling.budget import OWED_MS, Budgets
 from tests.completion.simulated import URI, Simulation, script
 
 START = "if x:\n    "
+
 WHOLE = "one()\n    two()\n    three()"
+
 MODEL = script(f"{WHOLE}\nrest()", START)
+
 LINE = script("value = compute()\n", START)
+
 OPEN = Policy(0, 0, 0)
+
 """All budgets are chosen from the machine's speed."""
+
 LONG = "x" * 3000 + "\n" + START
+
 """A place whose prompt does not fit the budget: its tokens alone take one and a half seconds."""
 
 
@@ -186,3 +192,62 @@ def test_a_listener_that_fails_costs_nothing() -> None:
     simulation.answer(LONG)
     simulation.rest(60_000)
     assert simulation.ask(LONG).result(0).text == "value = compute()"
+
+
+SIZES = {
+    "1.5B": StepCosts((1, 16, 64), (35.0, 115.0, 430.0), 6.5),
+    "3B": StepCosts((1, 16, 64), (85.0, 235.0, 900.0), 13.0),
+    "7B": StepCosts((1, 16, 64), (225.0, 510.0, 1900.0), 29.0),
+}
+
+"""In four bits, by one thread of the machine of docs/benchmarks.md; a slow one."""
+
+DEFAULT = Policy(automatic_ms=0, invoked_ms=0)
+
+ROOM = 3968
+
+SAYS = "(first, second)\n"
+
+
+def simulation_of(size: str) -> Simulation:
+    simulation = Simulation(script(SAYS, "call"), DEFAULT, costs=SIZES[size])
+    simulation.engine.costs = SIZES[size]
+    return simulation
+
+
+def longest_prompt(size: str) -> str:
+    """A letter is a token."""
+    return "x" * (prompt_options(0, ROOM, SIZES[size].prefill_ms).limit - 40) + "call"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_first_text_comes_after_the_longest_prompt(size: str) -> None:
+    """The first answer is in time and may be empty; the text is made while the user waits, and is known then."""
+    simulation, before = simulation_of(size), longest_prompt(size)
+    began = simulation.clock.ms
+    first = simulation.answer(before)
+    budgets = Budgets.of(DEFAULT, SIZES[size])
+    assert simulation.clock.ms - began <= budgets.automatic_ms + SIZES[size].step_ms(16)
+    assert SAYS.startswith(first.text)
+    simulation.rest(OWED_MS)
+    asked = simulation.clock.ms
+    assert simulation.answer(before).text == SAYS.rstrip("\n")
+    assert simulation.clock.ms == asked
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_keys_that_come_meanwhile_lose_no_work(size: str) -> None:
+    """Typed along what the model says, slowly: the prompt is read once, and the rest comes without another reading."""
+    simulation, before = simulation_of(size), longest_prompt(size)
+    for typed in range(5):
+        simulation.answer(before + SAYS[:typed])
+        simulation.rest(8_000)
+    assert simulation.answer(before + SAYS[:5]).text == SAYS[5:].rstrip("\n")
+    assert simulation.engine.prefilled < len(before) + 40
+
+
+def test_prompts_are_as_long_as_is_read_in_ten_seconds() -> None:
+    """All of it where a token takes seven milliseconds or fewer; a function around the cursor however slow it is."""
+    limits = [prompt_options(0, ROOM, ms).limit for ms in (0.0, 0.5, 7.1, 7.2, 13.0, 29.0, 1e9)]
+    assert limits == [PROMPT_TOKENS, PROMPT_TOKENS, PROMPT_TOKENS, 1388, 769, 512, 512]
+    assert prompt_options(0, 400, 29.0).limit == 400

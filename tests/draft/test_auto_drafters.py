@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.auto.evidence import TEXT, TRAINED
-from fastcoder_lsp.draft.auto.sources import DrafterSource, FoundContinuations
+from fastcoder_lsp.draft.auto.sources import DrafterSource, FoundContinuations, JacobiSource
 from fastcoder_lsp.draft.base import BaseDrafter, Pinned
 from fastcoder_lsp.draft.none import NONE, NoDrafter
 from fastcoder_lsp.draft.pricing import TRIALS, Forecast, timed
@@ -293,3 +294,12 @@ def test_states_that_are_kept_already_allow_a_trial() -> None:
     assert source.layers == ()
     assert 1 < decodes < 60
     assert asked < 100
+
+
+def test_a_first_step_without_room_for_guesses_leaves_no_state() -> None:
+    """Nothing was asked for before it, so nothing is moved on."""
+    source = JacobiSource(block=4)
+    source.begin(DraftContext([1, 2, 3], 3), cast("Any", None))
+    verified = Verified((), (6,), np.array([[6]], np.int64), np.array([[1.0]], np.float32))
+    source.observe(DraftTree.chain((3,)), verified, [], 3)
+    assert source._state == []

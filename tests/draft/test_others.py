@@ -1,19 +1,31 @@
-"""Lookup, suffix, rest, recycling, jacobi, lookahead: each method's own rule; and the registry."""
+"""Lookup, suffix, rest, recycling, jacobi, lookahead, SAM, EAGLE: each method's own rule; and the registry."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NORMED, Draft, DraftContext, DraftTree, Verified
 from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft import eagle
+from fastcoder_lsp.draft.automaton import SuffixAutomaton
+from fastcoder_lsp.draft.base import Floats, Linear, Pinned, exact
+from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters, LookaheadDrafter, LookaheadParameters
 from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters, RestDrafter, RestParameters
 from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters, template
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, make, warm_up
-from fastcoder_lsp.draft.suffix import SuffixDrafter
+from fastcoder_lsp.draft.suffix import SamDrafter, SamParameters, SuffixDrafter
 from fastcoder_lsp.errors import UsageError
+from tests.draft import own_weights
 from tests.draft.small_store import pinned
 from tests.draft.test_exactness import request
 from tests.draft.toys import RepetitiveEngine
+from tests.engine import tiny_models
 
 
 def context(*tokens: int, document: str = "d") -> DraftContext:
@@ -171,3 +183,126 @@ def test_a_wrong_name_is_told(name: str) -> None:
     with pytest.raises(UsageError) as failure:
         make(name)
     assert failure.value.hint
+
+
+EARLY, LATE = [1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 9, 9, 9]
+
+CORPUS = [30, 31, 1, 2, 3, 4, 5, 60, 61]
+
+
+def drafted(prompt: list[int], corpus: list[int], parameters: SamParameters) -> tuple[list[int], set[str]]:
+    stores = replace(Pinned(), corpus=pinned([], [corpus]).corpus)
+    drafter = SamDrafter(lambda _: stores, parameters)
+    context = DraftContext(prompt, len(prompt), "d")
+    drafter.begin(context)
+    draft = drafter.propose(context, 16)
+    return list(draft.tokens), set(draft.sources)
+
+
+def test_of_equal_places_the_first_is_drafted() -> None:
+    """The state's least end position: what followed where the match ended first."""
+    tokens, sources = drafted([*EARLY, *LATE, 1, 2, 3, 4, 5], [], SamParameters(length=3))
+    assert (tokens, sources) == ([6, 7, 8], {"prompt"})
+
+
+def test_the_static_match_must_be_longer_by_the_bias() -> None:
+    """With five tokens in the running text, and seven in the corpus: two more do for a bias of one, not for two."""
+    prompt = [*EARLY, 50, 30, 31, 1, 2, 3, 4, 5]
+    assert drafted(prompt, CORPUS, SamParameters(length=2, bias=1)) == ([60, 61], {"corpus"})
+    assert drafted(prompt, CORPUS, SamParameters(length=2, bias=2)) == ([6, 7], {"prompt"})
+
+
+def test_of_equal_places_in_the_corpus_the_first_is_drafted() -> None:
+    """In the order of the text, whatever stands before the match."""
+    prompt = [50, 1, 2, 3, 4, 5]
+    for early, late in ((90, 80), (80, 90)):
+        corpus = [early, 1, 2, 3, 4, 5, 60, 61, late, 1, 2, 3, 4, 5, 70, 71]
+        assert drafted(prompt, corpus, SamParameters(length=2, bias=0)) == ([60, 61], {"corpus"})
+
+
+def test_where_neither_match_is_long_the_auxiliary_drafter_speaks() -> None:
+    """Token Recycling, which knows the model's best ids of the step before."""
+    stores = Pinned()
+    drafter = SamDrafter(lambda _: stores, SamParameters(threshold=3))
+    context = DraftContext([1, 2, 3, 4], 4, "d")
+    drafter.begin(context)
+    assert drafter.propose(context, 8).tokens == ()
+    best = np.array([[21, 22, 23, 24, 25, 26, 27, 28]])
+    drafter.observe(DraftTree.chain((4,)), Verified((), (4,), best, best.astype(np.float32)))
+    draft = drafter.propose(DraftContext([1, 2, 3, 4, 4], 4, "d"), 3)
+    assert set(draft.tokens) == {21, 22, 23}
+    assert set(draft.sources) == {"recycling"}
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
+def test_the_earlier_place_is_the_longest_end_of_the_text_where_it_first_stood(text: list[int]) -> None:
+    """Against looking at all places."""
+    automaton = SuffixAutomaton(64)
+    for token in text:
+        automaton.extend(np.array([token], np.int32))
+    length, end = automaton.earlier()
+    expected = (0, 0)
+    for size in range(len(text) - 1, 0, -1):
+        ends = [e for e in range(size, len(text)) if text[e - size : e] == text[-size:]]
+        if ends:
+            expected = (size, ends[0])
+            break
+    assert (length, end) == expected
+
+
+def test_the_suffix_array_finds_what_a_static_automaton_would() -> None:
+    """The longest match of a text's end in the corpus, over many texts."""
+    chance = random.Random(3)
+    corpus = [chance.randrange(4) for _ in range(60)]
+    searcher = pinned([], [corpus]).corpus
+    assert searcher is not None
+    for _ in range(200):
+        text = [chance.randrange(4) for _ in range(12)]
+        automaton = SuffixAutomaton(64)
+        automaton.extend(np.array(corpus, np.int32))
+        automaton.follow(np.array(text, np.int32))
+        # A match that ends with the corpus has nothing to go on with, so the suffix array leaves it out.
+        at_end = next((n for n in range(12, 0, -1) if corpus[-n:] == text[-n:]), 0)
+        longest, _ = searcher.longest(text, 12)
+        assert longest == automaton.matched or (automaton.matched <= at_end and longest < automaton.matched)
+
+
+def test_a_long_text_is_read_in_stretches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is read nothing is drafted, and no step reads more; a text that is gone on with is not read again."""
+    name = own_weights.write(tmp_path / "layer", "eagle")
+    engine = tiny_models.load(tiny_models.make_model(tmp_path / "model", "qwen2"), tmp_path / "cache", "cpu-int8")
+    at_once, drafter = make(name), make(name)
+    text = [(7 * place) % 200 + 1 for place in range(60)]
+    engine.keep_states(drafter.traits.layers)
+    engine.prefill(text[:-1], lambda: False)
+    context = DraftContext(text, 3, "d", (), len(text) - 1, engine)
+    whole = at_once.propose(context, 9)
+    assert whole.tokens
+    monkeypatch.setattr(eagle, "STRETCH", 20)
+    assert [len(drafter.propose(context, 9).tokens) for _ in range(2)] == [0, 0]
+    assert drafter.propose(context, 9).tokens == whole.tokens
+    longer = [*text, 9, 8]
+    engine.prefill(longer[:-1], lambda: False)
+    context = DraftContext(longer, 3, "d", (), len(longer) - 1, engine)
+    assert drafter.propose(context, 9).tokens == at_once.propose(context, 9).tokens
+    engine.close()
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["raw", "scaled"])
+def test_features_that_are_not_scaled_are_not_rounded(scaled: bool) -> None:
+    """Of a published EAGLE layer: a few numbers are far larger than the others, which would be lost."""
+    record, tensors = own_weights.eagle()
+    record = replace(record, layers=(NORMED,), numbers={**record.numbers, "version": 1})
+    width = record.width
+    tensors = {name: value for name, value in tensors.items() if not name.startswith("norm_") or name == "norm_post"}
+    tensors |= {name: tensors[name][:, :width] for name in "qkv"} | {"fc": tensors["fc"][:, : 2 * width]}
+    if scaled:
+        tensors["feature_scale"] = np.ones(width, np.float32)
+    rounded: list[tuple[int, ...]] = []
+
+    def rounding(weight_NK: Floats) -> Linear:
+        rounded.append(weight_NK.shape)
+        return exact(weight_NK)
+
+    EagleLayer(record, tensors, rounding)
+    assert rounded.count((width, width)) == (4 if scaled else 3)  # queries, `o`, the token's half of fc, and its other

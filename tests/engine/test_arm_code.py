@@ -1,20 +1,28 @@
-"""ARM's machine code, read: made here by LLVM for such CPUs, whatever this one is."""
+"""ARM's machine code as LLVM makes it here for such CPUs, and the fast cores that threads use."""
 
+import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from llvmlite import binding, ir
 
-from fastcoder_lsp.engine.int8 import neon, neon_row, sync, tiles
+from fastcoder_lsp.engine.int8 import neon, neon_row, sync, team, tiles
 from fastcoder_lsp.engine.int8.dot import NEON_DOT, NEON_I8MM, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.dot_neon import SIZE
+from fastcoder_lsp.engine.int8.team import default_threads, fast_by_capacity, fast_cores
 
 TRIPLE = "aarch64-unknown-linux-gnu"
+
 I64 = ir.IntType(64)
+
 COLUMNS = 16
+
 """Columns of a tile."""
 
 
@@ -133,3 +141,49 @@ def test_threads_see_what_was_written_before() -> None:
 def test_waiting_rests_the_core() -> None:
     """An ARM core that waits does nothing for a moment between two looks."""
     assert "isb" in code_of(sync.rest, "", "isb").whole
+
+
+@pytest.mark.parametrize(
+    ("capacities", "expected"),
+    [
+        ([], None),
+        ([1024] * 4, None),  # one kind
+        ([446] * 4 + [1024] * 2, 2),  # RK3399: little ones first
+        ([1024, 871, 871, 871, 323, 323, 323, 323], 4),  # one prime core, three large ones, four small ones
+    ],
+)
+def test_small_cores_do_not_count(capacities: list[int], expected: int | None) -> None:
+    """As the kernel compares them; one kind of core says nothing."""
+    assert fast_by_capacity(capacities) == expected
+
+
+def test_capacities_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every core that says it; a core that is switched off may say nothing."""
+    monkeypatch.setattr(team, "is_arm", lambda: True)
+    monkeypatch.setattr(sys, "platform", "linux")
+    for number, text in enumerate(["446\n", "446\n", "1024\n", "odd"]):
+        (tmp_path / f"cpu{number}").mkdir()
+        (tmp_path / f"cpu{number}" / "cpu_capacity").write_text(text)
+    (tmp_path / "cpufreq").mkdir()
+    assert fast_cores(tmp_path) == 1
+    assert fast_cores(tmp_path / "absent") is None
+
+
+def test_macos_counts_them_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Level 0 is the performance cores'; a Mac of one kind, and one that does not say, has no such level."""
+    monkeypatch.setattr(team, "is_arm", lambda: True)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    for levels, cores, expected in ((2, 4, 4), (1, 8, None), (0, 0, None)):
+        said = {b"hw.nperflevels": levels, b"hw.perflevel0.physicalcpu": cores}
+        monkeypatch.setattr(team, "sysctl", said.__getitem__)
+        assert fast_cores() == expected
+
+
+def test_threads_are_at_most_the_fast_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And at most what the process may use; other CPUs count as before."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: range(8), raising=False)
+    monkeypatch.setattr(psutil, "cpu_count", lambda logical: 6)
+    monkeypatch.setattr(team, "fast_cores", lambda: 2)
+    assert default_threads() == 2
+    monkeypatch.setattr(team, "fast_cores", lambda: None)
+    assert default_threads() == 6

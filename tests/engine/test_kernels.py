@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fastcoder_lsp.draft.base import Floats
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here, unfolded_bytes
+from fastcoder_lsp.engine.int8.halves import PAIR, narrow, padded, place_of
+from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import quantise
 from fastcoder_lsp.engine.int8.product import make_block
@@ -19,6 +24,7 @@ from fastcoder_lsp.engine.int8.selftest import exact_kind, is_exact
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.int8.tagged import tagged
+from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
 from tests.engine.rows import prefill, run, same_bits
 from tests.engine.tiny_models import VOCABULARY, make_model
 
@@ -152,3 +158,103 @@ def test_rounding_keeps_half_a_step() -> None:
     rounded, scales = quantise(weights)
     assert np.abs(rounded * scales[:, None] - weights).max() <= scales.max() * 0.501
     assert np.abs(rounded).max(axis=1).tolist() == [127] * 4 + [0] + [127] * 4
+
+
+def rounded(x: Floats) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], Floats]:
+    """Rows as whole numbers, and their scales."""
+    scales = np.abs(x).max(axis=1) / 127
+    return np.rint(x / scales[:, None]).astype(np.int64), scales
+
+
+@pytest.mark.parametrize(("outputs", "inputs"), [(48, 64), (211, 64), (7, 896)])
+def test_a_product_is_what_rounding_says(outputs: int, inputs: int, tmp_path: Path) -> None:
+    """Bytes times bytes in whole numbers, then both scales: for any rows, and where outputs fill no block."""
+    draw = np.random.default_rng(outputs)
+    weights = draw.normal(size=(outputs, inputs)).astype(np.float32)
+    product = packed_linear(weights, tmp_path)
+    whole_NK, scales_N = rounded(weights)
+    for rows in (1, 3, 8, 21):
+        x_TK = (draw.normal(size=(rows, inputs)) * 10.0 ** draw.integers(-3, 3, size=(rows, 1))).astype(np.float32)
+        whole_TK, scales_T = rounded(x_TK)
+        expected = (whole_TK @ whole_NK.T) * scales_T[:, None] * scales_N
+        assert np.allclose(product(x_TK), expected, rtol=1e-3, atol=1e-3 * float(np.abs(expected).max(axis=1).min()))
+        exact = x_TK @ weights.T
+        off = np.linalg.norm(product(x_TK) - exact, axis=1) / np.linalg.norm(exact, axis=1)
+        assert off.max() < 0.05
+
+
+def test_no_rows_and_rows_that_fit_no_vector(tmp_path: Path) -> None:
+    """None are none; what the kernels cannot take is computed as it is."""
+    weights = np.random.default_rng(1).normal(size=(9, 30)).astype(np.float32)
+    x_TK = np.random.default_rng(2).normal(size=(4, 30)).astype(np.float32)
+    assert np.allclose(packed_linear(weights, tmp_path)(x_TK), x_TK @ weights.T, atol=1e-5)
+    assert packed_linear(np.ones((9, 32), np.float32), tmp_path)(np.zeros((0, 32), np.float32)).shape == (0, 9)
+
+
+@tagged("test_halves", called=True)
+def narrow_all(values: npt.NDArray[np.float32], found: npt.NDArray[np.uint16]) -> None:
+    """`narrow` of every value."""
+    for index in range(len(values)):
+        found[index] = narrow(values[index])
+
+
+def kept(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """What the nearest 16-bit number is, the even one of two: worked out in twice the bits."""
+    bits = values.view(np.uint32).astype(np.uint64)
+    lower, rest = bits >> np.uint64(16), bits & np.uint64(0xFFFF)
+    up = (rest > 0x8000) | ((rest == 0x8000) & (lower % 2 == 1))
+    rounded: npt.NDArray[np.float32] = ((lower + up) << np.uint64(16)).astype(np.uint32).view(np.float32)
+    return rounded
+
+
+@given(
+    st.lists(
+        st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-(2.0**100), max_value=2.0**100),
+        min_size=1,
+    )
+)
+def test_a_number_is_rounded_to_the_nearest(numbers: list[float]) -> None:
+    """Also exactly between two, and where the rounding goes over into the next power."""
+    values = np.array([*numbers, 1.00390625, 1.01171875, 1.9999, -0.0, 1e-40], np.float32)
+    found = np.empty(len(values), np.uint16)
+    narrow_all(values, found)
+    assert ((found.astype(np.uint32) << 16) == kept(values).view(np.uint32)).all()
+
+
+@pytest.mark.parametrize("count", [16, 32, 48, 64, 128])
+def test_every_number_has_a_place_of_its_own(count: int) -> None:
+    """In whole pairs of vectors, whatever the size of a head is."""
+    places = [place_of(index) for index in range(count)]
+    assert len(set(places)) == count
+    assert max(places) < padded(count) < count + PAIR
+    assert [place_of(index) for index in (0, 1, LANES, PAIR)] == [0, 2, 1, PAIR]
+
+
+@pytest.mark.parametrize(("heads", "dim"), [(1, 16), (2, 32), (3, 48), (7, 64), (4, 128)])
+def test_scores_and_mixes_are_those_of_the_rounded_numbers(heads: int, dim: int) -> None:
+    """Over a block of columns, for heads of every kind: products in fp32 of what 16 bits hold."""
+    chance = np.random.default_rng(dim)
+    queries, keys_DC, values_CD = (
+        chance.normal(size=size).astype(np.float32) for size in ((heads, dim), (dim, BLOCK), (BLOCK, dim))
+    )
+    held_keys, held_values = aligned((dim, BLOCK), np.uint16), aligned((BLOCK, padded(dim)), np.uint16)
+    for column in range(BLOCK):
+        held_keys[:, place_of(column)] = _halves(keys_DC[:, column])
+        for d in range(dim):
+            held_values[column, place_of(d)] = _halves(values_CD[column, d : d + 1])[0]
+    scores, mixed = np.zeros((heads, BLOCK), np.float32), np.zeros((heads, dim), np.float32)
+    score, mix = score_tile(heads, dim), mix_tile(heads, dim)
+
+    @tagged(f"test_{heads}_{dim}", called=True)
+    def run(q: int, k: int, v: int, s: int, o: int, stride: int) -> None:
+        score(q, k, s, stride)
+        mix(s, stride, v, 3, 29, o)
+
+    run(*(array.ctypes.data for array in (queries, held_keys, held_values, scores, mixed)), 4 * BLOCK)
+    expected = queries.astype(np.float64) @ kept(keys_DC)
+    assert np.abs(scores - expected).max() < 1e-4
+    assert np.abs(mixed - expected[:, 3:29] @ kept(values_CD)[3:29]).max() < 1e-2
+
+
+def _halves(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
+    return (kept(np.ascontiguousarray(values)).view(np.uint32) >> 16).astype(np.uint16)

@@ -1,6 +1,7 @@
 """Packing: weights pass through in a stream, in rows that end where blocks end, and come out as all at once."""
 
 import json
+import mmap
 import tracemalloc
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +20,7 @@ from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import PLAIN, VNNI_512, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.packed_file import UNFINISHED, packed_in_memory, writing_alone
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
+from fastcoder_lsp.engine.lazy_memory import CAN_GIVE_BACK, LazyMemory
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.catalogue import BESIDE_BYTES, FAMILY
@@ -185,3 +187,24 @@ def test_the_largest_model_fits_beside_an_editor() -> None:
     assert packing.memory_bytes(shape, kind) + kept + BESIDE_BYTES < 4.9e9
     assert 2 * shape.slot_numbers * settings.context_tokens < kept
     assert FAMILY[-1].memory_bytes(4) == pytest.approx(packing.memory_bytes(shape, kind) + BESIDE_BYTES, rel=0.03)
+
+
+def test_it_is_zeros_of_its_shape() -> None:
+    """However it is divided into pages."""
+    memory = LazyMemory((3, 5, 7), np.float32)
+    assert memory.array.shape == (3, 5, 7)
+    assert memory.array.flags.writeable
+    assert memory.array.flags.c_contiguous
+    assert not memory.array.any()
+
+
+@pytest.mark.skipif(not CAN_GIVE_BACK, reason="this system keeps what a process was given")
+def test_whole_pages_alone_are_given_back() -> None:
+    """What shares a page with what counts stays; what lies on pages of its own is zero again."""
+    page = mmap.PAGESIZE
+    memory = LazyMemory((4 * page,), np.uint8)
+    memory.array[:] = 1
+    memory.give_back(100, 3 * page - 1)
+    assert memory.array[:page].all()
+    assert not memory.array[page : 2 * page].any()
+    assert memory.array[2 * page :].all()

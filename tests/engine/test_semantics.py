@@ -9,12 +9,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import DraftTree, Sampler
+from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import ResourceError
 from tests.engine.tiny_models import VOCABULARY, load, make_model
 from tests.fake_engine import FakeEngine
 
 PROMPT = [int(token) for token in np.random.default_rng(3).integers(0, VOCABULARY, 20)]
+
 SAMPLERS = (Sampler(), Sampler(1.0, seed=7), Sampler(0.8, top_k=20, seed=1), Sampler(1.2, top_p=0.7, seed=2))
 
 
@@ -181,3 +183,15 @@ def test_the_widest_tree_fits(engine: TreeEngine | FakeEngine) -> None:
     drafts = range(engine.info.max_nodes - 1)
     tree = DraftTree((PROMPT[-1], *drafts), (-1, *[0] * len(drafts)))
     assert engine.step(tree).emitted[0] == plain(engine, 1)[0]
+
+
+TOKENS = st.lists(st.integers(0, 1), max_size=6)
+
+
+@given(TOKENS, TOKENS)
+def test_it_ends_where_the_first_two_differ(left: list[int], right: list[int]) -> None:
+    """Or where the shorter one ends; of lists and tuples alike."""
+    expected = 0
+    while expected < min(len(left), len(right)) and left[expected] == right[expected]:
+        expected += 1
+    assert common_prefix(left, right) == common_prefix(tuple(left), right) == expected

@@ -5,6 +5,7 @@ import io
 import os
 import sys
 import tarfile
+import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +18,13 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.corpus import Corpora
 from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.workspace import corpus_files
-from fastcoder_lsp.workspace.common_code import STANDARD_LIBRARY
+from fastcoder_lsp.workspace.common_code import STANDARD_LIBRARY, CommonCode, Installed
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS, _ = resolve(())
+
 CODE = "def common(argument):\n    return argument + 41\n"
 
 
@@ -230,3 +232,22 @@ def test_dependencies_stay_below_their_cap(tmp_path: Path) -> None:
     for size in (100, 200, 400):
         write(installed / f"pack{size}" / "index.js", "x" * (size - 1) + "\n")
     assert sum(len(text) for _, text in corpus_files.dependencies([tmp_path], cap=350)) == 300
+
+
+def test_what_the_disk_refuses_is_tried_again_but_not_waited_for(tmp_path: Path) -> None:
+    """One question is answered without it."""
+    (tmp_path / "corpora").write_text("no folder", encoding="utf-8")
+    common, told = CommonCode(tmp_path, ToyEncoder(), builds_installed=False), list[str]()
+    user = Installed({}, told.append)
+    common.join(user)
+    waiting = threading.Thread(target=common.wait, args=(600.0,), daemon=True)
+    waiting.start()
+    waiting.join(60)
+    builder = common.builder
+    assert not waiting.is_alive()
+    assert builder is not None
+    assert builder.is_alive()
+    assert common.stores(user) == ()
+    assert common.leave(user)
+    builder.join(60)
+    assert not builder.is_alive()

@@ -1,4 +1,4 @@
-"""The life of a server: what it answers before, between and after, and how it ends."""
+"""The life of a server: what it answers before, between and after, what it imports, and how it ends."""
 
 import asyncio
 import contextlib
@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fastcoder_lsp.lsp.arrival import arrived, now_ms, waited_ms
 from tests.lsp.raw_client import SCRIPTED, WAIT_S, Brake, Json, RawClient, running
 
 URI = "untitled:Untitled-1"
@@ -182,3 +184,64 @@ async def test_odd_initialize_params_keep_no_client_out() -> None:
             client.notify("initialized", {})
             client.open(URI, "x = ")
             assert await client.inline(URI, 0, 4)
+
+
+HEAVY = {"numba", "numpy", "llvmlite", "torch", "transformers", "tokenizers", "safetensors", "watchdog"}
+
+OURS = {"draft", "engine", "index", "kernels", "model", "prompt", "runtime", "scheduling", "tokenizer"}
+
+
+async def _complete(server: tuple[str, ...], root: Path) -> str:
+    document = {"uri": (root / "a.py").as_uri(), "languageId": "python", "version": 1, "text": "value = other\n"}
+    async with running(command=server) as client:
+        folders = [{"uri": root.as_uri(), "name": "project"}]
+        capabilities: dict[str, Any] = {"textDocument": {"inlineCompletion": {}}}
+        params = {"processId": None, "capabilities": capabilities, "workspaceFolders": folders}
+        await client.call("initialize", params)
+        client.notify("initialized", {})
+        client.notify("textDocument/didOpen", {"textDocument": document})
+        where = {"textDocument": {"uri": document["uri"]}, "position": {"line": 0, "character": 13}}
+        answer = await client.call("textDocument/inlineCompletion", where | {"context": {"triggerKind": 1}})
+        await client.call("shutdown")
+        client.notify("exit")
+        await asyncio.wait_for(client.process.wait(), 30)
+    return str(answer["items"][0]["insertText"])
+
+
+def test_a_front_from_start_to_end_imports_nothing_that_computes(tmp_path: Path) -> None:
+    """It is asked, answers, and ends; what it has imported by then are values, documents and the protocol."""
+    imported = tmp_path / "imported"
+    server = (sys.executable, "-m", "tests.lsp.light_server", str(imported))
+    assert asyncio.run(_complete(server, tmp_path))
+    modules = imported.read_text(encoding="utf-8").split()
+    assert "fastcoder_lsp.completion.service" in modules
+    assert not HEAVY & {name.partition(".")[0] for name in modules}
+    assert not OURS & {name.split(".")[1] for name in modules if name.startswith("fastcoder_lsp.")}
+
+
+def test_each_handler_knows_when_its_own_message_came_in() -> None:
+    """The next message comes in before the first one's handler takes its first step."""
+    waits: list[float] = []
+
+    async def handle() -> None:
+        waits.append(waited_ms())
+
+    async def receive() -> None:
+        arrived(now_ms() - 5000)
+        first = asyncio.create_task(handle())
+        arrived(now_ms())
+        await asyncio.gather(first, asyncio.create_task(handle()))
+
+    asyncio.run(receive())
+    assert waits[0] >= 5000 > waits[1]
+
+
+def test_nobody_has_waited_where_nothing_came_in() -> None:
+    """A moment that was never told, and one that is still to come."""
+    assert waited_ms() == 0
+
+    async def receive() -> float:
+        arrived(now_ms() + 5000)
+        return waited_ms()
+
+    assert asyncio.run(receive()) == 0

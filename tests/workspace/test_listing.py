@@ -1,9 +1,12 @@
-"""Listing a folder: one look at each folder stands for the questions about each of its files."""
+"""Listing a folder, and paths that are too long for Windows' default."""
 
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
+
+import pytest
 
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.workspace.paths import SHORT, long_form
 from fastcoder_lsp.workspace.rules import ReadingRules
 
 
@@ -37,3 +40,29 @@ def test_a_listing_holds_what_a_question_for_each_file_allows(tmp_path: Path) ->
             assert listed == {path for path in every if of.may_read(path) is None}
             assert inner / "a.py" in listed
             assert inner / "large.py" not in listed
+
+
+DEEP = "\\".join(["folder"] * 50)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("C:/src/a.py", "C:\\src\\a.py"),
+        (f"C:/{DEEP}/a.py", f"\\\\?\\C:\\{DEEP}\\a.py"),
+        (f"//server/share/{DEEP}/ä b.py", f"\\\\?\\UNC\\server\\share\\{DEEP}\\ä b.py"),
+        (f"\\\\?\\C:\\{DEEP}", f"\\\\?\\C:\\{DEEP}"),
+        (f"\\\\?\\UNC\\server\\share\\{DEEP}", f"\\\\?\\UNC\\server\\share\\{DEEP}"),
+        (f"{DEEP}\\a.py", f"{DEEP}\\a.py"),  # the form is for whole paths alone
+    ],
+)
+def test_a_path_as_windows_takes_it(path: str, expected: str) -> None:
+    """By a drive, by a share, and what has the form already."""
+    assert long_form(PureWindowsPath(path)) == expected
+
+
+def test_it_is_written_so_where_it_is_needed() -> None:
+    """Short ones stay as people write them."""
+    stem = "C:\\" + "a" * (SHORT - 3)
+    assert long_form(PureWindowsPath(stem)) == stem
+    assert long_form(PureWindowsPath(stem + "a")) == f"\\\\?\\{stem}a"

@@ -1,11 +1,15 @@
-"""A machine that slept is known, and all is looked at then."""
+"""Changes: nothing that was told is lost, and a machine that slept looks at everything."""
 
+import threading
+import time
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from fastcoder_lsp.workspace import live_index
 from fastcoder_lsp.workspace.background import LONG_S, SleepDetector
+from fastcoder_lsp.workspace.backlog import LONGEST_REST_S, MOST, ChangeBatch, Inbox
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from tests.index.live import SETTINGS, held, holds, until, write
 from tests.index.toy_encoder import ToyEncoder
@@ -66,3 +70,54 @@ def test_what_changed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.Mon
         until(holds(live, root, {"a.py": "one\n", "b.py": "two\n"}))
     finally:
         live.stop()
+
+
+def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine time passes between any two looks at the clock; nobody tells of what was told already."""
+    seconds = count()
+    monkeypatch.setattr("fastcoder_lsp.workspace.backlog.time.monotonic", lambda: float(next(seconds)))
+    held = Inbox()
+    held.rest(1.5)
+    held.changed([Path("a.py")])
+    taken: list[ChangeBatch] = []
+    thread = threading.Thread(target=lambda: taken.append(held.take()), daemon=True)
+    thread.start()
+    thread.join(20)
+    assert [told.paths for told in taken] == [(Path("a.py"),)]
+
+
+def test_the_inbox_stays_small() -> None:
+    """However much is told while nobody takes it: one text a document, and so many names; then, that some are lost."""
+    inbox = Inbox()
+    for number in range(3_000):
+        inbox.document(Path(f"/w/{number % 3}.py"), str(number))
+        inbox.changed([Path(f"/w/{number}/{place}.py") for place in range(3)], [Path(f"/w/{number}")])
+    inbox.changed((Path(f"/stream/{number}") for number in range(10**9)), ())  # no more of it is asked for
+    inbox.document(Path("/w/0.py"), None)
+    told = inbox.take()
+    assert told.documents == {Path("/w/0.py"): None, Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}
+    assert told.lost
+    assert len(told.paths) <= MOST
+    assert len(told.folders) == 3_000
+    assert inbox.empty()
+    inbox.all_documents()
+    assert inbox.take().documents == {Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}
+    inbox.changed([Path("/w/\0.py"), Path("/w/\ud800.py")])
+    inbox.document(Path("/w/\0.py"), "no system has such a name")
+    assert inbox.empty()
+
+
+def test_files_wait_for_documents_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the disk's files rest, documents are given out; files are not lost, and rest only so long."""
+    now = 50.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    inbox, seen = Inbox(), threading.Event()
+    inbox.rest(3600)
+    inbox.changed([Path("/w/a.py")])
+    inbox.wait_for_empty(seen)
+    inbox.document(Path("/w/b.py"), "b")
+    told = inbox.take()
+    assert (dict(told.documents), told.paths, told.waiting) == ({Path("/w/b.py"): "b"}, (), ())
+    now += LONGEST_REST_S
+    told = inbox.take()
+    assert (told.paths, told.waiting) == ((Path("/w/a.py"),), (seen,))

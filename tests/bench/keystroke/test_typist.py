@@ -1,4 +1,4 @@
-"""The replay against a server that is made up, in a time that is made up: every edit, request and accept of it."""
+"""The replay of a history against a made-up server in simulated time: keys, rhythm, Tab, and every edit and request."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
+from benchmarks.keystroke import in_the_way
+from benchmarks.keystroke_figures import flaws
+from benchmarks.typist import hands
+from benchmarks.typist.ceiling import patient
 from benchmarks.typist.hands import TAB, Accepter, Subset, keys_of
-from benchmarks.typist.replay import Editor, Replay
+from benchmarks.typist.replay import Editor, Flaw, Replay, Request, flaw_of
 from benchmarks.typist.typist import KeyPosition
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
 from fastcoder_lsp.errors import UsageError
@@ -217,3 +221,150 @@ def test_files_come_and_go(tmp_path: Path) -> None:
     for path in ("../out.py", "/out.py"):
         with pytest.raises(UsageError):
             editor.take(Create(path, ""))
+
+
+code = st.text(st.sampled_from("ab_1 \t\n().,:=é😀"), max_size=60)
+
+
+@given(code)
+def test_opening_and_keys_are_the_text(said: str) -> None:
+    """Nothing is lost, nothing is typed twice; a key is one character, or Enter with the blanks after it."""
+    keys = hands.keys(said)
+    assert hands.opening(said) + "".join(keys) == said
+    assert all(len(key) == 1 or (key[0] == "\n" and not key[1:].strip(" \t")) for key in keys)
+
+
+@given(code, st.sampled_from([5.0, 10.0]), st.text(max_size=5))
+def test_the_rhythm_is_the_seeds(said: str, speed: float, seed: str) -> None:
+    """Every key has its time, the same for the same seed."""
+    keys = hands.keys(said)
+    waits = hands.waits(keys, speed, seed)
+    assert len(waits) == len(keys)
+    assert all(wait > 0 for wait in waits)
+    assert waits == hands.waits(keys, speed, seed)
+
+
+def test_the_rhythm_keeps_the_speed() -> None:
+    """A long line takes 1/speed a key on average, whatever the spread; looking around comes on top."""
+    keys = hands.keys("x" * 4000)
+    waits = hands.waits(keys, 5.0, "any")
+    assert sum(waits[1:]) / len(waits[1:]) == pytest.approx(0.2, rel=0.03)
+    assert hands.NEW_PLACE_S[0] < waits[0] < hands.NEW_PLACE_S[1] + 1
+    assert hands.typing_seconds(keys, 5.0) == pytest.approx(sum(waits), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "coming", "taken"),
+    [
+        ("value", "value", "value"),
+        ("value)", "value)", "value)"),
+        ("value = 1", "value = 2", "value = "),
+        ("value", "values", ""),
+        ("values", "value", ""),
+        ("value, other", "value, another", "value, "),
+        ("urn x", "urn y", "urn "),
+        ("):", "):", ""),
+        ("):\n    return", "):\n    return", "):\n    return"),
+        ("x\n  y", "x\n    y", "x"),
+        ("x\n    y", "x\n", "x\n"),
+        ("", "x", ""),
+        ("x", "", ""),
+        ("x = 1\n\nmore", "x = 1", "x = 1"),
+    ],
+)
+def test_what_tab_brings_in(suggestion: str, coming: str, taken: str) -> None:
+    """Whole words and whole keys that agree with what comes next, and at least one word; else it is not pressed."""
+    keys = hands.keys("#" + coming)[1:]
+    count = hands.accepted_keys(suggestion, keys)
+    assert "".join(keys[:count]) == taken
+
+
+@given(code, code)
+def test_what_tab_brings_in_agrees(suggestion: str, coming: str) -> None:
+    """It is the beginning of both, holds a word, and cuts none in two."""
+    taken = coming[: hands.agreeing(suggestion, coming)]
+    assert suggestion.startswith(taken)
+    if taken:
+        assert any(letter.isalnum() or letter == "_" for letter in taken)
+        for text in (suggestion, coming):
+            around = text[len(taken) - 1 : len(taken) + 1]
+            assert len(around) < 2 or not all(letter.isalnum() or letter == "_" for letter in around)
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "coming", "taken"),
+    [
+        ("value", "value", "value"),
+        ("value + wrong", "value + 1", ""),
+        ("value)", "value", ""),
+        ("value", "value + 1", "value"),
+        ("value \nwrong", "value\nother", "value"),
+        ("value\nmore\n", "value\nmore\nlast", "value\nmore"),
+        ("a\n    bc", "a\n    bcd", "a\n    bc"),
+        ("abc\n  ", "abc\n    d", "abc"),
+        ("):", "):", ""),
+        ("", "value", ""),
+        ("value", "", ""),
+    ],
+)
+def test_what_a_strict_taker_takes(suggestion: str, coming: str, taken: str) -> None:
+    """A text that comes next as a whole, or the rest of the line; three characters at least, in whole keys."""
+    keys = hands.keys("#" + coming)[1:]
+    assert "".join(keys[: hands.strictly_accepted_keys(suggestion, keys)]) == taken
+
+
+def test_nothing_wrong_is_brought_in_and_no_part_is_told() -> None:
+    """The line is taken alone, with no key to delete what follows; only an accept of all of it is told."""
+    server = MadeUpServer(lambda text, offset: "value\nwrong" if text[:offset].endswith("= ") else "", 0.01)
+    history = whole([RecordedEdit("a.py", 0, 0, "x = value\ny\n", typed=True)])
+    account = replayed(server, {"a.py": ""}, history, taker=hands.STRICT)
+    assert (account.accepts, account.saved, account.typed) == (1, len("value"), len("x = ") + 2)
+    assert all(request.place is not None for request in account.requests)
+    assert server.told_accepts == 0
+    right = MadeUpServer(lambda text, offset: "value" if text[:offset].endswith("= ") else "", 0.01)
+    assert replayed(right, {"a.py": ""}, history, taker=hands.STRICT).saved == len("value")
+    assert right.told_accepts == 1
+
+
+def test_the_ceiling_is_by_the_same_rule() -> None:
+    answers = ["value = other", *[""] * 13]
+    assert patient(answers, tuple("value = wrong"), hands.STRICT) == 0
+    assert patient(answers, tuple("value = other"), hands.STRICT) == 13
+
+
+@pytest.mark.parametrize(
+    ("shown", "before", "coming", "flaw"),
+    [
+        (")", "f(x", ")", "marks"),
+        ("```", "x = 1\n", "y", "wrong marks"),
+        ("et", "orders", "", "longer word"),
+        ("et", "orders", ".pop()", "longer word"),
+        ("s", "order", "s", ""),
+        ("x", "order", "s", ""),
+        (".pop()", "orders", "", ""),
+        ("value", "x = ", "other", ""),
+    ],
+)
+def test_texts_in_the_way(shown: str, before: str, coming: str, flaw: Flaw) -> None:
+    """Marks alone, and letters behind a word that is finished; a word that goes on is none of these."""
+    assert flaw_of(shown, before, coming) == flaw
+
+
+def test_the_replay_notes_flaws_where_they_are_shown() -> None:
+    server = MadeUpServer(lambda text, offset: "s" if text[:offset].endswith("xy") else "", 0.01)
+    account = replayed(server, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "xy = 1\n", typed=True)]))
+    flawed = [request.place for request in account.requests if request.flaw == "longer word"]
+    assert flawed == [KeyPosition(0, 2)]
+
+
+def test_shares_are_of_what_the_model_made() -> None:
+    """Answers from memory do not count."""
+
+    def request(flaw: Flaw, finish: str = "stop") -> Request:
+        return Request(KeyPosition(0, 0), through=False, outcome="shown", ms=1.0, finish=finish, flaw=flaw)
+
+    requests = [request(""), request("marks"), request("wrong marks"), request("longer word")]
+    found = flaws([*requests, request("marks", "typed-through")])
+    assert found == {"flaws": {"marks": 1, "wrong marks": 1, "longer word": 1}, "flawed": 0.75}
+    assert in_the_way({**found, "shown": 4}) == (0.5, 0.25, 0.25)
+    assert flaws([])["flawed"] is None
