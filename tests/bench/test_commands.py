@@ -59,7 +59,6 @@ def test_the_readmes_commands_are_taken(command: str) -> None:
 
 
 def test_every_heading_of_the_page_has_a_command() -> None:
-    """Each heading of docs/benchmarks.md begins a row; every benchmark makes a table."""
     page = (HOUSE.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
     headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
     assert headings

@@ -61,7 +61,6 @@ def test_a_body_ends_where_a_line_stands_further_left(text: str, kept: str | Non
 
 @given(st.lists(st.sampled_from(["    ", "x", "\n", " ", "  y\n"]), max_size=30))
 def test_the_end_never_moves(pieces: list[str]) -> None:
-    """Once it is known, later text changes nothing."""
     known = None
     for size in range(len(pieces) + 1):
         end = repoeval.function_end("".join(pieces[:size]))
@@ -144,14 +143,12 @@ def test_figures_are_pooled_over_tasks() -> None:
 
 
 def test_tasks_alone_in_their_file_have_no_warm_cache() -> None:
-    """Only a task with an earlier one in its file can differ."""
     traces = [Trace(task, (1,), (1,)) for task in TASKS.tasks]
     assert [task.id for task in not_alone(traces)] == ["b"]
     assert alone(traces) == len(traces) - 2
 
 
 def test_names_with_parameters_are_told_apart() -> None:
-    """A comma parts drafters, and parameters too."""
     names = drafter_names("lookup,fastcoder:merge=true,growth=2,rest")
     assert names == ["lookup", "fastcoder:merge=true,growth=2", "rest"]
 

@@ -91,7 +91,6 @@ def test_a_part_that_dies_or_hangs_costs_itself_alone(tmp_path: Path, monkeypatc
 
 
 def test_every_command_is_taken() -> None:
-    """Each names its engine, and its benchmark's own parser takes it."""
     from fastcoder_lsp.cli.main import parser
 
     for options, chosen in ((Options(first=True), gpu.FIRST), (Options(no_peers=True), gpu.ALL)):

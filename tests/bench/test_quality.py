@@ -52,7 +52,6 @@ def test_cuts(tasks: Path, cut: infilling.Cut) -> None:
 
 
 def test_absent_tasks(tmp_path: Path) -> None:
-    """A folder without tasks is a clear error."""
     with pytest.raises(UsageError, match=infilling.FILE):
         infilling.load(tmp_path, "start")
 
@@ -89,7 +88,6 @@ def test_edit_similarity(left: str, right: str) -> None:
 
 
 def test_known_edit_similarity() -> None:
-    """kitten → sitting takes three edits of seven characters."""
     assert edit_similarity("kitten", "sitting") == pytest.approx(4 / 7)
 
 
@@ -233,7 +231,6 @@ def test_no_prompt_holds_the_line() -> None:
 
 
 def test_few_of_a_file_and_the_same_ones() -> None:
-    """At most so many, chosen by nothing but the file's name."""
     files = FILES | {"many.py": "def job(x):\n" + "".join(f"    total_{n} = compute(x, {n})\n" for n in range(50))}
     first = said(files, api=False)
     assert first == said(files, api=False)

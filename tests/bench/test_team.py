@@ -39,12 +39,10 @@ def server(team: ToyTeam) -> TargetServer:
 
 
 def test_the_scripted_models_checksum_is_the_benchmarks() -> None:
-    """The two stand in houses that know nothing of each other."""
     assert all(said_after(text, 8) == checksum(text, 8) for text in ("", "x", "größe\n"))
 
 
 def test_every_key_is_asked_and_answered_with_its_own(start: Callable[..., ToyTeam]) -> None:
-    """By so many people at once; who is patient gives nothing up."""
     team = start(replicas=2)
     asked = asyncio.run(type_all(server(team), [RUN], 4, 4.0, 30.0, patient=True, clock=looked_at()))
     found = figures(asked, 4.0, 4)
@@ -96,7 +94,6 @@ def asked(typist: int, at_s: float, ms: float, code: int = 200, replica: str = "
 
 
 def test_figures() -> None:
-    """Counts, shares, and the times of those that were answered."""
     found = figures(
         [asked(0, 0.0, 100.0), asked(0, 1.0, 300.0, replica="b"), asked(1, 2.0, 9.0, 429), asked(1, 3.0, 9.0, 503)],
         60,

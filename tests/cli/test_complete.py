@@ -29,13 +29,11 @@ def test_a_place_outside_the_file_is_named(line: int, column: int, says: str) ->
 
 
 def test_a_file_name_may_hold_colons() -> None:
-    """Only the last two numbers are the place."""
     assert complete.parse_place("C:/a:b.py:3:4") == (Path("C:/a:b.py"), 3, 4)
 
 
 @pytest.mark.parametrize("place", ["a.py", "a.py:1", "a.py:0:1", "a.py:1:-1", ":1:1", "a.py:x:y"])
 def test_other_forms_are_refused(place: str) -> None:
-    """With an example of the right form."""
     with pytest.raises(UsageError, match="FILE:LINE:COL"):
         complete.parse_place(place)
 
@@ -131,7 +129,6 @@ def test_the_trace_names_every_tokens_origin() -> None:
 
 
 def test_a_page_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    """With what to do."""
     with pytest.raises(UsageError, match="cannot be written"):
         complete.write_page(tmp_path / "absent" / "trace.html", "a.py:1:1", Completion("", 0, 0), "", 0)
 

@@ -34,7 +34,6 @@ def redaction() -> report.Redaction:
 
 @pytest.mark.parametrize("secret", PLANTED)
 def test_nothing_planted_stays(secret: str, redaction: report.Redaction, tmp_path: Path) -> None:
-    """In a text, a hint, a detail however deep, and a key."""
     text = PLANTED[secret]
     found = check.Check("model", "wrong", text, text, {"deep": [{"er": text}], text: 1, "folder": Path(text)})
     report.write_report(tmp_path / "report.json", [found], redaction)

@@ -71,7 +71,6 @@ def test_every_token_is_coloured_by_its_source() -> None:
 
 
 def test_the_tree_shows_what_was_rejected_too() -> None:
-    """Every node stands in it."""
     html = page(TracePage("t", "n", "", "", (a_step(),)))
     tree = read(html).text["tree"]
     assert [word for word in ("‘=’", "‘ <b>’", "‘wrong’", "‘\\n’") if word in tree] == [
@@ -95,7 +94,6 @@ def test_no_text_becomes_markup(title: str, before: str, said: str) -> None:
 
 
 def test_a_deep_draft_is_drawn() -> None:
-    """Deeper than Python's own recursion goes."""
     count = 3000
     tree = DraftTree(tuple(range(count)), tuple(range(-1, count - 1)), 1, ("",) * count, (0,) * count)
     twigs = DraftTree((*tree.tokens, 1), (*tree.parents, 5), 1, (*tree.sources, ""), (*tree.matches, 0))
@@ -104,7 +102,6 @@ def test_a_deep_draft_is_drawn() -> None:
 
 
 def test_a_completion_without_steps_is_a_page_too() -> None:
-    """The legend still says what the colours mean."""
     html = page(TracePage("t", "n", "before", "after", ()))
     assert read(html).text["pre"] == "beforeafter"
     assert all(group in html for group in ("datastore", "cache", "prompt", "model"))

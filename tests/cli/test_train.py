@@ -33,7 +33,6 @@ from tests.model.tiny import write_gguf
 def test_a_number_that_cannot_be_is_wrong_use(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
-    """Not a fault of the program in the middle of a training."""
     out = [] if arguments[0] == "self" else ["--out", str(tmp_path / "run")]
     with pytest.raises(SystemExit) as ended:
         main(["train", *arguments, "--data", str(tmp_path), *out])
@@ -43,7 +42,6 @@ def test_a_number_that_cannot_be_is_wrong_use(
 
 
 def test_a_drafters_run_has_no_model_to_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its own command writes what it made."""
     RunFolder(tmp_path / "run").begin({"method": "medusa"}, restart=False)
     assert main(["train", "export", str(tmp_path / "run")]) == 2
     assert "needs no export" in capsys.readouterr().err

@@ -59,7 +59,6 @@ def test_cycling_asks_no_model() -> None:
 
 
 def test_after_an_automatic_answer_no_prompt_is_prefilled_again() -> None:
-    """Who sees a suggestion and asks for others waits for these alone."""
     made = simulation()
     made.answer(START)
     before = made.engine.prefilled
@@ -70,7 +69,6 @@ def test_after_an_automatic_answer_no_prompt_is_prefilled_again() -> None:
 
 
 def test_automatic_requests_get_one() -> None:
-    """Nobody cycles while typing."""
     assert simulation().answer(START).others == ()
 
 
@@ -102,7 +100,6 @@ def test_branches_are_ordered_by_how_near_they_were() -> None:
 
 
 def test_what_the_user_typed_is_not_contradicted() -> None:
-    """A candidate spells the half-typed word as well."""
     assert branches(request(healing=b"a"), (97, 98), [[97, 109], [98, 110]], [[9, 8], [9, 7]]) == [Branch((97, 110), 2)]
 
 

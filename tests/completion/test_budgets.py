@@ -27,7 +27,6 @@ def test_without_a_budget_the_answer_is_whole() -> None:
 
 
 def test_at_the_deadline_the_whole_lines_are_the_answer() -> None:
-    """In time, a beginning of the plain answer, and counted."""
     simulation = Simulation(MODEL, HURRIED)
     answer = simulation.answer(START)
     assert (answer.text, answer.finish) == ("one()\n    two()", "budget")
@@ -74,7 +73,6 @@ def test_a_budgeted_answer_is_in_time_and_a_beginning_of_the_plain_one(budget_ms
 
 
 def test_the_rest_is_made_in_the_background_and_needs_no_model_then() -> None:
-    """The next keystroke finds the whole answer; no step is made twice."""
     simulation = Simulation(MODEL, HURRIED)
     simulation.answer(START)
     simulation.work()
@@ -161,7 +159,6 @@ def test_a_prefill_is_cut_and_resumed() -> None:
 
 
 def test_a_newer_request_waits_for_one_piece_at_most() -> None:
-    """Pieces of a long prefill are short too."""
     simulation = Simulation(MODEL, HURRIED)
     simulation.ask("x" * 1500)
     simulation.work(pieces=30)
@@ -205,7 +202,6 @@ def test_a_pause_prepares_the_prompt_unless_power_is_saved() -> None:
 
 
 def test_after_an_accept_the_next_completion_is_made_unasked() -> None:
-    """Whoever asks then gets it without a step of the model."""
     simulation = Simulation(MODEL, HURRIED)
     simulation.service.preload()
     simulation.service.accepted(simulation.request(f"{START}one()\n    "), HURRIED)
@@ -230,7 +226,6 @@ def test_work_ahead_gives_way_and_is_adopted() -> None:
 
 
 def test_a_closed_document_ends_its_work() -> None:
-    """Nothing is finished for it in the background."""
     simulation = Simulation(MODEL, Policy(100, 100, 4000))
     simulation.answer(START)
     simulation.service.document_closed(URI)

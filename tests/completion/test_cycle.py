@@ -68,7 +68,6 @@ async def asked(client: RawClient, version: int) -> str:
 
 
 def test_no_module_is_long_and_there_are_few() -> None:
-    """Packages that a person reads in an hour."""
     for folder in (FRONT, MODEL):
         lengths = {path.stem: path.read_text().count("\n") for path in folder.glob("*.py")}
         assert len(lengths) <= 10

@@ -85,7 +85,6 @@ def test_a_thread_answers_them_too_and_lives_on() -> None:
 
 
 def test_who_waits_for_the_model_when_the_service_ends_is_told() -> None:
-    """Whether it was asked for before the end or after it."""
     simulation, loading, gate = Simulation(MODEL, Policy()), threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -114,7 +113,6 @@ def _fails(error: BaseException) -> Callable[[float], float]:
     [(ResourceError("The context is full.", "Close it."), "The context is full."), (KeyError("x"), "KeyError: 'x'")],
 )
 def test_what_fails_in_the_making_is_the_answer(error: Exception, told: str) -> None:
-    """With its text; the next request is served."""
     simulation = Simulation(MODEL, Policy())
     simulation.answer("x = 1\n")
     simulation.engine.takes = _fails(error)
@@ -290,7 +288,6 @@ class TestEveryEmptyAnswerHasItsReason:
 
 
 def test_a_status_says_what_an_exception_says_in_one_line() -> None:
-    """Shortened where it is long."""
     simulation = Simulation(MODEL, Policy())
     simulation.failure = RuntimeError("a\nb " * 1000)
     simulation.answer(START)
@@ -330,7 +327,6 @@ def test_a_model_that_is_exchanged_while_it_loads_is_not_used() -> None:
 
 
 def test_switched_off_while_an_answer_is_made_the_last_word_is_off() -> None:
-    """And after other settings the state is that nothing is loaded yet."""
     simulation = Simulation(MODEL, Policy())
     simulation.ask(START)
     simulation.work(pieces=4)
@@ -346,7 +342,6 @@ def test_switched_off_while_an_answer_is_made_the_last_word_is_off() -> None:
 
 
 def test_who_asks_again_from_an_answer_is_answered_too() -> None:
-    """A callback of a question that is overtaken may ask at once."""
     simulation = Simulation(MODEL, Policy())
     inner: list[Future[Completion]] = []
     simulation.ask("y = ").add_done_callback(lambda _: inner.append(simulation.ask("z = ")))
@@ -369,7 +364,6 @@ def test_a_listener_that_raises_anything_stops_nothing() -> None:
 
 
 def test_a_document_that_cannot_be_forgotten_costs_no_other_its_answer() -> None:
-    """The failure is in the log."""
     simulation = Simulation(MODEL, Policy())
     simulation.answer(START)
 
@@ -384,7 +378,6 @@ def test_a_document_that_cannot_be_forgotten_costs_no_other_its_answer() -> None
 
 
 def test_every_request_is_counted_once() -> None:
-    """Those that were asked while it was off, too."""
     simulation = Simulation(MODEL, Policy())
     simulation.answer(START)
     simulation.service.set_enabled(False)

@@ -102,7 +102,6 @@ def test_an_answer_that_never_comes_keeps_no_later_one_away() -> None:
 
 
 def test_an_answer_that_comes_twice_late_or_for_nobody_is_heard_once() -> None:
-    """What it took is counted once, too."""
     editor = Editor()
     older, newer = editor.ask("a = "), editor.ask("b = ")
     for number in (2, 2, 1, 0, -1, 3, 99, 2):
@@ -131,14 +130,12 @@ def test_an_answer_within_the_question_is_heard() -> None:
 
 
 def test_what_is_known_of_the_host_is_what_it_said() -> None:
-    """Nothing of the model is in this process."""
     counts = Editor().service.statistics()
     assert (counts.model, counts.engine, counts.resident_bytes) == ("a model", "an engine", 7)
     assert counts.budget_ms == {"automatic": 250.0}
 
 
 def test_progress_and_notices_go_through() -> None:
-    """As the front wants them."""
     editor = Editor()
     editor.host.listener(Indexing(3, 10, building=True))
     editor.host.listener(Notice("look"))
@@ -175,7 +172,6 @@ NONSENSE = st.lists(
 
 @given(NONSENSE)
 def test_any_order_of_anything(story: list[tuple[str, object]]) -> None:
-    """Each request is answered once in the end, and counted once."""
     editor = Editor()
     listener = editor.host.listener
     for what, value in story:

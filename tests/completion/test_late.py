@@ -59,7 +59,6 @@ def test_what_an_earlier_key_had_begun_may_go_another_way_than_the_user() -> Non
 
 
 def test_it_is_told_within_one_piece_of_work_of_being_made() -> None:
-    """Not when the worker has time."""
     simulation = Simulation(LINE, OPEN)
     simulation.answer(LONG)
     simulation.work(until=lambda: bool(simulation.late))
@@ -78,7 +77,6 @@ def test_a_slow_machine_is_given_the_time_it_needs() -> None:
 
 
 def test_a_limit_that_somebody_has_set_holds() -> None:
-    """So many milliseconds in the background and no more, whoever waits."""
     simulation = Simulation(LINE, Policy(200, 200, 300))
     simulation.answer(LONG)
     simulation.rest(60_000)
@@ -87,7 +85,6 @@ def test_a_limit_that_somebody_has_set_holds() -> None:
 
 
 def test_a_beginning_is_told_as_soon_as_it_is_worth_showing_and_then_the_whole() -> None:
-    """What is shown grows: each text begins with the one before."""
     simulation, seen = Simulation(MODEL, Policy(100, 100, 60_000)), [""]
     assert simulation.answer(START).text == ""
     while len(seen) < 3:
@@ -102,7 +99,6 @@ def test_a_beginning_is_told_as_soon_as_it_is_worth_showing_and_then_the_whole()
 
 
 def test_who_was_answered_with_a_beginning_is_told_of_the_whole() -> None:
-    """Once, and nothing in between."""
     simulation = Simulation(MODEL, Policy(500, 500, 4000))
     assert simulation.answer(START).text == "one()\n    two()"
     simulation.rest(60_000)
@@ -120,7 +116,6 @@ def test_who_has_typed_along_is_told_at_the_new_place() -> None:
 
 
 def test_nothing_is_told_that_was_shown() -> None:
-    """A whole answer in time, and the same place asked once more."""
     simulation = Simulation(LINE, Policy(5000, 5000, 4000))
     assert simulation.answer(START).text
     simulation.answer(START)
@@ -130,7 +125,6 @@ def test_nothing_is_told_that_was_shown() -> None:
 
 @pytest.mark.parametrize("then", ["y = 1\n", START + "else"])
 def test_who_has_asked_elsewhere_is_not_told_of_the_old_place(then: str) -> None:
-    """The cursor is not there any more, whatever is made for it."""
     simulation = Simulation(LINE, OPEN)
     simulation.answer(LONG)
     simulation.ask(then, uri="file:///b.py").cancel()
@@ -168,7 +162,6 @@ def test_who_gave_up_while_the_model_was_loading_is_told() -> None:
 
 
 def test_who_asked_and_gave_up_while_another_question_waited_for_the_model_is_told_too() -> None:
-    """The last question counts."""
     simulation = Simulation(LINE, OPEN, load_ms=20_000)
     simulation.while_loading = lambda: simulation.ask("# other\n" + START).cancel()
     simulation.ask(START)
@@ -186,7 +179,6 @@ def test_who_asks_by_a_key_where_a_late_text_is_shown_gets_other_candidates_too(
 
 
 def test_a_listener_that_fails_costs_nothing() -> None:
-    """The worker goes on."""
     simulation = Simulation(LINE, OPEN)
     simulation.late = None  # type: ignore[assignment]
     simulation.answer(LONG)

@@ -123,7 +123,6 @@ def test_a_cancel_stops_within_a_step(bench: Bench) -> None:
 
 
 def test_typing_along_needs_no_model(bench: Bench) -> None:
-    """The typed letters of a suggestion are answered in the caller's thread."""
     bench.ask("x = 2\n").result(WAIT_S)
     steps = bench.engine.steps
     answer = bench.ask("x = 2\nval", version=2)
@@ -144,13 +143,11 @@ def test_ghost_text_and_popup_share_an_answer(bench: Bench) -> None:
 
 
 def test_a_selected_popup_entry_is_continued(bench: Bench) -> None:
-    """The suggestion replaces the entry's range and begins with its text."""
     answer = bench.ask("pri", selected=SelectedCompletion(0, 3, "printer")).result(WAIT_S)
     assert (answer.text, answer.start, answer.end) == ("printervalue = 1", 0, 3)
 
 
 def test_off_means_off(bench: Bench) -> None:
-    """Nothing is loaded while completion is off, and switching off unloads."""
     quiet = Bench(enabled=False)
     assert quiet.ask().result(WAIT_S).finish == "off"
     assert quiet.loads == 0
@@ -178,7 +175,6 @@ def test_a_model_that_is_missing_is_said_and_tried_again(bench: Bench) -> None:
 
 
 def test_loading_is_told(bench: Bench) -> None:
-    """Starting, loading with percent, thinking, ready: in this order."""
     bench.ask().result(WAIT_S)
     wait_until(lambda: bench.statuses[-1].state == "ready")
     assert [status.state for status in bench.statuses] == [
@@ -213,7 +209,6 @@ def test_a_closed_document_is_forgotten(bench: Bench) -> None:
 
 
 def test_a_pause_prepares_the_next_answer() -> None:
-    """Some time after a request the prompt is settled, once."""
     bench = Bench(idle_s=0.02)
     bench.ask().result(WAIT_S)
     wait_until(lambda: bench.prompts.calls == [("settle", "file:///a.py")])
@@ -223,7 +218,6 @@ def test_a_pause_prepares_the_next_answer() -> None:
 
 
 def test_shutdown_answers_whoever_waits(bench: Bench) -> None:
-    """Nobody is left waiting, and later requests are answered too."""
     future = bench.blocked()
     threading.Timer(0.05, bench.engine.gate.set).start()
     bench.service.shutdown()
@@ -249,7 +243,6 @@ def test_in_a_storm_each_request_is_answered_once(bench: Bench) -> None:
 
 
 def test_stopping_is_asked_between_prefill_chunks(bench: Bench) -> None:
-    """A superseded request does not run its whole prefill to the end."""
     bench.ask().result(WAIT_S)
     seen: list[int] = []
     real = bench.engine.prefill

@@ -229,7 +229,6 @@ def test_costs_of_a_stall_are_found_wrong_by_the_first_question() -> None:
 
 
 def test_costs_of_a_stall_are_found_wrong_by_the_background() -> None:
-    """Without any question."""
     simulation = Hardship(Policy(260, 900, 1500), IN_A_STALL).simulation
     simulation.service.preload()
     simulation.service.accepted(simulation.request(START), simulation.policy)

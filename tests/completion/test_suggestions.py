@@ -35,7 +35,6 @@ def test_typing_along_keeps_the_rest() -> None:
 
 
 def test_deleting_and_typing_again_brings_it_back() -> None:
-    """A wrong letter silences it, deleting that letter revives it."""
     memory = remembered()
     assert ask(memory, "rx") is None
     assert ask(memory, "r") == CachedSuffix("eturn a + b", 0)
@@ -48,7 +47,6 @@ def test_other_text_ends_it(before: str, after: str) -> None:
 
 
 def test_an_edit_above_ends_it() -> None:
-    """The suggestion was made for other text."""
     assert remembered().recall(URI, CursorContext("def g(a, b):\n    r", "\n")) is None
 
 
@@ -60,7 +58,6 @@ def test_a_bracket_that_the_editor_closed_is_replaced() -> None:
 
 
 def test_the_latest_suggestion_answers_first() -> None:
-    """Two suggestions hold for the same place: the newer one is shown."""
     memory = remembered("return a - b")
     memory.remember(URI, Suggestion(CursorContext("def f(a, b):\n    ret", "\n"), "urn a * b"))
     assert ask(memory, "retu") == CachedSuffix("rn a * b", 0)
@@ -118,13 +115,11 @@ def test_what_is_left_after_typing(typed: str, expected: str) -> None:
 
 
 def test_an_edit_above_moves_it() -> None:
-    """Its place is found again by the text before it."""
     assert rest("return 1", "re", now="import sys\n" + BEFORE) == "turn 1"
     assert rest("return 1", "re", now="def other():\n    pass\n") == ""
 
 
 def test_it_belongs_to_its_document_and_is_bounded() -> None:
-    """The newest first, each text once, closed documents forgotten."""
     outdated = OutdatedSuggestions(documents=2, suggestions=2)
     place = CursorContext(BEFORE, "\n")
     for text in ("one", "two", "two", "three"):
@@ -138,7 +133,6 @@ def test_it_belongs_to_its_document_and_is_bounded() -> None:
 
 
 def test_more_of_the_same_takes_its_place() -> None:
-    """The beginning of a suggestion and then all of it are one."""
     outdated = OutdatedSuggestions()
     outdated.keep(URI, Suggestion(CursorContext(BEFORE, "\n"), "one\ntwo"))
     outdated.keep(URI, Suggestion(CursorContext(BEFORE, "\n"), "one\ntwo\nthree"))
@@ -147,5 +141,4 @@ def test_more_of_the_same_takes_its_place() -> None:
 
 @given(st.text("ab( \n", max_size=12), st.text("ab( \n", max_size=12), st.text("ab( \n", max_size=60))
 def test_it_is_always_the_end_of_the_suggestion(text: str, typed: str, before: str) -> None:
-    """Whatever was typed."""
     assert text.endswith(rest(text, typed, before=before, now=before))

@@ -33,7 +33,6 @@ def test_the_middle_of_a_word(before: str, after: str, inside: bool) -> None:
 
 
 def test_rules_keep_suggestions_away_and_say_so() -> None:
-    """Empty, without the model, counted by rule."""
     simulation = Simulation(MODEL, STRICT, after="foo\n")
     assert simulation.answer("x = b").finish == "middle_of_word"
     assert simulation.answer("password = '").finish == "secret"
@@ -44,7 +43,6 @@ def test_rules_keep_suggestions_away_and_say_so() -> None:
 
 
 def test_who_asks_by_a_key_gets_all_but_secrets() -> None:
-    """In the middle of a word too."""
     simulation = Simulation(MODEL, STRICT, after="foo\n")
     assert simulation.answer("x = a", invoked=True).finish != "middle_of_word"
     assert simulation.answer("password = '", invoked=True).finish == "secret"
@@ -61,7 +59,6 @@ def test_who_was_told_of_better_text_asks_as_if_typed_and_gets_it() -> None:
 
 
 def test_each_rule_has_a_setting() -> None:
-    """What a repository brings can forbid more, never allow secrets."""
     settings, _ = resolve(
         [SettingsLayer("repository", {"where": {"middle_of_word": True, "secrets": True, "rejections": 5}}, False)]
     )
@@ -86,7 +83,6 @@ def test_after_rejections_a_line_gets_one_suggestion() -> None:
 
 
 def test_a_taken_word_ends_a_streak() -> None:
-    """So does an accept, and time."""
     rejections, uri = Rejections(), "file:///a.py"
 
     def reject(times: int) -> None:
@@ -162,7 +158,6 @@ def test_what_the_model_is_not_sure_of_is_shown_by_a_key(
 
 
 def test_who_types_along_what_was_held_back_is_shown_its_rest() -> None:
-    """The doubt was about the first letter."""
     simulation = _simulation(DOUBTFUL + "orders", "et_of(x)\n", {"": {" ": 0.7, "e": 0.3}})
     assert not simulation.answer(DOUBTFUL + "orders").text
     assert simulation.answer(DOUBTFUL + "orderse").text == "t_of(x)"

@@ -89,7 +89,6 @@ def test_a_budgeted_answer_is_a_beginning_and_the_rest_comes_from_the_background
 
 
 def test_a_beginning_after_any_number_of_pieces(runtime: Runtime) -> None:
-    """Wherever it is cut short."""
     plain = Person(runtime).answer(BEFORE, Policy()).text
     person = Person(runtime)
     person.ask(BEFORE, Policy())
@@ -124,7 +123,6 @@ def test_typing_along_makes_no_step_twice(runtime: Runtime) -> None:
 
 
 def test_alternatives_are_distinct_and_the_first_is_the_plain_one(runtime: Runtime) -> None:
-    """Up to three, and the prompt is prefilled once."""
     plain = Person(runtime).answer(BEFORE, Policy())
     person = Person(runtime)
     answer = person.answer(BEFORE, Policy(alternatives=3), invoked=True)

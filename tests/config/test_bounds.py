@@ -40,13 +40,11 @@ def test_what_is_said_of_wrong_values_is_short_and_clean(values: dict[str, objec
 
 
 def test_lists_of_several_places_are_joined_once() -> None:
-    """However often an entry is named, and in their order."""
     layers = [SettingsLayer(str(number), {"read.exclude": ["b", "a", "b"]}, trusted=False) for number in range(9)]
     assert resolve(layers)[0].read_exclude == ("b", "a")
 
 
 def test_shown_names_are_cut_and_cleaned() -> None:
-    """Letters stay, whatever their script."""
     assert shown("größe") == "größe"
     assert shown("a\nb\x1b") == "a·b·"
     assert shown("x" * 99, 10) == "x" * 9 + "…"
@@ -112,7 +110,6 @@ def test_a_process_leaves_its_folder_and_finds_what_was_named_there(
 
 
 def test_a_folder_that_is_gone_has_no_paths() -> None:
-    """One clear error, and only for what is relative."""
     assert whole_path(Path("/a"), None) == Path("/a")
     with pytest.raises(UsageError, match="no longer exists"):
         whole_path(Path("a"), None)

@@ -62,7 +62,6 @@ def test_what_is_wrong_is_reported_and_defaulted(name: str, value: object) -> No
 
 
 def test_a_misspelt_name_is_told_the_right_one() -> None:
-    """The problem says what was perhaps meant."""
     _, problems = resolve([user({"popup.enable": True})])
     assert "popup.enabled" in str(problems[0])
 
@@ -142,7 +141,6 @@ def test_the_page_is_current() -> None:
 
 
 def test_the_cache_folder_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """FASTCODER_CACHE names it; without it the platform does."""
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path
     monkeypatch.delenv("FASTCODER_CACHE")

@@ -73,7 +73,6 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("tries", [0, 1, 3, len(PAUSES_S)])
 def test_who_holds_it_is_waited_for(files: tuple[Path, Path], tries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With growing pauses, and no longer than it is held."""
     held = Held(monkeypatch, tries)
     put_in_place(*files, windows=True, rest=held.waited.append)
     assert files[1].read_text(encoding="utf-8") == "new"
@@ -92,7 +91,6 @@ def test_what_is_held_for_ever_stays(files: tuple[Path, Path], monkeypatch: pyte
 
 
 def test_elsewhere_nobody_waits(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A right that is missing there is missing for good."""
     held = Held(monkeypatch, 1)
     with pytest.raises(PermissionError):
         put_in_place(*files, windows=False, rest=held.waited.append)
@@ -100,7 +98,6 @@ def test_elsewhere_nobody_waits(files: tuple[Path, Path], monkeypatch: pytest.Mo
 
 
 def test_what_is_not_there_is_not_waited_for(tmp_path: Path) -> None:
-    """Only what somebody may hold is tried again."""
     waited: list[float] = []
     with pytest.raises(FileNotFoundError):
         put_in_place(tmp_path / "none", tmp_path / "place", windows=True, rest=waited.append)

@@ -83,7 +83,6 @@ def draft_of(pairs: list[tuple[int, int]], *, named: bool) -> Draft:
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.lists(draft_strategy(), max_size=24))
 def test_any_draft_leaves_the_output_alone(prompt: list[int], drafts: list[Draft]) -> None:
-    """Rubbish in every form costs nothing but steps."""
     asked = request(tuple(prompt))
     drafted, expected = decode(FakeEngine(), Scripted(drafts), asked, lambda: False), plain(asked)
     assert (drafted.tokens, drafted.text, drafted.finish) == (expected.tokens, expected.text, expected.finish)

@@ -91,7 +91,6 @@ def test_a_lost_cache_changes_no_token(
 
 
 def test_a_drafter_that_reads_a_lost_cache_has_not_failed(caplog: pytest.LogCaptureFixture) -> None:
-    """It drafts again in the same decode, and nothing is logged."""
 
     class Reading(Scripted):
         def propose(self, context: DraftContext, nodes: int) -> Draft:
@@ -127,7 +126,6 @@ def test_what_is_missing_is_what_was_lost() -> None:
 
 
 def test_a_cache_that_another_text_was_put_into_is_lost_too() -> None:
-    """What counts is what is there, not whether something is."""
     engine = LosingEngine()
     asked = request((1, 2, 3, 1, 2, 3))
     decoding = Decoding(engine, Scripted(oracle(asked)), asked, Spans())

@@ -191,7 +191,6 @@ def test_rubbish_from_a_source_changes_nothing(kind: type[Adversary]) -> None:
 
 
 def test_another_drafter_can_be_a_source() -> None:
-    """Its paths become branches of the one tree."""
     silent = "prompt/recycling/recycling-pairs"
     drafter = AutoDrafter(
         nothing, AutoParameters(width="fixed", without=silent), more=[DrafterSource(LookupDrafter(), 8)]

@@ -85,7 +85,6 @@ def made(ms: float, forecast: Forecast | None = None) -> tuple[DrafterSource, Cl
 
 
 def test_every_path_is_a_continuation() -> None:
-    """From the root to each leaf."""
     source, _ = made(1)
     found = FoundContinuations()
     source.find(CONTEXT, found)
@@ -120,7 +119,6 @@ def test_what_another_drafter_said_is_no_gain() -> None:
 
 
 def test_a_drafter_that_comes_to_pay_is_found_again() -> None:
-    """It is tried once in a while, and then more often."""
     source, clock = made(10)
     steps(source, clock, 2000, [])
     assert steps(source, clock, 4000, [TRAINED] * 3) > 1000
@@ -150,7 +148,6 @@ def test_a_forecast_is_corrected_by_what_is_measured() -> None:
 
 
 def test_a_cheap_drafter_of_great_promise_that_brings_nothing_is_dropped() -> None:
-    """However little it takes; what was promised is forgotten."""
     source, clock = made(1, Forecast(ms=1.0, tokens=8.0))
     steps(source, clock, 500, [])
     assert steps(source, clock, 2000, []) < 200
@@ -186,7 +183,6 @@ def test_hidden_states_are_kept_only_for_who_is_asked() -> None:
 
 
 def test_without_a_price_it_is_asked_in_every_step() -> None:
-    """For measurements."""
     clock = Clock()
     source = DrafterSource(Dear(clock, 1000, Forecast(1000.0, 0.0)), clock, StepCosts((1,), (1.0,), 1.0), priced=False)
     source.warm_up()
@@ -219,7 +215,6 @@ def test_auto_asks_for_no_states_where_weights_cannot_pay(tmp_path: Path) -> Non
 
 
 def test_the_reading_of_a_text_is_not_the_price() -> None:
-    """The first draft after it takes long, the others do not."""
     source, clock = made(1000)
     drafter = source.drafter
     assert isinstance(drafter, Dear)
@@ -263,7 +258,6 @@ def test_a_smaller_model_is_timed_before_it_is_asked(tmp_path: Path) -> None:
 
 
 def test_auto_drafts_by_the_model_itself_once_its_parts_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skimmed by the engine that verifies."""
     monkeypatch.setattr(DrafterSource, "pays", lambda _: True)
     drafter = make("auto:without=prompt/cache/recycling/recycling-pairs", DrafterParts(skipped=frozenset({1})))
     assert drafter.traits.skims
@@ -297,7 +291,6 @@ def test_states_that_are_kept_already_allow_a_trial() -> None:
 
 
 def test_a_first_step_without_room_for_guesses_leaves_no_state() -> None:
-    """Nothing was asked for before it, so nothing is moved on."""
     source = JacobiSource(block=4)
     source.begin(DraftContext([1, 2, 3], 3), cast("Any", None))
     verified = Verified((), (6,), np.array([[6]], np.int64), np.array([[1.0]], np.float32))

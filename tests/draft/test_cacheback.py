@@ -119,7 +119,6 @@ def test_the_frozen_table_survives_the_disk(tmp_path: Path) -> None:
 
 
 def test_the_dynamic_table_is_asked_before_the_frozen_one() -> None:
-    """Recent n-grams first, then common ones; unknown tokens, however large, have none."""
     frozen = build(np.array([1, 7, 7, 1, 7, 7, -1], np.int32), TableShape(1, 2))
     drafter = CachebackDrafter(SMALL, lambda _: Pinned(frozen=lambda _: frozen))
     context = DraftContext([1, 2, 3, 1], 4)

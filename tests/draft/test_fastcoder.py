@@ -56,7 +56,6 @@ def test_a_node_weighs_as_often_as_its_sources_saw_it() -> None:
 
 
 def test_no_more_than_64_tokens_are_drafted() -> None:
-    """The published limit, and the verification's where it is narrower."""
     files = [[1, 2, *range(100 + 10 * i, 110 + 10 * i)] for i in range(20)]
     made, context = drafter(stores=pinned(files))
     assert len(made.propose(context, 200).tokens) == 64
@@ -72,7 +71,6 @@ def test_a_search_in_vain_is_remembered_by_its_suffix() -> None:
 
 
 def test_the_missing_table_is_dropped_where_the_store_changed() -> None:
-    """What was missing may be there now."""
     stores = [pinned(REPOSITORY, generation=1), pinned([[99, 4, 4]], generation=2)]
     made = FastcoderDrafter(lambda _: stores[0], word, PAPER)
     context = DraftContext((0, 99), 2, "d")
@@ -167,7 +165,6 @@ def test_the_departures_merge_all_sources() -> None:
 
 
 def test_the_cache_is_bounded() -> None:
-    """The oldest sequences go first; what is left can still be found."""
     cache = SequenceCache(capacity=64)
     for start in range(0, 1000, 10):
         cache.add(range(start, start + 10))

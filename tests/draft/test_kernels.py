@@ -41,7 +41,6 @@ def test_the_longest_suffix_is_found_with_its_latest_continuations(
 @settings(deadline=None)
 @given(TEXT, st.integers(1, 6))
 def test_continuations_end_at_gaps(text: list[int], depth: int) -> None:
-    """What follows a place, up to the end of its text."""
     rows = np.zeros((len(text), depth), np.int32)
     continuations(np.array(text, np.int32), np.arange(len(text)), rows)
     for place, row in enumerate(rows.tolist()):
@@ -135,7 +134,6 @@ def test_a_cursor_follows_another_text(text: list[int], context: list[int]) -> N
 
 
 def test_a_cleared_automaton_is_like_new() -> None:
-    """Nothing of the old text is found."""
     automaton = SuffixAutomaton(32)
     automaton.extend(np.array([1, 2, 3, 1, 2, 3, 1], np.int32))
     automaton.clear()

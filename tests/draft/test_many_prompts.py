@@ -88,5 +88,4 @@ def test_some_prompts_are_the_same(name: str, sampled: bool, engine: Engine, sma
 def test_two_hundred_prompts_are_the_same(
     name: str, sampled: bool, engine: Engine, smaller: Smaller, tmp_path: Path
 ) -> None:
-    """All of them, by one drafter; whoever drafts is right at times."""
     assert compared(name, engine, smaller, tmp_path, sampled=sampled, count=PROMPTS) > 0

@@ -38,7 +38,6 @@ def begun(drafter: LookupDrafter | SuffixDrafter | RestDrafter | RecyclingDrafte
 
 
 def test_lookup_copies_the_latest_longest_match() -> None:
-    """Longer before later, later before earlier."""
     drafter = LookupDrafter(LookupParameters(length=3))
     assert begun(drafter, 1, 2, 7, 5, 2, 8, 6, 2, 9, 1, 2).tokens == (7, 5, 2)
     assert begun(drafter, 2, 7, 5, 2, 8, 6, 2).tokens == (8, 6, 2)
@@ -77,7 +76,6 @@ def test_suffix_history_is_bounded() -> None:
 
 
 def test_rest_drafts_the_commonest_of_the_corpus() -> None:
-    """D_c alone: the repository is not asked."""
     stores = pinned([[1, 2, 5]], [[1, 2, 3], [1, 2, 3], [1, 2, 4]])
     draft = begun(RestDrafter(lambda _: stores, RestParameters(draft_tokens=2)), 0, 1, 2)
     assert (draft.tokens, draft.sources, draft.matches) == ((3, 4), ("corpus",) * 2, (2, 2))
@@ -200,7 +198,6 @@ def drafted(prompt: list[int], corpus: list[int], parameters: SamParameters) -> 
 
 
 def test_of_equal_places_the_first_is_drafted() -> None:
-    """The state's least end position: what followed where the match ended first."""
     tokens, sources = drafted([*EARLY, *LATE, 1, 2, 3, 4, 5], [], SamParameters(length=3))
     assert (tokens, sources) == ([6, 7, 8], {"prompt"})
 
@@ -213,7 +210,6 @@ def test_the_static_match_must_be_longer_by_the_bias() -> None:
 
 
 def test_of_equal_places_in_the_corpus_the_first_is_drafted() -> None:
-    """In the order of the text, whatever stands before the match."""
     prompt = [50, 1, 2, 3, 4, 5]
     for early, late in ((90, 80), (80, 90)):
         corpus = [early, 1, 2, 3, 4, 5, 60, 61, late, 1, 2, 3, 4, 5, 70, 71]
@@ -236,7 +232,6 @@ def test_where_neither_match_is_long_the_auxiliary_drafter_speaks() -> None:
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60))
 def test_the_earlier_place_is_the_longest_end_of_the_text_where_it_first_stood(text: list[int]) -> None:
-    """Against looking at all places."""
     automaton = SuffixAutomaton(64)
     for token in text:
         automaton.extend(np.array([token], np.int32))

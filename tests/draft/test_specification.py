@@ -48,7 +48,6 @@ def row(known: Specification[Any]) -> str:
 
 
 def test_the_documentation_has_a_row_for_every_drafter() -> None:
-    """The table is what the specifications say, in their order."""
     lines = DOCUMENTATION.read_text(encoding="utf-8").splitlines()
     start = lines.index("| name | guesses from | reads | needs | remembers | paper |") + 2
     table = lines[start : lines.index("", start)]
@@ -174,13 +173,11 @@ def test_what_is_kept_follows_a_rename(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_kept_goes_with_its_document(name: str) -> None:
-    """A document that was closed and opened again is a new one."""
     assert after(name, "d", lambda drafter: drafter.forget("d")) == after(name, "other")
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_kept_is_bounded_over_documents(name: str) -> None:
-    """The least recently used document falls."""
 
     def many(drafter: Drafter) -> None:
         for number in range(DOCUMENTS_AT_MOST):

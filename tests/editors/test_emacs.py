@@ -100,7 +100,6 @@ def test_the_next_alternative_shows_and_is_accepted(seen: Seen) -> None:
 
 @pytest.mark.ci
 def test_dismissing(seen: Seen) -> None:
-    """C-g takes the ghost text away."""
     assert not seen["dismiss"]["visible"]
 
 
@@ -128,7 +127,6 @@ def test_switching_off_and_on(seen: Seen) -> None:
 
 @pytest.mark.ci
 def test_statistics(seen: Seen) -> None:
-    """The figures say what was shown and how long it took."""
     assert "median" in seen["stats"]["text"]
     assert "accepted" in seen["stats"]["text"]
 

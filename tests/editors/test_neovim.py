@@ -152,7 +152,6 @@ def test_the_next_alternative_shows_and_is_accepted(editor: Neovim) -> None:
 
 
 def test_changed_settings_arrive(editor: Neovim) -> None:
-    """What Lua says while the server runs holds at once."""
     open_function(editor)
     wait_for(editor.ghost, "ghost text")
     editor.lua("require('fastcoder').change_settings({ languages = { exclude = { 'python' } } })")

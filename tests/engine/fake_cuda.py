@@ -162,7 +162,6 @@ class FakeStream:
         self.saw: dict[FakeStream, int] = {}
 
     def wait_stream(self, other: "FakeStream") -> None:
-        """See torch."""
         for stream, number in {**other.saw, other: other.did}.items():
             self.saw[stream] = max(self.saw.get(stream, 0), number)
 
@@ -175,12 +174,10 @@ class FakeEvent:
         self._recorded = FakeStream()
 
     def record(self, stream: FakeStream) -> None:
-        """See torch."""
         self._recorded = FakeStream()
         self._recorded.wait_stream(stream)
 
     def synchronize(self) -> None:
-        """See torch; an event that was never recorded is done."""
         self._host.wait_stream(self._recorded)
 
 
@@ -191,11 +188,9 @@ class FakeGenerator:
         self._cuda = cuda
 
     def graphsafe_get_state(self) -> object:
-        """See torch."""
         return self
 
     def graphsafe_set_state(self, _state: object) -> None:
-        """See torch: the state that was capturing is gone."""
         self._cuda.generator_captures = False
 
 

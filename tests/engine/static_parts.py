@@ -55,7 +55,6 @@ class MeanDevice(CpuDevice):
         self._free, self._program_bytes, self._rejected = free, program_bytes, rejected
 
     def capture(self, work: Launch) -> Launch:
-        """See `Device`."""
         if self._rejected:
             self._rejected -= 1
             raise RuntimeError("operation not permitted when stream is capturing")
@@ -65,11 +64,9 @@ class MeanDevice(CpuDevice):
         return super().capture(work)
 
     def memory(self) -> Memory:
-        """See `Device`."""
         return Memory(self._free, self._free)
 
     def release(self) -> None:
-        """See `Device`."""
         self.captured.clear()
         self.given_back += 1
 
@@ -87,18 +84,15 @@ class StreamDevice(CpuDevice):
         self._marked = 0, 0
 
     def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """See `Device`."""
         self._check()
         target.copy_(source)
         self._going.append((source, source.clone()))
 
     def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """See `Device`."""
         self._coming.append((target, source.clone()))
         target.fill_(NOT_YET)
 
     def mark(self) -> None:
-        """See `Device`."""
         self._marked = len(self._going), len(self._coming)
 
     def wait(self) -> None:

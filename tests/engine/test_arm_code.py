@@ -153,7 +153,6 @@ def test_waiting_rests_the_core() -> None:
     ],
 )
 def test_small_cores_do_not_count(capacities: list[int], expected: int | None) -> None:
-    """As the kernel compares them; one kind of core says nothing."""
     assert fast_by_capacity(capacities) == expected
 
 

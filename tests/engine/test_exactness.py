@@ -43,7 +43,6 @@ def test_threads_change_no_bit(tmp_path: Path, weights_cache: Path) -> None:
 @pytest.mark.ci
 @pytest.mark.model
 def test_a_slice_of_real_rows(real_engine: TreeEngine, real_tokenizer: Tokenizer) -> None:
-    """Rows of three real files on the real model."""
     assert _bit_equal(real_engine, real_tokenizer, places=3) == 3 * 16
 
 

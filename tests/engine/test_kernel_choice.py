@@ -170,7 +170,6 @@ def test_old_names_mean_our_kernels(name: str, tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("name", ["", "quick", "torch without norm", "fused without", "fused without speed"])
 def test_names_that_mean_nothing_are_refused(name: str) -> None:
-    """A name that was never one is an error."""
     with pytest.raises(ValueError, match="neither torch nor fused"):
         way(name)
 

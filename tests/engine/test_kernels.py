@@ -223,7 +223,6 @@ def test_a_number_is_rounded_to_the_nearest(numbers: list[float]) -> None:
 
 @pytest.mark.parametrize("count", [16, 32, 48, 64, 128])
 def test_every_number_has_a_place_of_its_own(count: int) -> None:
-    """In whole pairs of vectors, whatever the size of a head is."""
     places = [place_of(index) for index in range(count)]
     assert len(set(places)) == count
     assert max(places) < padded(count) < count + PAIR

@@ -146,7 +146,6 @@ def test_a_cache_that_cannot_be_written_costs_every_start_a_conversion(tmp_path:
 
 
 def test_options_that_cannot_be(tmp_path: Path) -> None:
-    """An unknown kind, no threads, no context: errors that name the option."""
     for options in (
         engines.EngineOptions(kind="tpu"),  # type: ignore[arg-type]  # that is the point
         engines.EngineOptions(threads=0),

@@ -29,7 +29,6 @@ def said(engine: Engine, prompt: list[int]) -> tuple[int, ...]:
 
 
 def test_each_name_says_what_an_engine_alone_says() -> None:
-    """In turns, and after the cache was another's."""
     engines = OneSlot(FakeEngine())
     left, right = engines.slot("left"), engines.slot("right")
     for _ in range(3):
@@ -39,7 +38,6 @@ def test_each_name_says_what_an_engine_alone_says() -> None:
 
 
 def test_what_two_names_share_is_not_computed_again() -> None:
-    """The prefill of another name finds the beginning that is there."""
     engines = OneSlot(FakeEngine())
     engines.slot("left").prefill(LEFT, never)
     done = engines.slot("right").prefill(RIGHT, never)
@@ -83,7 +81,6 @@ def test_nothing_is_prepared_beside_one_cache() -> None:
 
 
 def test_closing_closes_the_engine() -> None:
-    """A slot's own end gives nothing of the engine back."""
     engine = FakeEngine()
     engines = OneSlot(engine)
     engines.slot("left").close()

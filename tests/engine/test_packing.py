@@ -190,7 +190,6 @@ def test_the_largest_model_fits_beside_an_editor() -> None:
 
 
 def test_it_is_zeros_of_its_shape() -> None:
-    """However it is divided into pages."""
     memory = LazyMemory((3, 5, 7), np.float32)
     assert memory.array.shape == (3, 5, 7)
     assert memory.array.flags.writeable

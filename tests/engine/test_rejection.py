@@ -153,13 +153,11 @@ RIGHT = verification._try
 @pytest.mark.ci
 @pytest.mark.parametrize("wrong", [_kept, _greedy, _once])
 def test_a_planted_wrong_rule_is_caught(monkeypatch: pytest.MonkeyPatch, wrong: Callable[..., object]) -> None:
-    """The same comparison fails, of fewer decodes even."""
     monkeypatch.setattr(verification, "_try", wrong)
     assert surprise(texts(drawn((0, 0, 0)), 8_000)) > 1
 
 
 def test_without_guesses_it_is_plain_sampling() -> None:
-    """Token for token, with top-k, top-p and allowed tokens."""
     chance = random.Random(2)
     for seed in range(200):
         logits_V = np.random.default_rng(seed).normal(size=50).astype(np.float32)
@@ -185,7 +183,6 @@ def test_what_agrees_is_always_accepted() -> None:
 
 
 def test_a_guess_outside_the_vocabulary_is_never_accepted() -> None:
-    """Nor does it disturb what is left."""
     logits = np.log(target(())).astype(np.float32)
     tree = DraftTree((0, 99), (-1, 0), draws=(Draw(1, Proposal(np.array([1, 99]), np.array([0.5, 0.5]))),))
     for seed in range(50):
@@ -195,7 +192,6 @@ def test_a_guess_outside_the_vocabulary_is_never_accepted() -> None:
 
 
 def test_single_numbers_are_spread_evenly() -> None:
-    """Over seeds, places and questions: means and halves as of uniform noise."""
     numbers = np.array([uniform(seed, place, index) for seed in range(20) for place in range(20) for index in range(5)])
     assert abs(numbers.mean() - 0.5) < 4 / np.sqrt(12 * len(numbers))
     assert len(set(numbers.tolist())) == len(numbers)
@@ -213,7 +209,6 @@ def test_ties_go_to_the_lowest_id(values: list[int], data: st.DataObject) -> Non
 
 
 def test_draws_follow_the_softmax() -> None:
-    """Frequencies over many positions are the probabilities, within five standard errors."""
     logits = np.log(np.array([0.5, 0.3, 0.15, 0.05], dtype=np.float32))
     count = 4000
     drawn = np.bincount([choose(logits, Sampler(1.0, seed=3), position) for position in range(count)], minlength=4)
@@ -222,7 +217,6 @@ def test_draws_follow_the_softmax() -> None:
 
 
 def test_top_k_and_top_p_leave_the_best_alone() -> None:
-    """Top-k keeps k; top-p the fewest that reach p, one at least."""
     logits = np.log(np.array([0.05, 0.5, 0.15, 0.3], dtype=np.float32))
 
     def reachable(sampler: Sampler) -> set[int]:
@@ -247,7 +241,6 @@ def test_noise_depends_on_seed_and_position_alone() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 5), min_size=7, max_size=7), min_size=1, max_size=4), st.integers(1, 9))
 def test_top_rows_equal_a_full_sort(rows: list[list[int]], count: int) -> None:
-    """The K best of each row, equal ones by id."""
     logits = np.array(rows, dtype=np.float32)
     ids, values = top_rows(logits, count)
     for row, found in zip(rows, ids.tolist(), strict=True):

@@ -121,7 +121,6 @@ def _trees(draw: st.DrawFn, pending: list[int], future: list[int]) -> DraftTree:
 
 
 def test_several_pending_tokens_are_one_chain(engine: TreeEngine | FakeEngine) -> None:
-    """The last prompt tokens may come with the first step."""
     expected = plain(engine, 5)
     engine.prefill(PROMPT[:-4], never)
     tree = DraftTree((*PROMPT[-4:], expected[0], expected[1]), (-1, 0, 1, 2, 3, 4), 4)
@@ -190,7 +189,6 @@ TOKENS = st.lists(st.integers(0, 1), max_size=6)
 
 @given(TOKENS, TOKENS)
 def test_it_ends_where_the_first_two_differ(left: list[int], right: list[int]) -> None:
-    """Or where the shorter one ends; of lists and tuples alike."""
     expected = 0
     while expected < min(len(left), len(right)) and left[expected] == right[expected]:
         expected += 1

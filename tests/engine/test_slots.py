@@ -125,7 +125,6 @@ def _trees(draw: st.DrawFn) -> DraftTree:
 
 
 def test_going_back_and_forth_computes_nothing_again(engine: TreeEngine) -> None:
-    """Two texts in turns, each longer by a token every time."""
     engines = slots(engine)
     texts = {"a": TEXT[:60], "b": [*TEXT[60:], *TEXT[:20]]}
     for name, tokens in texts.items():
@@ -251,7 +250,6 @@ def test_what_was_not_used_lately_gives_way_to_what_is_prepared_beside(engine: T
 
 
 def test_what_is_prepared_beside_goes_with_its_name(engine: TreeEngine) -> None:
-    """Carried along, forgotten, and refused where the system has no memory."""
     engines = slots(engine)
     engines.slot("a").prefill(TEXT[:20], never)
     engines.beside("a").prefill(TEXT[20:50], never)
@@ -263,7 +261,6 @@ def test_what_is_prepared_beside_goes_with_its_name(engine: TreeEngine) -> None:
 
 
 def test_memory_is_taken_as_it_is_used(engine: TreeEngine) -> None:
-    """A slot of a large context takes what its text takes."""
     engines = slots(engine)
     engines.slot("a").prefill(TEXT[:10], never)
     assert isinstance(engine.backend, SharingBackend)

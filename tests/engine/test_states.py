@@ -126,7 +126,6 @@ def test_nobody_asks_nothing_is_kept(engine: TreeEngine) -> None:
 
 
 def test_an_engine_that_cannot_says_so(engine: TreeEngine) -> None:
-    """Of layers that the model has not."""
     assert isinstance(engine, KeepingEngine)
     assert not engine.keep_states((1, 3))
     assert not engine.keep_states((0,))

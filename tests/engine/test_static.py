@@ -200,7 +200,6 @@ def test_memory_that_runs_out_costs_buckets_first(programs: int, lengths: int, t
 
 
 def test_a_cache_that_does_not_fit_costs_context(tmp_path: Path) -> None:
-    """What is free limits the context, with a note that says so."""
     recipe = tiny_recipe(tmp_path, kernels="torch")
     slot_bytes = recipe.shape.slot_numbers * 4
     engine = build(recipe, MeanDevice(2000 * slot_bytes))

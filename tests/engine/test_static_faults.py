@@ -272,7 +272,6 @@ class Copied:
     waited = False
 
     def copy_(self, _source: object, *, non_blocking: bool = False) -> None:
-        """See torch."""
         self.waited = self.waited or not non_blocking
 
 
@@ -316,7 +315,6 @@ def test_the_device_does_all_that_is_asked(cuda: FakeCuda) -> None:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found(fault: str, cuda: FakeCuda, tmp_path: Path) -> None:
-    """Each of these changes of the device makes the check fail."""
     module = changed(device_module, tmp_path, FAULTS[fault])
     try:
         with pytest.raises((AssertionError, RuntimeError, pytest.fail.Exception)):
@@ -347,7 +345,6 @@ def test_what_was_not_waited_for_may_not_be_looked_at(cuda: FakeCuda) -> None:
 
 
 def test_a_capture_that_does_not_begin_is_tried_once_more(cuda: FakeCuda) -> None:
-    """With a new pool; a second failure is told."""
     device = faked()
     cuda.not_begun = 1
     device.capture(lambda: None)
@@ -369,7 +366,6 @@ def test_a_device_that_does_not_capture_launches(cuda: FakeCuda) -> None:
 
 
 def test_an_error_of_a_lost_device_ends_the_process(cuda: FakeCuda) -> None:
-    """One that passes, or memory that ran out, does not."""
     device, told = faked(), list[str]()
     device.on_lost = told.append
     device.failed(RuntimeError("CUDA error: invalid argument"))

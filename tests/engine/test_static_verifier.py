@@ -91,7 +91,6 @@ def test_numbers_are_the_same_compiled_and_not(tree: DraftTree, cached: int) -> 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 64, 65])
 def test_chains_of_every_length_are_seen_whole(width: int) -> None:
-    """The last row of a chain sees the first."""
     inputs = sent(DraftTree.chain([1] * width), width, cached=0)
     sees = attention(128).view(inputs, 128).bias_TC[:, :width] == 0
     assert (sees.numpy() == np.tri(width, dtype=np.bool_)).all()

@@ -312,7 +312,6 @@ def test_both_engines_are_timed(job: LoadJob) -> None:
 
 
 def test_what_takes_longer_is_not_taken() -> None:
-    """Equal or more time is no gain."""
     assert judge(KINDS, (2.0, 3.0), (1.0, 1.0)).chosen == "cpu-graphs"
     assert judge(KINDS, (2.0, 3.0), (2.0, 3.0)).chosen == "cpu-fp32"
     told = judge(KINDS, (2.0, 3.0), (1.0, 1.5))
@@ -412,7 +411,6 @@ def test_a_gpu_that_is_lost_while_loading_is_tried_otherwise_at_the_next_start(
 
 @pytest.mark.parametrize("kept", ["[]", "{", '{"cuda-graphs": 3}', '{"cuda-graphs": {"time": "now"}}'])
 def test_a_damaged_record_of_faults_is_none(kept: str, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is in the file, the first kind is taken."""
     Card(monkeypatch)
     faults = gpu_faults.gpu_faults(job.cache)
     faults.path.parent.mkdir(parents=True)

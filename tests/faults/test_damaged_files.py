@@ -120,7 +120,6 @@ def read_all(folder: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_tokenizers(folder: Path, seed: int) -> None:
-    """In bytes and in values."""
     path, chance, refused = folder / "tokenizer.json", random.Random(seed), 0
     whole = path.read_bytes()
     for _ in range(TRIES):
@@ -133,7 +132,6 @@ def test_tokenizers(folder: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_configurations(folder: Path, seed: int) -> None:
-    """Sizes of a billion, negative, fractions, infinite, of another kind, absent."""
     path, chance, refused = folder / "config.json", random.Random(seed), 0
     whole = path.read_bytes()
     for _ in range(TRIES):

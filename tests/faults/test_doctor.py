@@ -78,7 +78,6 @@ def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: di
 def test_damaged_kernels_and_segments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explanations: dict[str, str]
 ) -> None:
-    """By their own sums."""
     kernels = tmp_path / "kernels" / "1"
     kernels.mkdir(parents=True, mode=0o700)
     kernels.parent.chmod(0o700)
@@ -100,7 +99,6 @@ def test_damaged_kernels_and_segments(
 
 
 def test_no_free_watches(stranger: Stranger, explanations: dict[str, str]) -> None:
-    """With how many there are and how to have more."""
     said = stranger.looked_after("echo 0 >/proc/sys/user/max_inotify_instances", "machine.check_watches")
     assert "state='wrong'" in said
     assert "few are left" in said
@@ -132,7 +130,6 @@ def test_a_broken_package(stranger: Stranger, package: str, explanations: dict[s
 
 
 def test_a_full_disk_and_a_closed_cache(stranger: Stranger) -> None:
-    """Each is named as what it is."""
     full = f"mount -t tmpfs -o size=64k,mode=700 none {stranger.cache}"
     closed = f"mount --bind {stranger.cache} {stranger.cache} && mount -o remount,ro,bind {stranger.cache}"
     for setup, text in ((full, "nearly full"), (closed, "not writable")):

@@ -19,7 +19,6 @@ PULL = "fastcoder-lsp model pull"
 
 
 def test_no_model(stranger: Stranger) -> None:
-    """It is missing, with the command that brings it."""
     ended = stranger.run(*stranger.completion)
     stranger.explained("no model", ended, 3, ("default model is not on this machine",), PULL)
     assert stranger.run("model", "list").code == 0
@@ -169,5 +168,4 @@ def test_all_explanations_differ(explanations: dict[str, str]) -> None:
 
 
 def test_limits_are_this_process_own() -> None:
-    """No fault of a test outlives it."""
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

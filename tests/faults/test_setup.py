@@ -83,7 +83,6 @@ def test_a_first_start(checkout: Path) -> None:
 
 
 def test_a_read_only_checkout(checkout: Path) -> None:
-    """It ends, and says what to do."""
     require_namespaces()
     closed = f'mount --bind {checkout} {checkout} && mount -o remount,ro,bind {checkout} && exec "$@"'
     code, _, err = ended(start(checkout, (*NAMESPACE, "sh", "-c", closed, "sh")))

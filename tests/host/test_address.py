@@ -232,6 +232,5 @@ def test_a_folder_that_cannot_be_listed_ends_no_host(short: Path, monkeypatch: p
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everything can be written to")
 def test_a_folder_that_cannot_be_written_to_is_not_taken(short: Path) -> None:
-    """Of a system that was mounted read-only, for one."""
     (short / "first").mkdir(mode=0o500)
     assert private_folder([short / "first", short / "second"]) == short / "second"

@@ -119,7 +119,6 @@ def test_so_many_lines_of_the_log(here: Machine, capsys: pytest.CaptureFixture[s
 
 
 def test_it_knows_its_model_while_nobody_is_there(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who looks for what takes his memory finds it."""
     here.settings = Settings(host_linger_s=30)
     heard = Heard()
     front = here.front(heard)
@@ -135,7 +134,6 @@ def test_it_knows_its_model_while_nobody_is_there(here: Machine, capsys: pytest.
 
 
 def test_who_answers_byte_by_byte_is_not_waited_for(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit of all its answer, not of each piece."""
     monkeypatch.setattr(control, "_ANSWER_S", 0.5)
     here.folder.mkdir(mode=0o700)
     ended = threading.Event()

@@ -106,7 +106,6 @@ def test_a_model_is_loaded_once_and_a_workspace_is_followed_once(fronts: Fronts,
 
 
 def test_each_front_is_told_what_concerns_it_alone(fronts: Fronts, root: Path, tmp_path: Path) -> None:
-    """The files of its own workspace, and its own answers."""
     beside = tmp_path / "beside"
     write(beside, {"c.py": "one = 1\n", "d.py": "two = 2\n", "e.py": "three = 3\n"})
     (one, hears_one), (two, hears_two) = fronts.open(root), fronts.open(beside)
@@ -134,7 +133,6 @@ def test_a_store_gives_a_front_what_its_own_rules_allow(fronts: Fronts, root: Pa
 
 
 def test_open_texts_end_with_the_front_that_sent_them(fronts: Fronts, root: Path) -> None:
-    """Those that it sent before there was a model, too."""
     (one, hears_one), (two, hears_two) = fronts.open(root), fronts.open(root)
     one.send(DocumentChanged(root / "new.py", "never_saved = 1\n"))
     assert ask(one, hears_one) == SAYS
@@ -192,7 +190,6 @@ def test_code_for_the_prompt_comes_from_the_front_s_own_folders(fronts: Fronts, 
 
 
 def test_the_worker_is_heard_of(fronts: Fronts, root: Path) -> None:
-    """With a front by the worker, and without by whoever asks."""
     heard: list[str] = []
     fronts.core.probe(lambda: heard.append("nobody"))
     assert heard == ["nobody"]
@@ -204,7 +201,6 @@ def test_the_worker_is_heard_of(fronts: Fronts, root: Path) -> None:
 def test_of_hundreds_of_folders_only_those_have_rules_that_questions_come_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And other settings hold at once."""
     made: list[Path] = []
 
     def counted(roots: Sequence[Path], settings: Settings) -> ReadingRules:

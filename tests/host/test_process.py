@@ -194,7 +194,6 @@ def test_killed_while_it_is_asked_each_question_is_answered_once(machine: Machin
 
 
 def test_a_stopped_process_goes_on_when_it_is_asked(machine: Machine) -> None:
-    """By a front that is connected, and by one that comes."""
     heard, other = Heard(), Heard()
     front = machine.front(heard, patience=SilenceLimits(tick_s=0.05, silent=1000, hung=1000))
     ask(heard, front, 1)
@@ -229,7 +228,6 @@ def test_a_process_that_hangs_is_given_up_and_replaced(machine: Machine) -> None
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such urgency")
 def test_who_starts_it_does_not_make_it_less_urgent_for_all(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the system allows it; where not, whoever asks is told."""
     lazy = ["nice", "-n", "5"]
     urgent = "import os; os.setpriority(os.PRIO_PROCESS, 0, 0)"
     allowed = (
@@ -363,7 +361,6 @@ def test_a_process_that_ends_before_it_is_there_is_not_waited_for(machine: Machi
 
 
 def test_a_process_waits_for_the_end_of_the_one_whose_door_is_closed(machine: Machine) -> None:
-    """It is asked for while the old one gives its memory back."""
     machine.folder.mkdir(mode=0o700, parents=True)
     address = address_of(machine.settings, "test", [machine.folder])
     heard = Heard()

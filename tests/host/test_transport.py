@@ -83,7 +83,6 @@ def test_what_no_client_should_say_is_refused(said: list[Any]) -> None:
 
 
 def test_a_message_within_messages_is_refused() -> None:
-    """However deep: nothing is unpacked twice."""
     data = CODEC.encode(Forget("a"))
     for _ in range(50):
         data = msgspec.msgpack.encode(["Escaped", data])

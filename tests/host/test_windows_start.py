@@ -30,7 +30,6 @@ def test_it_leaves_a_job_that_may_be_left(*, job: bool) -> None:
 
 
 def test_what_cannot_be_started_is_said() -> None:
-    """Not tried again in another way."""
     tried = []
 
     def start(**named: Any) -> None:

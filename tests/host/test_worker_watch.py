@@ -30,7 +30,6 @@ class Machine:
 
 
 def test_a_worker_that_hangs_is_found() -> None:
-    """A minute after it was asked, and not before."""
     machine = Machine()
     waited = [machine.look() for _ in range(8)]
     assert waited == [0, 10, 20, 30, 40, 50, 60, 70]
@@ -47,7 +46,6 @@ def test_a_machine_that_slept_has_not_waited() -> None:
 
 
 def test_a_worker_that_slept_has_time_to_wake() -> None:
-    """Several looks; if it hangs, it is found all the same."""
     machine = Machine()
     machine.look()
     waited = [machine.look(after_s=8 * 3600.0), *(machine.look() for _ in range(5))]
@@ -71,7 +69,6 @@ def test_who_loads_a_model_does_not_hang() -> None:
 
 
 def test_nobody_is_asked_for_nobody() -> None:
-    """A worker without questions is left alone."""
     machine = Machine()
     machine.asked = False
     assert machine.look() == 0

@@ -20,7 +20,6 @@ from fastcoder_lsp.http.server import listen, reserved
 
 
 def test_off_loopback_it_needs_a_key(capsys: pytest.CaptureFixture[str]) -> None:
-    """And says so before anything is loaded."""
     assert main(["http", "--host", "0.0.0.0"]) == 2
     assert "--key-file" in capsys.readouterr().err
 

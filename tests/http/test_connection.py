@@ -115,7 +115,6 @@ async def test_who_says_nothing_is_sent_away() -> None:
 
 
 async def test_a_head_that_drips_does_not_put_its_end_off() -> None:
-    """Each byte comes in time, and the whole does not."""
     guest = Guest()
     for byte in GET[:-1]:
         assert not guest.wire.closed or guest.clock.now_s >= HEAD_S
@@ -154,7 +153,6 @@ async def test_who_waits_for_an_answer_is_left_alone() -> None:
 
 
 async def test_the_rest_of_a_refused_body_ends() -> None:
-    """What was answered before it was read is not read for ever."""
     guest = Guest()
     await guest.say(POST)
     assert guest.answers() == 1

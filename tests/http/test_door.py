@@ -38,20 +38,17 @@ ASK = {"prompt": PREFIX, "suffix": "\n"}
     ],
 )
 def test_web_pages_and_other_names_are_refused(server: ToyServer, headers: dict[str, str]) -> None:
-    """On every route, before anything is read."""
     for path, body in (("/v1/completions", ASK), ("/health", None), ("/nowhere", None)):
         code, reply = server.call(path, body, headers=headers)
         assert (code, reply["error"]["code"]) == (403, 403)
 
 
 def test_names_of_loopback_are_let_in(server: ToyServer) -> None:
-    """With and without a port."""
     for host in ("localhost", "LOCALHOST:1", "127.0.0.1:8012", "[::1]:8012"):
         assert server.call("/health", headers={"Host": host})[0] == 200
 
 
 def test_a_key_is_asked_for(start: Callable[..., ToyServer]) -> None:
-    """Under any name of the host then; in either header."""
     server = start("x\n", door=AccessRules(KEY, frozenset()))
     named = {"Host": "models.example"}
     wrong: list[dict[str, str]] = [
@@ -68,7 +65,6 @@ def test_a_key_is_asked_for(start: Callable[..., ToyServer]) -> None:
 
 
 def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
-    """And holds a key that is worth the name."""
     path = tmp_path / "key"
     for text, mode in ((KEY, 0o644), ("short", 0o600), ("\n", 0o600), ("é" * 20, 0o600)):
         path.write_text(text, encoding="utf-8")

@@ -102,7 +102,6 @@ def test_common_code_has_a_frozen_table(datastore: Datastore) -> None:
 
 
 def test_common_code_is_built_once(datastore: Datastore, tmp_path: Path) -> None:
-    """A second start finds the corpora of the first."""
     datastore.start(ToyEncoder())
     assert datastore.settle(60)
     stored = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "corpora").rglob("*.seg")}
@@ -227,7 +226,6 @@ def test_a_corpus_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_dependencies_stay_below_their_cap(tmp_path: Path) -> None:
-    """Smaller packages first, whole ones only."""
     installed = tmp_path / "node_modules"
     for size in (100, 200, 400):
         write(installed / f"pack{size}" / "index.js", "x" * (size - 1) + "\n")
@@ -235,7 +233,6 @@ def test_dependencies_stay_below_their_cap(tmp_path: Path) -> None:
 
 
 def test_what_the_disk_refuses_is_tried_again_but_not_waited_for(tmp_path: Path) -> None:
-    """One question is answered without it."""
     (tmp_path / "corpora").write_text("no folder", encoding="utf-8")
     common, told = CommonCode(tmp_path, ToyEncoder(), builds_installed=False), list[str]()
     user = Installed({}, told.append)

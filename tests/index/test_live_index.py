@@ -289,7 +289,6 @@ def test_what_comes_while_the_rest_is_sealed_is_sealed_too(
 
 
 def test_a_change_while_nobody_watched_is_found_at_the_start(root: Path, open_index: Open) -> None:
-    """A restart reads again what changed, came and went, and only that."""
     write(root, {"a.py": "a = 1\n", "b.py": "b = 1\n", "c.py": "c = 1\n"})
     live = open_index(root)
     live.stop()
@@ -311,7 +310,6 @@ def test_what_a_full_queue_lost_is_found(root: Path, open_index: Open) -> None:
 
 
 def test_no_thread_is_left(root: Path, open_index: Open) -> None:
-    """Stopped, the index leaves no thread behind."""
     before = set(threading.enumerate())
     live = open_index(root, watching=True)
     live.stop()

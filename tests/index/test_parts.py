@@ -158,7 +158,6 @@ def test_chunks_make_up_the_text(lines: list[str]) -> None:
 @settings(deadline=None)
 @given(LINES, st.lists(st.tuples(st.integers(0, 300), st.sampled_from(["", "y = 1", "    z"])), max_size=8))
 def test_remembered_chunks_change_nothing(lines: list[str], edits: list[tuple[int, str]]) -> None:
-    """Through any edits, the tokens are those that a new encoder gives."""
     encoder = ChunkedEncoder(ToyEncoder(), remembered=2_000)
     for at, line in edits:
         lines[at : at + 1] = [line]
@@ -240,7 +239,6 @@ def test_any_damage_of_a_segment_is_noticed(identity: str, data: st.DataObject) 
     ["newer format", "no json", "a segment is missing", "a segment is cut", "another tokenizer", "dead file unknown"],
 )
 def test_a_damaged_store_is_built_anew_with_one_notice(damage: str, tmp_path: Path) -> None:
-    """Whatever is wrong, the store opens empty, says so once, and works."""
     store = Store.open(tmp_path, "toy")
     store.save(documents([[1, 2, 3]]))
     store.close()

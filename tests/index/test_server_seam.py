@@ -90,7 +90,6 @@ def writable(place: Path) -> bool:
 
 
 async def test_reading_the_workspace_shows_progress(tmp_path: Path) -> None:
-    """It begins, and it ends once all files have been looked at."""
     root = tmp_path / "project"
     root.mkdir()
     for number in range(30):

@@ -164,7 +164,6 @@ def test_workspaces_share_the_folders_that_they_have_in_common(
 
 
 def test_common_code_is_open_once(root: Path, tmp_path: Path, begin: Open) -> None:
-    """What is installed in a workspace is its own all the same."""
     other = tmp_path / "other"
     write(other, {"node_modules/pack/index.js": "export function installed() {}\n"})
     one, two = begin({root: SETTINGS}), begin({other: SETTINGS})

@@ -146,7 +146,6 @@ def test_a_link_in_the_place_of_a_folder(root: Path, begin: Begin, tmp_path: Pat
 
 
 def test_a_document_whose_name_becomes_a_link_to_a_secret(root: Path, tmp_path: Path) -> None:
-    """It is no longer found, under either name."""
     store = Store.open(tmp_path / "store", "toy")
     intake, encoder = Intake({root: SETTINGS}, {root: store}), ChunkedEncoder(ToyEncoder())
     intake.overlay(root / "a.py", "a = 1\n", encoder)

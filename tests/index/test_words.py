@@ -45,7 +45,6 @@ def test_words_by_lines() -> None:
 
 
 def test_forgotten_identifiers_have_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is remembered of identifiers is bounded, and changes nothing."""
     text = " ".join(f"name_{number}" for number in range(50))
     whole = Terms().of(text)
     monkeypatch.setattr("fastcoder_lsp.index.words.terms._KNOWN", 3)
@@ -190,7 +189,6 @@ def test_what_is_kept_of_nothing(tmp_path: Path) -> None:
 
 
 def test_an_empty_index_and_an_empty_question() -> None:
-    """Nothing is found, and nothing breaks."""
     index = WordIndex()
     assert index.best(Terms().of("word"), 5) == []
     index.put("file", Terms().of(""))

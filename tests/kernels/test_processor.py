@@ -36,7 +36,6 @@ def test_what_is_an_arm_cpu(machine: str, expected: bool) -> None:
     ],
 )
 def test_linux_says_it_in_bits(first: int, second: int, expected: set[str]) -> None:
-    """The auxiliary vector's two words of capabilities."""
     assert features_on_linux({HWCAP: first, HWCAP2: second}.__getitem__) == expected
 
 
@@ -55,7 +54,6 @@ def test_windows_says_it_by_numbers() -> None:
 
 
 def test_llvm_is_told_what_it_does_not_know() -> None:
-    """What it knows stays, and nothing is said twice."""
     assert told_features("-sve,+dotprod", frozenset({"dotprod", "i8mm"})) == "-sve,+dotprod,+i8mm"
     assert told_features("", frozenset({"lse"})) == "+lse"
     assert told_features("+aes", frozenset()) == "+aes"

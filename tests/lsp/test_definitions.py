@@ -78,7 +78,6 @@ def test_they_go_with_the_next_version() -> None:
     ],
 )
 def test_what_makes_no_sense_is_left_out(entry: object, caplog: pytest.LogCaptureFixture) -> None:
-    """And said; what stands beside it is taken."""
     of, document = session()
     with caplog.at_level(logging.WARNING):
         definitions(of, told(entry, place(name="good")))

@@ -158,7 +158,6 @@ async def test_empty_documents_and_the_end_of_the_file() -> None:
 
 
 async def test_an_unopened_document_is_never_read_from_the_disk(tmp_path: Any) -> None:
-    """Neither for a suggestion nor for an edit."""
     file = tmp_path / "a.py"
     file.write_text("x = ")
     async with running() as client:
@@ -183,7 +182,6 @@ def notebook(*cells: tuple[str, int, str]) -> Json:
 
 
 async def test_the_cells_of_a_notebook_are_documents() -> None:
-    """They open, change, come, go and close with their notebook."""
     first, second, third = (f"vscode-notebook-cell:/project/n.ipynb#{name}" for name in "abc")
     async with running() as client:
         result = await client.initialize(capabilities={"notebookDocument": {"synchronization": {}}})

@@ -114,7 +114,6 @@ async def test_a_superseded_request_is_answered_empty_at_once(brake: Brake) -> N
 
 
 async def test_a_cancelled_request_is_answered_by_the_cancel_error(brake: Brake) -> None:
-    """Within a step, and the model is free for the next request."""
     async with running(*brake.held) as client:
         await started(client, "x = ")
         asked = client.ask_inline(URI, 0, 4)
@@ -175,7 +174,6 @@ async def test_a_storm_of_keystrokes_is_answered_once_each(seed: int) -> None:
 
 
 async def test_at_the_deadline_whole_lines_are_shown_and_the_rest_is_there_for_the_next_key(brake: Brake) -> None:
-    """The budget is the server's setting; the background goes on by itself."""
     says = "one()\n    two()\n    three()\nrest()"
     async with running("--says", says, *brake.steps(100), "--budget-ms", "2000") as client:
         await started(client, "if x:\n    ")

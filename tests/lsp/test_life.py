@@ -58,7 +58,6 @@ async def test_after_shutdown_requests_are_refused_and_exit_ends_well(brake: Bra
 
 
 async def test_an_answer_that_comes_after_shutdown_is_dropped() -> None:
-    """What the server asked is answered while it ends already."""
     async with running() as client:
         await client.initialize(capabilities={"workspace": {"configuration": True}})
         assert await client.leave() == 0
@@ -89,7 +88,6 @@ async def test_a_server_ends_with_its_input(initialized: bool) -> None:
 
 
 async def test_a_server_ends_when_nobody_reads_it() -> None:
-    """A client that closes its reading end only is gone too."""
     async with running(command=SCRIPTED) as client:
         await client.initialize()
         transport = client.process._transport  # type: ignore[union-attr]

@@ -71,7 +71,6 @@ async def test_a_document_is_closed_while_the_model_is_loaded(dropped: str, brak
 
 @pytest.mark.parametrize("method", ["textDocument/didClose", "workspace/didRenameFiles"])
 async def test_of_a_document_that_nobody_opened(method: str) -> None:
-    """A confused client costs nothing."""
     async with running() as client:
         await client.initialize()
         client.notify(method, CLOSE if method.endswith("Close") else RENAME)

@@ -78,7 +78,6 @@ async def test_the_menu_never_waits_longer_than_its_budget(brake: Brake) -> None
 
 
 async def test_a_cancelled_menu_stops_the_work(brake: Brake) -> None:
-    """The cancel error, and the model is idle again."""
     async with running(*brake.held) as client:
         await client.initialize(initializationOptions={"popup": {"budget_ms": 60_000}}, **HELIX)
         client.open(URI, "x = ")
@@ -94,7 +93,6 @@ async def test_a_cancelled_menu_stops_the_work(brake: Brake) -> None:
 
 @pytest.mark.parametrize("context", [None, {"triggerKind": 2, "triggerCharacter": "."}, {"triggerKind": 3}])
 async def test_every_trigger_is_answered(context: Any) -> None:
-    """With and without a context, as clients differ."""
     async with running() as client:
         await client.initialize(initializationOptions=PATIENT, **HELIX)
         client.open(URI, "x = y.")

@@ -34,7 +34,6 @@ def counting() -> Callable[[], float]:
 
 
 def test_the_last_ones_are_kept_the_latest_first() -> None:
-    """Twenty of a document, of fifty documents; what is older goes."""
     kept = Reasons(counting())
     for line in range(30):
         kept.keep("file:///a", Position(line, 0), SLOW)
@@ -88,7 +87,6 @@ def test_they_follow_the_document() -> None:
 
 @pytest.mark.parametrize("rule", rules.ExclusionReason)
 def test_every_rule_has_a_reason(rule: rules.ExclusionReason) -> None:
-    """Of a known code, in words, with what to do."""
     reason = of_rule(rule)
     assert reason.code in reasons.CODES
     assert reason.text
@@ -117,7 +115,6 @@ def test_a_silent_minute_is_told_once_with_its_most_frequent_reason() -> None:
 
 
 def test_overtaken_by_every_key_is_a_reason_where_there_is_no_other() -> None:
-    """With what to do."""
     [only] = told(200, every_s=1, reason=lambda _: reasons.superseded())
     assert only.hint
 
@@ -130,7 +127,6 @@ def test_one_suggestion_in_a_minute_is_no_silence() -> None:
 
 @pytest.mark.parametrize("wanted", ["off", "ignored", "secret", "rejected", "in-word"])
 def test_silence_that_the_user_wants_is_not_told(wanted: str) -> None:
-    """Switched off, excluded by a rule, turned down: that is known."""
     assert told(600, every_s=1, reason=lambda _: Reason(wanted, "text", "hint")) == []
 
 
@@ -179,7 +175,6 @@ def typing() -> Typing:
 
 
 def test_it_is_told_once_with_what_to_do(typing: Typing) -> None:
-    """The most frequent reason and its hint, as one message a session."""
     slow = reasons.slow("", 150, 80, invoked=False)
     typing.silent(300, slow)
     [notice] = typing.notices()
@@ -188,7 +183,6 @@ def test_it_is_told_once_with_what_to_do(typing: Typing) -> None:
 
 
 def test_a_suggestion_begins_the_minute_anew(typing: Typing) -> None:
-    """Nothing is told of silences that were broken."""
     for _ in range(5):
         typing.silent(50, reasons.models_end())
         typing.outcomes.shown(URI, PLACE)

@@ -48,7 +48,6 @@ def test_no_client_at_all() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="shell redirections")
 def test_closed_streams_are_a_clear_error() -> None:
-    """Without stdin or stdout there is no wire; without stderr there is."""
     root = Path(__file__).parents[2]
     command = " ".join([f"'{sys.executable}'", *SERVE[1:]])
     for streams, code in (("<&- 2>&1", 2), (">&-", 2), ("</dev/null 2>&-", 1)):

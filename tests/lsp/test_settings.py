@@ -86,7 +86,6 @@ async def test_folders_have_settings_of_their_own(tmp_path: Path) -> None:
 
 
 async def test_a_saved_or_changed_settings_file_holds_at_once(tmp_path: Path) -> None:
-    """Saved in the editor, or changed outside where the client watches."""
     settings, code = tmp_path / "fastcoder.toml", tmp_path / "a.py"
     async with running() as client:
         capabilities = {"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": True}}}
@@ -171,7 +170,6 @@ async def test_wrong_values_are_reported_once_and_defaulted(tmp_path: Path) -> N
 @pytest.mark.ci
 @pytest.mark.parametrize("options", [None, [], "text", 5, {"fastcoder": []}, {"client": "x"}, {"fastcoder": None}])
 async def test_odd_initialization_options_cost_nothing(options: Any) -> None:
-    """The server starts with its defaults."""
     async with running() as client:
         await client.initialize(initializationOptions=options)
         assert await suggests(client, "python")
@@ -180,7 +178,6 @@ async def test_odd_initialization_options_cost_nothing(options: Any) -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("answer", [None, 5, [], "x"])
 async def test_odd_answers_to_workspace_configuration_cost_nothing(answer: Any) -> None:
-    """Null where nothing is set, or nonsense."""
     async with running() as client:
         client.settings = answer
         await client.initialize(capabilities=PULLS)

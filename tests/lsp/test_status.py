@@ -39,7 +39,6 @@ async def test_the_status_tells_the_life_of_the_model() -> None:
 
 
 async def test_loading_shows_progress_where_the_client_can() -> None:
-    """create, begin, reports, end: with one token, in this order."""
     async with running("--load-ms", "50") as client:
         await client.initialize(capabilities={"window": {"workDoneProgress": True}})
         client.open(URI, "x = ")
@@ -102,7 +101,6 @@ async def test_off_is_off_until_it_is_toggled() -> None:
 
 
 async def test_reload_loads_the_model_again() -> None:
-    """At the next request."""
     async with running() as client:
         await client.initialize()
         client.open(URI, "x = ")
@@ -150,7 +148,6 @@ async def test_an_accept_is_counted_from_the_text_that_follows() -> None:
 
 
 async def test_statistics_are_complete() -> None:
-    """Percentiles of each span, rates, memory, what runs."""
     async with running() as client:
         await client.initialize()
         client.open(URI, "x = ")
@@ -217,7 +214,6 @@ async def test_the_log_file_tells_times_and_no_code(tmp_path: Path) -> None:
 
 
 async def test_a_log_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
-    """A folder stands in its place."""
     async with running() as client:
         await client.initialize(initializationOptions={"log.file": str(tmp_path)})
         client.open(URI, "x = ")

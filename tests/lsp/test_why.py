@@ -63,7 +63,6 @@ async def test_too_slow_says_by_how_much_and_what_to_do() -> None:
 
 
 async def test_after_a_suggestion_that_is_said_first() -> None:
-    """What was empty before stays in the list."""
     async with running() as client:
         await client.initialize()
         client.open(URI, "x = ")
@@ -89,7 +88,6 @@ async def test_after_a_suggestion_that_is_said_first() -> None:
 async def test_the_front_and_the_service_tell_their_reasons(
     options: Json, uri: str, text: str, code: str, words: str
 ) -> None:
-    """Whoever decides: the item has the code, and the explanation the words."""
     async with running() as client:
         await client.initialize(initializationOptions=options)
         client.open(uri, text)
@@ -155,7 +153,6 @@ async def test_overtaken_taken_back_and_outdated_questions_have_reasons(brake: B
 
 @pytest.mark.parametrize("params", [None, {}, [], {"uri": URI}, {"textDocument": {"uri": 7}}, {"textDocument": []}])
 async def test_bad_params_get_a_clear_error(params: Any) -> None:
-    """InvalidParams, with the name of what is missing."""
     async with running() as client:
         await client.initialize()
         answer = await client.answer(client.ask("fastcoder/why", params))
@@ -181,7 +178,6 @@ async def test_the_command_shows_it_as_a_message() -> None:
 
 
 async def test_reasons_go_along_with_a_rename_and_away_with_the_document() -> None:
-    """didRenameFiles, and didClose with no opening of the same text after it."""
     other = "file:///project/b.py"
     async with running("--says", "") as client:
         await client.initialize()

@@ -44,7 +44,6 @@ BROKEN_HEADERS = (
 
 
 async def test_broken_headers_are_skipped() -> None:
-    """Reading goes on at the next good header."""
     async with running() as client:
         await client.initialize()
         for garbage in BROKEN_HEADERS:
@@ -145,7 +144,6 @@ async def test_an_id_that_is_open_is_not_taken_twice(brake: Brake) -> None:
 
 
 async def test_odd_cancels_do_nothing() -> None:
-    """A cancel of something unknown, or malformed, is dropped."""
     odd: tuple[Any, ...] = (None, {}, {"id": None}, {"id": "never"}, {"id": 10**30}, {"id": []}, [], "x")
     async with running() as client:
         await client.initialize()
@@ -155,7 +153,6 @@ async def test_odd_cancels_do_nothing() -> None:
 
 
 async def test_answers_to_nothing_are_dropped() -> None:
-    """Results and errors for ids that the server never used."""
     async with running() as client:
         await client.initialize()
         odd: tuple[Any, ...] = (1, 99, "x", None, True, [], 1.5)

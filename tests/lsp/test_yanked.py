@@ -134,7 +134,6 @@ def test_data_and_what_lies_beside_a_key_is_not_taken(text: str) -> None:
     ],
 )
 def test_a_malformed_message_changes_nothing(params: object, caplog: pytest.LogCaptureFixture) -> None:
-    """And is said."""
     of, documents = session()
     yanked(of, told())
     with caplog.at_level(logging.WARNING):
@@ -177,7 +176,6 @@ def test_nothing_is_taken_where_nothing_is_suggested(unwanted: dict[str, Any]) -
 
 
 def test_what_was_copied_long_ago_is_forgotten() -> None:
-    """Copied again, it is new."""
     now_s = 0.0
     documents = Documents(lambda: now_s)
     old, new = Yank("/w/a.py", 0, "old = 1"), Yank("/w/a.py", 1, "new = 1")

@@ -44,7 +44,6 @@ def test_no_line_is_shown_twice(root: Path) -> None:
 
 
 def test_unsaved_text_wins(root: Path) -> None:
-    """An open document is read as it stands in the editor."""
     opened = {root / "src/app/store.py": STORE.replace("put", "insert")}
     (snippet,) = found_at(finder(root, opened), main(root), len(USE))
     assert "def insert(" in snippet.text
@@ -163,7 +162,6 @@ def test_a_limit_that_changes_holds_for_what_was_read(root: Path) -> None:
 
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
 def test_first_difference(same: str, left: str, right: str) -> None:
-    """Up to there two texts are equal, and there they are not."""
     at = first_difference(same + left, same + right)
     assert (same + left)[:at] == (same + right)[:at]
     assert at == min(len(same + left), len(same + right)) or (same + left)[at] != (same + right)[at]
@@ -248,7 +246,6 @@ MODELS = (
     [("from shop.models import Customer, Order", "shop/models.py"), ("from .models import Order", "shop/models.py")],
 )
 def test_an_imported_class_is_shown_whole_before_what_shares_words(tmp_path: Path, importing: str, name: str) -> None:
-    """However many files use the same words."""
     (tmp_path / "shop").mkdir()
     (tmp_path / name).write_text(MODELS)
     for number in range(6):
@@ -265,7 +262,6 @@ def test_an_imported_class_is_shown_whole_before_what_shares_words(tmp_path: Pat
 
 
 def test_imported_definitions_of_scripts(tmp_path: Path) -> None:
-    """By the path that is told, with any ending."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src/order.ts").write_text("export interface Order {\n  total: number\n}\n\nexport const other = 1\n")
     text = 'import { type Order as Bill } from "./order.js"\n\nfunction sum(bills: Bill[]) {\n  return bills[0].'

@@ -90,7 +90,6 @@ def test_edits_come_first_and_no_place_twice() -> None:
 
 
 def test_the_latest_ones_are_kept() -> None:
-    """However many there were."""
     recent = RecentPlaces()
     for number in range(100):
         recent.visit(f"v{number}", f"/v{number}.py", TEXT, at(50))

@@ -65,7 +65,6 @@ def test_a_short_one_that_was_just_copied_stands_behind_the_best(root: Path) -> 
 
 
 def test_the_piece_that_holds_what_was_just_copied_stands_there_for_it(root: Path) -> None:
-    """Once."""
     crowded(root)
     before = found(finder(root), main(root))
     last = before[-1]
@@ -123,7 +122,6 @@ def test_rules_hold_when_it_is_shown(root: Path) -> None:
 
 
 def test_a_folder_within_the_folder_has_its_own_say(root: Path) -> None:
-    """What is copied where other settings hold goes along by those."""
     inner = root / "inner"
     inner.mkdir()
     (inner / "a.py").write_text(CODE)

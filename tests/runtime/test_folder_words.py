@@ -84,7 +84,6 @@ def test_what_may_be_read_is_indexed(root: Path) -> None:
 
 
 def test_a_file_is_read_again_when_it_has_changed(root: Path) -> None:
-    """Whatever the index knows of it; and not while it has not."""
     words = looked(root)
     first = words.load("two.py")
     assert words.load("two.py") is first
@@ -97,7 +96,6 @@ def test_a_file_is_read_again_when_it_has_changed(root: Path) -> None:
 
 
 def test_changes_are_found_when_they_are_told(root: Path) -> None:
-    """New words, new files and files that went."""
     words = looked(root)
     (root / "two.py").write_text("unheard_of = 1\n")
     (root / "three.py").write_text("unheard_of = 2\n")
@@ -125,7 +123,6 @@ def test_the_folder_is_looked_through_again_after_a_while(root: Path) -> None:
 
 
 def test_other_rules_are_followed_at_once(root: Path) -> None:
-    """What they exclude is forgotten."""
     words = looked(root)
     words.follow(ReadingRules((root,), Settings(read_exclude=("src/",))))
     assert words.settle(60)
@@ -134,7 +131,6 @@ def test_other_rules_are_followed_at_once(root: Path) -> None:
 
 
 def test_texts_held_are_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ones used last stay."""
     monkeypatch.setattr(folder_words, "MOST_HELD", 60)
     words = looked(root)
     for number in range(5):
@@ -172,7 +168,6 @@ def test_of_a_long_file_the_beginning_is_looked_at(root: Path, monkeypatch: pyte
 
 
 def test_a_mistake_ends_the_following_and_no_more(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is logged once; files are given still."""
     words = FolderWords(root, rules_of(root))
 
     def broken(_key: str, _terms: object) -> bool:
@@ -213,7 +208,6 @@ def test_a_start_reads_what_has_changed_alone(root: Path, kept: Path, monkeypatc
 
 
 def test_little_that_changed_is_not_worth_writing(root: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is read at the next start."""
     monkeypatch.setattr(folder_words, "WORTH_KEEPING", 0.9)
     kept_at(root, kept)
     before = kept.read_bytes()
@@ -252,7 +246,6 @@ def _older(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("damage", [_cut, _altered, _older, lambda _content: b"", lambda _content: b"FCLSPWRD" * 9])
 def test_what_is_damaged_is_made_anew(root: Path, kept: Path, damage: Callable[[bytes], bytes]) -> None:
-    """No byte of it is believed."""
     kept_at(root, kept)
     whole = kept.read_bytes()
     kept.write_bytes(damage(whole))
@@ -261,7 +254,6 @@ def test_what_is_damaged_is_made_anew(root: Path, kept: Path, damage: Callable[[
 
 
 def test_a_disk_that_refuses_is_asked_once(root: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of it is left, and files are found."""
     asked: list[Path] = []
 
     def refused(path: Path, _words: object) -> None:

@@ -103,7 +103,6 @@ def test_a_renamed_document_takes_its_cache_along() -> None:
 def test_states_are_kept_for_the_drafter_before_anybody_asks(
     method: str | None, kept: tuple[int, ...], tmp_path: Path
 ) -> None:
-    """And for none that reads no hidden states."""
     device = MeanDevice(1 << 40)
     engine = build(tiny_recipe(tmp_path / "model", kernels="torch", warm_up=False), device)
     model = Model(OneSlot(engine), cast("Any", Letters()), StepCosts((1, 8), (1.0, 2.0), 0.1))

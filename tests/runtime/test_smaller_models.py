@@ -69,7 +69,6 @@ def test_another_tokenizer_is_refused(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_takes_too_much_memory_is_refused(folder: Path, tmp_path: Path) -> None:
-    """Before anything is loaded; the hint names the setting."""
     with pytest.raises(ResourceError) as failure:
         models(folder, tmp_path, folder, folder, folder, memory_mb=70).of("")
     assert "draft.memory_mb" in (failure.value.hint or "")

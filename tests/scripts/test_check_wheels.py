@@ -62,7 +62,6 @@ def test_it_lacks_the_large_ones() -> None:
 
 
 def test_the_program_knows_what_is_left_out() -> None:
-    """It tells how to get it."""
     project = tomllib.loads((cpu_requirements.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert list(LEFT_OUT) == project["tool"]["fastcoder"]["not-for-cpu"]
 

@@ -88,7 +88,6 @@ def test_index_build(place: Path) -> None:
 
 @pytest.mark.ci
 def test_corpus_build(place: Path) -> None:
-    """A corpus of the whole repository, by a relative path."""
     done = run(place, "corpus", "build", ".", "--name", "hostile", cache="models_only")
     assert done.returncode == 0, done.stderr
     assert "hostile: " in done.stdout

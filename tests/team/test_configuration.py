@@ -22,7 +22,6 @@ def test_nothing_said_is_two_replicas_on_loopback() -> None:
 
 
 def test_what_is_said_holds() -> None:
-    """Paths are meant from the file's folder."""
     text = """
     keys = "keys.json"
     [model]
@@ -88,7 +87,6 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 
 def test_off_loopback_it_takes_keys(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before anything is started."""
     assert main(["team", "--host", "0.0.0.0"]) == 2
     assert "--keys" in capsys.readouterr().err
 
@@ -110,7 +108,6 @@ def test_how_many_replicas_are_wanted(replicas: int, requests: float, first_text
 
 
 def test_serve_is_told_a_number_within_its_bounds() -> None:
-    """By the worst replica's time to text."""
     context = SimpleNamespace(
         current_num_replicas=2,
         total_num_requests=4.0,

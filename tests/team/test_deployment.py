@@ -170,7 +170,6 @@ def test_the_containers_commands_are_a_shells() -> None:
 
 
 def test_the_page_names_every_field_and_file() -> None:
-    """Whoever reads it alone finds them all."""
     for section in (TeamConfig().replicas, TeamConfig().limits, TeamConfig().records, TeamConfig().listen):
         for field in section.__struct_fields__:
             assert f"`{field}`" in PAGE, field

@@ -203,7 +203,6 @@ def test_who_hangs_up_frees_the_model(start: Callable[..., ToyTeam]) -> None:
 
 
 def test_many_at_once_are_each_answered_with_their_own(start: Callable[..., ToyTeam]) -> None:
-    """Documents of one tenant beyond its desks wait; nobody gets another's text."""
     team = start(replicas=2, model="scripted:step=1,prefill=0.01")
     wrong = list[str]()
 

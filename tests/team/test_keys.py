@@ -13,7 +13,6 @@ from fastcoder_lsp.team.keys import KeyFile, Ledger
 
 
 def test_a_key_opens_until_it_is_revoked(tmp_path: Path) -> None:
-    """Another process's change of the file holds a second later."""
     path = tmp_path / "keys.json"
     door, office = KeyFile(path), KeyFile(path)
     assert door.find("fck_00000000_x", 0.0) is None
@@ -47,7 +46,6 @@ def test_what_is_no_key_opens_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", '{"version":1,"keys":[{"id":"x"}]}', '{"version":1,"keys":[],"more":1}'])
 def test_a_damaged_file_is_said(tmp_path: Path, text: str) -> None:
-    """And no key is taken for a good one meanwhile."""
     path = tmp_path / "keys.json"
     path.write_text(text, encoding="utf-8")
     path.chmod(0o600)
@@ -79,7 +77,6 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_makes_lists_and_revokes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A name is one key's; the list has no secret."""
     file = ["--keys", str(tmp_path / "keys.json")]
     assert main(["team", "key", "add", "ada", "--open", "3", "--repository", "core", *file]) == 0
     key = capsys.readouterr().out.strip()
@@ -121,7 +118,6 @@ def _copy(ledger: Ledger) -> Ledger:
 
 
 def test_open_requests_are_bounded_by_key() -> None:
-    """One key's do not count for another's."""
     ledger = Ledger()
     asks = {"most_open": 2, "a_minute": 10_000, "now_s": 0.0}
     assert [ledger.enter("ada", **asks) is None for _ in range(3)] == [True, True, False]  # type: ignore[arg-type]

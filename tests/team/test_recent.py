@@ -36,7 +36,6 @@ def places(calls: Iterable[tuple[float, Call]]) -> list[str]:
 
 
 def test_the_last_call_of_each_document_is_kept_for_a_while() -> None:
-    """The latest first; old ones go, and what is beyond the bounds."""
     kept = RecentCalls()
     for at_s, number in ((0.0, 1), (1.0, 2), (2.0, 1)):
         kept.keep(call(number, f"{at_s}"), at_s)

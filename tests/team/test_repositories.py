@@ -157,7 +157,6 @@ def test_addresses_that_run_commands_are_refused(url: str, tmp_path: Path) -> No
 
 
 def test_a_user_s_configuration_is_not_obeyed(origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither from a home nor from the environment."""
     home, ran = tmp_path / "home", tmp_path / "ran"
     home.mkdir()
     (home / ".gitconfig").write_text(f'[core]\n\tfsmonitor = "touch {ran}"\n[url "ext::x"]\n\tinsteadOf = file://\n')
@@ -170,7 +169,6 @@ def test_a_user_s_configuration_is_not_obeyed(origin: Path, tmp_path: Path, monk
 
 
 def test_what_cannot_be_fetched_is_said_and_tried_again(origin: Path, tmp_path: Path) -> None:
-    """When it is due again; what was there stays."""
     with pytest.raises(NetworkError, match="fetch failed"):
         git.fetch(f"file://{tmp_path}/absent", "HEAD", tmp_path / "x.git")
     wanted = named(tmp_path / "later")

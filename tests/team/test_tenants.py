@@ -78,7 +78,6 @@ def test_a_replica_that_comes_takes_only_its_own(document: str, replicas: list[s
 
 
 def test_documents_are_shared_out_evenly() -> None:
-    """And those of a replica that goes to all others."""
     replicas = [f"replica-{number}" for number in range(4)]
     orders = [preferred(place_of("ada", "work", f"file_{number}.py"), replicas) for number in range(4000)]
     first = Counter(order[0] for order in orders)
@@ -126,7 +125,6 @@ def test_another_tenants_text_is_computed_anew(engines: Engines) -> None:
 
 
 def test_a_tenants_own_text_is_found(engines: Engines) -> None:
-    """In another of its documents; and it says what it says alone."""
     kept_apart = apart(engines)
     first, second = kept_apart.slot("ada\0front-1\na.py"), kept_apart.slot("ada\0front-3\nb.py")
     first.prefill(WORDS, never)

@@ -153,7 +153,6 @@ def test_windows_of_adaptive_tokens_are_as_published(length: int, longest: int, 
 
 
 def test_adaptive_ids_are_unused_ones(tokenizer: Tokenizer) -> None:
-    """Rows without a token first; where there are none, rows are added."""
     known = tokenizer.vocabulary
     assert choose_adaptive(tokenizer, known + 8, 2) == (known, known + 1)
     assert choose_adaptive(tokenizer, known, 2) == (known, known + 1)

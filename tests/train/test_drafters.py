@@ -86,7 +86,6 @@ def test_a_pass_gives_more_tokens(speaker: Speaker, trained: dict[str, Path], en
 def test_decoding_is_exact(
     speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str, sampler: Sampler
 ) -> None:
-    """Greedily and sampled, narrow and wide, one drafter over several decodes."""
     drafter = make(f"{method}:weights={trained[method]}")
     for nodes in (2, 8, 40):
         for request in requests(speaker, 2, sampler):

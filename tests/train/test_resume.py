@@ -77,7 +77,6 @@ def test_an_interrupted_run_ends_at_the_same_weights(
 
 
 def test_another_seed_gives_other_weights(speaker: Speaker, tmp_path: Path) -> None:
-    """The seed is what a run is a function of."""
     found = [go(job(speaker, tmp_path / str(seed), "sdsat", "full", seed), speaker.cache) for seed in (0, 1)]
     left, right = (load_file(result.folder / "model.safetensors") for result in found)
     assert any(not torch.equal(left[name], right[name]) for name in left)
@@ -130,7 +129,6 @@ def test_a_record_belongs_to_its_weights(sdsat: Path, tmp_path: Path) -> None:
 def test_a_folder_with_something_else_is_left_alone(
     speaker: Speaker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not even --restart removes what is no run's."""
     (tmp_path / "thesis.txt").write_text("years of work")
     arguments = ["--model", str(speaker.folder), "--data", str(speaker.texts), "--out", str(tmp_path), "--steps", "1"]
     assert main(["train", "sdsat", *arguments, "--restart"]) == 2

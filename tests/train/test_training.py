@@ -222,7 +222,6 @@ def test_accepted_of_k_is_a_mean_over_verifications() -> None:
 
 
 def test_sources_have_names(sdsat_engine: TreeEngine, sdsat: Path, speaker: Speaker) -> None:
-    """What is drafted is told apart from what only asks."""
     drafter: Drafter = SdsatDrafter(record_of(sdsat).adaptive)
     seen: set[str] = set()
     decode(

@@ -100,7 +100,6 @@ def tarred(kind: Literal["w:gz", "w:xz", "w:bz2"]) -> bytes:
     ],
 )
 def test_a_damaged_archive_is_said_to_be_one(tmp_path: Path, name: str, make: Callable[[], bytes]) -> None:
-    """Whatever the libraries raise for it."""
     path = tmp_path / name
     path.write_bytes(make())
     with pytest.raises(UsageError, match="cannot be read"):

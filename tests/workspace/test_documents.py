@@ -82,7 +82,6 @@ def test_paths_behind_uris(uri: str, path: str | None) -> None:
 
 @given(st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1, max_size=8))
 def test_paths_come_back_from_their_uris(name: str) -> None:
-    """Whatever a file is called."""
     path = Path("/project") / name
     assert path_of(uri_of(path)) == path
 

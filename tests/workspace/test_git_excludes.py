@@ -65,7 +65,6 @@ def test_a_linked_work_tree_heeds_its_repository(home: Path, tmp_path: Path) -> 
 
 @needs_git
 def test_a_submodule_heeds_its_own(home: Path, tmp_path: Path) -> None:
-    """Below the work tree of another one, and opened alone."""
     main = repository(tmp_path / "main")
     git(main, "submodule", "add", "-q", str(repository(tmp_path / "part")), "part")
     write(main / ".git/modules/part/info/exclude", "notes.py\n")
@@ -122,7 +121,6 @@ def test_the_users_configuration_names_it(config: str, named: str | None, file: 
 
 
 def test_the_repositorys_configuration_names_nothing(home: Path, tmp_path: Path) -> None:
-    """A configuration of a repository is not read at all."""
     write(tmp_path / "root/.git/config", f"[core]\nexcludesfile = {write(tmp_path / 'all', '*')}\n")
     write(tmp_path / "root/a.py")
     assert read(tmp_path / "root") == {"a.py"}
@@ -142,7 +140,6 @@ def test_a_place_that_is_none(named: str, home: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 def test_pipes_are_not_waited_for(home: Path, tmp_path: Path) -> None:
-    """In place of each file on the way."""
     root, own = tmp_path / "root", tmp_path / "own"
     write(root / "a.py")
     (home / ".config/git").mkdir(parents=True)

@@ -57,12 +57,10 @@ DEEP = "\\".join(["folder"] * 50)
     ],
 )
 def test_a_path_as_windows_takes_it(path: str, expected: str) -> None:
-    """By a drive, by a share, and what has the form already."""
     assert long_form(PureWindowsPath(path)) == expected
 
 
 def test_it_is_written_so_where_it_is_needed() -> None:
-    """Short ones stay as people write them."""
     stem = "C:\\" + "a" * (SHORT - 3)
     assert long_form(PureWindowsPath(stem)) == stem
     assert long_form(PureWindowsPath(stem + "a")) == f"\\\\?\\{stem}a"

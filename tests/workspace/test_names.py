@@ -33,7 +33,6 @@ def disk(*real: Path) -> Callable[[int], bytes]:
 
 @pytest.mark.parametrize(("asked", "real"), [("Foo.py", "foo.py"), (COMPOSED, APART), ("STRASSE.py", "straße.py")])
 def test_a_name_is_the_disks(tmp_path: Path, asked: str, real: str) -> None:
-    """In its case, and with its accents, however it was asked for."""
     (tmp_path / real).touch()
     (tmp_path / asked).hardlink_to(tmp_path / real)  # here it takes another name, there it is the same
     assert own_name(tmp_path / asked, disk(tmp_path / real)) == tmp_path / real
@@ -60,7 +59,6 @@ def test_another_name_of_a_file_is_another_file(tmp_path: Path) -> None:
 
 
 def test_pipes_are_not_opened(tmp_path: Path) -> None:
-    """Nobody is asked for their names."""
     os.mkfifo(tmp_path / "pipe")
 
     def ask(descriptor: int) -> bytes:

@@ -58,7 +58,6 @@ def test_patterns_mean_what_git_takes_them_for(tmp_path: Path) -> None:
 
 
 def test_names_that_differ_in_case_are_one_where_the_system_says_so() -> None:
-    """There a file is reached under any of them."""
     for pattern in ("Secret.PY", "/sub/secret.py", "*.Py", "[S]ecret.*"):
         folded = Patterns([pattern], ignores_case=True)
         state = folded.look(folded.start, "SUB", is_folder=True).below if "/" in pattern else folded.start

@@ -59,7 +59,6 @@ def test_ignore_files_above_the_workspace_folder_hold_inside_a_repository(root: 
 
 
 def test_ignore_files_are_read_again_when_they_change(root: Path) -> None:
-    """No restart is needed."""
     path = write(root, "a.py")
     of = rules(root)
     assert of.may_read(path) is None
@@ -116,7 +115,6 @@ def test_ignore_files_that_speak_of_too_much_together_ignore_their_folder(root: 
 
 
 def test_an_ignore_file_below_too_many_folders_ignores_them(root: Path) -> None:
-    """It is not looked at there."""
     deep = root / "/".join(["d"] * 120)
     hidden = write(deep, "hidden.py")
     write(deep, ".gitignore", "hidden.py\n")
@@ -192,7 +190,6 @@ def test_our_own_ignore_file_and_setting_hold_for_open_documents_too(root: Path)
     ],
 )
 def test_secret_files_are_told_by_their_names(root: Path, name: str) -> None:
-    """Neither read, nor listed, nor completed in."""
     path = write(root, name)
     of = rules(root)
     assert of.may_read(path) is ExclusionReason.SECRET
@@ -240,7 +237,6 @@ def test_nothing_outside_the_folders_is_read_through_links_neither(root: Path, t
 
 
 def test_a_link_between_two_folders_of_the_workspace_is_inside(root: Path, tmp_path: Path) -> None:
-    """Each root's rules hold for what lies in it."""
     other = tmp_path / "other"
     target = write(other, "shared.py")
     (root / "link.py").symlink_to(target)

@@ -133,5 +133,4 @@ def test_a_bracket_that_is_closed_behind_a_secret_takes_no_line_below_along() ->
     ],
 )
 def test_ordinary_code_stays(language: str, text: str) -> None:
-    """Lexers' tokens, sentences, names of fields, references, types, sums."""
     assert without_secrets(text, language) == text

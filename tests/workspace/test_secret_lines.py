@@ -49,7 +49,6 @@ def test_what_looks_like_a_secret(left: str, language: str) -> None:
 
 @pytest.mark.parametrize(("left", "language"), NO_SECRETS)
 def test_what_does_not(left: str, language: str) -> None:
-    """Code about secrets, long names, addresses, keys that ended above."""
     assert not in_secret(f"first line\n{left}", language)
 
 
@@ -109,7 +108,6 @@ def test_what_is_left_out_of_code_that_goes_along(line: str) -> None:
     ],
 )
 def test_what_is_left_out_of_commands_and_settings(line: str) -> None:
-    """Where values stand without quotes."""
     assert "PLANTED" not in without_secrets(f"above\n{line}\nbelow", "shellscript")
 
 
@@ -126,7 +124,6 @@ def test_what_is_left_out_of_commands_and_settings(line: str) -> None:
 )
 @pytest.mark.parametrize("language", ["shellscript", "markdown"])
 def test_what_stays_of_commands(line: str, language: str) -> None:
-    """Names of secrets without a value, and values that stand elsewhere."""
     assert without_secrets(line, language) == line
 
 
@@ -167,7 +164,6 @@ def test_what_a_program_gives_stays_in_a_text() -> None:
     ],
 )
 def test_what_stays(line: str) -> None:
-    """Code that speaks of secrets and holds none."""
     assert without_secrets(line, "python") == line
 
 
@@ -211,6 +207,5 @@ def test_long_lines_take_no_longer_than_their_length(part: str) -> None:
 
 
 def test_the_value_of_a_property_stands_below_its_name() -> None:
-    """In an element of its own, as Java's settings have it."""
     text = '<property name="password">\n  <value>plain-words</value>\n</property>'
     assert "plain-words" not in without_secrets(text, "xml")

@@ -57,10 +57,8 @@ def test_a_host_is_no_part_of_a_path_elsewhere() -> None:
 
 
 def test_what_is_too_long_names_nothing() -> None:
-    """Nobody looks for it."""
     assert path_text("file:///" + "a" * MAX_LETTERS, windows=True) is None
 
 
 def test_paths_here(tmp_path: Path) -> None:
-    """The one that this system means."""
     assert path_of(uri_of(tmp_path / "a b.py")) == tmp_path / "a b.py"

@@ -41,7 +41,6 @@ class Clocks:
     ],
 )
 def test_sleep_is_known_by_either_clock(wall_s: float, steady_s: float, *, slept: bool) -> None:
-    """And what was slept before a wait is none of it."""
     clocks = Clocks()
     assert clocks.wait(wall_s, steady_s) is slept
     assert not clocks.wait(1.0, 1.0)

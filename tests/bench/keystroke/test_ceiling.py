@@ -41,7 +41,6 @@ def test_every_key_is_asked_for_unless_the_last_answer_goes_on() -> None:
 
 
 def test_who_waits_takes_what_agrees() -> None:
-    """Keys that accepts save; a suggestion taken is not typed."""
     strokes = tuple("value = other")
     assert patient(["value = ", *[""] * 13], strokes) == 8
     assert patient(["value = other", *[""] * 13], strokes) == 13
@@ -50,7 +49,6 @@ def test_who_waits_takes_what_agrees() -> None:
 
 
 def test_steps_that_are_not_typed_are_made() -> None:
-    """The later run stands in a tree with the earlier edits."""
     steps = (
         RecordedEdit("a.py", 0, 0, "zero\n", typed=True),
         Save("a.py"),
@@ -163,7 +161,6 @@ def test_the_command_with_the_real_model(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_a_setting_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before a model is loaded."""
     history = write_history(tmp_path)
     assert main(["bench", "keystroke", "--replay", str(history), "--against", "no.such=1"]) != 0
     assert "no.such" in capsys.readouterr().err

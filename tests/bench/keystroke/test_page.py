@@ -71,7 +71,6 @@ def made_up(history: str = "small") -> dict[str, Any]:
 
 
 def test_the_page_needs_no_network_and_no_script() -> None:
-    """Well formed, nothing fetched."""
     outline = Outline()
     drawn = page(made_up())
     outline.feed(drawn)

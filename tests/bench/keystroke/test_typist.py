@@ -236,7 +236,6 @@ def test_opening_and_keys_are_the_text(said: str) -> None:
 
 @given(code, st.sampled_from([5.0, 10.0]), st.text(max_size=5))
 def test_the_rhythm_is_the_seeds(said: str, speed: float, seed: str) -> None:
-    """Every key has its time, the same for the same seed."""
     keys = hands.keys(said)
     waits = hands.waits(keys, speed, seed)
     assert len(waits) == len(keys)
@@ -358,7 +357,6 @@ def test_the_replay_notes_flaws_where_they_are_shown() -> None:
 
 
 def test_shares_are_of_what_the_model_made() -> None:
-    """Answers from memory do not count."""
 
     def request(flaw: Flaw, finish: str = "stop") -> Request:
         return Request(KeyPosition(0, 0), through=False, outcome="shown", ms=1.0, finish=finish, flaw=flaw)

@@ -51,7 +51,6 @@ async def test_what_was_late_is_shown_when_it_is_made(session: PlaySession) -> N
 
 
 async def test_asked_by_key_it_comes_late_as_well(session: PlaySession) -> None:
-    """That question is answered once; the text comes all the same."""
     session.ask(invoked=True)
     await session.answered()
     assert session.ghost is None
@@ -63,7 +62,6 @@ async def test_asked_by_key_it_comes_late_as_well(session: PlaySession) -> None:
 async def test_where_nobody_waits_any_more_nothing_comes(
     session: PlaySession, leave: Callable[[PlaySession], None]
 ) -> None:
-    """Moving on takes back the wish, and so does saying no."""
     session.ask(invoked=True)
     await session.answered()
     leave(session)
@@ -72,7 +70,6 @@ async def test_where_nobody_waits_any_more_nothing_comes(
 
 
 async def test_why_is_told(session: PlaySession) -> None:
-    """In the server's words; without a server, that there is none."""
     session.ask(invoked=True)
     await session.answered()
     assert "within 100 ms" in await session.why()

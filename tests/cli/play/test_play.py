@@ -95,7 +95,6 @@ def test_the_sample_is_restored(environment: dict[str, str], monkeypatch: pytest
 
 @pytest.mark.parametrize("text", ["", "\n", "x = 1\r\nfoo(x, y, z)\r\n", "short\nlines\nonly\n"])
 def test_any_file_can_be_played(tmp_path: Path, text: str) -> None:
-    """The scripted session finds its places in files of any kind."""
     file = tmp_path / "any.py"
     file.write_bytes(text.encode())
     place = user_playground(file)

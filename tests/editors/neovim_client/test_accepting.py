@@ -206,7 +206,6 @@ def test_the_repeat_command_repeats_what_was_accepted(neovim: Scripted) -> None:
 
 
 def test_other_keys(neovim: Scripted) -> None:
-    """A key can be another, or none."""
     editor = neovim(more="require('fastcoder').setup({ keys = { accept = '<C-y>', accept_word = false } })")
     offer(editor, "ghost")
     type_and_wait(editor, "ia", "ghost")

@@ -50,7 +50,6 @@ def test_one_who_pauses_is_asked_for_again(neovim: Scripted) -> None:
 
 
 def test_a_pause_without_a_suggestion_says_nothing(neovim: Scripted) -> None:
-    """Only who asks by a key is told that there is none."""
     editor = neovim()
     editor.type("ia")
     wait_for(lambda: len(at(editor, 1)) == 2, "asked once more")
@@ -145,7 +144,6 @@ def test_why_in_a_buffer_without_a_server_is_the_editors_own_word(neovim: Script
 
 
 def test_no_answer_is_shown_outside_insert_mode(neovim: Scripted) -> None:
-    """Leaving insert mode cancels what is asked, and nothing appears afterwards."""
     editor = neovim()
     editor.lua("scripted.hold = true")
     editor.type("ia")
@@ -209,7 +207,6 @@ WAYS_OUT = (
 
 @pytest.mark.parametrize("keys", WAYS_OUT)
 def test_the_suggestion_goes_with_insert_mode(neovim: Scripted, keys: str) -> None:
-    """By whatever key, into whatever mode, window or buffer."""
     editor = neovim(more="vim.cmd.split()")
     offer(editor, "ghost")
     type_and_wait(editor, "ia", "ghost")
@@ -221,7 +218,6 @@ def test_the_suggestion_goes_with_insert_mode(neovim: Scripted, keys: str) -> No
 
 
 def test_asking_shows_a_sign(neovim: Scripted) -> None:
-    """Until the answer comes; a notice tells of an empty one."""
     editor = neovim()
     editor.lua("scripted.hold = true")
     signs = "return vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace('fastcoder-asking'), 0, -1, {})"

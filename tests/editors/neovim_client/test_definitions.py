@@ -80,7 +80,6 @@ def test_keywords_are_not_asked_for(neovim: Scripted) -> None:
 
 
 def test_both_clients_know_the_same_words() -> None:
-    """Of the languages that they are used for."""
     of_lua = (ROOT / "editors/neovim/lua/fastcoder/keywords.lua").read_text(encoding="utf-8")
     of_code = (ROOT / "editors/vscode/src/shared/keywords.ts").read_text(encoding="utf-8")
     words = of_lua.partition("[[")[2].partition("]]")[0].split()
@@ -104,7 +103,6 @@ def test_links_and_lists_are_understood_and_the_rest_is_left(neovim: Scripted) -
 
 
 def test_who_types_gives_the_questions_up(neovim: Scripted) -> None:
-    """They are cancelled, and an answer that still comes is not told."""
     editor = opened(neovim)
     answered(editor)
     editor.lua("another.hold = true")
@@ -123,7 +121,6 @@ def test_who_types_gives_the_questions_up(neovim: Scripted) -> None:
 
 
 def test_a_server_that_never_answers_holds_nothing_up(neovim: Scripted) -> None:
-    """After a while what the others said is told."""
     editor = opened(neovim)
     editor.lua("require('fastcoder.definitions').ANSWER_MS = 100")
     knows(editor)
@@ -158,7 +155,6 @@ OFF = "scripted.tell('fastcoder/status', { state = 'off', message = '', hint = '
 
 @pytest.mark.parametrize(("wanted", "switch"), [("false", ""), ("true", "vim.b.fastcoder = false"), ("true", OFF)])
 def test_nobody_is_asked_for_a_server_that_has_no_use_for_it(neovim: Scripted, wanted: str, switch: str) -> None:
-    """Nor where the buffer is left alone, or suggestions are off."""
     editor = opened(neovim, wanted=wanted)
     knows(editor)
     if switch:

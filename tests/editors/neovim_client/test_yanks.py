@@ -82,7 +82,6 @@ def test_what_is_put_in_at_once_was_told_before(neovim: Scripted) -> None:
 
 
 def test_a_command_that_copies_much_tells_little(neovim: Scripted) -> None:
-    """Its first place and its last."""
     editor = opened(neovim)
     editor.lua("vim.cmd('normal! gg') for number = 1, 200 do vim.cmd('2,4yank') vim.cmd('1yank') end")
     wait_for(lambda: len(told(editor)) > 1, "the last one is told")
