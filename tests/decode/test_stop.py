@@ -23,24 +23,16 @@ def check(code: str, said: str, expect: str, language: str = "python") -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "said", "expect"),
-    [
-        ("x = foo(▮, 1)\n", "a\nb\n", "a"),
-        ("if ▮ and y:\n    z()\n", "x > 1\n    foo()\n", "x > 1"),
-        ("# sum of ▮\n", "squares\nx = 1\n", "squares"),
-        ("import ▮\n", "os\nimport sys\n", "os"),
-        ("def f(x):▮\n    return x\n", "  # one\n    y = 1\n", "  # one"),
-        ("x = 1▮\ny = 2\n", "\nz = 3\n", ""),
-    ],
-)
-def test_inside_a_line_the_line(code: str, said: str, expect: str) -> None:
-    """Text on the right, a comment, a body that is there already, or a finished simple statement: one line."""
-    check(code, said, expect)
-
-
-@pytest.mark.parametrize(
     ("code", "said", "expect", "language"),
     [
+        # Text on the right, a comment, a body that is there already, or a finished statement: one line.
+        ("x = foo(▮, 1)\n", "a\nb\n", "a", "python"),
+        ("if ▮ and y:\n    z()\n", "x > 1\n    foo()\n", "x > 1", "python"),
+        ("# sum of ▮\n", "squares\nx = 1\n", "squares", "python"),
+        ("import ▮\n", "os\nimport sys\n", "os", "python"),
+        ("def f(x):▮\n    return x\n", "  # one\n    y = 1\n", "  # one", "python"),
+        ("x = 1▮\ny = 2\n", "\nz = 3\n", "", "python"),
+        # Outside any block, at the end of a line or on an empty one: one statement, to its last bracket.
         ("x = foo(▮\n", "a,\n    b,\n)\ny = 2\n", "a,\n    b,\n)", "python"),
         (
             "▮\n",
@@ -54,16 +46,7 @@ def test_inside_a_line_the_line(code: str, said: str, expect: str) -> None:
         ("▮\n", "if (a) {\n  b();\n} else {\n  c();\n}\nd();\n", "if (a) {\n  b();\n} else {\n  c();\n}", "c"),
         ("const f = ▮\n", "(a) => {\n  return a;\n};\nf(1);\n", "(a) => {\n  return a;\n};", "typescript"),
         ("x = ▮\n", '"""a\n  b\n"""\ny = 1\n', '"""a\n  b\n"""', "python"),
-    ],
-)
-def test_a_statement_with_the_block_that_it_opens(code: str, said: str, expect: str, language: str) -> None:
-    """At the end of a line or on an empty one, outside any block: one statement, to its last bracket."""
-    check(code, said, expect, language)
-
-
-@pytest.mark.parametrize(
-    ("code", "said", "expect", "language"),
-    [
+        # Behind or under the line that opens a block: the block, its own end with it.
         (
             "def f(x):▮\n",
             "\n    if x:\n        a()\n    b()\n\ndef g():\n",
@@ -83,16 +66,7 @@ def test_a_statement_with_the_block_that_it_opens(code: str, said: str, expect: 
         ("foo(\n    ▮\n", "a,\n    b,\n)\nbar()\n", "a,\n    b,\n)", "python"),
         ("<ul>\n  ▮\n", "<li>a</li>\n  <li>b</li>\n</ul>\n<p>\n", "<li>a</li>\n  <li>b</li>\n</ul>", "html"),
         ("def f\n  ▮\n", "a\n  b\nend\n\ndef g\n", "a\n  b\nend", "ruby"),
-    ],
-)
-def test_an_opened_block_to_its_end(code: str, said: str, expect: str, language: str) -> None:
-    """Behind or under the line that opens a block: the block, its own end with it."""
-    check(code, said, expect.rstrip("\n"), language)
-
-
-@pytest.mark.parametrize(
-    ("code", "said", "expect", "language"),
-    [
+        # At the end of what a block has: its next lines, to an empty line, its end, or what follows already.
         ("def f(x):\n    y = 1\n    ▮\n", "z = 2\n    w = 3\n\n    v = 4\n", "z = 2\n    w = 3", "python"),
         ("def f(x):\n    y = 1\n    ▮\n\nz = 1\n", "z = 2\n    w = 3\ndef g():\n", "z = 2\n    w = 3", "python"),
         ("def f(x):\n    y = x▮\n", " + 1\n    return y\n    z = 1\n", " + 1\n    return y", "python"),
@@ -102,9 +76,8 @@ def test_an_opened_block_to_its_end(code: str, said: str, expect: str, language:
         ("def f():\n    a()\n    ▮\n    return 1\n", "b()\n    return 1\n", "b()", "python"),
     ],
 )
-def test_an_open_block_goes_on(code: str, said: str, expect: str, language: str) -> None:
-    """At the end of what a block has: its next lines, to an empty line, its end, or what follows already."""
-    check(code, said, expect, language)
+def test_a_text_ends(code: str, said: str, expect: str, language: str) -> None:
+    check(code, said, expect.rstrip("\n"), language)
 
 
 @pytest.mark.parametrize(

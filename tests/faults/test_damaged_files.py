@@ -119,26 +119,15 @@ def read_all(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_tokenizers(folder: Path, seed: int) -> None:
-    path, chance, refused = folder / "tokenizer.json", random.Random(seed), 0
+@pytest.mark.parametrize(("name", "read"), [("tokenizer.json", Tokenizer.load), ("config.json", read_all)])
+def test_texts(folder: Path, name: str, read: Callable[[Path], object], seed: int) -> None:
+    path, chance, refused = folder / name, random.Random(seed), 0
     whole = path.read_bytes()
     for _ in range(TRIES):
         path.write_bytes(damaged(whole, chance))
-        refused += refused_or_fine(lambda: Tokenizer.load(folder))
+        refused += refused_or_fine(lambda: read(folder))
         path.write_text(garbled(whole.decode(), chance), encoding="utf-8")
-        refused += refused_or_fine(lambda: Tokenizer.load(folder))
-    assert refused > TRIES / 2
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_configurations(folder: Path, seed: int) -> None:
-    path, chance, refused = folder / "config.json", random.Random(seed), 0
-    whole = path.read_bytes()
-    for _ in range(TRIES):
-        path.write_bytes(damaged(whole, chance))
-        refused += refused_or_fine(lambda: read_all(folder))
-        path.write_text(garbled(whole.decode(), chance), encoding="utf-8")
-        refused += refused_or_fine(lambda: read_all(folder))
+        refused += refused_or_fine(lambda: read(folder))
     assert refused > TRIES / 2
 
 
