@@ -50,6 +50,24 @@ def offer(editor: Neovim, *texts: str) -> None:
     editor.lua("scripted.items = vim.tbl_map(function(text) return { insertText = text } end, ...)", list(texts))
 
 
+def offer_over(editor: Neovim, text: str, before: int = 0, behind: int = 0) -> None:
+    """The same of one text, which replaces so many characters before the cursor and behind it."""
+    editor.lua(
+        """
+        local text, before, behind = ...
+        scripted.items = function(params)
+          local at = params.position
+          local from = { line = at.line, character = at.character - before }
+          local to = { line = at.line, character = at.character + behind }
+          return { { insertText = text, range = { start = from, ['end'] = to } } }
+        end
+        """,
+        text,
+        before,
+        behind,
+    )
+
+
 def requests(editor: Neovim, method: str = "textDocument/inlineCompletion") -> list[dict[str, Any]]:
     asked: list[dict[str, Any]] = editor.lua("return scripted.requests")
     return [request for request in asked if request["method"] == method]

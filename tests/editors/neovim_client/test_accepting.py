@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tests.editors.neovim_client.scripted import Scripted, offer, requests, settle, type_and_wait, wait_for
+from tests.editors.neovim_client.scripted import Scripted, offer, offer_over, requests, settle, type_and_wait, wait_for
 
 
 def test_alternatives_turn_and_the_chosen_one_is_accepted(neovim: Scripted) -> None:
@@ -182,15 +182,7 @@ def test_the_menu_of_a_plugin_comes_first(neovim: Scripted, menu: str) -> None:
 def test_the_repeat_command_repeats_what_was_accepted(neovim: Scripted) -> None:
     """`.` and a count put in what was typed and accepted, closers that it replaced too."""
     editor = neovim("f()\n\n")
-    editor.lua(
-        """
-        scripted.items = function(params)
-          local at = params.position
-          local to = { line = at.line, character = at.character + 1 }
-          return { { insertText = 'one)', range = { start = at, ['end'] = to } } }
-        end
-        """
-    )
+    offer_over(editor, "one)", behind=1)
     type_and_wait(editor, "jif()<C-g>U<Left>", "one")
     editor.lua("scripted.hold = true")
     editor.type("<Tab>.x<Esc>")

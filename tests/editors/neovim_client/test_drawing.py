@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.editors.neovim_client.scripted import Scripted, offer, requests, type_and_wait, wait_for
+from tests.editors.neovim_client.scripted import Scripted, offer, offer_over, requests, type_and_wait, wait_for
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
 
@@ -12,15 +12,7 @@ def test_positions_in_every_encoding(neovim: Scripted, encoding: str) -> None:
     """An item whose range begins before the cursor is drawn from the cursor on, behind characters of any width."""
     editor = neovim(encoding=encoding)
     before = "crab = '🦀é𝔘'; pri"
-    editor.lua(
-        """
-        scripted.items = function(params)
-          local at = params.position
-          local from = { line = at.line, character = at.character - 3 }
-          return { { insertText = 'print(crab)', range = { start = from, ['end'] = at } } }
-        end
-        """
-    )
+    offer_over(editor, "print(crab)", before=3)
     type_and_wait(editor, "i" + before, "nt(crab)")
     units = {"utf-8": len(before.encode()), "utf-16": len(before.encode("utf-16-le")) // 2, "utf-32": len(before)}
     assert requests(editor)[-1]["params"]["position"]["character"] == units[encoding]
@@ -31,15 +23,7 @@ def test_positions_in_every_encoding(neovim: Scripted, encoding: str) -> None:
 def test_what_the_suggestion_replaces_is_not_drawn_twice(neovim: Scripted) -> None:
     """A suggestion that ends with the closer behind the cursor shows only what is new, and takes the closer's place."""
     editor = neovim("f()\n")
-    editor.lua(
-        """
-        scripted.items = function(params)
-          local at = params.position
-          local to = { line = at.line, character = at.character + 1 }
-          return { { insertText = 'ne(1))', range = { start = at, ['end'] = to } } }
-        end
-        """
-    )
+    offer_over(editor, "ne(1))", behind=1)
     type_and_wait(editor, "f(ao", "ne(1)")
     assert editor.line() == "f(o)"
     editor.type("<Tab>")
@@ -50,15 +34,7 @@ def test_what_the_suggestion_replaces_is_not_drawn_twice(neovim: Scripted) -> No
 def test_what_the_suggestion_replaces_otherwise_is_struck_out(neovim: Scripted) -> None:
     """Over several lines the closer cannot stay where it is: it is shown as going."""
     editor = neovim("f()\n")
-    editor.lua(
-        """
-        scripted.items = function(params)
-          local at = params.position
-          local to = { line = at.line, character = at.character + 1 }
-          return { { insertText = 'ne,\\n  two)', range = { start = at, ['end'] = to } } }
-        end
-        """
-    )
+    offer_over(editor, "ne,\n  two)", behind=1)
     type_and_wait(editor, "f(ao", "ne,\n  two)")
     namespace = editor.rpc.api.create_namespace("fastcoder")
     mark = editor.rpc.api.buf_get_extmarks(0, namespace, 0, -1, {"details": True})[0]
@@ -76,16 +52,6 @@ def test_tabs_are_as_wide_as_they_will_be(neovim: Scripted) -> None:
     wait_for(lambda: editor.text() == "abx\ty\n\tz\n", "tabs go in")
 
 
-REPLACES = """
-    local texts, width = ...
-    scripted.items = function(params)
-      local at = params.position
-      local to = { line = at.line, character = at.character + width }
-      return { { insertText = texts, range = { start = at, ['end'] = to } } }
-    end
-"""
-
-
 @pytest.mark.parametrize(
     ("text", "tail", "pieces"),
     [
@@ -100,7 +66,7 @@ def test_closers_that_stay_are_drawn_once(
 ) -> None:
     """What is new stands between the closers that are there; nothing is struck out; it goes in as it was shown."""
     editor = neovim(f"f({tail}\n")
-    editor.lua(REPLACES, text, len(tail))
+    offer_over(editor, text, behind=len(tail))
     editor.type("f(a")
     wait_for(editor.ghost, "ghost text")
     namespace = editor.rpc.api.create_namespace("fastcoder")
@@ -120,7 +86,7 @@ def test_the_rest_of_the_line_goes_behind_several_lines(
 ) -> None:
     """It is drawn behind the last of them, as it will stand, and struck out where it stands now."""
     editor = neovim(f"print({tail}\n")
-    editor.lua(REPLACES, "tem)\nprint(", replaces)
+    offer_over(editor, "tem)\nprint(", behind=replaces)
     type_and_wait(editor, "f(ai", drawn)
     namespace = editor.rpc.api.create_namespace("fastcoder")
     marks = editor.rpc.api.buf_get_extmarks(0, namespace, 0, -1, {"details": True})
@@ -134,7 +100,7 @@ def test_the_rest_of_the_line_goes_behind_several_lines(
 def test_parts_that_pass_a_closer_take_its_place(neovim: Scripted) -> None:
     """Up to the end of the line: the closer is there once."""
     editor = neovim("f()\n")
-    editor.lua(REPLACES, "a)\nb", 1)
+    offer_over(editor, "a)\nb", behind=1)
     type_and_wait(editor, "f(a", "a\nb")
     editor.lua("scripted.hold = true")
     editor.type("<M-e>")
