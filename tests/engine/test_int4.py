@@ -24,8 +24,14 @@ from tests.engine.tiny_models import VOCABULARY, load, make_model
 KINDS = tuple(in_four_bits(kind) for kind in kinds_here())
 
 
+def name(kind: DotKind) -> str:
+    return kind.name
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 8, 9, 13, 16, 17, 33])
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.ci) for kind in KINDS[1:])], ids=name
+)
 def test_products_are_those_of_whole_numbers(kind: DotKind, rows: int) -> None:
     """Any factor with any code, the largest of all together, as numpy multiplies them; replaced, and added to."""
     chance = np.random.default_rng(rows)
@@ -53,13 +59,13 @@ def test_products_are_those_of_whole_numbers(kind: DotKind, rows: int) -> None:
         assert np.array_equal(room[:rows], expected)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=name)
 def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path) -> None:
     """What the products above are found to be, the test at every start finds, too."""
     assert is_exact(kind, kernels)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=name)
 def test_packed_rows_stand_for_what_was_rounded(kind: DotKind) -> None:
     """Codes and factors in the order of the kernels say the same bytes, their sums are right, and padding is zero."""
     weights = np.random.default_rng(1).standard_normal((kind.vectors * LANES + 5, 96)).astype(np.float32)

@@ -37,6 +37,7 @@ def test_a_model_without_kernels_of_ours_is_not_compared(job: LoadJob, monkeypat
     assert loader._choose(job, None)[0] == "mps-bf16"
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("idle")
 def test_a_trial_that_ends_without_an_outcome_leaves_the_cpu(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process is run for real: here MPS is not to be had, and the CPU's engine is loaded, with a note."""
