@@ -85,13 +85,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def default_model() -> ModelFiles:
-    """The default model's files."""
     return _find_or_skip("auto")
 
 
 @pytest.fixture(scope="session")
 def model_folder(default_model: ModelFiles) -> Path:
-    """The default model's folder."""
     return default_model.folder
 
 
@@ -137,7 +135,6 @@ def pytest_make_collect_report(
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which editors were absent."""
     skipped = [report for report in terminalreporter.stats.get("skipped", []) if _skipped_editor(report)]
     for reason in sorted({_reason(report) for report in skipped}):
         terminalreporter.write_line(f"editor tests skipped: {reason}")

@@ -30,7 +30,6 @@ class CpuTimes:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add it up."""
         file = report.nodeid.partition("::")[0]
         self._by_file[file] += sum(float(str(value)) for name, value in report.user_properties if name == _NAME)
 

@@ -161,3 +161,8 @@ class SayingEngine(FakeEngine):
 def marked(before: str) -> tuple[int, ...]:
     """The prompt of a text: a token a character, then `MARK`."""
     return (*(ord(letter) % 200 + 2 for letter in before), MARK)
+
+
+def never() -> bool:
+    """`should_stop` of a prefill that is not stopped."""
+    return False

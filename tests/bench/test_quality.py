@@ -32,7 +32,6 @@ ROWS = [
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
-    """A folder with infilling tasks."""
     lines = "".join(json.dumps(row) + "\n" for row in ROWS)
     (tmp_path / infilling.FILE).write_bytes(gzip.compress(lines.encode()))
     return tmp_path

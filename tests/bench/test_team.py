@@ -22,7 +22,6 @@ RUN = TypedRun("a.py", "python", "import os\n\n\n", 11, "def total(items):\n    
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., ToyTeam]]:
-    """Starts teams of a test's own."""
     started: list[ToyTeam] = []
 
     def new(**named: Any) -> ToyTeam:

@@ -51,7 +51,6 @@ class Typist(RuleBasedStateMachine):
 
     @rule(invoked=st.booleans())
     def ask(self, invoked: bool) -> None:
-        """A request at the cursor."""
         number = len(self.asked)
         future = self.simulation.ask(self.text, invoked=invoked)
         future.add_done_callback(lambda _: self.answers.update({number: self.answers.get(number, 0) + 1}))
@@ -59,7 +58,6 @@ class Typist(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(LETTERS))
     def type(self, key: str) -> None:
-        """Any key."""
         self.text += key
 
     @rule(length=st.integers(1, 3))
@@ -80,7 +78,6 @@ class Typist(RuleBasedStateMachine):
 
     @rule()
     def delete(self) -> None:
-        """The last letter."""
         self.text = self.text[: max(len(START), len(self.text) - 1)]
 
     @precondition(lambda self: self.asked and self.asked[-1][3].done() and not self.asked[-1][3].cancelled())
@@ -95,18 +92,15 @@ class Typist(RuleBasedStateMachine):
     @precondition(lambda self: self.asked)
     @rule()
     def cancel(self) -> None:
-        """The last request."""
         self.asked[-1][3].cancel()
 
     @rule(pieces=st.integers(1, 12))
     def work(self, pieces: int) -> None:
-        """Some time passes."""
         self.simulation.work(pieces=pieces)
         self.check()
 
     @rule(ms=st.sampled_from([50.0, 400.0, 1500.0]))
     def pause(self, ms: float) -> None:
-        """The hands rest."""
         self.simulation.rest(ms)
         self.check()
 

@@ -47,7 +47,6 @@ def write(folder: Path, method: str) -> str:
 
 
 def save(folder: Path, record: DrafterRecord, tensors: Tensors) -> None:
-    """Write these."""
     folder.mkdir(parents=True, exist_ok=True)
     record.write(folder)
     save_file(tensors, folder / WEIGHTS)

@@ -16,8 +16,6 @@ class NearlyRepetitive(RepetitiveEngine):
 
 
 class Lent:
-    """One model with an engine for each document."""
-
     def __init__(self, make: Callable[[], Engine]) -> None:
         self._make, self._engines = make, dict[str, Engine]()
         self.info: EngineInfo = self.of("").info

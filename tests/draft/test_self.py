@@ -32,7 +32,6 @@ def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def engine(engines: Engines) -> Engine:
-    """One of them."""
     return engines.slot("d")
 
 

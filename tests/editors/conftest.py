@@ -55,7 +55,6 @@ class Server:
         return found
 
     def log_text(self) -> str:
-        """What the server logged."""
         return self.log.read_text() if self.log.exists() else ""
 
 

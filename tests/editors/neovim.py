@@ -53,7 +53,6 @@ class Neovim:
         return "\n".join("".join(chunk[0] for chunk in line) for line in [inline, *lines])
 
     def status(self) -> str:
-        """What the statusline function says."""
         return str(self.lua("return require('fastcoder').statusline()"))
 
     def messages(self) -> str:

@@ -16,7 +16,6 @@ from tests.engine.tiny_models import load
 
 @pytest.fixture(scope="session")
 def weights_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder for converted weights."""
     return tmp_path_factory.mktemp("engine-cache")
 
 
@@ -37,7 +36,6 @@ def real_model() -> ModelFiles:
 
 @pytest.fixture(scope="session")
 def real_tokenizer(real_model: ModelFiles) -> Tokenizer:
-    """Its tokenizer."""
     return Tokenizer.load(real_model.folder)
 
 

@@ -20,7 +20,6 @@ def prefill(backend: Backend, tokens: Sequence[int], chunks: Sequence[int], star
 
 
 def run(backend: Backend, tokens: Sequence[int], parents: Sequence[int], cached: int) -> Logits:
-    """Logits of all rows of a tree."""
     depths: list[int] = []
     for parent in parents:
         depths.append(0 if parent < 0 else depths[parent] + 1)
@@ -31,7 +30,6 @@ def run(backend: Backend, tokens: Sequence[int], parents: Sequence[int], cached:
 
 
 def alone(backend: Backend, tokens: Sequence[int], cached: int) -> Logits:
-    """Logits of `tokens` run one by one."""
     return np.concatenate([run(backend, [token], [-1], cached + index) for index, token in enumerate(tokens)])
 
 
@@ -56,7 +54,6 @@ def hide_in_tree(
 
 
 def same_bits(left: Logits, right: Logits) -> npt.NDArray[np.bool_]:
-    """Which rows are equal bit for bit."""
     equal: npt.NDArray[np.bool_] = (left.view(np.int32) == right.view(np.int32)).all(axis=1)
     return equal
 

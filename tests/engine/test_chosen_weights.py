@@ -326,5 +326,4 @@ def test_going_back_deletes_what_was_chosen(folder: Path, tmp_path: Path) -> Non
 
 
 def chosen_files(cache: Path) -> list[Path]:
-    """The files of chosen weights."""
     return [path for path in (cache / "int4").glob("*.safetensors") if "calibrated" in path.name]

@@ -183,8 +183,6 @@ class StaleDevice(MeanDevice):
 
 
 class FailingDevice(MeanDevice):
-    """Captures, and fails at every replay."""
-
     def capture(self, work: Launch) -> Launch:
         super().capture(work)
 

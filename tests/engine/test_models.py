@@ -21,7 +21,6 @@ TOKENS = [int(token) for token in np.random.default_rng(5).integers(0, VOCABULAR
 
 
 def reference(folder: Path, tokens: list[int]) -> np.ndarray:
-    """Logits of every position, by transformers in fp32."""
     with torch.inference_mode():
         logits: np.ndarray = transformers_model(folder)(torch.tensor([tokens])).logits[0].numpy()
     return logits

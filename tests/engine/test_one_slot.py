@@ -12,18 +12,12 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.slots import SlotEngines
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.scheduling.scheduler import Scheduler
-from tests.fake_engine import FakeEngine
+from tests.fake_engine import FakeEngine, never
 
 LEFT, RIGHT = [1, 2, 3, 4], [1, 2, 0]
 
 
-def never() -> bool:
-    """Don't stop."""
-    return False
-
-
 def said(engine: Engine, prompt: list[int]) -> tuple[int, ...]:
-    """The next token after `prompt`."""
     engine.prefill(prompt[:-1], never)
     return engine.step(DraftTree.chain(prompt[-1:])).emitted
 

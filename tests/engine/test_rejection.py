@@ -31,7 +31,6 @@ Guesser = Callable[[tuple[int, ...], np.random.Generator], DraftTree]
 
 @cache
 def target(text: tuple[int, ...]) -> Distribution:
-    """What the model says after `text`."""
     return np.random.default_rng([1, *text]).dirichlet(np.ones(V) * 0.7)
 
 

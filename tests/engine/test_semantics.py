@@ -13,7 +13,7 @@ from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import ResourceError
 from tests.engine.tiny_models import VOCABULARY, load, make_model
-from tests.fake_engine import FakeEngine
+from tests.fake_engine import FakeEngine, never
 
 PROMPT = [int(token) for token in np.random.default_rng(3).integers(0, VOCABULARY, 20)]
 
@@ -35,13 +35,7 @@ def engine(
     made.close()
 
 
-def never() -> bool:
-    """Don't stop."""
-    return False
-
-
 def plain(engine: TreeEngine | FakeEngine, count: int, sampler: Sampler = SAMPLERS[0]) -> list[int]:
-    """The tokens of plain decoding after `PROMPT`."""
     engine.prefill(PROMPT[:-1], never)
     pending, found = [PROMPT[-1]], list[int]()
     while len(found) < count:

@@ -15,15 +15,11 @@ from fastcoder_lsp.engine.slots import RECENT, WORTH, SharingBackend, SlotEngine
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.tiny_models import VOCABULARY, load, make_model
+from tests.fake_engine import never
 
 TEXT = [int(token) for token in np.random.default_rng(3).integers(0, VOCABULARY, 120)]
 NAMES = ("a", "b", "c", "d")
 ROOMY = 10**9
-
-
-def never() -> bool:
-    """Don't stop."""
-    return False
 
 
 @pytest.fixture(scope="module", params=["cpu-int8", "cpu-fp32"])

@@ -13,13 +13,10 @@ from fastcoder_lsp.engine.slots import SharingBackend, SlotEngines
 from fastcoder_lsp.engine.states import KeepingBackend
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from tests.engine.tiny_models import VOCABULARY, load, make_model, transformers_model
+from tests.fake_engine import never
 
 TEXT = [int(token) for token in np.random.default_rng(5).integers(0, VOCABULARY, 90)]
 LAYERS = (1, 2, NORMED)
-
-
-def never() -> bool:
-    return False
 
 
 @pytest.fixture(scope="module")

@@ -20,17 +20,12 @@ from fastcoder_lsp.model import ModelFiles
 from tests.engine.rows import check_place
 from tests.engine.static_parts import MeanDevice, lengthen, tiny_recipe
 from tests.engine.tiny_models import VOCABULARY, load, make_model
+from tests.fake_engine import never
 
 FREE = Healing(b"", lambda _token: b"", lambda _bytes: np.zeros(0, np.int64))
 
 
-def never() -> bool:
-    """Don't stop."""
-    return False
-
-
 def plain(engine: Engine, prompt: Sequence[int], count: int, sampler: Sampler | None = None) -> list[int]:
-    """The tokens of plain decoding."""
     engine.prefill(prompt[:-1], never)
     pending, found = [prompt[-1]], list[int]()
     while len(found) < count:

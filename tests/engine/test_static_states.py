@@ -16,12 +16,9 @@ from tests.engine.static_parts import Counted, MeanDevice, tiny_recipe
 from tests.engine.test_static import drafted, plain
 from tests.engine.test_static_faults import meta_programs
 from tests.engine.tiny_models import VOCABULARY
+from tests.fake_engine import never
 
 PROMPT = [5, 6, 7] * 60
-
-
-def never() -> bool:
-    return False
 
 
 @torch.inference_mode()

@@ -31,12 +31,10 @@ KINDS = ("cpu-fp32", "cpu-graphs")
 
 @pytest.fixture
 def job(tmp_path: Path) -> LoadJob:
-    """A tiny model."""
     return job_of(tmp_path, "qwen2")
 
 
 def job_of(folder: Path, kind: str, **options: Any) -> LoadJob:
-    """A tiny model of this kind."""
     return prepare(
         make_model(folder / kind, kind),
         "tiny",
@@ -59,7 +57,6 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def finished() -> None:
-    """Wait for the trial under way."""
     for thread in threading.enumerate():
         if thread.name == trial.THREAD:
             thread.join(100)

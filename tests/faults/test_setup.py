@@ -162,5 +162,4 @@ def with_driver(checkout: Path, script: str) -> tuple[str, ...]:
 
 
 def installed(checkout: Path) -> list[str]:
-    """Calls of `pip install`."""
     return (checkout / "log.pip").read_text().splitlines()

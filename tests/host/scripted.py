@@ -32,8 +32,6 @@ from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 @dataclass
 class Heard:
-    """Keeps all it is told."""
-
     answers: dict[int, list[Answer]] = field(default_factory=dict)
     makes: list[tuple[str, Suggestion]] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)

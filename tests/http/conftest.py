@@ -10,7 +10,6 @@ from tests.http.toy_server import ToyServer
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ToyServer]:
-    """One that says a statement."""
     server = ToyServer("return sum(items)\n")
     yield server
     server.close()
@@ -18,7 +17,6 @@ def server() -> Iterator[ToyServer]:
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., ToyServer]]:
-    """Starts servers of a test's own."""
     started: list[ToyServer] = []
 
     def new(*arguments: Any, **named: Any) -> ToyServer:

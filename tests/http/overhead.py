@@ -54,7 +54,6 @@ def by_route(server: ToyServer, path: str, body: Callable[[str], dict[str, Any]]
 
 
 def main() -> None:
-    """Write the table."""
     server, other = ToyServer(SAYS), ToyServer(SAYS)
     service = CompletionService(other.open, lambda _: None)
     ways = {

@@ -28,7 +28,6 @@ def model(text: str) -> str:
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
-    """The plugin's folder."""
     found = sorted(PEERS.glob("llama.vim-*.tar.gz"))
     if not found:
         pytest.skip("llama.vim is absent: its archive is not in ../shared/peers, or where FASTCODER_PEERS says")
@@ -64,13 +63,11 @@ def neovim(plugin: Path, tmp_path: Path) -> Iterator[Callable[[int], Any]]:
 
 
 def ghost(editor: Any) -> str:
-    """The text that the plugin shows."""
     marks = editor.api.buf_get_extmarks(0, editor.api.create_namespace("vt_fim"), 0, -1, {"details": True})
     return "".join(chunk[0] for _, _, _, details in marks for chunk in details.get("virt_text", ())).strip()
 
 
 def shows(editor: Any, text: str) -> bool:
-    """Whether the plugin shows this text."""
     return ghost(editor) == text
 
 

@@ -57,7 +57,6 @@ class Machine:
     stack: ExitStack
 
     def start(self, *options: str) -> "Server":
-        """The command, ready."""
         environment = os.environ | {"XDG_RUNTIME_DIR": str(self.folder), "PYTHONPATH": f"{self.folder}/installed"}
         command = [sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "http", "--port", "0", *options]
         process = self.stack.enter_context(
@@ -91,7 +90,6 @@ class Server:
     port: int
 
     def infill(self, prefix: str, prompt: str = "", suffix: str = "", **more: Any) -> dict[str, Any]:
-        """The answer, which there is."""
         code, reply = self.ask({"input_prefix": prefix, "prompt": prompt, "input_suffix": suffix, **more})
         assert code == 200, reply
         return reply

@@ -64,7 +64,6 @@ PLACES = (
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[Model]:
-    """Loaded once."""
     loaded = load_model(SETTINGS, lambda _share, _what: None, datastore=False)
     yield loaded
     loaded.close()

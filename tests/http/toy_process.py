@@ -9,7 +9,6 @@ from tests.http.toy_server import ToyServer
 
 
 def main() -> None:
-    """Serve until stdin ends."""
     server = ToyServer(sys.argv[1])
     sys.stdout.write(f"{server.port}\n")
     sys.stdout.flush()

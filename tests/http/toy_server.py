@@ -128,14 +128,12 @@ class ToyServer:
             connection.close()
 
     def until(self, holds: Callable[[], object]) -> None:
-        """Wait for it."""
         end = time.monotonic() + WAIT_S
         while not holds():
             assert time.monotonic() < end, "it does not come"
             time.sleep(0.002)
 
     def until_asked(self, prompts: int) -> None:
-        """Wait until the model was asked so many."""
         self.until(lambda: len(self.asked) >= prompts)
 
     def close(self) -> None:

@@ -59,7 +59,6 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(compiled_once: Path, tmp_path: Path) -> Path:
-    """The same for one test alone."""
     return shutil.copytree(compiled_once, tmp_path / "kernels")
 
 

@@ -74,7 +74,6 @@ class RawClient:
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def ask(self, method: str, params: Any = None) -> int:
-        """Send a request; its id."""
         self._ids += 1
         self.asked_at[self._ids] = time.monotonic()
         self.send({"jsonrpc": "2.0", "id": self._ids, "method": method, "params": params})
@@ -138,13 +137,11 @@ class RawClient:
         return copy
 
     async def leave(self) -> int:
-        """The orderly end; the exit code."""
         await self.call("shutdown")
         self.notify("exit")
         return await asyncio.wait_for(self.process.wait(), WAIT_S)
 
     async def read(self) -> None:
-        """Take in messages until the server ends."""
         assert self.process.stdout is not None
         while header := await self.process.stdout.readline():
             length = int(header.removeprefix(b"Content-Length: "))
@@ -154,7 +151,6 @@ class RawClient:
         self._changed.set()
 
     async def read_errors(self) -> None:
-        """Keep what the server writes to stderr."""
         assert self.process.stderr is not None
         while data := await self.process.stderr.read(2**16):
             self.stderr += data

@@ -51,7 +51,6 @@ def scripted_runtime(model: Model, settings: Settings, _around: WorkspaceView, f
 
 
 def main() -> None:
-    """Serve until the client goes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--says", default="suggested = 1")
     parser.add_argument("--step-ms", type=float, default=0.0)

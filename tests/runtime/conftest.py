@@ -9,5 +9,4 @@ from tests.runtime.context_folder import make_root
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A workspace of a few modules."""
     return make_root(tmp_path)

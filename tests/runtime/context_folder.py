@@ -16,7 +16,6 @@ USE = "from app.store import Store\n\nstore = Store()\nstore."
 
 
 def make_root(tmp_path: Path) -> Path:
-    """A workspace of a few modules."""
     for name, text in {
         "src/app/store.py": STORE,
         "src/app/main.py": USE,
@@ -42,7 +41,6 @@ def found_at(context: RepositoryContext, snapshot: Snapshot, offset: int) -> tup
 
 
 def main(root: Path, text: str = USE) -> Snapshot:
-    """The document that is typed in."""
     path = root / "src/app/main.py"
     return Snapshot(path.as_uri(), str(path), "python", 0, text)
 

@@ -20,7 +20,6 @@ from tests.engine import tiny_models
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny model with a tokenizer."""
     place = tiny_models.make_model(tmp_path_factory.mktemp("small"), "qwen2")
     write_tokenizer(place, "abcdefgh")
     return place

@@ -29,7 +29,6 @@ def jobs(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def commands(path: Path) -> list[str]:
-    """What the steps run."""
     return [step["run"] for job in jobs(path).values() for step in job["steps"] if "run" in step]
 
 

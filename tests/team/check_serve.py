@@ -51,7 +51,6 @@ def server(own: OwnServer, keys: tuple[KeyFile, list[str]]) -> TargetServer:
 
 
 def until(holds: Callable[[], object], most_s: float = 90.0) -> None:
-    """Wait for it."""
     end = time.monotonic() + most_s
     while not holds():
         assert time.monotonic() < end, "it does not come"

@@ -10,7 +10,6 @@ from tests.team.toy_team import ToyTeam
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., ToyTeam]]:
-    """Starts teams of a test's own."""
     started: list[ToyTeam] = []
 
     def new(*arguments: Any, **named: Any) -> ToyTeam:

@@ -16,6 +16,7 @@ from fastcoder_lsp.team.calls import Tenant, place_of, preferred, with_room
 from fastcoder_lsp.team.host import apart
 from fastcoder_lsp.team.keys import KeyFile
 from tests.engine.tiny_models import VOCABULARY, load, make_model
+from tests.fake_engine import never
 from tests.runtime.test_smaller_models import models, write_tokenizer
 from tests.team.toy_team import ToyTeam
 
@@ -100,10 +101,6 @@ def test_a_document_leaves_its_replica_only_for_one_with_room_to_spare() -> None
 
 
 WORDS = [int(token) for token in np.random.default_rng(3).integers(1, VOCABULARY, 120)]
-
-
-def never() -> bool:
-    return False
 
 
 @pytest.fixture(params=["several", "one"])

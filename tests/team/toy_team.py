@@ -59,7 +59,6 @@ class ToyTeam:
         self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
-        """By the replica that the document belongs to."""
         self.calls.append(call)
         if self.refusal is not None:
             return self.refusal
@@ -87,7 +86,6 @@ class ToyTeam:
             connection.close()
 
     def infill(self, before: str, document: str = "a.py", key: str = "", workspace: str = "") -> dict[str, Any]:
-        """The answer to one key stroke."""
         headers = {"X-Fastcoder-Document": document, "X-Fastcoder-Workspace": workspace}
         code, reply, _ = self.call("/infill", {"input_prefix": before}, headers=headers, key=key)
         assert code == 200, reply
@@ -95,7 +93,6 @@ class ToyTeam:
         return reply
 
     def until(self, holds: Any) -> None:
-        """Wait for it."""
         end = time.monotonic() + WAIT_S
         while not holds():
             assert time.monotonic() < end, "it does not come"

@@ -48,20 +48,17 @@ def _aside(cache: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The cache folder of all these tests."""
     return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session")
 def speaker(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Speaker:
-    """The base model."""
     folder = made_up.write_speaker(tmp_path_factory.mktemp("base"))
     texts = made_up.write_texts(tmp_path_factory.mktemp("texts"), 120)
     return Speaker(folder, texts, cache, Tokenizer.load(folder))
 
 
 def run(speaker: Speaker, method: str, out: Path, *options: str) -> Path:
-    """Train by the command; the exported model's folder."""
     common = ["--model", str(speaker.folder), "--data", str(speaker.texts), "--out", str(out), "--device", "cpu"]
     with aside(speaker.cache):
         assert main(["train", method, *common, *options]) == 0

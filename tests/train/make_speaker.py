@@ -18,7 +18,6 @@ WARM_UP = 20
 
 
 def main() -> None:
-    """Write the folder anew."""
     torch.set_num_threads(1)
     tokenizer = write_tokenizer(SHIPPED)
     torch.manual_seed(0)

@@ -48,7 +48,6 @@ OWN = {"medusa": MedusaSettings(heads=2), "eagle": EagleSettings(steps=2), "dfla
 
 @pytest.fixture(scope="module")
 def trained(speaker: Speaker, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A drafter of each method, by the commands."""
     found = {}
     for method, options in OPTIONS.items():
         out = tmp_path_factory.mktemp(method)

@@ -43,7 +43,6 @@ def job(speaker: Speaker, out: Path, method: str, tuning: str, seed: int = 0) ->
 
 
 def go(wanted: TrainingJob, cache: Path, steps: int | None = None) -> Result:
-    """Train, stopped after `steps` where that is given."""
     made: list[int] = []
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
     return train(SESSIONS[type(wanted.own)], wanted, cache, lambda: steps is not None and len(made) >= steps, listener)
