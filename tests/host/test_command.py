@@ -20,8 +20,7 @@ from fastcoder_lsp.host.address import cache_part, named_address
 from fastcoder_lsp.host.control import FoundHost, find_hosts
 from fastcoder_lsp.host.host_log import MOST_BYTES, log_path, older, open_log
 from fastcoder_lsp.host.transport import AskFronts, Codec, FrontAt, Fronts, Hello, Stop
-from tests.host.scripted import Heard
-from tests.host.test_process import Machine, ask, gone, machine
+from tests.host.test_process import Machine, gone, machine
 
 __all__ = ["machine"]
 
@@ -36,9 +35,7 @@ def here(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def test_it_says_who_shares_it_and_ends_it(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     here.settings = Settings(host_linger_s=60)  # however late it is asked to end, it has not ended by itself
-    heard = Heard()
-    front = here.front(heard)
-    ask(heard, front, 1)
+    _, front = here.asked()
     process_id = front.facts().process_id
     assert main(["host", "status"]) == 0
     said = capsys.readouterr().out
@@ -57,9 +54,7 @@ def test_processes_of_another_cache_folder_are_not_its_business(
     here: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor are they of another home: their sockets may lie in one folder."""
-    heard = Heard()
-    front = here.front(heard)
-    ask(heard, front, 1)
+    _, front = here.asked()
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("FASTCODER_CACHE", str(here.folder / "elsewhere"))
         for verb in ("status", "stop"):
@@ -120,9 +115,7 @@ def test_so_many_lines_of_the_log(here: Machine, capsys: pytest.CaptureFixture[s
 
 def test_it_knows_its_model_while_nobody_is_there(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     here.settings = Settings(host_linger_s=30)
-    heard = Heard()
-    front = here.front(heard)
-    ask(heard, front, 1)
+    _, front = here.asked()
     front.close(1)
     for _ in range(100):
         main(["host", "status"])

@@ -55,6 +55,13 @@ class Machine:
         )
         return self.fronts[-1]
 
+    def asked(self, patience: SilenceLimits | None = None) -> tuple[Heard, RemoteHost]:
+        """A front that has had its first answer."""
+        heard = Heard()
+        front = self.front(heard, patience=patience)
+        ask(heard, front, 1)
+        return heard, front
+
     def processes(self) -> list[int]:
         return [host.process_id for host in find_hosts([self.folder])]
 
@@ -133,9 +140,7 @@ def test_fronts_that_start_at_once_find_one_process(machine: Machine) -> None:
 
 
 def test_it_ends_after_its_last_front_and_the_next_one_starts_another(machine: Machine) -> None:
-    heard = Heard()
-    front = machine.front(heard)
-    ask(heard, front, 1)
+    _, front = machine.asked()
     process_id = front.facts().process_id
     front.close(1)
     assert gone(process_id)
@@ -153,9 +158,7 @@ def test_fronts_of_other_models_have_other_processes(machine: Machine) -> None:
 
 
 def test_a_front_that_takes_another_model_goes_to_its_process(machine: Machine) -> None:
-    heard = Heard()
-    front = machine.front(heard)
-    ask(heard, front, 1)
+    heard, front = machine.asked()
     before = front.facts().process_id
     front.send(Use(Settings(model="toy", host_linger_s=1), {}))
     ask(heard, front, 2)
@@ -194,9 +197,8 @@ def test_killed_while_it_is_asked_each_question_is_answered_once(machine: Machin
 
 
 def test_a_stopped_process_goes_on_when_it_is_asked(machine: Machine) -> None:
-    heard, other = Heard(), Heard()
-    front = machine.front(heard, patience=SilenceLimits(tick_s=0.05, silent=1000, hung=1000))
-    ask(heard, front, 1)
+    other = Heard()
+    heard, front = machine.asked(SilenceLimits(tick_s=0.05, silent=1000, hung=1000))
     process_id = front.facts().process_id
     stop(process_id)
     ask(heard, front, 2)
@@ -208,9 +210,7 @@ def test_a_stopped_process_goes_on_when_it_is_asked(machine: Machine) -> None:
 
 
 def test_a_process_that_hangs_is_given_up_and_replaced(machine: Machine) -> None:
-    heard = Heard()
-    front = machine.front(heard, patience=SilenceLimits(tick_s=0.05, asked=2, silent=8, hung=16, loading=1))
-    ask(heard, front, 1)
+    heard, front = machine.asked(SilenceLimits(tick_s=0.05, asked=2, silent=8, hung=16, loading=1))
     process_id = front.facts().process_id
     front.send(Ask(question(2, "x seize")))
     heard.wait(lambda: 2 in heard.answers)
@@ -244,9 +244,7 @@ def test_who_starts_it_does_not_make_it_less_urgent_for_all(machine: Machine, mo
 
 
 def test_the_command_line_ends_it_and_fronts_have_another(machine: Machine) -> None:
-    heard = Heard()
-    front = machine.front(heard)
-    ask(heard, front, 1)
+    heard, front = machine.asked()
     (host,) = find_hosts([machine.folder])
     assert host.told is not None
     assert [(one.process_id, one.asking) for one in host.told.fronts] == [(os.getpid(), False)]
@@ -259,9 +257,7 @@ def test_the_command_line_ends_it_and_fronts_have_another(machine: Machine) -> N
 
 def test_a_front_that_is_older_than_what_is_installed_says_so(machine: Machine) -> None:
     machine.options = ["--version", "newer"]
-    heard = Heard()
-    front = machine.front(heard)
-    ask(heard, front, 1)
+    heard, front = machine.asked()
     (answer,) = heard.answers[1]
     assert answer.reason is not None
     assert "updated" in answer.reason.text
@@ -273,9 +269,7 @@ def test_a_front_that_is_older_than_what_is_installed_says_so(machine: Machine) 
 
 def test_a_process_whose_worker_comes_to_nothing_more_ends_and_is_replaced(machine: Machine) -> None:
     machine.options = ["--stuck-s", "0.2"]
-    heard = Heard()
-    front = machine.front(heard)
-    ask(heard, front, 1)
+    heard, front = machine.asked()
     process_id = front.facts().process_id
     front.send(Ask(question(2, "x hang")))
     heard.wait(lambda: 2 in heard.answers)
@@ -307,9 +301,7 @@ def test_a_log_that_cannot_be_written_costs_no_suggestion(machine: Machine) -> N
 def test_a_hosts_files_stay_in_use(machine: Machine) -> None:
     """Systems delete what nobody touched for days, and a second host would come to be."""
     machine.settings = Settings(host_linger_s=60)  # however late it looks, it has not ended by then
-    heard = Heard()
-    front = machine.front(heard)
-    ask(heard, front, 1)
+    heard, front = machine.asked()
     (lock,) = machine.folder.glob("*.host.lock")
     os.utime(lock, (1.0, 1.0))
     front.close(1)
@@ -319,9 +311,7 @@ def test_a_hosts_files_stay_in_use(machine: Machine) -> None:
 def test_a_process_whose_name_was_deleted_is_found_again(machine: Machine) -> None:
     """By whoever comes, while another front is there; also where its lock was deleted with it."""
     machine.options = ["--look-s", "0.1"]
-    heard = Heard()
-    front = machine.front(heard)
-    ask(heard, front, 1)
+    heard, front = machine.asked()
     for kind in ("*.sock", "*"):
         for path in machine.folder.glob(kind):
             path.unlink()
@@ -334,9 +324,8 @@ def test_a_process_whose_name_was_deleted_is_found_again(machine: Machine) -> No
 def test_a_process_whose_place_was_taken_ends(machine: Machine) -> None:
     """Its fronts go to the other one: there is one model in memory."""
     machine.options = ["--look-s", "0.1"]
-    heard, other = Heard(), Heard()
-    front = machine.front(heard)
-    ask(heard, front, 1)
+    other = Heard()
+    heard, front = machine.asked()
     process_id = front.facts().process_id
     stop(process_id)
     for path in machine.folder.iterdir():
