@@ -1,14 +1,10 @@
 """A decode whose KV cache was given up in a pause goes on with the same tokens."""
 
-from collections.abc import Mapping
-
-import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import GREEDY, CacheLost, Draft, DraftContext, DraftTree, Sampler, ShouldStop, Tokens, Verified
+from fastcoder_lsp.core import CacheLost, Draft, DraftContext, DraftTree, ShouldStop, Tokens, Verified
 from fastcoder_lsp.core.engine import Prefilled
 from fastcoder_lsp.decode.loop import Decoding
 from fastcoder_lsp.decode.tree import GuardedDrafter
@@ -31,16 +27,9 @@ class LosingEngine(FakeEngine):
         self.lost = False
         return super().prefill(tokens, should_stop)
 
-    def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
-    ) -> Verified:
-        if self.lost:
+    def works(self, rows: int, *, prefill: bool) -> None:
+        if self.lost and not prefill:
             raise CacheLost
-        return super().step(tree, sampler, allowed, top_k)
 
 
 class Listening(Scripted):

@@ -202,3 +202,11 @@ async def running(
             process.kill()
             await process.wait()
         await readers
+
+
+@contextlib.asynccontextmanager
+async def initialized(*arguments: str, **params: Any) -> AsyncIterator[RawClient]:
+    """A scripted server after the ordinary start, with these params of `initialize`."""
+    async with running(*arguments) as client:
+        await client.initialize(**params)
+        yield client

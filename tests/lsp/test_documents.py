@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.workspace.positions import Encoding, Position
-from tests.lsp.raw_client import Json, RawClient, running
+from tests.lsp.raw_client import Json, RawClient, initialized, running
 from tests.workspace.test_document import NaiveClient, width
 
 ALPHABET = (
@@ -111,8 +111,7 @@ OUTSIDE: tuple[tuple[Any, Any, str], ...] = (
 
 async def test_positions_outside_the_document_mean_the_nearest_inside() -> None:
     """Too far, negative, swapped, beyond the protocol's own limit: no edit is lost."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         found = []
         for number, (start, end, _) in enumerate(OUTSIDE):
             uri = f"untitled:{number}"
@@ -126,8 +125,7 @@ async def test_positions_outside_the_document_mean_the_nearest_inside() -> None:
 async def test_a_position_inside_a_character_means_its_start() -> None:
     """A client that counts wrongly cannot split a surrogate pair, nor a UTF-8 sequence."""
     for encoding, inside in (("utf-16", 1), ("utf-8", 1), ("utf-8", 3)):
-        async with running() as client:
-            await client.initialize(capabilities={"general": {"positionEncodings": [encoding]}})
+        async with initialized(capabilities={"general": {"positionEncodings": [encoding]}}) as client:
             client.open("untitled:1", "😀")
             place = {"line": 0, "character": inside}
             client.change("untitled:1", 2, [{"range": {"start": place, "end": place}, "text": "!"}])
@@ -136,8 +134,7 @@ async def test_a_position_inside_a_character_means_its_start() -> None:
 
 async def test_a_null_range_is_the_whole_document() -> None:
     """Some clients send null for "no range"."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open("untitled:1", "old")
         client.change("untitled:1", 2, [{"range": None, "text": "new"}])
         assert (await client.text("untitled:1"))["text"] == "new"
@@ -145,8 +142,7 @@ async def test_a_null_range_is_the_whole_document() -> None:
 
 async def test_empty_documents_and_the_end_of_the_file() -> None:
     """An empty document has one line; so has the end after a final newline."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open("untitled:1", "")
         [item] = await client.inline("untitled:1", 0, 0)
         assert item["range"] == {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
@@ -160,8 +156,7 @@ async def test_empty_documents_and_the_end_of_the_file() -> None:
 async def test_an_unopened_document_is_never_read_from_the_disk(tmp_path: Any) -> None:
     file = tmp_path / "a.py"
     file.write_text("x = ")
-    async with running() as client:
-        await client.initialize(rootUri=tmp_path.as_uri())
+    async with initialized(rootUri=tmp_path.as_uri()) as client:
         assert await client.inline(file.as_uri(), 0, 4) == []
         client.change(file.as_uri(), 2, [{"text": "y = "}])
         assert "error" in await client.answer(client.ask("fastcoder/debug/text", {"uri": file.as_uri()}))
@@ -220,8 +215,7 @@ async def renamed(client: RawClient, old: str, new: str) -> None:
 async def test_a_renamed_document_keeps_its_suggestions() -> None:
     """What was suggested before is typed through after, without the model; a closed document's is forgotten."""
     old, new, after = "file:///project/a.py", "file:///project/b.py", {"line": 0, "character": 4}
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open(old, "x = ")
         [item] = await client.inline(old, 0, 4)
         await renamed(client, old, new)

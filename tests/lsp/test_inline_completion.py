@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.raw_client import WAIT_S, Brake, Json, RawClient, running
+from tests.lsp.raw_client import WAIT_S, Brake, Json, RawClient, initialized, running
 
 URI = "file:///project/a.py"
 SAYS = "suggested = 1"
@@ -203,8 +203,7 @@ SECRET = (
 
 async def test_nothing_is_suggested_in_secret_files() -> None:
     """Their text never reaches the model: not even a model is loaded. The editor's log says why, once."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         for uri, language in SECRET:
             client.open(uri, "TOKEN = ", language)
             for _ in range(3):

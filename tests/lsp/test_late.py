@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.lsp.raw_client import WAIT_S, Brake, Json, RawClient, running
+from tests.lsp.raw_client import WAIT_S, Brake, Json, RawClient, initialized
 
 URI = "file:///project/a.py"
 SAYS = "suggested = 1"
@@ -25,8 +25,7 @@ def told_late(client: RawClient) -> list[Json]:
 )
 async def test_it_is_told_once_and_who_asks_again_gets_it(wish: Json, brake: Brake) -> None:
     """With the place that was asked about, in the client's positions; the answer then needs no model."""
-    async with running(*TOO_LONG, *brake.steps(STEP_MS)) as client:
-        await client.initialize(**wish)
+    async with initialized(*TOO_LONG, *brake.steps(STEP_MS), **wish) as client:
         client.open(URI, TEXT, version=7)
         assert await client.inline(URI, 1, 3) == []
         brake.release()
@@ -41,8 +40,7 @@ async def test_it_is_told_once_and_who_asks_again_gets_it(wish: Json, brake: Bra
 
 async def test_a_client_that_does_not_know_it_is_told_nothing(brake: Brake) -> None:
     """A generic client may show every unknown notification as an error."""
-    async with running(*TOO_LONG, *brake.steps(STEP_MS)) as client:
-        await client.initialize()
+    async with initialized(*TOO_LONG, *brake.steps(STEP_MS)) as client:
         client.open(URI, TEXT)
         assert await client.inline(URI, 1, 3) == []
         brake.release()
@@ -55,8 +53,7 @@ async def test_a_client_that_does_not_know_it_is_told_nothing(brake: Brake) -> N
 
 async def test_what_was_typed_meanwhile_makes_it_outdated(brake: Brake) -> None:
     """Of a text that is no longer there nothing is told; a closed document is told of no more."""
-    async with running(*TOO_LONG, *brake.steps(STEP_MS)) as client:
-        await client.initialize(**KNOWS)
+    async with initialized(*TOO_LONG, *brake.steps(STEP_MS), **KNOWS) as client:
         client.open(URI, TEXT)
         assert await client.inline(URI, 1, 3) == []
         place = {"line": 0, "character": 0}

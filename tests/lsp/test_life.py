@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.lsp.arrival import arrived, now_ms, waited_ms
-from tests.lsp.raw_client import SCRIPTED, WAIT_S, Brake, Json, RawClient, running
+from tests.lsp.raw_client import SCRIPTED, WAIT_S, Brake, Json, RawClient, initialized, running
 
 URI = "untitled:Untitled-1"
 
@@ -33,8 +33,7 @@ async def test_nothing_is_answered_before_initialize() -> None:
 
 async def test_a_second_initialize_and_unknown_methods_are_refused() -> None:
     """InvalidRequest for the one, MethodNotFound for the other; unknown notifications are dropped without a word."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         assert (await client.answer(client.ask("initialize", {})))["error"]["code"] == -32600
         assert (await client.answer(client.ask("textDocument/hover", {})))["error"]["code"] == -32601
         assert (await client.answer(client.ask("$/unknown")))["error"]["code"] == -32601
@@ -45,8 +44,7 @@ async def test_a_second_initialize_and_unknown_methods_are_refused() -> None:
 
 async def test_after_shutdown_requests_are_refused_and_exit_ends_well(brake: Brake) -> None:
     """Requests after `shutdown` get InvalidRequest; those open at it get the cancel error; the exit code is 0."""
-    async with running(*brake.held) as client:
-        await client.initialize()
+    async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         still_open = client.ask_inline(URI, 0, 4)
         await client.until(lambda: "thinking" in client.statuses())
@@ -58,8 +56,7 @@ async def test_after_shutdown_requests_are_refused_and_exit_ends_well(brake: Bra
 
 
 async def test_an_answer_that_comes_after_shutdown_is_dropped() -> None:
-    async with running() as client:
-        await client.initialize(capabilities={"workspace": {"configuration": True}})
+    async with initialized(capabilities={"workspace": {"configuration": True}}) as client:
         assert await client.leave() == 0
         assert client.asked
     assert b"Traceback" not in client.stderr
@@ -67,8 +64,7 @@ async def test_an_answer_that_comes_after_shutdown_is_dropped() -> None:
 
 async def test_exit_without_shutdown_is_an_error() -> None:
     """As the protocol has it: exit code 1."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.notify("exit")
         assert await ended(client) == 1
 
@@ -104,8 +100,7 @@ async def test_a_server_ends_when_nobody_reads_it() -> None:
 async def test_a_server_ends_with_its_clients_process() -> None:
     """An editor that dies while a child of its keeps the pipes open is noticed by its process id."""
     editor = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
-    async with running() as client:
-        await client.initialize(processId=editor.pid)
+    async with initialized(processId=editor.pid) as client:
         assert await client.call("fastcoder/stats")
         editor.kill()
         await editor.wait()
@@ -114,8 +109,7 @@ async def test_a_server_ends_with_its_clients_process() -> None:
 
 async def test_a_client_that_cannot_be_seen_is_not_taken_for_dead() -> None:
     """In a container the client's process id means nothing: the server stays."""
-    async with running() as client:
-        await client.initialize(processId=2**22 + 7)
+    async with initialized(processId=2**22 + 7) as client:
         await asyncio.sleep(0.1)
         assert await client.call("fastcoder/stats")
         assert await client.leave() == 0
@@ -124,16 +118,14 @@ async def test_a_client_that_cannot_be_seen_is_not_taken_for_dead() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 async def test_a_server_ends_on_a_signal() -> None:
     """SIGTERM is an orderly end."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.process.send_signal(signal.SIGTERM)
         assert await ended(client) == 1
 
 
 async def test_prints_do_not_reach_the_wire() -> None:
     """The scripted model prints at every step: the client reads nothing but messages."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open(URI, "x = ")
         assert await client.inline(URI, 0, 4)
         assert await client.leave() == 0

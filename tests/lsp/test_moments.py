@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.lsp.raw_client import Brake, RawClient, running
+from tests.lsp.raw_client import Brake, RawClient, initialized
 
 URI, OTHER = "file:///project/a.py", "file:///project/b.py"
 CLOSE = {"textDocument": {"uri": URI}}
@@ -19,8 +19,7 @@ async def goes_on(client: RawClient, uri: str) -> None:
 
 async def test_a_rename_while_a_question_is_open(brake: Brake) -> None:
     """The open question is answered without an error, and what was begun is there under the new name."""
-    async with running(*brake.held) as client:
-        await client.initialize()
+    async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         asked = client.ask_inline(URI, 0, 4)
         await client.until(lambda: "thinking" in client.statuses())
@@ -36,8 +35,7 @@ async def test_a_rename_while_a_question_is_open(brake: Brake) -> None:
 
 async def test_a_rename_by_closing_and_opening_while_a_question_is_open(brake: Brake) -> None:
     """As editors do that do not tell of renames."""
-    async with running(*brake.held) as client:
-        await client.initialize()
+    async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         asked = client.ask_inline(URI, 0, 4)
         await client.until(lambda: "thinking" in client.statuses())
@@ -53,8 +51,7 @@ async def test_a_rename_by_closing_and_opening_while_a_question_is_open(brake: B
 @pytest.mark.parametrize("dropped", ["before", "after"])
 async def test_a_document_is_closed_while_the_model_is_loaded(dropped: str, brake: Brake) -> None:
     """Its question is answered empty, whether it is dropped (after a second) before or after the model is there."""
-    async with running(*brake.loading) as client:
-        await client.initialize()
+    async with initialized(*brake.loading) as client:
         client.open(URI, "x = ")
         client.open(OTHER, "x = ")
         asked = client.ask_inline(URI, 0, 4)
@@ -71,8 +68,7 @@ async def test_a_document_is_closed_while_the_model_is_loaded(dropped: str, brak
 
 @pytest.mark.parametrize("method", ["textDocument/didClose", "workspace/didRenameFiles"])
 async def test_of_a_document_that_nobody_opened(method: str) -> None:
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.notify(method, CLOSE if method.endswith("Close") else RENAME)
         client.open(URI, "x = ")
         await goes_on(client, URI)
@@ -80,8 +76,7 @@ async def test_of_a_document_that_nobody_opened(method: str) -> None:
 
 async def test_everything_at_once() -> None:
     """Questions, renames there and back, closing and opening, without waiting: each question is answered once."""
-    async with running("--step-ms", "5", "--load-ms", "300") as client:
-        await client.initialize()
+    async with initialized("--step-ms", "5", "--load-ms", "300") as client:
         client.open(URI, "x = ")
         asked = []
         for version in range(20):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.raw_client import Brake, Json, RawClient, running
+from tests.lsp.raw_client import Brake, Json, RawClient, initialized, running
 
 URI = "file:///project/a.py"
 HELIX: Json = {
@@ -78,8 +78,7 @@ async def test_the_menu_never_waits_longer_than_its_budget(brake: Brake) -> None
 
 
 async def test_a_cancelled_menu_stops_the_work(brake: Brake) -> None:
-    async with running(*brake.held) as client:
-        await client.initialize(initializationOptions={"popup": {"budget_ms": 60_000}}, **HELIX)
+    async with initialized(*brake.held, initializationOptions={"popup": {"budget_ms": 60_000}}, **HELIX) as client:
         client.open(URI, "x = ")
         params = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 4}}
         asked = client.ask("textDocument/completion", params)
@@ -93,8 +92,7 @@ async def test_a_cancelled_menu_stops_the_work(brake: Brake) -> None:
 
 @pytest.mark.parametrize("context", [None, {"triggerKind": 2, "triggerCharacter": "."}, {"triggerKind": 3}])
 async def test_every_trigger_is_answered(context: Any) -> None:
-    async with running() as client:
-        await client.initialize(initializationOptions=PATIENT, **HELIX)
+    async with initialized(initializationOptions=PATIENT, **HELIX) as client:
         client.open(URI, "x = y.")
         params = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 6}} | (
             {"context": context} if context else {}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.raw_client import Json, RawClient, running
+from tests.lsp.raw_client import Json, RawClient, initialized, running
 
 PULLS: Json = {"textDocument": {"inlineCompletion": {}}, "workspace": {"configuration": True}}
 
@@ -26,8 +26,7 @@ async def test_each_place_is_stronger_than_the_one_before(tmp_path: Path) -> Non
     """fastcoder.toml < initializationOptions < workspace/configuration < didChangeConfiguration."""
     (tmp_path / "fastcoder.toml").write_text('[languages]\ninclude = ["toml"]\n')
     file = tmp_path / "a"
-    async with running() as client:
-        await client.initialize(rootUri=tmp_path.as_uri())
+    async with initialized(rootUri=tmp_path.as_uri()) as client:
         assert await suggests_in(client, file, "toml")
         assert not await suggests_in(client, file, "python")
     async with running() as client:
@@ -114,8 +113,7 @@ async def refused(client: RawClient) -> None:
 async def test_a_repositorys_file_names_no_model_and_no_path(tmp_path: Path) -> None:
     """Machine scope: it may name neither what runs nor where anything is written."""
     (tmp_path / "fastcoder.toml").write_text("".join(f'"{name}" = {value!r}\n' for name, value in EVIL.items()))
-    async with running() as client:
-        await client.initialize(rootUri=tmp_path.as_uri())
+    async with initialized(rootUri=tmp_path.as_uri()) as client:
         await refused(client)
 
 
@@ -126,8 +124,7 @@ async def test_what_an_editor_read_from_a_repository_names_no_model_neither() ->
         await client.initialize(capabilities=PULLS)
         await client.until(client.notices)
         await refused(client)
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.notify("workspace/didChangeConfiguration", {"settings": {"fastcoder": EVIL}})
         await refused(client)
 
@@ -170,8 +167,7 @@ async def test_wrong_values_are_reported_once_and_defaulted(tmp_path: Path) -> N
 @pytest.mark.ci
 @pytest.mark.parametrize("options", [None, [], "text", 5, {"fastcoder": []}, {"client": "x"}, {"fastcoder": None}])
 async def test_odd_initialization_options_cost_nothing(options: Any) -> None:
-    async with running() as client:
-        await client.initialize(initializationOptions=options)
+    async with initialized(initializationOptions=options) as client:
         assert await suggests(client, "python")
 
 
@@ -189,8 +185,7 @@ async def test_odd_answers_to_workspace_configuration_cost_nothing(answer: Any) 
 async def test_a_broken_settings_file_is_reported(tmp_path: Path, content: bytes) -> None:
     """One notice that names it; a folder in its place is no harm neither."""
     (tmp_path / "fastcoder.toml").write_bytes(content)
-    async with running() as client:
-        await client.initialize(rootUri=tmp_path.as_uri())
+    async with initialized(rootUri=tmp_path.as_uri()) as client:
         assert await suggests_in(client, tmp_path / "a.py")
         [notice] = client.notices()
         assert "fastcoder.toml" in notice
@@ -198,8 +193,7 @@ async def test_a_broken_settings_file_is_reported(tmp_path: Path, content: bytes
 
 async def test_settings_of_other_servers_are_none_of_ours() -> None:
     """A client that pushes everything it has is not told of each name that we do not know."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         everything = {"settings": {"python": {"path": "x"}, "editor.tabSize": 4, "languages": {"exclude": ["sql"]}}}
         client.notify("workspace/didChangeConfiguration", everything)
         assert not await suggests(client, "sql")

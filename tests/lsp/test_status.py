@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from tests.lsp.raw_client import Json, RawClient, running
+from tests.lsp.raw_client import Json, RawClient, initialized, running
 
 URI = "file:///project/a.py"
 SAYS = "suggested = 1"
@@ -25,8 +25,7 @@ async def stats(client: RawClient) -> Json:
 
 async def test_the_status_tells_the_life_of_the_model() -> None:
     """starting → loading with percent → ready → thinking → ready, once each; nothing is loaded before it is needed."""
-    async with running("--load-ms", "50") as client:
-        await client.initialize()
+    async with initialized("--load-ms", "50") as client:
         client.open(URI, "x = ")
         await stats(client)
         assert client.statuses() == ["starting"]
@@ -39,8 +38,7 @@ async def test_the_status_tells_the_life_of_the_model() -> None:
 
 
 async def test_loading_shows_progress_where_the_client_can() -> None:
-    async with running("--load-ms", "50") as client:
-        await client.initialize(capabilities={"window": {"workDoneProgress": True}})
+    async with initialized("--load-ms", "50", capabilities={"window": {"workDoneProgress": True}}) as client:
         client.open(URI, "x = ")
         assert await client.inline(URI, 0, 4)
         await client.until(lambda: progress_kinds(client)[-1:] == ["end"])
@@ -55,8 +53,7 @@ async def test_loading_shows_progress_where_the_client_can() -> None:
 
 async def test_a_missing_model_is_one_notice_with_what_to_do() -> None:
     """However often it is asked for; the status says it too; answers stay empty, never errors."""
-    async with running() as client:
-        await client.initialize(initializationOptions={"model": "the/missing"})
+    async with initialized(initializationOptions={"model": "the/missing"}) as client:
         client.open(URI, "x = ")
         for _ in range(20):
             assert await client.inline(URI, 0, 4) == []
@@ -86,8 +83,7 @@ async def test_a_client_that_shows_the_status_is_told_by_it_alone() -> None:
 
 async def test_off_is_off_until_it_is_toggled() -> None:
     """While completion is off nothing is loaded; the command switches it on, and off again."""
-    async with running() as client:
-        await client.initialize(initializationOptions={"enabled": False})
+    async with initialized(initializationOptions={"enabled": False}) as client:
         client.open(URI, "x = ")
         assert await client.inline(URI, 0, 4) == []
         await client.until(lambda: client.statuses()[-1] == "off")
@@ -101,8 +97,7 @@ async def test_off_is_off_until_it_is_toggled() -> None:
 
 
 async def test_reload_loads_the_model_again() -> None:
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open(URI, "x = ")
         assert await client.inline(URI, 0, 4)
         assert await client.call("workspace/executeCommand", {"command": "fastcoder.reload"}) is None
@@ -127,8 +122,7 @@ async def test_commands_are_unique_by_the_clients_suffix() -> None:
 
 async def test_an_accept_is_counted_from_the_text_that_follows() -> None:
     """Whole or in part; typing the letters is none; the command does not count it twice."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open(URI, "x = \n\n")
         [item] = await client.inline(URI, 0, 4)
         client.change(URI, 2, [inserted(0, 4, SAYS[0])])
@@ -148,8 +142,7 @@ async def test_an_accept_is_counted_from_the_text_that_follows() -> None:
 
 
 async def test_statistics_are_complete() -> None:
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open(URI, "x = ")
         await client.inline(URI, 0, 4)
         told = await stats(client)
@@ -164,8 +157,7 @@ async def test_statistics_are_complete() -> None:
 
 async def test_what_is_not_known_before_loading_is_null() -> None:
     """No empty model name: panels would show it."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         told = await stats(client)
         assert told["model"] is None
         assert told["engine"] is None
@@ -173,8 +165,7 @@ async def test_what_is_not_known_before_loading_is_null() -> None:
 
 async def test_a_completion_can_be_traced() -> None:
     """Each token with who guessed it; kept while the suggestion is typed along, dropped with the document."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open(URI, "x = ")
         assert await client.call("fastcoder/trace", {"uri": URI}) is None
         await client.inline(URI, 0, 4)
@@ -196,8 +187,7 @@ async def test_a_completion_can_be_traced() -> None:
 async def test_the_log_file_tells_times_and_no_code(tmp_path: Path) -> None:
     """Spans of every request; at the default level nothing of what the user writes or is suggested."""
     log = tmp_path / "logs" / "fastcoder.log"
-    async with running() as client:
-        await client.initialize(initializationOptions={"log": {"file": str(log)}})
+    async with initialized(initializationOptions={"log": {"file": str(log)}}) as client:
         client.open(URI, "private_name = ")
         assert await client.inline(URI, 0, 15)
         client.notify("textDocument/didChange", {"textDocument": "private_name", "contentChanges": 5})
@@ -214,8 +204,7 @@ async def test_the_log_file_tells_times_and_no_code(tmp_path: Path) -> None:
 
 
 async def test_a_log_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
-    async with running() as client:
-        await client.initialize(initializationOptions={"log.file": str(tmp_path)})
+    async with initialized(initializationOptions={"log.file": str(tmp_path)}) as client:
         client.open(URI, "x = ")
         assert await client.inline(URI, 0, 4)
         assert await client.leave() == 0
@@ -225,16 +214,14 @@ async def test_a_log_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
 
 async def test_who_asks_is_told_how_each_answer_came_about() -> None:
     """Before the answer, with its times and counts; a client that did not ask is told nothing."""
-    async with running() as client:
-        await client.initialize(initializationOptions={"client": {"reportsAnswers": True}})
+    async with initialized(initializationOptions={"client": {"reportsAnswers": True}}) as client:
         client.open(URI, "x = ", version=7)
         await client.inline(URI, 0, 4)
         [told] = [message["params"] for message in client.told if message["method"] == "fastcoder/answered"]
         assert (told["uri"], told["version"]) == (URI, 7)
         assert told["tokens"] == len(SAYS) <= told["steps"]
         assert told["ms"]["verify"] <= told["ms"]["total"]
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open(URI, "x = ")
         await client.inline(URI, 0, 4)
         assert "fastcoder/answered" not in {message["method"] for message in client.told}

@@ -7,7 +7,7 @@ import pytest
 
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.lsp.requests.reports import _described
-from tests.lsp.raw_client import Brake, Json, RawClient, running
+from tests.lsp.raw_client import Brake, Json, RawClient, initialized, running
 
 URI = "file:///project/a.py"
 KEY = 'api_key = "sk-live-0123456789abcdefghij'
@@ -24,8 +24,7 @@ def codes(answer: Json) -> list[str]:
 
 async def test_nothing_asked_yet_says_so() -> None:
     """Then the editor's own settings may be why."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open(URI, "x = ")
         answer = await why(client)
         assert answer["items"] == []
@@ -35,16 +34,14 @@ async def test_nothing_asked_yet_says_so() -> None:
 
 async def test_a_document_without_a_name_has_none() -> None:
     """Neovim names such a buffer `file://`."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open("file://", "x = ")
         assert "not requested a suggestion in this document yet" in (await why(client, "file://"))["text"]
 
 
 async def test_too_slow_says_by_how_much_and_what_to_do() -> None:
     """With the place in the client's own positions, and the milliseconds that were allowed."""
-    async with running("--step-ms", "100", "--budget-ms", "150") as client:
-        await client.initialize()
+    async with initialized("--step-ms", "100", "--budget-ms", "150") as client:
         client.open(URI, "🦀\nx = ")
         assert await client.inline(URI, 1, 4) == []
         answer = await why(client)
@@ -63,8 +60,7 @@ async def test_too_slow_says_by_how_much_and_what_to_do() -> None:
 
 
 async def test_after_a_suggestion_that_is_said_first() -> None:
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         client.open(URI, "x = ")
         client.ask_inline(URI, 0, 0)
         assert await client.inline(URI, 0, 4)
@@ -88,8 +84,7 @@ async def test_after_a_suggestion_that_is_said_first() -> None:
 async def test_the_front_and_the_service_tell_their_reasons(
     options: Json, uri: str, text: str, code: str, words: str
 ) -> None:
-    async with running() as client:
-        await client.initialize(initializationOptions=options)
+    async with initialized(initializationOptions=options) as client:
         client.open(uri, text)
         assert await client.inline(uri, 0, len(text)) == []
         answer = await why(client, uri)
@@ -101,8 +96,7 @@ async def test_a_file_that_a_rule_excludes_is_told_without_a_question(tmp_path: 
     """An editor that asks for nothing there gets the reason all the same."""
     (tmp_path / ".fastcoderignore").write_text("a.py\n")
     uri = (tmp_path / "a.py").as_uri()
-    async with running() as client:
-        await client.initialize(rootUri=tmp_path.as_uri())
+    async with initialized(rootUri=tmp_path.as_uri()) as client:
         client.open(uri, "x = ")
         assert ".fastcoderignore" in (await why(client, uri))["text"]
 
@@ -122,8 +116,7 @@ def test_the_state_is_told_in_sentences(status: Status, text: str) -> None:
 
 async def test_an_unknown_document_is_explained() -> None:
     """It is no error: the user asks where the editor has opened nothing for us."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         answer = await why(client, "git:/a.py")
         assert "not opened it" in answer["text"]
         assert answer["items"] == []
@@ -131,8 +124,7 @@ async def test_an_unknown_document_is_explained() -> None:
 
 async def test_overtaken_taken_back_and_outdated_questions_have_reasons(brake: Brake) -> None:
     """By a newer question, by the editor, by an edit that came first."""
-    async with running(*brake.held) as client:
-        await client.initialize()
+    async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         client.ask_inline(URI, 0, 2)
         await client.until(lambda: "thinking" in client.statuses())  # the model is loaded
@@ -153,8 +145,7 @@ async def test_overtaken_taken_back_and_outdated_questions_have_reasons(brake: B
 
 @pytest.mark.parametrize("params", [None, {}, [], {"uri": URI}, {"textDocument": {"uri": 7}}, {"textDocument": []}])
 async def test_bad_params_get_a_clear_error(params: Any) -> None:
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         answer = await client.answer(client.ask("fastcoder/why", params))
         assert answer["error"]["code"] == -32602
         assert "textDocument.uri" in answer["error"]["message"]
@@ -179,8 +170,7 @@ async def test_the_command_shows_it_as_a_message() -> None:
 
 async def test_reasons_go_along_with_a_rename_and_away_with_the_document() -> None:
     other = "file:///project/b.py"
-    async with running("--says", "") as client:
-        await client.initialize()
+    async with initialized("--says", "") as client:
         client.open(URI, "x = ")
         assert await client.inline(URI, 0, 4) == []
         assert codes(await why(client)) == ["end"]

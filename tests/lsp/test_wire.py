@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.raw_client import Brake, Json, RawClient, running
+from tests.lsp.raw_client import Brake, Json, RawClient, initialized
 
 URI = "file:///project/a.py"
 KNOWN_METHODS = (
@@ -44,8 +44,7 @@ BROKEN_HEADERS = (
 
 
 async def test_broken_headers_are_skipped() -> None:
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         for garbage in BROKEN_HEADERS:
             client.send_bytes(garbage)
             await assert_alive(client)
@@ -53,8 +52,7 @@ async def test_broken_headers_are_skipped() -> None:
 
 async def test_headers_in_other_spellings_are_read() -> None:
     """Any case, a content type, spaces, bare newlines: all of it is met in the wild."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         for number, header in enumerate(
             (
                 b"content-length: %d\r\n\r\n",
@@ -90,8 +88,7 @@ NO_MESSAGES = (
 
 async def test_what_is_no_message_is_refused_without_an_id() -> None:
     """A parse error, or an invalid request, with id null, as JSON-RPC has it."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         for body, code in NO_MESSAGES:
             client.send_bytes(b"Content-Length: %d\r\n\r\n" % len(body) + body)
             assert (await client.answer(None))["error"]["code"] == code, body[:80]
@@ -114,8 +111,7 @@ WRONG_PARAMS: tuple[tuple[str, Any], ...] = (
 
 async def test_wrong_params_are_an_error_with_the_requests_id() -> None:
     """InvalidParams, once, and nothing else happens."""
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         for method, params in WRONG_PARAMS:
             assert (await client.answer(client.ask(method, params)))["error"]["code"] == -32602, (method, params)
         await assert_alive(client)
@@ -123,8 +119,7 @@ async def test_wrong_params_are_an_error_with_the_requests_id() -> None:
 
 async def test_an_id_that_is_open_is_not_taken_twice(brake: Brake) -> None:
     """The second request with an open id is refused; the first is still answered, and can be cancelled."""
-    async with running(*brake.held) as client:
-        await client.initialize()
+    async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         request: Json = {
             "jsonrpc": "2.0",
@@ -145,16 +140,14 @@ async def test_an_id_that_is_open_is_not_taken_twice(brake: Brake) -> None:
 
 async def test_odd_cancels_do_nothing() -> None:
     odd: tuple[Any, ...] = (None, {}, {"id": None}, {"id": "never"}, {"id": 10**30}, {"id": []}, [], "x")
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         for params in odd:
             client.notify("$/cancelRequest", params)
         await assert_alive(client)
 
 
 async def test_answers_to_nothing_are_dropped() -> None:
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         odd: tuple[Any, ...] = (1, 99, "x", None, True, [], 1.5)
         for answer_id in odd:
             client.send({"jsonrpc": "2.0", "id": answer_id, "result": None})
@@ -230,8 +223,7 @@ GOOD_PARAMS: tuple[Json, ...] = (
 async def test_a_thousand_mutated_messages_cost_nothing(seed: int) -> None:
     """Each request among them is answered once, with a result or a well-formed error; afterwards all is well."""
     random_ = random.Random(seed)
-    async with running() as client:
-        await client.initialize()
+    async with initialized() as client:
         sent = set()
         for number in range(1000):
             method = random_.choice(KNOWN_METHODS)

@@ -14,7 +14,7 @@ from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document, Edit
 from fastcoder_lsp.workspace.documents import KEPT_YANKS, MOST_LETTERS, YANKS_KEPT_S, Documents
 from fastcoder_lsp.workspace.rules import ReadingRules
-from tests.lsp.raw_client import Json, running
+from tests.lsp.raw_client import Json, initialized
 
 URI, OTHER = "file:///w/a.py", "file:///w/b.py"
 SHOWS = Settings(context_enabled=True)
@@ -192,8 +192,7 @@ def test_what_was_copied_long_ago_is_forgotten() -> None:
 
 async def test_over_the_wire() -> None:
     """It is a notification: nothing is answered, whatever it holds, and the session goes on."""
-    async with running("--says", "suggested") as client:
-        await client.initialize(initializationOptions={"context": {"enabled": True}})
+    async with initialized("--says", "suggested", initializationOptions={"context": {"enabled": True}}) as client:
         client.open(URI, "x = ")
         for params in (told(0, 0), None, [1], {"range": 3}, told(version={})):
             client.notify("fastcoder/yanked", params)
