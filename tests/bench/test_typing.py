@@ -24,9 +24,9 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.prompt import Context
 from fastcoder_lsp.runtime.costs import believable
 from fastcoder_lsp.runtime.parts import Model, Runtime
-from tests.completion.toys import toy_model, toy_runtime
+from tests.completion.toys import Encoding, toy_model, toy_runtime
 from tests.fake_engine import SayingEngine
-from tests.host.test_local import SAYS, Encoding
+from tests.host.test_local import SAYS
 
 
 def runs(count: int, length: int = 60) -> tuple[Step, ...]:

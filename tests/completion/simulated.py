@@ -30,8 +30,8 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import DirectHost, LoadRuntime
-from tests.completion.toys import END, Letters, ToyPrompts, toy_runtime
-from tests.fake_engine import FakeEngine, Ranked
+from tests.completion.toys import Letters, ToyPrompts, toy_runtime
+from tests.fake_engine import END, FakeEngine, Ranked
 
 URI = "file:///a.py"
 STEP_MS, ROW_MS, TOKEN_MS = 19.0, 1.0, 0.5
