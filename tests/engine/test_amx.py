@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int4.packing import unpack_rows
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import AMX, GROUP, PLAIN, in_four_bits, unfolded_bytes
@@ -16,7 +15,7 @@ from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from tests.engine.emulated_tiles import emulated
 from tests.engine.rows import run, same_bits
 from tests.engine.test_kernels import product_runner
-from tests.engine.tiny_models import VOCABULARY, make_model
+from tests.engine.tiny_models import VOCABULARY, make_model, shape_of
 
 TILED = replace(AMX, name="amx-emulated", emit=PLAIN.emit)
 """A row alone takes no tiles; any CPU can run it so."""
@@ -62,8 +61,7 @@ def test_products_are_those_of_whole_numbers(rows: int, bits: int, monkeypatch: 
 def test_a_model_says_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass by tiles, of four-bit weights, on two threads, is that of the plain kind: a chain, a row alone, a tree."""
     folder = make_model(tmp_path, "qwen2")
-    shape = fast_shape(read_config(folder))
-    assert shape is not None
+    shape = shape_of(folder)
     chance = np.random.default_rng(6)
     tokens = chance.integers(0, VOCABULARY, 60).tolist()
     tree = [int(chance.integers(-1, row)) if row else -1 for row in range(40)]

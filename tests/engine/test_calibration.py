@@ -6,14 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int4 import calibrate
 from fastcoder_lsp.engine.int4.compensated import DAMPING, InputStatistics, round_compensated
 from fastcoder_lsp.engine.int4.packing import Rounded, round_matrix
 from fastcoder_lsp.engine.int8.dot import GROUP, PLAIN, in_four_bits
 from fastcoder_lsp.engine.weights import open_weights
 from tests.engine.rows import run
-from tests.engine.tiny_models import VOCABULARY, load, make_model
+from tests.engine.tiny_models import VOCABULARY, load, make_model, shape_of
 
 Floats = npt.NDArray[np.float32]
 
@@ -117,8 +116,7 @@ def texts(count: int, seed: int = 0) -> npt.NDArray[np.int64]:
 
 def test_the_pass_over_texts_is_the_models(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With weights left as they are, what reaches the head is what the engine in 32-bit floats gives to it."""
-    shape = fast_shape(read_config(folder))
-    assert shape is not None
+    shape = shape_of(folder)
     seen: dict[str, Floats] = {}
     monkeypatch.setattr(calibrate, "_values", lambda _rounded: seen["weight"])
     # What stays in bytes, too.

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int4.packing import pack_rows, round_matrix, unpack_rows, unpack_some
 from fastcoder_lsp.engine.int4.rounding import MOST, NEIGHBOURS, STEP, TRIES
 from fastcoder_lsp.engine.int8 import packing
@@ -19,7 +18,7 @@ from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 from tests.engine.rows import check_place, prefill, run, same_bits
 from tests.engine.test_kernels import product_runner
-from tests.engine.tiny_models import VOCABULARY, load, make_model
+from tests.engine.tiny_models import VOCABULARY, load, make_model, shape_of
 
 KINDS = tuple(in_four_bits(kind) for kind in kinds_here())
 
@@ -87,8 +86,7 @@ def test_packed_rows_stand_for_what_was_rounded(kind: DotKind) -> None:
 def test_packing_in_pieces_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Block by block or all rows at once, parts that join in the middle of a block among them."""
     folder, found = make_model(tmp_path, "qwen2"), list[dict[str, npt.NDArray[np.generic]]]()
-    shape = fast_shape(read_config(folder))
-    assert shape is not None
+    shape = shape_of(folder)
     for at_once in (1, 1 << 40):
         monkeypatch.setattr(packing, "AT_ONCE", at_once)
         with open_weights(folder) as weights:
@@ -158,8 +156,7 @@ def test_what_counts_more_is_rounded_better() -> None:
 def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
     """A model's logits don't depend on the instructions, at any width: in registers, unfolded, in whole tiles."""
     folder = make_model(tmp_path, "qwen2")
-    shape = fast_shape(read_config(folder))
-    assert shape is not None
+    shape = shape_of(folder)
     chance = np.random.default_rng(2)
     tokens = chance.integers(0, VOCABULARY, 50).tolist()
     tree = [int(chance.integers(-1, row)) if row else -1 for row in range(45)]

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.draft.base import Floats
-from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here, unfolded_bytes
 from fastcoder_lsp.engine.int8.halves import PAIR, narrow, padded, place_of
@@ -26,7 +25,7 @@ from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
 from tests.engine.rows import prefill, run, same_bits
-from tests.engine.tiny_models import VOCABULARY, make_model
+from tests.engine.tiny_models import VOCABULARY, make_model, shape_of
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 16, 17, 33])
@@ -111,8 +110,7 @@ def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path
 
 def test_the_first_kind_that_fits_is_chosen(tmp_path: Path, kernels: Path) -> None:
     """Tiles want rows of 64 bytes; a model that has others runs by the next kind."""
-    shape = fast_shape(read_config(make_model(tmp_path, "qwen2")))
-    assert shape is not None
+    shape = shape_of(make_model(tmp_path, "qwen2"))
     assert exact_kind(shape, kernels) is kinds_here()[0]
     odd = exact_kind(replace(shape, inner=96), kernels)
     assert odd is next(kind for kind in kinds_here() if not kind.tiled)
@@ -135,8 +133,7 @@ def test_a_saturating_product_is_found_out(tmp_path: Path) -> None:
 def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
     """A model's logits don't depend on the instructions that this CPU happens to have."""
     folder = make_model(tmp_path, "qwen2")
-    shape = fast_shape(read_config(folder))
-    assert shape is not None
+    shape = shape_of(folder)
     chance = np.random.default_rng(2)
     tokens = chance.integers(0, VOCABULARY, 50).tolist()
     tree = [int(chance.integers(-1, row)) if row else -1 for row in range(45)]

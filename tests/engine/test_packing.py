@@ -14,7 +14,6 @@ from safetensors.numpy import load_file, save_file
 
 from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import PLAIN, VNNI_512, DotKind, in_four_bits
@@ -25,6 +24,7 @@ from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.catalogue import BESIDE_BYTES, FAMILY
 from fastcoder_lsp.model.inventory import engine_conversions
+from tests.engine.tiny_models import shape_of
 
 WIDTH, INNER, VOCABULARY = 64, 208, 40_000
 
@@ -46,12 +46,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config |= {"num_hidden_layers": 1, "num_attention_heads": 4, "tie_word_embeddings": True}
     (place / "config.json").write_text(json.dumps(config))
     return place
-
-
-def shape_of(folder: Path) -> Shape:
-    shape = fast_shape(read_config(folder))
-    assert shape is not None
-    return shape
 
 
 def packed(folder: Path, kind: DotKind) -> dict[str, npt.NDArray[np.generic]]:

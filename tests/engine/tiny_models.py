@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp.config import kernels_folder
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 
 if TYPE_CHECKING:
@@ -90,3 +91,10 @@ def load(folder: Path, cache: Path, kind: engines.Kind, context: int = 256, thre
     )
     assert isinstance(engine, TreeEngine)
     return engine
+
+
+def shape_of(folder: Path) -> Shape:
+    """The shape of a model that our kernels run."""
+    shape = fast_shape(read_config(folder))
+    assert shape is not None
+    return shape

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.int8.dot import kinds_here
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.model.store import ModelStore
+from tests.engine.tiny_models import shape_of
 from tests.faults.small_model import write_model
 from tests.faults.stranger import HANG_S, ROOT
 
@@ -50,12 +50,6 @@ def packing(folder: Path, cache: Path) -> "subprocess.Popen[str]":
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return write_model(tmp_path / "model")
-
-
-def shape_of(folder: Path) -> Shape:
-    shape = fast_shape(read_config(folder))
-    assert shape is not None
-    return shape
 
 
 def silent(_share: float, _what: str) -> None:
