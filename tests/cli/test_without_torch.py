@@ -78,9 +78,9 @@ def test_a_gguf_is_made_ready_packed_and_looked_at(environment: dict[str, str], 
         "import sys; from pathlib import Path\n"
         "from fastcoder_lsp.engine.architecture import fast_shape, read_config\n"
         "from fastcoder_lsp.engine.int8.dot import PLAIN\n"
-        "from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays\n"
+        "from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays\n"
         "folder = Path(sys.argv[1])\n"
-        "wanted = Wanted(folder, fast_shape(read_config(folder)), PLAIN, 'd', Path(sys.argv[2]))\n"
+        "wanted = WeightsRequest(folder, fast_shape(read_config(folder)), PLAIN, 'd', Path(sys.argv[2]))\n"
         "print(load_arrays(wanted, lambda *_: None)['norm'].shape)\n"
     )
     packed = run(environment, "-c", program, str(folder), str(tmp_path / "cache"))
