@@ -5,7 +5,7 @@ weights of the published shapes, and run by as many threads. Both are taken in t
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,11 +36,15 @@ class Options(Reported):
     bits: str = option("bits of a weight, by commas", "8,4")
     threads: int = option("threads; 0 for the engine's own number", 0)
     rounds: int = option("measurements of each figure", 4)
+    shared: bool = option("one thread and its CPU time: on a machine that other programs use", False)
 
 
 def run(options: Options) -> int:
     """Measure, and print a table."""
-    threads, rows = options.threads or default_threads(), []
+    threads, clock = options.threads or default_threads(), time.perf_counter
+    if options.shared:
+        threads, clock = 1, time.thread_time
+    rows = []
     results: dict[str, Mapping[str, float]] = {}
     shapes = {model.name.rpartition(" ")[2]: model.shape for model in named(MODELS) if "Qwen" in model.name}
     for bits in map(int, options.bits.split(",")):
@@ -48,7 +52,7 @@ def run(options: Options) -> int:
             name = size.name.rpartition("-")[2]
             if name not in options.sizes.split(","):
                 continue
-            promised, measured, seconds = compare(shapes[name], size.hub_id, bits, threads, options.rounds)
+            promised, measured, seconds = compare(shapes[name], size.hub_id, bits, threads, options.rounds, clock)
             ratios = promised.step_ms / measured.step_ms, promised.prompt_ms / measured.prompt_ms
             results[f"{name} {PRECISIONS[bits]}"] = {
                 "promised_step_ms": promised.step_ms,
@@ -77,7 +81,9 @@ def run(options: Options) -> int:
     return 0
 
 
-def compare(shape: Shape, hub_id: str, bits: int, threads: int, rounds: int) -> tuple[Speed, Speed, float]:
+def compare(
+    shape: Shape, hub_id: str, bits: int, threads: int, rounds: int, clock: Callable[[], float]
+) -> tuple[Speed, Speed, float]:
     """The promise for one size, its measured times, and the seconds that promising all sizes takes."""
     kind = exact_kind(shape, kernels_folder(), bits)
     assert kind is not None, "no kernels run here"
@@ -87,26 +93,26 @@ def compare(shape: Shape, hub_id: str, bits: int, threads: int, rounds: int) -> 
     measure_speeds(FAMILY, bits, threads, kernels_folder(), lambda _share, _what: None)  # compiles
     promises, steps, prompts, seconds = list[Speed](), list[float](), list[float](), list[float]()
     for _ in range(rounds):
-        began = time.perf_counter()
-        found = measure_speeds(FAMILY, bits, threads, kernels_folder(), lambda _share, _what: None)
-        seconds.append(time.perf_counter() - began)
+        began = clock()
+        found = measure_speeds(FAMILY, bits, threads, kernels_folder(), lambda _share, _what: None, clock)
+        seconds.append(clock() - began)
         promises.append(found.speeds[hub_id, bits])
-        prompts.append(_prompt_ms(whole))
-        steps += [_ms(whole, 1, PROMPT_TOKENS, wanted=1) for _ in range(4)]
+        prompts.append(_prompt_ms(whole, clock))
+        steps += [_ms(whole, 1, PROMPT_TOKENS, clock, wanted=1) for _ in range(4)]
     whole.close()
     promised = Speed(min(each.step_ms for each in promises), min(each.prompt_ms for each in promises))
     return promised, Speed(min(steps), min(prompts)), min(seconds)
 
 
-def _prompt_ms(backend: Int8Backend) -> float:
+def _prompt_ms(backend: Int8Backend, clock: Callable[[], float]) -> float:
     starts = range(0, PROMPT_TOKENS, CHUNK)
-    return sum(_ms(backend, min(CHUNK, PROMPT_TOKENS - start), start) for start in starts)
+    return sum(_ms(backend, min(CHUNK, PROMPT_TOKENS - start), start, clock) for start in starts)
 
 
-def _ms(backend: Int8Backend, count: int, cached: int, *, wanted: int = 0) -> float:
+def _ms(backend: Int8Backend, count: int, cached: int, clock: Callable[[], float], *, wanted: int = 0) -> float:
     """Milliseconds of a pass over so many rows, with logits of the last ones."""
     rows = np.arange(count, dtype=np.int64)
     asked = Rows(rows % 1000, rows - 1, rows, cached, count - wanted)
-    before = time.perf_counter()
+    before = clock()
     backend.forward(asked)
-    return (time.perf_counter() - before) * 1e3
+    return (clock() - before) * 1e3
