@@ -32,7 +32,7 @@ def test_long(): pass
     [
         ((), 1, {"ci: only with --ci or --long", "long: only with --long"}),
         (("--ci",), 2, {"long: only with --long"}),
-        (("--long", "-n", "2"), 3, set()),
+        pytest.param(("--long", "-n", "2"), 3, set(), marks=pytest.mark.ci),
     ],
 )
 def test_what_runs(options: tuple[str, ...], passed: int, skipped: set[str], tmp_path: Path) -> None:
@@ -55,6 +55,7 @@ def test_where(number):
 """
 
 
+@pytest.mark.ci
 def test_two_processes_share_out_whole_files(tmp_path: Path) -> None:
     """A file's tests run in one process, in their order; two files in two. A folder that shares something, in one."""
     for name in ("first", "second", "third"):
