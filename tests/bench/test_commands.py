@@ -107,7 +107,6 @@ def test_a_line_ends_where_the_next_one_begins() -> None:
 
 
 def test_some_of_many_are_evenly_spread() -> None:
-    """The first one is among them; without a limit, or with one that is not reached, all are."""
     assert spread(range(10), 4) == (0, 2, 5, 7)
     assert spread("abc", 5) == spread("abc", None) == ("a", "b", "c")
     assert np.ptp(np.diff(spread(range(1000), 7))) == 1

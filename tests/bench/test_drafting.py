@@ -97,7 +97,6 @@ TASKS = repoeval.TaskSet(
 
 
 def test_the_body_is_in_no_index_and_no_prompt() -> None:
-    """What is before it is the prompt; what an index may hold is the file without it."""
     text = TASKS.files["r"]["p.py"]
     task = TASKS.tasks[0]
     assert TASKS.before(task) + TASKS.body(task) == text[: task.end]

@@ -56,7 +56,6 @@ def test_it_runs_without_torch_and_says_how_to_add_the_comparison(llama_folder: 
 def test_weights_are_unpacked_only_where_an_option_allows_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where a GGUF alone is there; a checkpoint is compared with as it is."""
     monkeypatch.setattr(engine, "missing_packages", lambda *_: ())
     monkeypatch.setattr(engine, "unpacked_bytes", lambda _folder: 2_500_000_000)
     for options, compared, said in (
@@ -74,7 +73,6 @@ def test_weights_are_unpacked_only_where_an_option_allows_it(
 
 
 def test_a_part_that_dies_or_hangs_costs_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it died of is told, with its last words; what takes too long is ended; the rest goes on."""
 
     def commands(*_: object) -> dict[str, list[str]]:
         python = [sys.executable, "-c"]
@@ -149,7 +147,6 @@ def gaps(model: NamedShape, engine: StaticEngine, network: Any) -> list[float]:
 
 @pytest.mark.ci
 def test_the_graph_engine_says_what_transformers_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given the same weights no token differs; given one head that is wrong many do."""
     model, engine, network = tiny()
     assert gaps(model, engine, network) == []
     raw = RandomSource.raw

@@ -34,7 +34,6 @@ TREE = {
 
 
 def test_a_place_is_a_line_without_its_rest() -> None:
-    """The rest put back gives the file; the same seed asks at the same places."""
     places = choose(TREE, 20, 5)
     assert places == choose(TREE, 20, 5) != choose(TREE, 20, 6)
     for place in places:
@@ -65,7 +64,6 @@ def test_the_figures_of_some_places() -> None:
     ],
 )
 def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(texts: list[str], found: ShownTexts) -> None:
-    """In a time that is made up: once a second, and no longer than six; the file is closed again."""
     said = iter(texts)
     told: list[str] = []
 
@@ -89,7 +87,6 @@ def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(texts: list[str
 
 
 def test_another_server_and_an_archive_are_named() -> None:
-    """A program by its path is looked for where the command was typed; an archive names its history."""
     here = Path("/work")
     assert server_command(None, here) == SERVER
     assert server_command("old/bin/fastcoder-lsp serve", here) == ("/work/old/bin/fastcoder-lsp", "serve")
@@ -125,7 +122,6 @@ def test_replay_counts_every_keystroke() -> None:
 
 
 def test_histories(tmp_path: Path) -> None:
-    """Steps are applied in order; what a run replaced is gone when it is typed."""
     with tarfile.open(tmp_path / "h.base.tar.gz", "w:gz") as archive:
         for name, text in (("h/a.py", b"one\ntwo\n"),):
             member = tarfile.TarInfo(name)
@@ -170,7 +166,6 @@ def examples(truth: Priors, count: int) -> list[PriorExample]:
 
 
 def test_the_truth_is_found_again() -> None:
-    """Enough examples make the fitted probabilities those that the examples were drawn with."""
     logits_SC = np.zeros((len(SOURCES), CELLS), np.float32)
     logits_SC[TEXT, [3, 40]], logits_SC[RECYCLED, [0, 10]] = (1.5, -1.0), (2.0, 0.5)
     truth = Priors(logits_SC, -1.5)

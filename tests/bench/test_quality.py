@@ -99,7 +99,6 @@ def test_arms_ask_what_they_say() -> None:
 
 
 def test_the_arm_of_words_shows_other_files() -> None:
-    """Its prompt holds the piece that has the words at the cursor; a name that means nothing is refused."""
     question = InfillQuestion(
         "q",
         "from lib import helper\nx = helper(",
@@ -221,7 +220,6 @@ def test_copied_code_is_no_question() -> None:
 
 
 def test_no_prompt_holds_the_line() -> None:
-    """The question's own file, as it was before the cut, is in no snippet; other files are."""
     case = line_cases(Repository("r", FILES), api=True)[1]
     tokenizer = of_family("Qwen2.5-Coder")
     prompt = tokenizer.decode(prompt_of(arm("words"), tokenizer, case.question).tokens)
@@ -237,7 +235,6 @@ def test_few_of_a_file_and_the_same_ones() -> None:
 
 
 def test_repositories_are_split(tmp_path: Path) -> None:
-    """What is fitted on and what is kept aside share nothing; a folder without any says what to do."""
     for name in ("zod-1", "httpx-2"):
         (tmp_path / "repositories" / name).mkdir(parents=True)
         (tmp_path / "repositories" / name / "a.py").write_bytes(b"x = 1\r\n")

@@ -56,7 +56,6 @@ def test_every_key_is_asked_and_answered_with_its_own(start: Callable[..., ToyTe
 def test_a_newer_key_gives_the_request_before_it_up(
     start: Callable[..., ToyTeam], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The connection is closed, and the server sees it. The first ones are never answered, however late keys are."""
     team, unanswered = start(), 6
     answer = team.answer
 
@@ -75,7 +74,6 @@ def test_a_newer_key_gives_the_request_before_it_up(
 
 
 def test_loads_are_told_apart_by_how_they_end(start: Callable[..., ToyTeam]) -> None:
-    """Answers of a closed loop, refusals of a full server, and a server that is not there."""
     team = start()
     assert {one.code for one in asyncio.run(closed(server(team), 2, 0.3, looked_at()))} == {200}
     team.refusal = Refusal("full", 1)

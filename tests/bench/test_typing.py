@@ -34,7 +34,6 @@ def runs(count: int, length: int = 60) -> tuple[Step, ...]:
 
 
 def test_each_run_is_in_one_part_and_no_long_one_in_any() -> None:
-    """Other seeds make other parts of the same runs; a bound on the keys leaves out what goes beyond it."""
     steps = (
         *runs(20),
         RecordedEdit("a.py", 0, 0, "y" * (LONGEST_RUN + 1) + "\n", typed=True),
@@ -61,7 +60,6 @@ def test_code_is_found_in_the_tree_as_it_is_at_that_moment(tmp_path: Path) -> No
 
 
 def test_the_same_keys_are_typed_whatever_is_found() -> None:
-    """What a part comes to follows from the text alone; every context is asked for by the same person."""
     model = toy_model(SayingEngine(SAYS), Encoding())
     given: list[Context] = []
 
@@ -157,7 +155,6 @@ def test_the_scheduler_believes_the_machines_that_are_reckoned_with(costs: StepC
 
 
 def test_what_is_suggested_and_true_is_not_typed(room: TypingEnvironment) -> None:
-    """The first suggestion comes before the first key; the word behind it has to be typed."""
     [account], _ = room.type([text(f"{SAYS}\n", f"{SAYS} or two\n")])
     assert account.typed + account.saved == 2 * len(SAYS) + len(" or two")
     assert account.saved >= len(SAYS)
@@ -166,7 +163,6 @@ def test_what_is_suggested_and_true_is_not_typed(room: TypingEnvironment) -> Non
 
 
 def test_each_types_their_own_and_nothing_else(room: TypingEnvironment) -> None:
-    """Three people at one model with one cache: the same keys as alone, whatever the others do."""
     texts = [text(f"{SAYS}\n", f"{name} = 2\n", f"{SAYS}\n") for name in ("one", "two", "three")]
     together, _ = room.type(texts)
     for place, account in enumerate(together):

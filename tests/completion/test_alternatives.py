@@ -36,7 +36,6 @@ def simulation(letter: NextLetter = rival, policy: Policy = POLICY) -> Simulatio
 
 
 def test_an_invoked_request_gets_three_the_plain_one_first() -> None:
-    """Distinct, each greedy from where it parts; nothing of the prompt is computed again."""
     made = simulation()
     answer = made.answer(START, invoked=True)
     texts = [answer.text, *(other.text for other in answer.others)]
@@ -48,7 +47,6 @@ def test_an_invoked_request_gets_three_the_plain_one_first() -> None:
 
 
 def test_cycling_asks_no_model() -> None:
-    """The same place once more: all of them, from memory; typing along any of them goes on with it."""
     made = simulation()
     first = made.answer(START, invoked=True)
     steps = made.engine.steps
@@ -94,7 +92,6 @@ def request(healing: bytes = b"", says: bytes = b"") -> DecodeRequest:
 
 
 def test_branches_are_ordered_by_how_near_they_were() -> None:
-    """The smallest gap first, the earliest of equal ones; ends of the text are none."""
     found = branches(request(), (97, 98), [[97, 109, 0], [98, 110, 111]], [[9, 7, 8], [9, 8, 7]])
     assert found == [Branch((97, 110), 1), Branch((109,), 2), Branch((97, 111), 2)]
 
@@ -104,7 +101,6 @@ def test_what_the_user_typed_is_not_contradicted() -> None:
 
 
 def test_a_branch_is_a_request_of_its_own() -> None:
-    """Its beginning counts for the stop rule and the length; one that is over, or ends inside a character, is none."""
     begun = from_branch(request(healing=b"a"), Branch((97, 98), 1))
     assert begun is not None
     head, made = begun

@@ -22,7 +22,6 @@ HURRIED = Policy(automatic_ms=500, invoked_ms=2000, background_ms=4000)
 
 
 def test_without_a_budget_the_answer_is_whole() -> None:
-    """The reference for all that follows."""
     assert plain(MODEL, START) == WHOLE
 
 
@@ -45,7 +44,6 @@ def test_who_waited_for_the_model_gets_the_time_of_who_asked_by_a_key() -> None:
 
 
 def test_waiting_for_the_model_takes_no_time_from_who_had_more() -> None:
-    """A user may allow more while typing than by key."""
     simulation = Simulation(MODEL, Policy(automatic_ms=5000, invoked_ms=50, background_ms=0), load_ms=5000)
     assert simulation.answer(START).text == WHOLE
 
@@ -130,7 +128,6 @@ def test_an_adopted_answer_does_not_wait_for_a_deadline_that_has_passed() -> Non
 
 
 def test_other_text_ends_what_is_running_within_a_piece() -> None:
-    """Its first tokens are of another text; what was said is a guess for the drafter."""
     simulation = Simulation(MODEL, HURRIED)
     simulation.ask(START).cancel()
     simulation.ask(START)
@@ -144,7 +141,6 @@ def test_other_text_ends_what_is_running_within_a_piece() -> None:
 
 
 def test_a_prefill_is_cut_and_resumed() -> None:
-    """A long prompt does not fit the first budget; the second request goes on where the first one stopped."""
     before = "x" * 1500 + "\n" + START
     simulation = Simulation(MODEL, Policy(400, 400, background_ms=1))
     answer = simulation.answer(before)
@@ -167,7 +163,6 @@ def test_a_newer_request_waits_for_one_piece_at_most() -> None:
 
 
 def test_the_background_has_a_budget() -> None:
-    """What is not finished then stays as it is, and may still be adopted once its beginning is typed."""
     simulation = Simulation(MODEL, Policy(100, 100, background_ms=200))
     simulation.answer(START)
     simulation.work()
@@ -181,7 +176,6 @@ def test_the_background_has_a_budget() -> None:
 
 
 def test_all_is_quiet_ten_seconds_after_the_last_key() -> None:
-    """However long the background may take: no piece of work ends later, and the worker waits to be told."""
     endless = script("word + " * 1000, START)
     simulation = Simulation(endless, Policy(300, 300, background_ms=60_000))
     simulation.answer(START)
@@ -213,7 +207,6 @@ def test_after_an_accept_the_next_completion_is_made_unasked() -> None:
 
 
 def test_work_ahead_gives_way_and_is_adopted() -> None:
-    """A request at the place that is being prepared goes on with it; no step is made twice."""
     simulation = Simulation(MODEL, HURRIED)
     simulation.service.preload()
     simulation.service.accepted(simulation.request(f"{START}one()\n    "), HURRIED)
@@ -247,7 +240,6 @@ def test_budgets_from_the_measured_speed() -> None:
 
 @given(st.floats(0, 500), st.integers(1, 128), st.lists(st.floats(10, 200), max_size=20))
 def test_what_is_said_to_fit_fits(ms: float, at_most: int, took: list[float]) -> None:
-    """Whatever was observed: the widest that fits does, and the next wider one does not."""
     pace = LatencyEstimator(COSTS, lambda: 0.0)
     for time_ms in took:
         pace.stepped(1, time_ms)
@@ -261,7 +253,6 @@ def test_what_is_said_to_fit_fits(ms: float, at_most: int, took: list[float]) ->
 
 
 def test_a_busy_machine_is_reckoned_with() -> None:
-    """Steps that take twice as long are soon expected to; and as soon forgotten."""
     pace = LatencyEstimator(COSTS, lambda: 0.0)
     for _ in range(20):
         pace.stepped(1, 2 * COSTS.step_ms(1))

@@ -75,7 +75,6 @@ def test_no_module_is_long_and_there_are_few() -> None:
 
 
 def test_one_module_takes_a_lock() -> None:
-    """The service's; the scheduler's state belongs to its thread."""
     taking = {path.stem for path in FILES if any(lock in path.read_text() for lock in ("self.lock:", "service.lock"))}
     assert taking == {"service"}
     assert not [path.stem for path in FILES if "Condition(" in path.read_text() or "acquire(" in path.read_text()]

@@ -43,7 +43,6 @@ FAILURES = [
 
 @pytest.mark.parametrize(("failure", "told"), FAILURES)
 def test_whatever_loading_raises_everybody_is_answered_and_told_why(failure: BaseException, told: str) -> None:
-    """Who asks for a completion, and who asks for the model alone; it is tried again after a while."""
     simulation = Simulation(MODEL, Policy())
     simulation.failure = failure
     preload = simulation.service.preload()
@@ -65,7 +64,6 @@ def test_whatever_loading_raises_everybody_is_answered_and_told_why(failure: Bas
 
 
 def test_a_thread_answers_them_too_and_lives_on() -> None:
-    """The worker as it runs in a server, with an exception that is none."""
     simulation = Simulation(MODEL, Policy())
     simulation.failure = PanicError("index out of bounds")
     service = threaded(simulation.load)
@@ -140,7 +138,6 @@ def test_a_rename_while_a_question_is_open_costs_nothing(pieces: int) -> None:
 
 @pytest.mark.parametrize("pieces", range(6))
 def test_a_close_while_a_question_is_open_answers_it(pieces: int) -> None:
-    """At once, with nothing; no error, and nothing of the document is kept."""
     simulation = Simulation(MODEL, Policy())
     future = simulation.ask(START)
     simulation.work(pieces=pieces)
@@ -156,7 +153,6 @@ def test_a_close_while_a_question_is_open_answers_it(pieces: int) -> None:
 
 @pytest.mark.parametrize("happens", ["close", "rename", "reload", "off and on"])
 def test_whatever_comes_while_the_model_loads_no_answer_is_lost(happens: str) -> None:
-    """Of the document that is asked about, of another one, or of the whole service."""
     for uri in (URI, OTHER):
         simulation = Simulation(MODEL, Policy(), load_ms=1000)
 
@@ -187,7 +183,6 @@ def test_whatever_comes_while_the_model_loads_no_answer_is_lost(happens: str) ->
 
 @pytest.mark.parametrize("policy", [Policy(), Policy(100, 100, 4000)])
 def test_what_the_old_model_says_is_gone_after_a_reload(policy: Policy) -> None:
-    """Even where it was about to be said: in the middle of any piece of work for the answer, or after it."""
     for last in range(1, 40):
         simulation, pieces = Simulation(MODEL, policy), 0
 
@@ -302,7 +297,6 @@ def last_state(simulation: Simulation) -> str:
 
 
 def test_a_model_that_is_exchanged_while_it_loads_is_not_used() -> None:
-    """What was loaded for the old settings is closed, and the same place is answered by the new model."""
     simulation = Simulation(MODEL, Policy(), load_ms=100)
     first = simulation.engine
     closed: list[int] = []
@@ -353,7 +347,6 @@ def test_who_asks_again_from_an_answer_is_answered_too() -> None:
 
 
 def test_a_listener_that_raises_anything_stops_nothing() -> None:
-    """Libraries written in Rust raise what is no Exception."""
     simulation = Simulation(MODEL, Policy())
 
     def fail(_: object) -> None:

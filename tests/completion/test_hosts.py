@@ -88,7 +88,6 @@ class Editor:
 
 
 def test_an_answer_that_never_comes_keeps_no_later_one_away() -> None:
-    """The next question is asked, and who waited is told that it came."""
     editor = Editor()
     lost, later = editor.ask("a = "), editor.ask("b = ")
     assert lost.result(0).finish == "superseded"
@@ -117,7 +116,6 @@ def test_an_answer_that_comes_twice_late_or_for_nobody_is_heard_once() -> None:
 
 
 def test_an_answer_within_the_question_is_heard() -> None:
-    """From a host that is gone and says so at once; the next question finds another one."""
     editor = Editor()
     editor.host.at_once = lambda question: editor.host.listener(
         Answered(question.number, Answer.failed(Status("error", message="gone")))
@@ -143,7 +141,6 @@ def test_progress_and_notices_go_through() -> None:
 
 
 def test_a_listener_that_fails_does_not_reach_the_host() -> None:
-    """Its thread has others to tell."""
 
     def fail(*_: object) -> None:
         raise ZeroDivisionError

@@ -31,7 +31,6 @@ def places(simulation: Simulation) -> list[Late]:
 
 
 def test_a_place_whose_prompt_does_not_fit_the_budget_is_told_when_its_text_is_there() -> None:
-    """Nobody presses another key; who asks again has it at once, without a step of the model."""
     simulation = Simulation(LINE, OPEN)
     assert simulation.answer(LONG).text == ""
     asked = simulation.version
@@ -45,7 +44,6 @@ def test_a_place_whose_prompt_does_not_fit_the_budget_is_told_when_its_text_is_t
 
 
 def test_what_an_earlier_key_had_begun_may_go_another_way_than_the_user() -> None:
-    """It is taken over while it has said nothing; then the text is made for the place where somebody waits."""
     other, typed = script("other()\n", START), script("typed()\n", START + "t")
     simulation = Simulation(lambda before: (typed if LONG + "t" in before else other)(before), OPEN)
     simulation.answer("x = 0\n")
@@ -107,7 +105,6 @@ def test_who_was_answered_with_a_beginning_is_told_of_the_whole() -> None:
 
 
 def test_who_has_typed_along_is_told_at_the_new_place() -> None:
-    """The beginning answers the next key from memory; the rest of the whole goes on there."""
     simulation = Simulation(MODEL, Policy(500, 500, 4000))
     simulation.answer(START)
     assert simulation.ask(START + "on").result(0).text == "e()\n    two()"
@@ -151,7 +148,6 @@ def test_a_closed_or_renamed_document_is_told_of_no_more() -> None:
 
 
 def test_who_gave_up_while_the_model_was_loading_is_told() -> None:
-    """The editor takes its question back after a while; what it asked for is made once the model is there."""
     simulation = Simulation(LINE, OPEN, load_ms=20_000)
     future = simulation.ask(START)
     simulation.while_loading = future.cancel
@@ -214,7 +210,6 @@ def longest_prompt(size: str) -> str:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_first_text_comes_after_the_longest_prompt(size: str) -> None:
-    """The first answer is in time and may be empty; the text is made while the user waits, and is known then."""
     simulation, before = simulation_of(size), longest_prompt(size)
     began = simulation.clock.ms
     first = simulation.answer(before)
@@ -229,7 +224,6 @@ def test_a_first_text_comes_after_the_longest_prompt(size: str) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 def test_keys_that_come_meanwhile_lose_no_work(size: str) -> None:
-    """Typed along what the model says, slowly: the prompt is read once, and the rest comes without another reading."""
     simulation, before = simulation_of(size), longest_prompt(size)
     for typed in range(5):
         simulation.answer(before + SAYS[:typed])

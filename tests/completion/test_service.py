@@ -94,7 +94,6 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 def test_a_request_is_answered_by_the_model(bench: Bench) -> None:
-    """The text goes in at the cursor; counts and times come with it."""
     answer = bench.ask().result(WAIT_S)
     assert (answer.text, answer.start, answer.end) == ("value = 1", 6, 6)
     assert answer.counts.steps == answer.counts.tokens + 1 == len("value = 1") + 1
@@ -103,7 +102,6 @@ def test_a_request_is_answered_by_the_model(bench: Bench) -> None:
 
 
 def test_the_latest_wins_over_all_documents(bench: Bench) -> None:
-    """A newer request in another document: the older one is answered empty at once, while its step still runs."""
     first = bench.blocked()
     second = bench.ask("z = 4\n", uri="file:///b.py")
     assert first.done()
@@ -113,7 +111,6 @@ def test_the_latest_wins_over_all_documents(bench: Bench) -> None:
 
 
 def test_a_cancel_stops_within_a_step(bench: Bench) -> None:
-    """After a cancel the worker is free for others once the running step is over."""
     first = bench.blocked()
     assert first.cancel()
     steps = bench.engine.steps
@@ -132,7 +129,6 @@ def test_typing_along_needs_no_model(bench: Bench) -> None:
 
 
 def test_ghost_text_and_popup_share_an_answer(bench: Bench) -> None:
-    """The same place asked twice at once is decoded once, and cancelling one leaves the other."""
     first = bench.blocked()
     second = bench.ask("y = 3\n")
     assert not first.done()
@@ -164,7 +160,6 @@ def test_off_means_off(bench: Bench) -> None:
 
 
 def test_a_model_that_is_missing_is_said_and_tried_again(bench: Bench) -> None:
-    """The status says what to do; the request is answered empty; after a reload it works."""
     bench.failure = ModelMissingError("no model", "run this")
     assert bench.ask().result(WAIT_S).finish == "error"
     assert bench.statuses[-1] == Status("error", message="no model", hint="run this")
@@ -184,7 +179,6 @@ def test_loading_is_told(bench: Bench) -> None:
 
 
 def test_a_bug_costs_one_answer(bench: Bench) -> None:
-    """An unexpected exception in the engine is logged and told; the next request is served."""
     bench.ask().result(WAIT_S)
     bench.engine.fails = True
     assert bench.ask("y = 3\n").result(WAIT_S).finish == "error"
@@ -193,7 +187,6 @@ def test_a_bug_costs_one_answer(bench: Bench) -> None:
 
 
 def test_a_closed_document_is_forgotten(bench: Bench) -> None:
-    """Its suggestions are dropped, and its prompt once its cache is; a rename carries them over."""
     bench.ask().result(WAIT_S)
     bench.service.document_renamed("file:///a.py", "file:///c.py")
     assert bench.ask("x = 2\nva", uri="file:///c.py").result(WAIT_S).finish == "typed-through"

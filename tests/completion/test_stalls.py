@@ -207,7 +207,6 @@ def test_after_a_stop_all_is_as_before_from_the_third_key_on(stopped_ms: float, 
 
 
 def test_a_request_that_is_stopped_itself_gets_its_text_late() -> None:
-    """It is answered empty once the process goes on; nobody types, and the text comes all the same."""
     hardship = Hardship(Policy(0, 0, 0), COSTS)
     hardship.answer()
     future = hardship.simulation.ask(hardship.place())

@@ -27,7 +27,6 @@ def ask(memory: SuggestionMemory, before: str, after: str = "\n") -> CachedSuffi
 
 
 def test_typing_along_keeps_the_rest() -> None:
-    """Each typed letter of the suggestion leaves the rest of it, a word accepted at once too."""
     memory = remembered()
     assert ask(memory, "") == CachedSuffix("return a + b", 0)
     assert ask(memory, "r") == CachedSuffix("eturn a + b", 0)
@@ -42,7 +41,6 @@ def test_deleting_and_typing_again_brings_it_back() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [("x", "\n"), ("", "\n\n"), ("return a + b", "\n"), ("", "x\n")])
 def test_other_text_ends_it(before: str, after: str) -> None:
-    """Other letters, a change below the cursor, and the whole suggestion typed leave nothing to show."""
     assert ask(remembered(), before, after) is None
 
 
@@ -65,7 +63,6 @@ def test_the_latest_suggestion_answers_first() -> None:
 
 
 def test_it_belongs_to_its_document() -> None:
-    """Renamed documents keep it, closed ones lose it, others never had it; only so many documents are remembered."""
     memory = remembered()
     memory.rename(URI, "file:///b.py")
     assert ask(memory, "") is None
@@ -110,7 +107,6 @@ def rest(text: str, typed: str, before: str = BEFORE, now: str = BEFORE) -> str:
     ],
 )
 def test_what_is_left_after_typing(typed: str, expected: str) -> None:
-    """Typed along: the rest. Another name, another beginning: what came after the last piece that both have."""
     assert rest("return os.stat(path).st_size", typed) == expected
 
 

@@ -49,7 +49,6 @@ def test_who_asks_by_a_key_gets_all_but_secrets() -> None:
 
 
 def test_who_was_told_of_better_text_asks_as_if_typed_and_gets_it() -> None:
-    """In the middle of a word too, where somebody asked by a key; the next place has the rules again."""
     simulation = Simulation(MODEL, STRICT, after="foo\n")
     first = simulation.answer("x = a", invoked=True)
     again = simulation.answer("x = a")

@@ -78,7 +78,6 @@ class Person:
 
 @pytest.mark.ci
 def test_a_budgeted_answer_is_a_beginning_and_the_rest_comes_from_the_background(runtime: Runtime) -> None:
-    """No budget holds anything but the first: the second request finds all that was made meanwhile, exact."""
     plain = Person(runtime).answer(BEFORE, Policy()).text
     assert "return" in plain
     person = Person(runtime)
@@ -102,7 +101,6 @@ def test_a_beginning_after_any_number_of_pieces(runtime: Runtime) -> None:
 
 
 def test_typing_along_makes_no_step_twice(runtime: Runtime) -> None:
-    """Each key cancels the last request; together they cost what one undisturbed request costs."""
     undisturbed = Person(runtime)
     plain = undisturbed.answer(BEFORE, Policy())
     person, typed, future = Person(runtime), "", None

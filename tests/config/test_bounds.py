@@ -59,7 +59,6 @@ def test_the_cache_lies_in_no_folder_that_happens_to_be_the_working_one(monkeypa
 
 @pytest.mark.skipif(os.name == "nt", reason="the search of PATH is another one")
 def test_programs_are_found_by_whole_paths_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in the working directory, whichever way PATH names it; a folder of the user's choice stays."""
     (tmp_path / "tool").write_text("#!/bin/sh\n")
     (tmp_path / "tool").chmod(0o755)
     monkeypatch.chdir(tmp_path)

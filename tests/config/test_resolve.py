@@ -21,7 +21,6 @@ def repository(values: dict[str, Any]) -> SettingsLayer:
 
 
 def test_later_layers_are_stronger() -> None:
-    """The strongest layer that sets a name decides, whether dotted or nested; null sets nothing."""
     settings, problems = resolve(
         [
             repository({"popup": {"budget_ms": 100, "enabled": True}}),
@@ -54,7 +53,6 @@ def test_later_layers_are_stronger() -> None:
     ],
 )
 def test_what_is_wrong_is_reported_and_defaulted(name: str, value: object) -> None:
-    """A wrong type, a value out of limits, an unknown name: one problem that names it, and the default holds."""
     settings, problems = resolve([user({name: value})])
     assert settings == Settings()
     assert [problem.name for problem in problems] == [name]

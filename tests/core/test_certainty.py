@@ -23,7 +23,6 @@ def test_a_byte_inside_a_token() -> None:
 
 
 def test_a_token_that_was_not_likely() -> None:
-    """A healed one, for instance: no likely one agrees with what the user typed."""
     certainty = Certainty([_row(b"word", other=1.0), _row(b"s", s=0.9, t=0.1)], b"wor")
     assert certainty.at(0) is None
     assert certainty.at(1) == pytest.approx(0.9)
@@ -42,7 +41,6 @@ def test_a_token_that_was_not_likely() -> None:
     ],
 )
 def test_whether_a_word_goes_on(rows: list[Row], healing: bytes, longer: float | None) -> None:
-    """Compared with its end, over all tokens that spell what is typed of it."""
     found = Certainty(rows, healing).of_longer_word()
     assert found == (longer if longer is None else pytest.approx(longer))
 

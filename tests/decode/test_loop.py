@@ -126,7 +126,6 @@ def oracle(asked: DecodeRequest) -> list[Draft]:
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.integers(1, 12))
 def test_right_drafts_save_steps_and_change_nothing(prompt: list[int], stop_after: int) -> None:
-    """Accepted drafts are emitted tokens; a stop rule amid a step ends the text where plain decoding ends it."""
     asked = request(tuple(prompt), cut=lambda text: stop_after if len(text) >= stop_after else None, nodes=40)
     expected, engine = plain(asked), FakeEngine()
     result = decode(engine, Scripted(oracle(asked)), asked, lambda: False)
@@ -147,7 +146,6 @@ def test_short_rest_of_a_prompt_goes_with_the_first_step() -> None:
 
 
 def test_a_stopped_prefill_keeps_what_is_done() -> None:
-    """A cancel takes effect between two chunks, and the next try goes on from there."""
     engine, asks = FakeEngine(chunk=4), iter([False, False, True])
     decoding = Decoding(engine, NoDrafter(), request(tuple([1] * 30)), spans := Spans())
     assert not decoding.prefill(lambda: next(asks))
@@ -158,7 +156,6 @@ def test_a_stopped_prefill_keeps_what_is_done() -> None:
 
 
 def test_a_drafter_that_raises_is_heard_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Its failure is logged once in a decode, and the output is the plain one."""
 
     class Broken(Scripted):
         def propose(self, context: DraftContext, nodes: int) -> Draft:

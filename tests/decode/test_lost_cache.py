@@ -56,7 +56,6 @@ class Listening(Scripted):
 def test_a_lost_cache_changes_no_token(
     prompt: list[int], losses: list[str], drafts: list[Draft], piecemeal: bool, healing: bytes
 ) -> None:
-    """Whenever it is lost, however it is filled again: all at once by the step, or stretch by stretch before it."""
     asked, engine, drafter = request(tuple(prompt), healing), LosingEngine(), Listening(drafts)
     decoding, expected = Decoding(engine, drafter, asked, Spans()), plain(request(tuple(prompt), healing))
     decoding.prefill(lambda: False)
@@ -99,7 +98,6 @@ def test_a_drafter_that_reads_a_lost_cache_has_not_failed(caplog: pytest.LogCapt
 
 
 def test_what_is_missing_is_what_was_lost() -> None:
-    """The prompt and what was said, but for the tokens that go along with the next step: so a piece is cut in time."""
     engine = LosingEngine()
     decoding = Decoding(engine, Scripted([]), request(tuple([1, 2, 3] * 10)), Spans())
     decoding.prefill(lambda: False)
@@ -128,7 +126,6 @@ def test_a_cache_that_another_text_was_put_into_is_lost_too() -> None:
 
 
 def test_a_full_context_is_filled_again_to_its_end() -> None:
-    """With nothing but the last token pending there is always room for what was there."""
     engine = LosingEngine()
     engine.info = FakeEngine(context=40).info
     asked = request(tuple([1] * 20), max_tokens=100)

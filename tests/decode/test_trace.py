@@ -45,7 +45,6 @@ def test_a_trace_is_the_output_token_for_token(prompt: list[int], stop_after: in
 
 
 def test_a_token_says_who_guessed_it() -> None:
-    """Drafts carry their source and match length; the last token of a step is the model's own."""
     tree = DraftTree((7, 1, 2, 3), (-1, 0, 1, 0), 1, ("", "cache", "corpus", "prompt"), (0, 5, 6, 2))
     step = trace_step(tree, Verified((1, 2), (1, 2, 4)), lambda token: b"%d" % token, 9)
     assert step.tokens == (TracedToken(b"1", "cache", 5), TracedToken(b"2", "corpus", 6), TracedToken(b"4"))
@@ -54,7 +53,6 @@ def test_a_token_says_who_guessed_it() -> None:
 
 
 def test_a_character_over_two_tokens_is_shown_once() -> None:
-    """It stands with the token that completes it, over the border of two steps too."""
     tree = DraftTree.chain((0,))
     steps = [StepTrace((TracedToken(piece),), tree, (b"",), ()) for piece in (b"a\xc3", b"\xa4b", b"\xc3")]
     assert token_texts(steps[:2]) == [["a"], ["äb"]]

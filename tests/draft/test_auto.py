@@ -51,7 +51,6 @@ def say(drafter: AutoDrafter, draft: Draft, last: int, *emitted: int) -> None:
 
 
 def test_every_source_alone_drafts_and_says_so() -> None:
-    """Running text, repository, corpus, frozen table: each is found, and named as the source."""
     assert first(AutoDrafter(nothing, FIXED), 1, 2, 3, 9, 1, 2).sources[:1] == ("prompt",)
     stores = pinned([[1, 2, 7, 7]], [[5, 6, 8, 8]])
     draft = first(AutoDrafter(lambda _: stores, FIXED), 1, 2)
@@ -67,7 +66,6 @@ def test_every_source_alone_drafts_and_says_so() -> None:
 
 
 def test_sources_that_agree_share_a_node() -> None:
-    """Same token under the same parent is one node, whoever says it, and both go on below it."""
     stores = pinned([[1, 2, 7, 5], [1, 2, 8, 6]], [[1, 2, 8, 9]])
     draft = first(AutoDrafter(lambda _: stores, FIXED), 1, 2, nodes=16)
     assert len(set(zip(draft.parents, draft.tokens, strict=True))) == len(draft.tokens)
@@ -77,7 +75,6 @@ def test_sources_that_agree_share_a_node() -> None:
 
 
 def test_paths_leave_one_source_and_go_on_in_another() -> None:
-    """Below a node that the repository alone knows, the running text says what follows it."""
     stores = pinned([[1, 2, 30]])
     draft = first(AutoDrafter(lambda _: stores, FIXED), 30, 31, 32, 5, 1, 2, nodes=8)
     assert draft.tokens[:3] == (30, 31, 32)
@@ -99,7 +96,6 @@ def test_rows_of_rejected_tokens_are_remembered() -> None:
 
 
 def test_what_was_said_before_in_the_document_is_drafted() -> None:
-    """Outputs become history: of this document alone, under its new name, and no longer than it is open."""
     drafter = AutoDrafter(nothing, AutoParameters(width="fixed", without="recycling/recycling-pairs"))
     draft = first(drafter, 1, 2)
     say(drafter, draft, 2, 50)
@@ -115,7 +111,6 @@ def test_what_was_said_before_in_the_document_is_drafted() -> None:
 
 
 def test_an_outdated_suggestion_is_drafted_from_the_first_token() -> None:
-    """Nothing was said yet: the expectation itself is the draft, ahead of what the text offers."""
     drafter = AutoDrafter(nothing, FIXED)
     asked = context(1, 2, 8, 1, 2, outdated=((20, 21, 22, 23),))
     drafter.begin(asked)
@@ -126,7 +121,6 @@ def test_an_outdated_suggestion_is_drafted_from_the_first_token() -> None:
 
 @pytest.mark.parametrize("cost", [CHEAP, DEAR])
 def test_the_tree_is_as_wide_as_pays(cost: StepCosts) -> None:
-    """Rows that cost nothing are filled; where a row costs as much as a step, nothing is drafted."""
     stores = pinned([list(range(1, 20))] * 3)
     drafter = AutoDrafter(lambda _: stores, costs=cost)
     count = len(first(drafter, *range(1, 9), nodes=32).tokens)
@@ -145,7 +139,6 @@ def test_learning_finds_out_who_is_wrong() -> None:
 
 
 def test_what_was_learnt_outlives_the_program(tmp_path: Path) -> None:
-    """A second drafter with the same file believes what the first one learnt; another file's drafter does not."""
     stores = pinned([[1, 2, 7]])
     kept = tmp_path / "deep" / "learnt.npz"
     drafter = AutoDrafter(lambda _: stores, FIXED, kept=kept)
@@ -159,7 +152,6 @@ def test_what_was_learnt_outlives_the_program(tmp_path: Path) -> None:
 
 
 def test_searches_that_find_nothing_are_not_repeated() -> None:
-    """The missing table: a token that a store does not hold is searched once, until the store changes."""
     generation = [1]
     drafter = AutoDrafter(lambda _: pinned([[1, 2, 3]], generation=generation[0]), FIXED)
     rule = next(source.rule for source in drafter.sources if source.name == "repository")  # type: ignore[attr-defined]
@@ -182,7 +174,6 @@ def test_sources_can_be_left_out() -> None:
 
 @pytest.mark.parametrize("kind", ADVERSARIES)
 def test_rubbish_from_a_source_changes_nothing(kind: type[Adversary]) -> None:
-    """A source that says anything at all, or raises: the output is the plain one."""
     plain = decode(RepetitiveEngine(), NoDrafter(), request((1, 2, 3)), lambda: False)
     rubbish = DrafterSource(adversary(kind), 16)
     for costs in (None, CHEAP):

@@ -105,7 +105,6 @@ def test_it_is_asked_where_what_it_brings_is_worth_its_time(ms: float, accepted:
 
 
 def test_what_others_said_too_is_no_gain() -> None:
-    """Tokens that were accepted on another source's word are not counted for it."""
     source, clock = made(10)
     steps(source, clock, 300, [TEXT, TEXT])
     assert steps(source, clock, 1000, [TEXT, TEXT]) <= 10
@@ -140,7 +139,6 @@ def test_what_may_pay_is_begun_with() -> None:
 
 
 def test_a_forecast_is_corrected_by_what_is_measured() -> None:
-    """A draft takes ten times as long as was thought, or is never right."""
     for ms, accepted in ((50, [TRAINED]), (5, [])):
         source, clock = made(ms, Forecast(ms=5.0, tokens=2.0))
         steps(source, clock, 100, accepted)
@@ -191,7 +189,6 @@ def test_without_a_price_it_is_asked_in_every_step() -> None:
 
 
 def test_weights_tell_what_a_draft_takes_and_brings(tmp_path: Path) -> None:
-    """Whatever they are of; what was reached on held-out texts is the hope."""
     for method in own_weights.MADE:
         drafter = make(own_weights.write(tmp_path / method, method))
         assert isinstance(drafter, BaseDrafter)
@@ -224,13 +221,11 @@ def test_the_reading_of_a_text_is_not_the_price() -> None:
 
 
 def test_a_busy_machine_changes_nothing() -> None:
-    """Where all takes ten times as long, the same is worth the same."""
     source, clock = made(300)
     assert steps(source, clock, 500, [TRAINED] * 2, ms=200) == 500
 
 
 def test_auto_drafts_by_a_smaller_model_where_it_is_given_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The output is plain; the tokens are the smaller model's word; without models nothing of it is there."""
     monkeypatch.setattr(DrafterSource, "pays", lambda _: True)  # a toy costs more than what it drafts for
     prompt = (1, 2)
     drafter = make("auto:without=prompt/cache/recycling/recycling-pairs", DrafterParts(smaller=toys(VOCABULARY)))
@@ -243,7 +238,6 @@ def test_auto_drafts_by_a_smaller_model_where_it_is_given_one(monkeypatch: pytes
 
 
 def test_a_smaller_model_is_timed_before_it_is_asked(tmp_path: Path) -> None:
-    """By trees that an engine takes, in a cache that is gone afterwards."""
     engine = tiny_models.load(tiny_models.make_model(tmp_path / "model", "qwen2"), tmp_path / "cache", "cpu-int8")
     parts = DrafterParts(smaller=lending(lambda: engine), costs=StepCosts((1, 64), (20.0, 30.0), 1.0))
     for name in ("draft-model", "draft-model-tree"):
@@ -269,7 +263,6 @@ def test_auto_drafts_by_the_model_itself_once_its_parts_are_known(monkeypatch: p
 
 
 def test_states_that_are_kept_already_allow_a_trial() -> None:
-    """It was thought to pay, so they are there; found wrong, none are asked for, but for a trial now and then."""
     source, clock = made(5, Forecast(ms=5.0, tokens=2.0))
     source.drafter.traits = DrafterTraits(layers=(NORMED,))
     asked, decodes = 0, 0

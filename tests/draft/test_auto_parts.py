@@ -70,7 +70,6 @@ def test_growth_follows_the_rule_of_width(tokens: list[int], rises: list[float],
 
 @given(st.floats(0, 500), st.floats(0, 1), st.floats(0, 1))
 def test_corrections_point_to_what_happened(tried: float, right: float, hoped: float) -> None:
-    """Right as often as expected: nothing to correct; more often: upward; never infinite."""
     value = correction(tried, tried * right, tried * hoped, 10.0)
     assert math.isfinite(value)
     assert (value > 0) == (right > hoped) or abs(value) < 1e-6
@@ -89,7 +88,6 @@ def test_calibration_finds_the_rate(truth: float) -> None:
 
 
 def test_only_what_is_known_is_counted() -> None:
-    """A wrong node's children were never asked of the model: they count for nothing."""
     calibration = Calibration(shipped_priors())
     grown = new_grown(3)
     grown.token_N[:], grown.parent_N[:], grown.likely_N[:] = (7, 8, 9), (-1, 0, -1), (0.5, 0.4, 0.1)
@@ -101,7 +99,6 @@ def test_only_what_is_known_is_counted() -> None:
 
 
 def test_old_counts_fade() -> None:
-    """However long a session, no cell counts more than its memory: what changes is learnt again."""
     calibration = Calibration(shipped_priors(), memory=50.0)
     for _ in range(500):
         calibration.judge(one_node(0.5), 1, (7,))
@@ -118,7 +115,6 @@ def one_node(likely: float) -> GrownNodes:
 
 
 def test_shipped_priors_cover_everything() -> None:
-    """Every source and cell has log odds that are no certainty, and they survive being written and read."""
     priors = shipped_priors()
     assert priors.logits_SC.shape == (len(SOURCES), CELLS)
     assert (np.abs(priors.logits_SC) < 20).all()
@@ -135,13 +131,11 @@ def cell(match: int, share: float, hits: int) -> Any:
 
 @given(st.integers(1, 200), st.floats(0, 1), st.integers(1, 500))
 def test_cells_are_distinct_from_absence(match: int, share: float, hits: int) -> None:
-    """Every hit has a cell of its own kind, below those that mean absence."""
     assert 0 <= cell(match, share, hits) < LENGTHS * 15 == ABSENT
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04rubbish", b"\x00" * 100, None])
 def test_a_damaged_file_of_counts_is_none(tmp_path: Path, content: bytes | None) -> None:
-    """Damaged, cut, of another version, or impossible: learning starts anew, and the next save repairs the file."""
     path = tmp_path / "learnt.npz"
     counts = EvidenceCounts.none()
     counts.tried_SC[0, 0], counts.right_SC[0, 0] = 1, 5
@@ -177,7 +171,6 @@ def test_resynchronisation(output: list[int], expected: list[int]) -> None:
 
 @given(st.lists(st.lists(st.integers(0, 9000), max_size=30), max_size=6), st.integers(8, 40))
 def test_a_chain_knows_all_places_of_a_token(pieces: list[list[int]], capacity: int) -> None:
-    """Following the places back from the last one meets every place of the token, latest first; the bound holds."""
     chain = TokenChain(capacity)
     for piece in pieces:
         chain.extend(piece[:capacity])
@@ -194,7 +187,6 @@ def test_a_chain_knows_all_places_of_a_token(pieces: list[list[int]], capacity: 
 
 
 def test_searches_that_never_pay_are_left_out_and_tried_again() -> None:
-    """The rule weighs gain against cost: useless searches stop, useful ones never do, and stopped ones come back."""
     rule = RetrievalRule()
     for _ in range(2000):
         if rule.worth(5, search_ms=0.02, token_ms=20.0):

@@ -44,7 +44,6 @@ def test_the_tree_grows_level_by_level() -> None:
 
 
 def test_accepted_tokens_enter_the_table() -> None:
-    """The window slides over the output too, and nothing is inserted twice or left out."""
     drafter = CachebackDrafter(SMALL)
     drafter.begin(DraftContext([1, 2, 3], 3))
     drafter.propose(DraftContext([1, 2, 3], 3), 12)
@@ -53,7 +52,6 @@ def test_accepted_tokens_enter_the_table() -> None:
 
 
 def test_a_narrow_verification_keeps_its_share_of_the_reserve() -> None:
-    """At any width there are drafts, and levels beyond the first where the reserve allows."""
     tokens = [t for leader in range(5) for t in (9, leader, leader + 10, leader + 20)] + [9]
     drafter = CachebackDrafter(CachebackParameters())
     context = DraftContext(tokens, len(tokens))
@@ -135,7 +133,6 @@ def corpus(*files: list[int]) -> StoreSnapshot:
 
 
 def test_a_table_is_kept_beside_its_corpora(tmp_path: Path) -> None:
-    """The second call reads what the first one wrote; other corpora, tokenizers and shapes have tables of their own."""
     shape = TableShape(1, 2)
     one, two = corpus([1, 2, 3, 1, 2, 3]), corpus([1, 2, 3, 1, 2, 3], [1, 5, 5])
     for corpora in ([one], [one], [two], [one, two]):
@@ -149,7 +146,6 @@ def test_a_table_is_kept_beside_its_corpora(tmp_path: Path) -> None:
 
 
 def test_nothing_is_no_table(tmp_path: Path) -> None:
-    """Without corpora there is nothing to count, and no n-gram spans two files."""
     assert table_of([], tmp_path, "tokenizer", TableShape()) is None
     table = table_of([corpus([1, 2], [3, 4])], tmp_path, "tokenizer", TableShape(1, 2))
     assert table is not None

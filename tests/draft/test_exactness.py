@@ -101,7 +101,6 @@ def test_no_adversary_changes_the_output(kind: type[Adversary]) -> None:
     ],
 )
 def test_a_second_decode_of_the_same_text_is_quicker_than_plain(name: str) -> None:
-    """Each drafter does draft: what the model said once (or what stands in a store) is accepted when it comes again."""
     drafter, prompt = make(name, PARTS), (1, 2)
     decode(RepetitiveEngine(), drafter, request(prompt, nodes=64), lambda: False)
     result = decode(RepetitiveEngine(), drafter, request(prompt, nodes=64), lambda: False)
@@ -110,7 +109,6 @@ def test_a_second_decode_of_the_same_text_is_quicker_than_plain(name: str) -> No
 
 
 def test_drafts_fit_and_hang_together() -> None:
-    """No drafter relies on the loop to trim its draft: nodes in number, parents before children, known sources."""
     for name in NAMES:
         drafter, engine = make(name, PARTS), RepetitiveEngine()
         decode(engine, drafter, request((1, 2), nodes=64), lambda: False)

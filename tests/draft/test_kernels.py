@@ -70,7 +70,6 @@ def test_the_heaviest_nodes_are_drafted(rows: list[list[int]], nodes: int) -> No
 
 
 def test_sources_and_weights_are_kept() -> None:
-    """A node tells who said it first; a heavier source wins the last place."""
     growth = Growth(capacity=4, depth=3)
     growth.add(np.array([[1, 2, GAP]], np.int32), 1.0, "light", 3)
     growth.add(np.array([[7]], np.int32), 5.0, "heavy", 9)

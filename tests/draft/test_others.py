@@ -51,7 +51,6 @@ def test_lookup_goes_round_a_loop() -> None:
 
 
 def test_suffix_weighs_by_frequency_and_remembers_outputs() -> None:
-    """The likelier continuation first; what an earlier completion of the document said is drafted in the next."""
     drafter = SuffixDrafter()
     draft = begun(drafter, 1, 7, 1, 7, 1, 8, 1)
     assert (draft.tokens[0], draft.sources[0]) == (7, "prompt")
@@ -64,7 +63,6 @@ def test_suffix_weighs_by_frequency_and_remembers_outputs() -> None:
 
 
 def test_suffix_history_is_bounded() -> None:
-    """However much a document says, its history holds and the newest is still found."""
     drafter = make("suffix:history=32,window=16")
     for start in range(0, 2000, 10):
         tokens = tuple(range(start, start + 10))
@@ -115,7 +113,6 @@ def test_recycling_can_start_from_the_prompt() -> None:
 
 
 def test_jacobi_goes_on_from_the_state() -> None:
-    """The argmax of each row behind the accepted part is the next guess; the start is tokens of the prompt."""
     drafter = JacobiDrafter(JacobiParameters(length=4))
     drafter.begin(context(8, 9))
     assert set(drafter.propose(context(8, 9), 64).tokens) <= {8, 9}
@@ -143,7 +140,6 @@ def test_lookahead_collects_ngrams_of_its_trajectory() -> None:
 
 
 def test_lookahead_takes_the_prompt_as_reference() -> None:
-    """Its n-grams are guesses from the first step on, the latest first; the last one may be cut to the room left."""
     drafter = LookaheadDrafter(LookaheadParameters(window=2, gram=3, guesses=4, prompt=True))
     prompt = (1, 2, 3, 1, 4, 5, 1)
     drafter.begin(context(*prompt))
@@ -263,7 +259,6 @@ def test_the_suffix_array_finds_what_a_static_automaton_would() -> None:
 
 
 def test_a_long_text_is_read_in_stretches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it is read nothing is drafted, and no step reads more; a text that is gone on with is not read again."""
     name = own_weights.write(tmp_path / "layer", "eagle")
     engine = tiny_models.load(tiny_models.make_model(tmp_path / "model", "qwen2"), tmp_path / "cache", "cpu-int8")
     at_once, drafter = make(name), make(name)

@@ -41,7 +41,6 @@ def skimming(engine: Engine) -> SkimmingEngine:
 
 
 def test_all_parts_say_what_a_step_says(engine: Engine) -> None:
-    """Token by token behind each other, with nothing left out: a skim is plain decoding that keeps nothing."""
     engine.prefill(PROMPT, lambda: False)
     said, skimmed, after, pending = [PROMPT[-1]], [], 0, [3, 4]
     for _ in range(4):
@@ -57,7 +56,6 @@ def test_all_parts_say_what_a_step_says(engine: Engine) -> None:
 
 
 def test_what_is_left_out_changes_what_is_said_and_nothing_after(engine: Engine) -> None:
-    """Every part matters; a step behind any skim has the bits that it has without."""
     engine.prefill(PROMPT, lambda: False)
     whole = skimming(engine).skim((3,), 0, frozenset(), 5)[1]
     plain = engine.step(DraftTree.chain((3, 4)), top_k=5)
@@ -72,7 +70,6 @@ def test_what_is_left_out_changes_what_is_said_and_nothing_after(engine: Engine)
 @pytest.mark.parametrize("parameters", [SelfParameters(threshold=0.0), SelfParameters(exit=3, threshold=0.0)])
 @pytest.mark.parametrize("sampler", [Sampler(), Sampler(temperature=0.8, seed=3)])
 def test_the_output_is_plain(engine: Engine, parameters: SelfParameters, sampler: Sampler) -> None:
-    """Greedy and sampled, on one KV cache; with nothing left out, most guesses are right."""
     asked = request(PROMPT, 24, 6, sampler)
     plain = decode(engine, NoDrafter(), asked, lambda: False)
     assert decode(engine, SelfDrafter(parameters), asked, lambda: False).tokens == plain.tokens
@@ -82,7 +79,6 @@ def test_the_output_is_plain(engine: Engine, parameters: SelfParameters, sampler
 
 
 def test_the_threshold_is_led_to_the_share_that_is_wanted() -> None:
-    """It falls while all is accepted, and rises where nothing is; below it drafting stops."""
     engine, drafter = RepetitiveEngine(), SelfDrafter(SelfParameters(threshold=0.5))
     engine.prefill((1, 2, 3), lambda: False)
     context = DraftContext((1, 2, 3, 4), 4, cached=3, target=engine)
@@ -127,7 +123,6 @@ def test_the_search_never_ends_worse_than_the_usual_set(engines: Engines, tmp_pa
 
 
 def test_a_useless_part_is_found() -> None:
-    """A model that says the same without its last three parts: they go, and the one that counts stays."""
 
     class Idle(RepetitiveEngine):
         def skim(self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int) -> Ranked:

@@ -99,7 +99,6 @@ class Watched(Pinned):
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_what_is_read_of_the_datastore_is_known_beforehand(name: str) -> None:
-    """Exactly what the specification says: a server keeps no datastore for a drafter that reads none."""
     stores, Watched.read = pinned([[1, 2, 3, 4]], [[1, 2, 3, 4]]), set()
     watched = Watched(stores.repository, stores.corpus, stores.generation, stores.frozen)
     drafter = make(name, DrafterParts(lambda _: watched, lambda _: b"x"))
@@ -112,7 +111,6 @@ def test_what_is_read_of_the_datastore_is_known_beforehand(name: str) -> None:
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_a_drafter_is_refused_where_it_cannot_draft(name: str) -> None:
-    """On a model that was not tuned for it, with what to do; any other drafter is welcome on any model."""
     if SPECIFICATIONS[name].own_weights:
         require_tuned(f"{name}:branch=3,weights=/somewhere", Trained())
         with pytest.raises(UsageError) as missing:

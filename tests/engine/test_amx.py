@@ -25,7 +25,6 @@ COLUMNS, LINES = AMX.vectors * LANES, 4
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("rows", [1, 2, 16, 17, 33, 48])
 def test_products_are_those_of_whole_numbers(rows: int, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole and broken tiles of rows, one or two at once, replaced and added to, by bytes and by four bits."""
     kind, chance = TILED if bits == 8 else in_four_bits(TILED), np.random.default_rng(rows)
     size = LINES * GROUP
     room = -(-rows // 32) * 32
@@ -59,7 +58,6 @@ def test_products_are_those_of_whole_numbers(rows: int, bits: int, monkeypatch: 
 
 @pytest.mark.ci
 def test_a_model_says_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass by tiles, of four-bit weights, on two threads, is that of the plain kind: a chain, a row alone, a tree."""
     folder = make_model(tmp_path, "qwen2")
     shape = shape_of(folder)
     chance = np.random.default_rng(6)

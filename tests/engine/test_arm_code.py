@@ -157,7 +157,6 @@ def test_small_cores_do_not_count(capacities: list[int], expected: int | None) -
 
 
 def test_capacities_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of every core that says it; a core that is switched off may say nothing."""
     monkeypatch.setattr(team, "is_arm", lambda: True)
     monkeypatch.setattr(sys, "platform", "linux")
     for number, text in enumerate(["446\n", "446\n", "1024\n", "odd"]):

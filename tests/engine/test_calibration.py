@@ -80,7 +80,6 @@ def naive(weight_K: Floats, factors_G: npt.NDArray[np.int8], scale: float, input
 
 
 def test_it_is_the_papers_algorithm() -> None:
-    """With the factors that were chosen, and the scale of the search, the numbers are those of a naive walk."""
     chance = np.random.default_rng(4)
     x_TK, weight_NK = inputs_of(96, chance), chance.standard_normal((20, 96)).astype(np.float32)
     gram_KK = gram_of(x_TK)

@@ -99,7 +99,6 @@ def take(unjudged: Path) -> Path:
 def test_what_is_better_is_kept_and_auto_takes_what_loses_little(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was measured is kept beside the weights and decides; without the weights nothing is known."""
     job = job_of(folder, tmp_path)
     for better in (True, False):
         if not better:  # weights of plain rounding are no better than themselves
@@ -186,7 +185,6 @@ def taken(folder: Path, cache: Path, kind: str) -> str:
 def test_weights_that_nobody_judged_are_never_taken(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, before: bool
 ) -> None:
-    """Whoever starts while they are compared, or once that was interrupted or killed, takes what was taken before."""
     job, seen = job_of(folder, tmp_path), list[str]()
     load_engine(job).close()
     if before:
@@ -251,7 +249,6 @@ def test_one_process_chooses_at_a_time(folder: Path, tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_not_taken_for_another_process(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who may not write there is told so, before the minutes that choosing takes."""
 
     def refused(*_: object, **_named: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
@@ -314,7 +311,6 @@ def test_interrupted_at_the_end_of_writing_nothing_is_left(
 
 
 def test_going_back_deletes_what_was_chosen(folder: Path, tmp_path: Path) -> None:
-    """With what it loses, of every layout; plain weights and other models' stay."""
     path = take(write(job_of(folder, tmp_path), texts(2)))
     other = path.with_name(f"{calibrated_name('another')}{path.name.partition('-calibrated')[2]}")
     shutil.copyfile(path, other)

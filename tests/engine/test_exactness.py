@@ -101,7 +101,6 @@ class Guarded:
 def test_a_model_wider_than_its_layers_are(
     tmp_path: Path, weights_cache: Path, kernels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Few heads and a small inner layer: the norm of a row is the widest thing there is. Trees of many sizes."""
     guarded = Guarded()
     monkeypatch.setattr(backend, "aligned", guarded.aligned)
     engine = engines.load(

@@ -32,7 +32,6 @@ def name(kind: DotKind) -> str:
     "kind", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.ci) for kind in KINDS[1:])], ids=name
 )
 def test_products_are_those_of_whole_numbers(kind: DotKind, rows: int) -> None:
-    """Any factor with any code, the largest of all together, as numpy multiplies them; replaced, and added to."""
     chance = np.random.default_rng(rows)
     columns, lines = kind.vectors * LANES, 10
     bytes_MK = chance.integers(1, 256, (rows, lines * GROUP)).astype(np.uint8)
@@ -60,7 +59,6 @@ def test_products_are_those_of_whole_numbers(kind: DotKind, rows: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=name)
 def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path) -> None:
-    """What the products above are found to be, the test at every start finds, too."""
     assert is_exact(kind, kernels)
 
 
@@ -126,7 +124,6 @@ def naive_error(row: npt.NDArray[np.float32], counts: npt.NDArray[np.float32]) -
 
 
 def test_rounding_is_the_search_it_says() -> None:
-    """Never worse than the naive search, and hardly better than it: the last adjustment of the scale is a small one."""
     chance = np.random.default_rng(5)
     weights = (chance.standard_normal((12, 256)) * np.exp(chance.standard_normal((12, 1)))).astype(np.float32)
     weights[3, :GROUP] *= 40  # a group that needs far more than the others

@@ -104,7 +104,6 @@ def product_runner(kind: DotKind, *, add: bool) -> Any:
 
 @pytest.mark.parametrize("kind", kinds_here(), ids=lambda kind: kind.name)
 def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path) -> None:
-    """What the products above are found to be, the test at every start finds, too."""
     assert is_exact(kind, kernels)
 
 
@@ -149,7 +148,6 @@ def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
 
 
 def test_rounding_keeps_half_a_step() -> None:
-    """Rows come back within half of their scale; a row of zeros stays zero."""
     weights = np.random.default_rng(0).normal(size=(9, 32)).astype(np.float32)
     weights[4] = 0
     rounded, scales = quantise(weights)
@@ -165,7 +163,6 @@ def rounded(x: Floats) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]],
 
 @pytest.mark.parametrize(("outputs", "inputs"), [(48, 64), (211, 64), (7, 896)])
 def test_a_product_is_what_rounding_says(outputs: int, inputs: int, tmp_path: Path) -> None:
-    """Bytes times bytes in whole numbers, then both scales: for any rows, and where outputs fill no block."""
     draw = np.random.default_rng(outputs)
     weights = draw.normal(size=(outputs, inputs)).astype(np.float32)
     product = packed_linear(weights, tmp_path)
@@ -211,7 +208,6 @@ def kept(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     )
 )
 def test_a_number_is_rounded_to_the_nearest(numbers: list[float]) -> None:
-    """Also exactly between two, and where the rounding goes over into the next power."""
     values = np.array([*numbers, 1.00390625, 1.01171875, 1.9999, -0.0, 1e-40], np.float32)
     found = np.empty(len(values), np.uint16)
     narrow_all(values, found)

@@ -50,7 +50,6 @@ def test_int8_is_near_fp32(kind: str, dtype: torch.dtype, tmp_path: Path, weight
 
 @pytest.mark.parametrize("kind", ["gpt_neox", "starcoder2"])
 def test_other_architectures_generate_what_transformers_generates(kind: str, tmp_path: Path) -> None:
-    """The same ids as the model's own greedy generation, with a notice that this is slow."""
     engine = load(make_model(tmp_path, kind), tmp_path / "cache", "auto")
     assert any("transformers" in note for note in engine.info.notes)
     engine.prefill(TOKENS[:29], lambda: False)
@@ -103,7 +102,6 @@ def test_a_start_from_the_cache_needs_no_weights(tmp_path: Path, weights_cache: 
 
 
 def test_damaged_models_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    """No config, a broken one, truncated weights, pickles alone: an error that says so, never a traceback."""
     folder = make_model(tmp_path / "model", "qwen2")
     weights, config = folder / "model.safetensors", folder / "config.json"
     whole, text = weights.read_bytes(), config.read_text(encoding="utf-8")
@@ -130,7 +128,6 @@ def test_damaged_models_are_refused_with_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_cannot_be_written_costs_every_start_a_conversion(tmp_path: Path) -> None:
-    """What is packed is used from memory, says the same, and a note tells what to do."""
     folder = make_model(tmp_path / "model", "qwen2")
     cache = tmp_path / "cache"
     cache.write_text("a file where the folder should be", encoding="utf-8")

@@ -39,7 +39,6 @@ def test_what_two_names_share_is_not_computed_again() -> None:
 
 
 def test_who_lost_the_cache_is_told() -> None:
-    """It has no tokens, and a step of it is refused: nothing is computed over another's tokens."""
     engines = OneSlot(FakeEngine())
     left, right = engines.slot("left"), engines.slot("right")
     left.prefill(LEFT, never)
@@ -51,7 +50,6 @@ def test_who_lost_the_cache_is_told() -> None:
 
 
 def test_names_come_and_go() -> None:
-    """A renamed slot keeps its cache; a forgotten one is empty when it is asked for again."""
     engines = OneSlot(FakeEngine())
     left = engines.slot("left")
     left.prefill(LEFT, never)
@@ -94,7 +92,6 @@ class Preparing(FakeEngine):
 
 
 def test_work_that_can_wait_is_done_when_nobody_asks() -> None:
-    """The scheduler has it done piece by piece, and then sleeps; an engine without any is left alone."""
     assert not OneSlot(FakeEngine()).prepare()
     nothing: Any = SimpleNamespace()
     model = Model(OneSlot(Preparing()), nothing, nothing)

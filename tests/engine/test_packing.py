@@ -83,7 +83,6 @@ def test_hardly_any_memory_is_taken(folder: Path) -> None:
 
 
 def test_what_an_earlier_version_packed_is_deleted_and_said_once(folder: Path, tmp_path: Path) -> None:
-    """By an engine of either precision; what a later version packed stays, and what is none of ours."""
     wanted = WeightsRequest(folder, shape_of(folder), VNNI_512, "a model", tmp_path)
     name = "0" * 32
     old = [f"{name}-v1-x3-f16.safetensors", f"{name}-v1-x3-f16.lock", f"{name}-calibrated-v1-x1-f16.json"]
@@ -193,7 +192,6 @@ def test_it_is_zeros_of_its_shape() -> None:
 
 @pytest.mark.skipif(not CAN_GIVE_BACK, reason="this system keeps what a process was given")
 def test_whole_pages_alone_are_given_back() -> None:
-    """What shares a page with what counts stays; what lies on pages of its own is zero again."""
     page = mmap.PAGESIZE
     memory = LazyMemory((4 * page,), np.uint8)
     memory.array[:] = 1

@@ -167,7 +167,6 @@ def test_without_guesses_it_is_plain_sampling() -> None:
 
 
 def test_what_agrees_is_always_accepted() -> None:
-    """Where both say the same, no guess is rejected; greedy decoding knows no chance."""
     text: tuple[int, ...] = ()
     logits = np.log(target(text)).astype(np.float32)
     ids = np.arange(V)
@@ -198,7 +197,6 @@ def test_single_numbers_are_spread_evenly() -> None:
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.data())
 def test_ties_go_to_the_lowest_id(values: list[int], data: st.DataObject) -> None:
-    """Greedy: the first of the best, among all and among the allowed, in whatever order these come."""
     logits = np.array(values, dtype=np.float32)
     assert choose(logits, Sampler(), 0) == values.index(max(values))
     allowed = data.draw(st.lists(st.integers(0, len(values) - 1), min_size=1))

@@ -45,7 +45,6 @@ def plain(engine: TreeEngine | FakeEngine, count: int, sampler: Sampler = SAMPLE
 
 
 def test_prefill_keeps_the_longest_common_prefix(engine: TreeEngine | FakeEngine) -> None:
-    """The cache holds exactly what was asked for; only what differs is computed."""
     engine.prefill((), never)
     first = engine.prefill(PROMPT, never)
     assert (first.reused, first.computed, first.done) == (0, 20, True)
@@ -71,7 +70,6 @@ def test_a_stop_takes_effect_within_a_chunk_and_keeps_what_is_done(engine: TreeE
 
 
 def test_what_a_stopped_prefill_left_gives_the_same_tokens(engine: TreeEngine | FakeEngine) -> None:
-    """A cache made in two goes is as good as one made in one."""
     expected = plain(engine, 6)
     engine.prefill(PROMPT[:9], never)
     assert plain(engine, 6) == expected
@@ -139,7 +137,6 @@ def test_top_rows_are_every_nodes_best(engine: TreeEngine | FakeEngine) -> None:
 
 
 def test_allowed_sets_bind_their_nodes_alone(engine: TreeEngine | FakeEngine) -> None:
-    """The choice after a node is the best of what it allows; other nodes are free."""
     free = plain(engine, 3)
     others = np.array([token for token in range(VOCABULARY) if token not in free], dtype=np.int64)
     engine.prefill(PROMPT[:-1], never)

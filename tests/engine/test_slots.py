@@ -144,7 +144,6 @@ def test_a_common_beginning_is_copied_once(engine: TreeEngine) -> None:
 
 
 def test_who_was_used_least_recently_gives_way(engine: TreeEngine) -> None:
-    """One after the other, as few as will do; whoever is used is never among them."""
     most = bytes_of(engine, 640 - MAX_NODES)
     engines = slots(engine, most)
     for index, name in enumerate("abc"):
@@ -158,7 +157,6 @@ def test_who_was_used_least_recently_gives_way(engine: TreeEngine) -> None:
 
 
 def test_one_is_kept_however_little_it_may_take(engine: TreeEngine) -> None:
-    """A budget that not even one text fits into leaves that one alone."""
     engines = slots(engine, 1)
     slot = engines.slot("a")
     slot.prefill(TEXT[:50], never)
@@ -265,7 +263,6 @@ def test_memory_is_taken_as_it_is_used(engine: TreeEngine) -> None:
 
 
 def test_a_forgotten_slot_works_on_for_who_holds_it(engine: TreeEngine) -> None:
-    """A document was closed, but what is being said of it may end."""
     engines = slots(engine)
     slot = engines.slot("a")
     slot.prefill(TEXT[:20], never)
@@ -318,7 +315,6 @@ def test_kinds_without_several_caches_have_one_that_goes_round(tmp_path: Path, w
 @pytest.mark.ci
 @pytest.mark.model
 def test_the_default_models_slots_give_the_same_bits(real_engine: TreeEngine, real_tokenizer: Tokenizer) -> None:
-    """Two real texts in turns by chains and trees, with copied beginnings, and one given up in between."""
     import argparse
 
     ids = real_tokenizer.encode(Path(str(argparse.__file__)).read_text(encoding="utf-8"))

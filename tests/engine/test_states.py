@@ -108,7 +108,6 @@ def test_slots_share_them(engine: TreeEngine) -> None:
 
 
 def test_nobody_asks_nothing_is_kept(engine: TreeEngine) -> None:
-    """No memory and no work; and asked or not, what the model says has the same bits."""
     assert isinstance(engine.backend, KeepingBackend)
     assert engine.backend.kept_layers == ()
     engine.prefill(TEXT, never)

@@ -176,7 +176,6 @@ def test_warming_up_captures_every_size_and_changes_nothing(tmp_path: Path) -> N
 
 
 def test_what_cannot_be_captured_runs_all_the_same(tmp_path: Path) -> None:
-    """A program that capture refuses is run launch by launch, and the user is told."""
     engine = build(tiny_recipe(tmp_path, kernels="torch"), MeanDevice(1 << 40, rejected=1000))
     assert any("captured" in note for note in engine.info.notes)
     prompt = [5, 6, 7]
@@ -208,7 +207,6 @@ def test_a_cache_that_does_not_fit_costs_context(tmp_path: Path) -> None:
     "device", [MeanDevice(1000), MeanDevice(1 << 40, program_bytes=1 << 39)], ids=["cache", "programs"]
 )
 def test_too_little_memory_for_anything_is_said_clearly(device: MeanDevice, tmp_path: Path) -> None:
-    """No room for a cache, or for the programs of the smallest plan: an error that says what to do."""
     with pytest.raises(ResourceError) as caught:
         build(tiny_recipe(tmp_path, kernels="torch"), device)
     assert "memory" in caught.value.message
@@ -231,7 +229,6 @@ def test_going_back_to_another_document_costs_no_prefill(tmp_path: Path) -> None
 
 
 def test_the_shelf_stays_within_its_memory(tmp_path: Path) -> None:
-    """However many documents are visited, the copies of their prefixes take no more than the shelf's share."""
     recipe = tiny_recipe(tmp_path, kernels="torch")
     slots = 12_000
     engine = build(recipe, MeanDevice(slots * recipe.shape.slot_numbers * 4))
@@ -286,7 +283,6 @@ def false(weight: torch.Tensor, bias: torch.Tensor | None) -> PlainProduct:
 def test_a_product_is_used_only_where_it_works(
     make: Callable[..., PlainProduct], chosen: str, weight: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that fails or disagrees gives way to the one that runs everywhere."""
     monkeypatch.setattr(weights, "PRODUCTS", {"int8": {"torch": make, "widened": Int8Product}})
     assert working_product(weight.bfloat16(), "int8") == chosen
 

@@ -66,7 +66,6 @@ def test_what_a_failed_capture_leaves_behind_is_noticed(tmp_path: Path, monkeypa
 
 
 def test_no_garbage_is_collected_within_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it, yes; meanwhile not; afterwards as before, also where the capture failed."""
     cuda = FakeCuda(1)
     cuda.install(monkeypatch)
     device, seen = faked(), list[bool]()
@@ -108,7 +107,6 @@ def test_writing_while_a_copy_is_under_way_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_program_that_no_exception_class_fits_runs_uncaptured() -> None:
-    """Whatever a capture raises, the work itself decides whether the program can run."""
 
     class Refusing(CpuDevice):
         def capture(self, work: object) -> object:  # type: ignore[override]
@@ -196,7 +194,6 @@ def nodes(layers: int, width: int, ask: StepVariant) -> int:
 
 @pytest.mark.parametrize("width", [1, 16, 64])
 def test_little_is_launched_beside_the_layers(width: int) -> None:
-    """At most fifteen launches a step, whatever its width: embedding, mask, last norm, head, what every row says."""
     layer = nodes(2, width, StepVariant()) - nodes(1, width, StepVariant())
     assert nodes(1, width, StepVariant()) - layer <= 15
 

@@ -61,7 +61,6 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
 
 
 def test_what_is_reckoned_is_what_the_products_hold() -> None:
-    """Bytes of the packed forms are those that were promised, by the weight."""
     weight = torch.randn(64, 8 * GROUP).bfloat16()
     shape = SHAPES["Qwen2.5-Coder 7B"]
     table = shape.vocabulary * shape.width
@@ -76,7 +75,6 @@ def test_what_is_reckoned_is_what_the_products_hold() -> None:
 
 @pytest.mark.parametrize("round_", [round_rows, round_groups])
 def test_rounding_in_slices_is_rounding(round_: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many rows are rounded at a time, codes and scales are the same, and codes take a byte."""
     weight = torch.randn(70, 2 * GROUP).bfloat16()
     assert callable(round_)
     whole = round_(weight)
@@ -135,7 +133,6 @@ def test_an_engine_whose_device_is_lost_tells_it(tmp_path: Path, monkeypatch: py
 
 
 def test_the_process_of_a_lost_gpu_ends(tmp_path: Path) -> None:
-    """With the exit code of one that hangs, the fault recorded for the next start."""
     code = f"""
 import pathlib
 from fastcoder_lsp.engine.gpu_faults import GpuFaults

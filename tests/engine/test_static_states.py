@@ -32,7 +32,6 @@ def launches(programs: Programs, program: Program) -> int:
 
 @pytest.mark.parametrize("ask", [StepVariant(), None], ids=["step", "read"])
 def test_each_layer_that_is_kept_costs_one_launch(ask: StepVariant | None) -> None:
-    """And none that is not: a program for nobody is what it was, in launches and in the cache's bytes."""
     programs = meta_programs(2)
     program = Program(32, 512, ask)
     before = launches(programs, program)
@@ -69,7 +68,6 @@ def test_programs_that_keep_states_are_captured_when_nobody_asks(tmp_path: Path)
 
 @pytest.mark.parametrize("sampler", [Sampler(0.9, seed=2), Sampler(0.8, 30, 0.9, 3)], ids=["sampled", "nucleus"])
 def test_no_request_captures_what_it_is_the_first_to_want(sampler: Sampler, tmp_path: Path) -> None:
-    """A sampled step is launched operation by operation, and captured later; a text in the making stays as it is."""
     device = MeanDevice(1 << 40)
     engine, plainly = build(tiny_recipe(tmp_path, kernels="torch"), device), build(tiny_recipe(tmp_path), CpuDevice())
     captured, truth = len(device.captured), plain(plainly, PROMPT, 24, sampler)
@@ -107,7 +105,6 @@ def test_memory_that_runs_out_later_costs_graphs_alone(tmp_path: Path) -> None:
 
 
 def test_states_follow_drafted_text_and_other_documents(tmp_path: Path) -> None:
-    """What was accepted is moved with its states, and a prefix that comes back from the shelf brings its own."""
     engine = build(tiny_recipe(tmp_path), CpuDevice())
     assert engine.keep_states((1, NORMED))
     truth = plain(engine, PROMPT, 24)
@@ -147,7 +144,6 @@ def test_a_slot_whose_states_stay_behind_is_noticed(tmp_path: Path, monkeypatch:
 
 
 def test_no_room_for_states_costs_states_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine says that it keeps none, and goes on as before; that is tried but once."""
     device = MeanDevice(1 << 40)
     engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
     truth = plain(engine, PROMPT, 8)

@@ -54,7 +54,6 @@ def attention(capacity: int = 64) -> TreeAttention:
 
 @given(trees())
 def test_a_row_sees_its_ancestors_and_itself(tree: DraftTree) -> None:
-    """The mask of what is sent is that of a walk; padding rows see themselves only, and stand at the cache's end."""
     inputs = sent(tree, 32, cached=10)
     sees = (attention().view(inputs, 64).bias_TC == 0).numpy()
     expected = np.zeros((32, 64), np.bool_)
@@ -128,7 +127,6 @@ def test_the_walk_is_the_plain_walk(tree: DraftTree, room: int, seed: int, data:
     ],
 )
 def test_the_best_alone_decide_what_the_whole_vocabulary_would(sampler: Sampler, spread: float, decided: bool) -> None:
-    """With many ties: the tokens of sorting everything and of the host, or none where the best don't suffice."""
     vocabulary, rows = 3001, 12
     rng = np.random.default_rng(0)
     logits = (rng.normal(size=(rows, vocabulary)) * spread * 8).round().astype(np.float32) / 8
@@ -168,7 +166,6 @@ def test_top_rows_break_ties_by_id(vocabulary: int, rows: int, count: int, seed:
 
 @given(st.integers(0, 20), st.lists(st.integers(0, 30), min_size=1, max_size=31, unique=True).map(sorted))
 def test_moving_brings_the_path_and_nothing_before_it(cached: int, path: list[int]) -> None:
-    """After it, the slots behind the cache are the path's, in order; what was cached before is untouched."""
     cache = StaticCache(SHAPE, 128, torch.float32, CpuDevice())
     moves = Moves(CpuDevice(), cache, 64)
     steps = torch.arange(128, dtype=torch.float32)
@@ -183,7 +180,6 @@ def test_moving_brings_the_path_and_nothing_before_it(cached: int, path: list[in
 
 @given(st.integers(16, 40000), st.booleans(), st.booleans())
 def test_every_step_finds_its_size(context: int, one_bucket: bool, strict: bool) -> None:
-    """A full context has room for the widest step and chunk; giving up ends, and never grows."""
     sizes = plan(context, one_bucket=one_bucket, strict=strict)
     assert sizes.bucket(context, sizes.widths[-1]) <= sizes.capacity
     assert sizes.bucket(context, sizes.reads[-1]) <= sizes.capacity
@@ -200,7 +196,6 @@ def test_every_step_finds_its_size(context: int, one_bucket: bool, strict: bool)
 
 
 def test_the_context_shrinks_to_what_memory_holds() -> None:
-    """Four fifths of what is free, as slots; none at all where even a chunk does not fit."""
     assert affordable_context(4096, 10**9, 1000) == 4096
     assert affordable_context(4096, 2_000_000, 1000) == (1600 - READ_WIDTHS[-1]) // 64 * 64
     assert affordable_context(4096, 1000, 1000) == 0

@@ -232,7 +232,6 @@ class Weights:
 def test_an_engine_by_name_is_reckoned_before_weights_are_read(
     kind: Any, job: LoadJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a card that has no room no tensor is read, and sizes are said."""
     from tests.engine.fake_cuda import FakeCuda
 
     shape = graph_shape(job.config)
@@ -258,7 +257,6 @@ def test_an_engine_by_name_is_reckoned_before_weights_are_read(
 @pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize("kept", ["{}", "[]", '{"attempts": "many"}', '{"chosen": "another"}', "{"])
 def test_a_damaged_record_is_no_record(kept: str, job: LoadJob) -> None:
-    """Whatever is in it, a trial is begun; a verdict without its reason is one all the same."""
     choose_engine(job, "machine", kinds=KINDS, command=absent)
     finished()
     record = next((job.cache / "tuning").glob("engine-*.json"))
@@ -357,7 +355,6 @@ def test_a_gpu_whose_programs_fail_to_load_is_left_alone(job: LoadJob, monkeypat
 
 
 def test_a_gpu_engine_that_was_asked_for_says_what_it_lacks(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too little memory for an engine that the user named is an error; a program that fails costs speed alone."""
     Card(monkeypatch)
     failures = Failures(monkeypatch, cuda_graphs=ResourceError("too small"))
     with pytest.raises(ResourceError):
@@ -370,7 +367,6 @@ def test_a_gpu_engine_that_was_asked_for_says_what_it_lacks(job: LoadJob, monkey
 
 
 def test_what_a_failed_load_held_is_given_back(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the next engine is loaded nothing holds the weights of the one that failed: not even its exception."""
     card, held, alive = Card(monkeypatch), list[weakref.ref[torch.Tensor]](), list[bool]()
 
     def load(_job: LoadJob, _shape: object, kind: str, notes: list[str]) -> TreeEngine:

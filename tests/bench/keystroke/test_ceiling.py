@@ -68,7 +68,6 @@ def test_steps_that_are_not_typed_are_made() -> None:
 
 @given(st.lists(st.text("ab\n ", max_size=120), max_size=12), st.one_of(st.none(), st.integers(0, 15)), st.integers())
 def test_the_subset_is_the_seeds_choice(texts: list[str], limit: int | None, seed: int) -> None:
-    """So many runs as asked for, none without keys, the same for the same seed, and no step after the last."""
     steps = [step for text in texts for step in (RecordedEdit("a.py", 0, 0, text + "\n", typed=True), Save("a.py"))]
     subset = choose_runs(steps, limit, seed)
     assert subset == choose_runs(steps, limit, seed)
@@ -102,7 +101,6 @@ def test_the_document_asked_for_is_open_as_it_is_typed(tmp_path: Path) -> None:
 
 
 def test_what_is_open_is_not_on_the_disk_until_it_is_closed(tmp_path: Path) -> None:
-    """New files are there at once, removed ones are gone, and of those that were edited the last few are open."""
     tree = Tree(tmp_path, {"a.py": "old\n", "b.py": "b\n"})
     apply(tree, RecordedEdit("a.py", 0, 3, "new", typed=False))
     assert (tmp_path / "a.py").read_text() == "old\n"
@@ -149,7 +147,6 @@ def test_the_difference_of_two_shares() -> None:
 @pytest.mark.ci
 @pytest.mark.model
 def test_the_command_with_the_real_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Code of other files costs tokens, is asked for in both ways over the same keys, and the report says so."""
     history, report = write_history(tmp_path), tmp_path / "r.json"
     line = ["bench", "keystroke", "--replay", str(history), "--against", "context.enabled=true", "--json", str(report)]
     assert main(line) == 0

@@ -18,13 +18,11 @@ LATE = replace(EARLY, ms=450.0)
 
 
 def test_ghost_times_are_of_what_the_model_made_and_of_what_came_too_late() -> None:
-    """Answers from memory, empty ones and requests cancelled in time are not counted."""
     assert ghost_times([SHOWN, EMPTY, THROUGH, EARLY, LATE], BUDGET_MS) == [100.0, 450.0]
     assert ghost_times([EARLY], 80.0) == [90.0]
 
 
 def test_typed_through_asks_who_answered() -> None:
-    """Of the answered requests after a key along the ghost text, those without the model; the others say nothing."""
     asked_model = replace(THROUGH, finish="stop")
     cancelled = replace(THROUGH, outcome="cancelled")
     assert typed_through([THROUGH, THROUGH, THROUGH, asked_model, cancelled, SHOWN]) == 0.75
@@ -32,7 +30,6 @@ def test_typed_through_asks_who_answered() -> None:
 
 
 def test_empty_where_the_ceiling_shows_text() -> None:
-    """Only places of the history count, and only those where the full answer is not empty."""
     ceiling = Ceiling({KeyPosition(0, 0): "x", KeyPosition(0, 1): ""}, keys=2, saved_in={0: 1})
     elsewhere, nothing_to_say = replace(EMPTY, place=None), replace(EMPTY, place=KeyPosition(0, 1))
     assert empty_where_shown([EMPTY, SHOWN, SHOWN, SHOWN, elsewhere, nothing_to_say, EARLY], ceiling) == 0.25
@@ -40,12 +37,10 @@ def test_empty_where_the_ceiling_shows_text() -> None:
 
 
 def test_what_became_of_the_requests() -> None:
-    """Cancelled and empty ones by what they are, shown ones by how they ended."""
     assert origins([SHOWN, SHOWN, THROUGH, EMPTY, LATE]) == {"stop": 2, "typed-through": 1, "empty": 1, "cancelled": 1}
 
 
 def test_the_figures_of_a_session() -> None:
-    """Shares are of what they say; work is what was done while typing, by the key."""
     work = tuple(
         ServerWork(steps, 3 * steps, prefilled, {"prompt": 2 * steps}, {"adopted": 0})
         for steps, prefilled in ((10, 500), (11, 501), (12, 502), (16, 900))
@@ -77,7 +72,6 @@ def test_the_figures_of_a_session() -> None:
 
 
 def test_a_session_in_which_nothing_happened() -> None:
-    """Where there is nothing to take a share of, there is no figure, and no error."""
     played = ReplaySession((), (ServerWork(),), 0, 0, 0, BUDGET_MS, 0.0, 1.0, 1)
     found = figures(played, Ceiling({}, keys=0, saved_in={}))
     assert found["ghost_ms"] == {"p50": None, "p95": None, "p99": None, "count": 0}

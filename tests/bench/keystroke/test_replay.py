@@ -42,7 +42,6 @@ def test_a_session_with_a_scripted_model(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_server_that_cannot_work_ends_the_session(tmp_path: Path) -> None:
-    """No figures of a server that has no model; the error says what to do."""
     write_history(tmp_path)
     subset = choose_runs(tuple(histories.steps(tmp_path, NAME)), None, 0)
     arm = Arm("scripted", "none", 20.0, {"model": "no/such"})
@@ -75,7 +74,6 @@ def test_the_command_with_the_real_model(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_what_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A history, a setting or a speed that does not exist ends the command before anything is started."""
     missing = ["bench", "keystroke", "--replay", str(tmp_path / "none")]
     assert main(missing) == 2
     assert "there is no history" in capsys.readouterr().err

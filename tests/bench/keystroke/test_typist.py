@@ -152,7 +152,6 @@ def histories(draw: st.DrawFn) -> Subset:
 
 @given(histories(), st.sampled_from([0.01, 0.15, 3.0]), st.sampled_from([5.0, 10.0]), st.integers())
 def test_a_replay_gives_exactly_the_histories_text(subset: Subset, seconds: float, speed: float, seed: int) -> None:
-    """Whatever is suggested, and however late; every request is answered or cancelled, every key typed or saved."""
     chance = random.Random(seed)
 
     def says(text: str, offset: int) -> str:
@@ -170,7 +169,6 @@ def test_a_replay_gives_exactly_the_histories_text(subset: Subset, seconds: floa
 
 
 def test_what_agrees_is_taken_and_the_wrong_rest_deleted() -> None:
-    """A suggestion with one right word costs Tab and a deletion; the request in between asks about no place."""
     server = MadeUpServer(lambda text, offset: "value + wrong" if text[:offset].endswith("= ") else "", 0.01)
     account = replayed(server, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "x = value + 1\n", typed=True)]))
     assert (account.accepts, account.saved, account.typed) == (1, len("value + "), len("x = ") + 1)
@@ -178,7 +176,6 @@ def test_what_agrees_is_taken_and_the_wrong_rest_deleted() -> None:
 
 
 def test_keys_along_the_ghost_text_are_marked() -> None:
-    """Half a word is not taken; while the keys are the suggestion's they are typed through it, also unanswered."""
     server = MadeUpServer(lambda text, offset: "valued" if text[:offset].endswith("= ") else "", 0.0)
     quick = replayed(server, {"a.py": ""}, whole([RecordedEdit("a.py", 0, 0, "x = value\n", typed=True)]))
     assert [request.through for request in quick.requests] == [*[False] * 5, True, *[False] * 4]
@@ -194,7 +191,6 @@ def test_keys_along_the_ghost_text_are_marked() -> None:
 
 
 def test_times_are_of_the_answer_and_of_the_cancel() -> None:
-    """An answer's age is when it came; a request that is given up ends with the next edit."""
     subset = whole([RecordedEdit("a.py", 0, 0, "abcdefgh\n", typed=True)])
     quick = replayed(MadeUpServer(lambda *_: "zzz", 0.012), {"a.py": ""}, subset)
     assert [request.ms for request in quick.requests] == pytest.approx([12.0] * 9)
@@ -228,7 +224,6 @@ code = st.text(st.sampled_from("ab_1 \t\n().,:=é😀"), max_size=60)
 
 @given(code)
 def test_opening_and_keys_are_the_text(said: str) -> None:
-    """Nothing is lost, nothing is typed twice; a key is one character, or Enter with the blanks after it."""
     keys = hands.keys(said)
     assert hands.opening(said) + "".join(keys) == said
     assert all(len(key) == 1 or (key[0] == "\n" and not key[1:].strip(" \t")) for key in keys)
@@ -280,7 +275,6 @@ def test_what_tab_brings_in(suggestion: str, coming: str, taken: str) -> None:
 
 @given(code, code)
 def test_what_tab_brings_in_agrees(suggestion: str, coming: str) -> None:
-    """It is the beginning of both, holds a word, and cuts none in two."""
     taken = coming[: hands.agreeing(suggestion, coming)]
     assert suggestion.startswith(taken)
     if taken:
@@ -345,7 +339,6 @@ def test_the_ceiling_is_by_the_same_rule() -> None:
     ],
 )
 def test_texts_in_the_way(shown: str, before: str, coming: str, flaw: Flaw) -> None:
-    """Marks alone, and letters behind a word that is finished; a word that goes on is none of these."""
     assert flaw_of(shown, before, coming) == flaw
 
 
