@@ -95,10 +95,13 @@ class CompletionService:
                 self._supersede()
                 # A pause makes its text anew, by a better prompt.
                 self.host.send(protocol.Expect(question, known=True, unserved=False))
-                self._tally.count("typed_through")
-                completion = self._known.completion(question, recalled)
-                self._known.shows(question, completion)
-                waiting.answer(completion)
+                if self._known.held_back(question, recalled):
+                    self._tally.count("empty", waiting.answer(nothing(request, "unsure", reasons.unsure())))
+                else:
+                    self._tally.count("typed_through")
+                    completion = self._known.completion(question, recalled)
+                    self._known.shows(question, completion)
+                    waiting.answer(completion)
             elif self._waiting is not None and self._waiting.question.asks(request):  # a popup and ghost text
                 self.host.send(protocol.Noticed(question.asked_ms, answered=False))
                 self._waiting.join(future)
@@ -227,7 +230,8 @@ class CompletionService:
             if waiting is None or waiting.question.number != number:
                 return
             self._waiting, completion = None, answer.to(waiting.question.request)
-            if answer.outcome == "empty" and (recalled := self._known.recall(waiting.question)):
+            recalled = self._known.recall(waiting.question) if answer.outcome == "empty" else ()
+            if recalled and not self._known.held_back(waiting.question, recalled):
                 completion = self._known.completion(waiting.question, recalled)  # a better text takes longer than this
             if waiting.wanted() and answer.outcome != "failed":
                 self._known.shows(waiting.question, completion)

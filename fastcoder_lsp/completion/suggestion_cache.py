@@ -80,6 +80,10 @@ class SuggestionCache:
         recalled = self._memory.recall(uri, place)
         return () if recalled is None else (recalled,)
 
+    def held_back(self, question: Question, recalled: Sequence[CachedSuffix]) -> bool:
+        """Whether nothing is shown of what is recalled: the model was unsure, and no key asks."""
+        return not question.request.invoked and recalled[0].unsure
+
     def completion(self, question: Question, recalled: Sequence[CachedSuffix]) -> Completion:
         """The answer to the question with that, and how it came about, as far as that is still known."""
         ms = Spans.since(question.opened_s).close()
@@ -132,7 +136,7 @@ class SuggestionCache:
         if made.reason is not None:
             return late if not shown.text and (uri, made.place) == (shown.question.uri, place) else None
         known = self._memory.recall(shown.question.uri, place)
-        if known is None or not shown.changes_to(known.text):
+        if known is None or self.held_back(shown.question, (known,)) or not shown.changes_to(known.text):
             return None
         self._shown = replace(shown, text=known.text)
         return late

@@ -40,11 +40,15 @@ class CursorContext:
 
 @dataclass(frozen=True, slots=True)
 class CachedSuffix:
-    """The rest of a suggestion (`interim` as it has it): insert `text`, replacing so many characters to the right."""
+    """The rest of a suggestion (`interim` as it has it): insert `text`, replacing so many characters to the right.
+
+    `unsure`: only a request by key shows it.
+    """
 
     text: str
     replaces: Natural
     interim: bool = field(default=False, compare=False)
+    unsure: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class Suggestion:
         work: how it came about, as far as that is still known; two suggestions are the same whatever it was.
         reason: why the text is empty.
         interim: it was made by a part of the prompt; a text by the whole one is made in a pause, or if asked by a key.
+        unsure: lengths of its beginnings after which only a request by key shows the rest (`postprocess.doubt`).
     """
 
     place: CursorContext
@@ -77,6 +82,7 @@ class Suggestion:
     work: Work | None = field(default=None, compare=False, repr=False)
     reason: Reason | None = field(default=None, compare=False)
     interim: bool = field(default=False, compare=False)
+    unsure: tuple[Natural, ...] = field(default=(), compare=False, repr=False)
 
     def rest(self, place: CursorContext) -> CachedSuffix | None:
         """What is left of this suggestion at `place`; None where that does not belong to it, or nothing is."""
@@ -85,13 +91,13 @@ class Suggestion:
         typed = place.before[len(self.place.before) :]
         if len(typed) >= len(self.text) or not self.text.startswith(typed):
             return None
-        rest = self.text[len(typed) :]
+        rest, unsure = self.text[len(typed) :], len(typed) in self.unsure
         if place.after == self.place.after:
-            return CachedSuffix(rest, self.replaces, self.interim)
+            return CachedSuffix(rest, self.replaces, self.interim, unsure)
         # An opening bracket or quote was typed, and the editor closed it: the rest brings its own closer.
         closers = place.after[: len(place.after) - len(self.place.after)]
         if len(closers) <= len(typed) and place.after.endswith(self.place.after) and _closes(closers, rest):
-            return CachedSuffix(rest, len(closers) + self.replaces, self.interim)
+            return CachedSuffix(rest, len(closers) + self.replaces, self.interim, unsure)
         return None
 
 

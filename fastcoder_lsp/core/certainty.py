@@ -41,18 +41,31 @@ class Certainty:
                 return agreed / sum(share for _, share in reached) if reached else None
         return None
 
-    def of_first(self, length: int) -> float:
-        """How probable the tokens were that the text's first `length` bytes are in; 0 where one was not likely."""
+    def of_first(self, length: int, offset: int = 0) -> float:
+        """How probable the tokens were that the text's bytes `offset` to `length` are in; 0 where one was not likely.
+
+        Of the token that holds the byte before `offset`, only the rest counts.
+        """
         product = 1.0
         for row, start in self._placed():
-            if start < length:
+            if start < offset < start + len(row.said):
+                product *= self.at(offset) or 0.0
+            elif start < length and (start >= offset or not offset):
                 product *= dict(row.likely).get(row.said, 0.0)
         return product
 
-    def of_longer_word(self) -> float | None:
-        """How probable it was that the word before the text goes on; None where the model did not expect that word."""
-        left, reached, longer, ended = self.healing, 1.0, 0.0, 0.0
-        for row in self.rows:
+    def of_longer_word(self, offset: int = 0, begun: int = 0) -> float | None:
+        """How probable it was that the word before the text's byte `offset` goes on; `begun`: its bytes in the text.
+
+        None where the model did not expect that word.
+        """
+        left, reached, longer, ended, found = self.healing, 1.0, 0.0, 0.0, not offset
+        for number, (row, start) in enumerate(self._placed()):
+            if not found and start + len(row.said) <= offset - begun:
+                continue
+            if not found:  # the token that holds the word's first byte, or a byte before it
+                found, left = True, b"".join(one.said for one in self.rows[number : number + begun + 1])
+                left = left[: offset - start]
             for piece, share in row.likely:
                 if len(piece) > len(left) and piece.startswith(left):
                     longer, ended = _added(longer, ended, reached * share, in_word=_wordy(piece[len(left) :]))

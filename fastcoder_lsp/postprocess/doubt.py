@@ -16,6 +16,10 @@ LIKELY_MARKS = 0.5
 """The same for a text of marks alone: `:`, `()`."""
 LIKELY_WORD = 0.5
 """A word that could be whole is continued if the model found that at least as likely as its end."""
+_MOST_TYPED = 120
+"""Characters of a text after which its rest is judged, as it is typed."""
+_MOST_MARKS = 8
+"""Characters at a text's end that are judged as marks."""
 _WORD_AT_END = re.compile(r"\w+\Z")
 _WORD = re.compile(r"\w+")
 
@@ -29,20 +33,33 @@ def without_unsure_closers(text: str, certainty: Certainty, around: TextAround) 
     return text
 
 
-def held_back(text: str, certainty: Certainty, around: TextAround) -> bool:
-    """Whether `text` is shown only to users who ask for it by a key."""
+def unsure_at(text: str, certainty: Certainty, around: TextAround) -> tuple[int, ...]:
+    """Lengths of beginnings of `text`, 0 included, after which only a request by key shows the rest.
+
+    A rest that lengthens a word which the model found likelier to end, or that consists of marks it was not sure of.
+    """
     if not certainty.rows:
-        return False
-    if not any(map(str.isalnum, text)):
-        return certainty.of_first(len(text.encode())) < LIKELY_MARKS
-    begun, added = _WORD_AT_END.search(around.left), _WORD.match(text)
+        return ()
+    first = text[:_MOST_TYPED]
+    inside = (at for word in _WORD.finditer(first) for at in range(word.start() + 1, word.end()))
+    marks = range(max(len(text.rstrip()) - _MOST_MARKS, 1), len(text)) if len(first) == len(text) else ()
+    tried = dict.fromkeys((0, *inside, *marks))
+    return tuple(at for at in tried if _held_back(text, at, certainty, around))
+
+
+def _held_back(text: str, at: int, certainty: Certainty, around: TextAround) -> bool:
+    """Whether the rest of `text` from `at` is shown only to users who ask for it by a key."""
+    rest, typed = text[at:], len(text[:at].encode())
+    if not any(map(str.isalnum, rest)):
+        return certainty.of_first(len(text.encode()), typed) < LIKELY_MARKS
+    begun, added = _WORD_AT_END.search(around.left[-_MOST_TYPED:] + text[:at]), _WORD.match(rest)
     if begun is None or added is None:
         return False
-    sure = certainty.of_longer_word()
+    sure = certainty.of_longer_word(typed, min(len(begun[0].encode()), typed))
     if sure is not None:
         return sure < LIKELY_WORD
     # The model expected another word: it continues the typed one only because it must.
-    return _known(begun[0], around) and not _known(begun[0] + added[0], around)
+    return not at and _known(begun[0], around) and not _known(begun[0] + added[0], around)
 
 
 def _known(word: str, around: TextAround) -> bool:

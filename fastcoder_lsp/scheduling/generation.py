@@ -205,10 +205,6 @@ class Generation:
             self._useful = said, self._suggestion(useful_at(said, self._around, cut))
         return self._useful[1]
 
-    def doubtful(self, suggestion: Suggestion) -> bool:
-        """Whether the model was so unsure here that only a request by key shows the suggestion."""
-        return doubt.held_back(suggestion.text, *self._weighed(suggestion.text))
-
     def why_nothing(self) -> Reason:
         """Why there is nothing to show, where that is so."""
         if not self.finished:
@@ -239,10 +235,12 @@ class Generation:
         return self._decoding.certainty() if said else Certainty((), b""), self._around
 
     def _suggestion(self, text: str) -> Suggestion:
-        text = doubt.without_unsure_closers(text, *self._weighed(text))
-        replaces = written_over(text, self._around) if text else 0
+        certainty, around = self._weighed(text)
+        text = doubt.without_unsure_closers(text, certainty, around)
+        replaces = written_over(text, around) if text else 0
         work = Work(self.counts(), self.trace(), self.context)
-        return Suggestion(self.place, text, replaces, work=work, interim=self.interim)
+        unsure = doubt.unsure_at(text, certainty, around)
+        return Suggestion(self.place, text, replaces, work=work, interim=self.interim, unsure=unsure)
 
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:
         self._rows = len(tree)

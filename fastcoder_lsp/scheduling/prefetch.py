@@ -130,7 +130,7 @@ class Prefetch:
             self._client.emit(Counted("ahead" if generation.ahead else "background", 1))
         if made is None:
             return
-        held = not budget.question.request.invoked and generation.doubtful(made)
+        held = not budget.question.request.invoked and 0 in made.unsure
         if made.text and not held:
             self._client.made(made)
         elif owed and generation.finished:

@@ -185,9 +185,10 @@ class ActiveRequest:
     ) -> Answer:
         """What `suggestion` holds for the question's place; `reason`: why it is empty, if not the generation's."""
         question = self.question
-        held = not question.request.invoked and question.place == generation.place and generation.doubtful(suggestion)
-        candidates = () if held else (suggestion, *(suggestion.others or ()))
+        candidates = (suggestion, *(suggestion.others or ()))
         rests = [rest for one in candidates if (rest := one.rest(question.place)) is not None]
+        held = not question.request.invoked and bool(rests) and rests[0].unsure
+        rests = [] if held else rests
         generation.shown = generation.shown or bool(rests)
         info = generation.runtime.info
         answer = Answer(

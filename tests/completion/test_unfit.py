@@ -138,7 +138,7 @@ def test_a_closer_of_the_texts_own_stays() -> None:
     ("typed", "says", "unsure"),
     [
         ("orders", "et\n", {"": {" ": 0.7, "e": 0.3}}),
-        ("pytest", "()\n", {"": {"\n": 0.6, "(": 0.4}}),
+        ("pytest", "()\n", {"": {"\n": 0.2, "(": 0.8}}),
         ("f(a", ")\n", {"": {",": 0.5, ")": 0.4}}),
     ],
     ids=["a word made longer", "marks", "a closer alone"],
@@ -160,6 +160,26 @@ def test_who_types_along_what_was_held_back_is_shown_its_rest() -> None:
     simulation = _simulation(DOUBTFUL + "orders", "et_of(x)\n", {"": {" ": 0.7, "e": 0.3}})
     assert not simulation.answer(DOUBTFUL + "orders").text
     assert simulation.answer(DOUBTFUL + "orderse").text == "t_of(x)"
+
+
+@pytest.mark.parametrize(
+    ("says", "unsure", "held", "more"),
+    [
+        ("orderset(a)\n", {"orders": {"e": 0.3, "(": 0.7}}, "orders", "e"),
+        ("f(a):\n", {"f(a)": {":": 0.8, "\n": 0.2}}, "f(a)", ""),
+    ],
+    ids=["a word made longer", "marks"],
+)
+def test_the_rest_of_what_is_typed_along_is_held_back_as_well(
+    says: str, unsure: Mapping[str, Mapping[str, float]], held: str, more: str
+) -> None:
+    """Just where the doubt is; a key shows it, and whoever types on as it says sees the rest."""
+    simulation = _simulation(DOUBTFUL, says, unsure)
+    assert simulation.answer(DOUBTFUL).text == says.rstrip()
+    answer = simulation.answer(DOUBTFUL + held)
+    assert (answer.text, answer.reason and answer.reason.code) == ("", "unsure")
+    assert simulation.answer(DOUBTFUL + held, invoked=True).text == says.rstrip().removeprefix(held)
+    assert not more or simulation.answer(DOUBTFUL + held + more).text == says.rstrip().removeprefix(held + more)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,22 @@ def test_whether_a_word_goes_on(rows: list[Row], healing: bytes, longer: float |
     assert found == (longer if longer is None else pytest.approx(longer))
 
 
+def test_whether_a_word_within_the_text_goes_on() -> None:
+    """By the tokens from the word's beginning on, also where one said more than the word."""
+    rows = [_row(b"of", of=1.0), _row(b" orderset", **{" orders": 0.4, " orderset": 0.2}), _row(b"(", **{"(": 1.0})]
+    certainty = Certainty(rows, b"")
+    assert certainty.of_longer_word(len("of orders"), len("orders")) == pytest.approx(0.2 / 0.6)
+    assert certainty.of_longer_word(len("of order"), len("order")) == pytest.approx(1.0)
+    assert certainty.of_longer_word(len("of"), len("of")) == pytest.approx(0.0)
+
+
+def test_the_rest_of_a_text() -> None:
+    """Its tokens, of the one that is begun the next byte."""
+    rows = [_row(b"a", a=0.1), Row(b"()", ((b"()", 0.3), (b"(b", 0.1), (b"[", 0.6))), Row(b":", ((b":", 0.5),))]
+    assert Certainty(rows, b"").of_first(4, 2) == pytest.approx(0.75 * 0.5)
+    assert Certainty(rows, b"").of_first(4, 1) == pytest.approx(0.3 * 0.5)
+
+
 class Held:
     """Windows, where somebody has a file open for so many tries; what was waited in between."""
 
