@@ -43,10 +43,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--trace-html", type=Path, metavar="FILE", help="draw the trace into FILE, with the draft tree of every step"
     )
     parser.add_argument(
-        "--context", action="store_true", help="add code of other files to the prompt, whatever `context.enabled` says"
+        "--context",
+        action="store_true",
+        help="add code of other files to the prompt, even if `context.enabled` is false",
     )
     parser.add_argument(
-        "--show-prompt", action="store_true", help="print the prompt: which other code is in it, why, and its cost"
+        "--show-prompt", action="store_true", help="print the prompt, which other code is in it, and why"
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting, else auto)")
     parser.add_argument("--engine", help="the engine that runs the model (default: the setting, else auto)")

@@ -11,7 +11,7 @@ from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, around
 
 MOST_REASONS = 6
 """Names listed for a piece."""
-LATELY = "edited, visited or copied lately, or its tests"
+LATELY = "recently edited, visited or copied, or its tests"
 """Reason for a piece that shares no names."""
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 
@@ -43,14 +43,15 @@ def account(shown: LatestPrompt, text: str, offset: int) -> Iterator[str]:
     """
     pieces = shown.found.snippets
     cost = sum(piece.tokens for piece in pieces)
-    time = f", read once in about {cost * shown.prefill_ms:.0f} ms" if cost and shown.prefill_ms else ""
-    yield f"prompt: {shown.tokens} tokens, {cost} of them of {len(pieces)} pieces of other code{time}"
+    time = f" (read once, about {cost * shown.prefill_ms:.0f} ms)" if cost and shown.prefill_ms else ""
+    count = f"{len(pieces)} {'piece' if len(pieces) == 1 else 'pieces'}"
+    yield f"prompt: {shown.tokens} tokens, including {cost} of other code in {count}{time}"
     for piece in pieces:
-        names = ", ".join(reasons(piece, text, offset)) or (LATELY if piece.source else "what it imports")
+        names = ", ".join(reasons(piece, text, offset)) or (LATELY if piece.source else "its imports")
         if piece.source and shown.found.copied == (piece.source, piece.line):
             names = "copied just now"
         place = f"{piece.path}:{piece.line}" if piece.line else piece.path
-        where = place if piece.source else f"{place} (this file, outside the window)"
+        where = place if piece.source else f"{place} (this file, beyond what the prompt shows of it)"
         yield f"  {where}: {piece.tokens} tokens, score {piece.score:.1f}: {names}"
 
 

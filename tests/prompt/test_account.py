@@ -44,14 +44,14 @@ def test_lines_for_a_person() -> None:
         ContextSnippet("b.py", "unlike = 1", 0.0, "/w/b.py", 3),
     )
     told = list(account(type(shown)(shown.text, shown.tokens, PromptContext(pieces)), TEXT, len(TEXT)))
-    assert told[0].endswith("15 of them of 3 pieces of other code")
+    assert told[0].endswith("including 15 of other code in 3 pieces")
     assert told[1] == "  a.py:12: 7 tokens, score 2.5: open_store, store"
-    assert told[2].startswith("  main.py (this file, outside the window): 5 tokens")
-    assert told[3].endswith("edited, visited or copied lately, or its tests")
+    assert told[2].startswith("  main.py (this file, beyond what the prompt shows of it): 5 tokens")
+    assert told[3].endswith("recently edited, visited or copied, or its tests")
     found = PromptContext(pieces, copied=("/w/a.py", 12))
     assert list(account(type(shown)("", 9, found), TEXT, len(TEXT)))[1].endswith("score 2.5: copied just now")
     costing = replace(shown, found=PromptContext(pieces), prefill_ms=2.0)
-    assert next(account(costing, TEXT, len(TEXT))).endswith("of other code, read once in about 30 ms")
+    assert next(account(costing, TEXT, len(TEXT))).endswith("in 3 pieces (read once, about 30 ms)")
 
 
 def test_reasons_are_the_longest_shared_names() -> None:
