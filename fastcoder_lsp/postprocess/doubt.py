@@ -11,9 +11,7 @@ from fastcoder_lsp.postprocess.text_around import TextAround
 
 SURE = 0.9
 """A closer of the user's bracket is shown at the end of a text if it was so probable: otherwise the user is about as
-likely to continue inside, and the closer is in the way at every key."""
-LIKELY_MARKS = 0.5
-"""The same for a text of marks alone: `:`, `()`."""
+likely to continue inside, and the closer is in the way at every key. The same holds for marks alone: `:`, `()`."""
 LIKELY_WORD = 0.5
 """A word that could be whole is continued if the model found that at least as likely as its end."""
 _MOST_TYPED = 120
@@ -51,7 +49,7 @@ def _held_back(text: str, at: int, certainty: Certainty, around: TextAround) -> 
     """Whether the rest of `text` from `at` is shown only to users who ask for it by a key."""
     rest, typed = text[at:], len(text[:at].encode())
     if not any(map(str.isalnum, rest)):
-        return certainty.of_first(len(text.encode()), typed) < LIKELY_MARKS
+        return certainty.of_first(len(text.encode()), typed) < SURE
     begun, added = _WORD_AT_END.search(around.left[-_MOST_TYPED:] + text[:at]), _WORD.match(rest)
     if begun is None or added is None:
         return False
