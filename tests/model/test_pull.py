@@ -50,14 +50,15 @@ def run(tmp_path: Path, hub: Hub) -> Run:
         "NO_PROXY": "127.0.0.1",
     }
 
-    def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def command(*arguments: str, into: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "PIP_", "FASTCODER_"))}
         inherited["FASTCODER_KERNELS"] = str(kernels_folder())
         return subprocess.run(
             [sys.executable, "-m", "fastcoder_lsp.cli.main", "model", *arguments],
             env=inherited | own | environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if into is None else into.open("wb"),
             text=True,
             check=False,
         )
@@ -226,3 +227,23 @@ def test_doctor_names_the_command_that_is_missing_to_it(run: Run, tmp_path: Path
     assert "fastcoder-lsp model pull" in checks["model"]["hint"]
     assert checks["torch"]["state"] == "ok"
     assert not (tmp_path / "cache").exists()
+
+
+def test_auto_measures_and_says_its_choice_before_it_asks_the_network(run: Run, hub: Hub, tmp_path: Path) -> None:
+    """With its reason, a table of all sizes, and how to choose otherwise; kept, so that it is not measured again."""
+    said = tmp_path / "said"
+
+    class Asked(list[str]):
+        def append(self, line: str) -> None:
+            if not self:
+                (tmp_path / "before").write_text(said.read_text())
+            super().append(line)
+
+    hub.asked = Asked()
+    assert run("pull", "--exact", into=said).returncode == ModelMissingError.exit_code
+    assert any("Qwen/Qwen2.5-Coder" in line for line in hub.asked)
+    before = (tmp_path / "before").read_text()
+    for words in ("`auto` chooses Qwen2.5-Coder", "ms a token", "Qwen2.5-Coder-7B", "To choose otherwise"):
+        assert words in before
+    measured = json.loads((tmp_path / "cache" / "tuning" / "speeds.json").read_text())
+    assert measured["speeds"]

@@ -10,7 +10,9 @@ import pytest
 
 from fastcoder_lsp.config import Settings, kernels_folder
 from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.engine import loader
 from fastcoder_lsp.engine import speeds as timing
+from fastcoder_lsp.engine.architecture import fast_shape
 from fastcoder_lsp.engine.speeds import Timed, measure_speeds
 from fastcoder_lsp.model import choice as rule
 from fastcoder_lsp.model.catalogue import FAMILY
@@ -18,6 +20,7 @@ from fastcoder_lsp.model.choice import Speed, choose, read_measured
 from fastcoder_lsp.runtime import first_hour, model_choice
 from fastcoder_lsp.runtime.first_hour import HOUR_S, FirstHour, larger_offer
 from fastcoder_lsp.runtime.model_choice import bits_by_choice, chosen_model, follow_choice
+from tests.engine.test_trial import job_of
 from tests.model.test_choice import CLASSES, machine, said
 
 SMALL, NEXT = FAMILY[0].hub_id, FAMILY[1].hub_id
@@ -116,6 +119,25 @@ def test_the_engine_runs_the_precision_that_was_chosen(tmp_path: Path, on: Calla
     assert bits_by_choice(Settings(), SMALL, tmp_path) is None
     assert bits_by_choice(Settings(engine="cpu-int8"), NEXT, tmp_path) is None
     assert bits_by_choice(Settings(model=NEXT), NEXT, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("device", "kinds"),
+    [
+        (None, {None: "cpu-int8", 8: "cpu-int8", 4: "cpu-int4"}),
+        (loader.GPU_KIND, {None: "cuda-graphs", 8: "cuda-int8", 4: "cuda-int4"}),
+    ],
+)
+def test_the_engine_auto_follows_on_a_cpu_and_on_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str | None, kinds: dict[int | None, str]
+) -> None:
+    monkeypatch.setattr(loader, "_accelerator", lambda: device)
+    monkeypatch.setattr(loader, "_against_ours", lambda *_: None)
+    monkeypatch.setattr("fastcoder_lsp.engine.static.memory.lacking_room", lambda _job: None)
+    monkeypatch.setattr("torch.cuda.get_device_capability", lambda: (8, 0))
+    for bits, kind in kinds.items():
+        job = job_of(tmp_path / str(bits), "qwen2", bits=bits)
+        assert loader._choose(job, fast_shape(job.config))[0] == kind
 
 
 def test_a_larger_model_is_offered_once(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
