@@ -15,31 +15,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from fastcoder_lsp import __version__
 from fastcoder_lsp.completion.status import Statistics
-from fastcoder_lsp.http.forms import (
-    CompletionForm,
-    InfillForm,
-    LlamaFields,
-    OpenAIForm,
-    ask_of_completion,
-    ask_of_infill,
-    ask_of_openai,
-    read_form,
-)
+from fastcoder_lsp.http.forms import FORMS, reply
 from fastcoder_lsp.http.guard import AccessRules, Guard, hung_up, read_body
 from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, said
-from fastcoder_lsp.http.responses import (
-    RequestError,
-    error_response,
-    event_response,
-    json_response,
-    llama_events,
-    llama_reply,
-    only,
-    openai_events,
-    openai_reply,
-)
+from fastcoder_lsp.http.responses import RequestError, error_response, json_response, models_response, props_response
 from fastcoder_lsp.http.sessions import HungUpError, SessionPool
 
 _COUNTERS = {
@@ -94,9 +74,7 @@ def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, ans
     """
     server = _Routes(sessions, context_tokens, answer_s)
     routes = [
-        Route("/infill", server.infill, methods=["POST"]),
-        *(Route(path, server.completion, methods=["POST"]) for path in ("/completion", "/completions")),
-        Route("/v1/completions", server.openai, methods=["POST"]),
+        *(Route(path, server.complete, methods=["POST"]) for path in FORMS),
         *(Route(path, server.models) for path in ("/v1/models", "/models")),
         *(Route(path, server.health) for path in ("/health", "/v1/health")),
         Route("/props", server.props),
@@ -113,25 +91,12 @@ class _Routes:
         self._sessions, self._context_tokens, self._answer_s = sessions, context_tokens, answer_s
         self._started = int(time.time())
 
-    async def infill(self, request: Request) -> Response:
-        form = read_form(await read_body(request), InfillForm)
-        return _llama(form, await self._said(request, ask_of_infill(form)))
-
-    async def completion(self, request: Request) -> Response:
-        form = read_form(await read_body(request), CompletionForm)
-        return _llama(form, await self._said(request, ask_of_completion(form)))
-
-    async def openai(self, request: Request) -> Response:
-        form = read_form(await read_body(request), OpenAIForm)
-        answer = await self._said(request, ask_of_openai(form))
-        model, choices = form.model or self._model(), form.n or 1
-        if form.stream:
-            return event_response(openai_events(answer, model, choices), done=True)
-        return json_response(openai_reply(answer, model, choices))
+    async def complete(self, request: Request) -> Response:
+        form, ask = FORMS[request.scope["path"]](await read_body(request))
+        return reply(form, await self._said(request, ask), self._model())
 
     async def models(self, _: Request) -> Response:
-        model = {"id": self._model(), "object": "model", "created": self._started, "owned_by": "fastcoder-lsp"}
-        return json_response({"object": "list", "data": [model]})
+        return models_response(self._model(), self._started)
 
     async def health(self, _: Request) -> Response:
         status = self._sessions.status
@@ -142,15 +107,7 @@ class _Routes:
         return json_response({"status": "ok"})
 
     async def props(self, _: Request) -> Response:
-        return json_response(
-            {
-                "default_generation_settings": {"n_ctx": self._context_tokens, "params": {"temperature": 0.0}},
-                "total_slots": self._sessions.most,
-                "model_path": self._model(),
-                "chat_template": "",
-                "build_info": f"fastcoder-lsp {__version__}",
-            }
-        )
+        return props_response(self._model(), self._context_tokens, self._sessions.most)
 
     async def metrics(self, _: Request) -> Response:
         text = metrics_text(self._sessions.statistics(), self._sessions.busy)
@@ -178,12 +135,6 @@ async def _tell(gone: "asyncio.Future[None]", request: Request) -> None:
     await hung_up(request.receive)
     if not gone.done():
         gone.set_result(None)
-
-
-def _llama(form: LlamaFields, answer: InfillAnswer) -> Response:
-    if form.stream:
-        return event_response(llama_events(answer, form.response_fields), done=False)
-    return json_response(only(llama_reply(answer), form.response_fields))
 
 
 def _refused(_: Request, error: Exception) -> Response:

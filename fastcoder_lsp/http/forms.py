@@ -1,20 +1,31 @@
-"""The bodies of requests, as clients write them: the fields that are read, and the values that are refused.
+"""The bodies of requests, as clients write them: the fields that are read, the values that are refused, the replies.
 
 Sources: llama.cpp's tools/server/README.md ("POST /infill", "POST /completion"); OpenAI's reference, "Completions".
 Fields that are not named are passed over, and so is how to sample: the answer is what greedy decoding says.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
+from starlette.responses import Response
 
 from fastcoder_lsp.completion.question import MOST_ALTERNATIVES
 from fastcoder_lsp.core import Extra
-from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest
-from fastcoder_lsp.http.responses import RequestError
+from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillAnswer, InfillRequest
+from fastcoder_lsp.http.responses import (
+    RequestError,
+    event_response,
+    json_response,
+    llama_events,
+    llama_reply,
+    only,
+    openai_events,
+    openai_reply,
+)
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.workspace.languages import is_known, language_of
 
@@ -57,7 +68,7 @@ def _files(mark: str, head: str) -> tuple[Extra, ...]:
     return tuple(Extra(name.strip(), text) for name, _, text in pieces if text.strip())
 
 
-Form = TypeVar("Form", bound="Struct")
+AnyForm = TypeVar("AnyForm", bound="LlamaFields | OpenAIForm")
 _Words = Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=64)]
 _Ms = Annotated[float, Meta(ge=-1, le=3_600_000)]
 _Count = Annotated[int, Meta(ge=-2, le=1_000_000)]
@@ -127,7 +138,7 @@ class OpenAIForm(Struct, kw_only=True):
     language: _Name = ""
 
 
-def read_form(body: bytes, form: type[Form]) -> Form:
+def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
     """The body as a form.
 
     Raises:
@@ -219,3 +230,35 @@ def _language(named: str, filename: str, extras: tuple[Extra, ...]) -> str:
         return named
     names = [PurePath(name) for name in (filename, *(extra.name for extra in reversed(extras))) if name]
     return next((language_of(name) for name in names if is_known(name)), "")
+
+
+def _reader(
+    form: type[AnyForm], ask: Callable[[AnyForm], InfillRequest]
+) -> "Callable[[bytes], tuple[Form, InfillRequest]]":
+    def read(body: bytes) -> "tuple[Form, InfillRequest]":
+        found = read_form(body, form)
+        return found, ask(found)
+
+    return read
+
+
+Form = LlamaFields | OpenAIForm
+FORMS = {
+    "/infill": _reader(InfillForm, ask_of_infill),
+    "/completion": _reader(CompletionForm, ask_of_completion),
+    "/completions": _reader(CompletionForm, ask_of_completion),
+    "/v1/completions": _reader(OpenAIForm, ask_of_openai),
+}
+"""The routes that complete: each reads a body as its form, and the question in that."""
+
+
+def reply(form: Form, answer: InfillAnswer, model: str) -> Response:
+    """The response to a form; `model`: the name that clients are told."""
+    if isinstance(form, OpenAIForm):
+        named, choices = form.model or model, form.n or 1
+        if form.stream:
+            return event_response(openai_events(answer, named, choices), done=True)
+        return json_response(openai_reply(answer, named, choices))
+    if form.stream:
+        return event_response(llama_events(answer, form.response_fields), done=False)
+    return json_response(only(llama_reply(answer), form.response_fields))

@@ -16,6 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fastcoder_lsp.http.responses import RequestError, error_response
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+WEB_PAGE = 403, "requests from web pages are refused (Origin header)"
+FOREIGN_HOST = 403, "the Host header does not name this server"
+NO_KEY = 401, "a key is required: Authorization: Bearer KEY"
 MOST_OPEN = 64
 """Requests at a time, those that wait among them."""
 
@@ -58,11 +61,15 @@ class Guard:
     def _refused(self, path: str, headers: Headers) -> tuple[int, str] | None:
         rules = self._rules
         if rules.hosts and host_name(headers.get("host", "")) not in rules.hosts:
-            return 403, "the Host header does not name this server"
-        if headers.get("origin") is not None or headers.get("sec-fetch-site", "none") != "none":
-            return 403, "requests from web pages are refused (Origin header)"
-        if rules.key and path != "/health" and not _names_key(headers, rules.key):
-            return 401, "a key is required: Authorization: Bearer KEY"
+            return FOREIGN_HOST
+        if is_from_web_page(headers):
+            return WEB_PAGE
+        if (
+            rules.key
+            and path != "/health"
+            and not hmac.compare_digest(presented_key(headers).encode(), rules.key.encode())
+        ):
+            return NO_KEY
         if self._open >= rules.most_open:
             return 503, f"too many requests: {self._open} are open"
         return None
@@ -75,10 +82,15 @@ def host_name(host: str) -> str:
     return host.partition(":")[0].lower()
 
 
-def _names_key(headers: Headers, key: str) -> bool:
+def is_from_web_page(headers: Headers) -> bool:
+    """Whether a page in somebody's browser sends the request."""
+    return headers.get("origin") is not None or headers.get("sec-fetch-site", "none") != "none"
+
+
+def presented_key(headers: Headers) -> str:
+    """The key that a request names, "" for none."""
     kind, _, value = headers.get("authorization", "").partition(" ")
-    named = value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
-    return hmac.compare_digest(named.encode(), key.encode())
+    return value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
 
 
 BODY_BYTES = 8_000_000

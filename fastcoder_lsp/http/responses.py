@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from fastcoder_lsp import __version__
 from fastcoder_lsp.http.infill import InfillAnswer
 
 
@@ -60,6 +61,31 @@ def error_response(code: int, message: str) -> Response:
     """The whole response; a client that is told to wait is told for how long."""
     headers = {"retry-after": "1"} if code == 503 else {"www-authenticate": "Bearer"} if code == 401 else {}
     return json_response(error_body(code, message), code, headers)
+
+
+def models_response(model: str, created: int) -> Response:
+    """OpenAI's list of models, which has one."""
+    one = {"id": model, "object": "model", "created": created, "owned_by": "fastcoder-lsp"}
+    return json_response({"object": "list", "data": [one]})
+
+
+def props_response(model: str, context_tokens: int, slots: int) -> Response:
+    """llama.cpp's properties of a server.
+
+    Args:
+        model: its name.
+        context_tokens: the longest prompt.
+        slots: requests that run at a time.
+    """
+    return json_response(
+        {
+            "default_generation_settings": {"n_ctx": context_tokens, "params": {"temperature": 0.0}},
+            "total_slots": slots,
+            "model_path": model,
+            "chat_template": "",
+            "build_info": f"fastcoder-lsp {__version__}",
+        }
+    )
 
 
 def llama_reply(said: InfillAnswer) -> dict[str, Any]:

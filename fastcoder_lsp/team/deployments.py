@@ -173,8 +173,9 @@ class TeamGateway:
 
         settings = config.settings()
         keys = KeyFile(Path(config.keys)) if config.keys else None
+        replicas = ServeReplicas(handle)
         self._gateway = Gateway(
-            ServeReplicas(handle), keys, config.limits, told, settings.model, settings.context_tokens
+            replicas.answer, replicas.can_answer, keys, config.limits, told, settings.model, settings.context_tokens
         )
 
     def __serve_build_asgi_app__(self) -> Gateway:

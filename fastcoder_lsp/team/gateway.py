@@ -10,37 +10,32 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from fastcoder_lsp import __version__
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.http.forms import (
-    CompletionForm,
-    InfillForm,
-    OpenAIForm,
-    ask_of_completion,
-    ask_of_infill,
-    ask_of_openai,
-    read_form,
+from fastcoder_lsp.http.forms import FORMS, reply
+from fastcoder_lsp.http.guard import (
+    FOREIGN_HOST,
+    LOOPBACK,
+    NO_KEY,
+    WEB_PAGE,
+    host_name,
+    hung_up,
+    is_from_web_page,
+    presented_key,
+    read_body,
 )
-from fastcoder_lsp.http.guard import LOOPBACK, host_name, hung_up, read_body
-from fastcoder_lsp.http.infill import InfillRequest
 from fastcoder_lsp.http.responses import (
     RequestError,
     error_body,
     error_response,
-    event_response,
     json_response,
-    llama_events,
-    llama_reply,
-    only,
-    openai_events,
-    openai_reply,
+    models_response,
+    props_response,
 )
 from fastcoder_lsp.team.calls import Call, ReplicaAnswer, ReplicaRefusal, Tenant, place_of
 from fastcoder_lsp.team.configuration import KeyLimits
@@ -56,54 +51,7 @@ _NAME = 1024
 _HEAD = 400
 """Characters at the beginning of an unnamed text that its replica is chosen by."""
 _NOBODY = 499
-Form = InfillForm | CompletionForm | OpenAIForm
-
-
-def _infill(body: bytes) -> tuple[Form, InfillRequest]:
-    form = read_form(body, InfillForm)
-    return form, ask_of_infill(form)
-
-
-def _completion(body: bytes) -> tuple[Form, InfillRequest]:
-    form = read_form(body, CompletionForm)
-    return form, ask_of_completion(form)
-
-
-def _openai(body: bytes) -> tuple[Form, InfillRequest]:
-    form = read_form(body, OpenAIForm)
-    return form, ask_of_openai(form)
-
-
-FORMS: dict[str, Callable[[bytes], tuple[Form, InfillRequest]]] = {
-    "/infill": _infill,
-    "/completion": _completion,
-    "/completions": _completion,
-    "/v1/completions": _openai,
-}
-
-
-def reply(form: Form, answer: ReplicaAnswer, model: str) -> Response:
-    """The response; `model`: the model's name for clients."""
-    if isinstance(form, OpenAIForm):
-        named, choices = form.model or model, form.n or 1
-        if form.stream:
-            return event_response(openai_events(answer.said, named, choices), done=True)
-        return json_response(openai_reply(answer.said, named, choices))
-    if form.stream:
-        return event_response(llama_events(answer.said, form.response_fields), done=False)
-    return json_response(only(llama_reply(answer.said), form.response_fields))
-
-
-class Replicas(Protocol):
-    """The replicas behind the gateway."""
-
-    async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
-        """Answer a call, by its document's replica or the next one."""
-        ...
-
-    async def can_answer(self) -> bool:
-        """Whether a replica can answer."""
-        ...
+Answer = Callable[[Call], Awaitable[ReplicaAnswer | ReplicaRefusal | Refusal]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +70,8 @@ class Gateway:
     """The application.
 
     Args:
-        replicas: the replicas.
+        answer: asks the replica that the call belongs to, or the next one.
+        can_answer: whether there is a replica.
         keys: the accepted keys; None: anyone on this machine may ask.
         limits: the limits of a key without its own.
         told: called with the outcome of each request.
@@ -133,7 +82,8 @@ class Gateway:
 
     def __init__(
         self,
-        replicas: Replicas,
+        answer: Answer,
+        can_answer: Callable[[], Awaitable[bool]],
         keys: KeyFile | None,
         limits: KeyLimits,
         told: Callable[[RequestOutcome], None],
@@ -141,7 +91,8 @@ class Gateway:
         context_tokens: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._replicas, self._keys, self._limits, self._told = replicas, keys, limits, told
+        self._answer, self._can_answer = answer, can_answer
+        self._keys, self._limits, self._told = keys, limits, told
         self._model, self._context_tokens, self._clock = model, context_tokens, clock
         self._ledger, self.counts, self._started = Ledger(), RequestCounts(), int(time.time())
         self._looking: asyncio.Future[bool] | None = None
@@ -191,21 +142,19 @@ class Gateway:
         return self._told_of(path, guest)
 
     def _guest(self, headers: Headers) -> _Guest:
-        if headers.get("origin") is not None or headers.get("sec-fetch-site", "none") != "none":
-            raise RequestError(403, "requests from web pages are refused (Origin header)")
+        if is_from_web_page(headers):
+            raise RequestError(*WEB_PAGE)
         if self._keys is None:
             if host_name(headers.get("host", "")) not in LOOPBACK:
-                raise RequestError(403, "the Host header does not name this server")
+                raise RequestError(*FOREIGN_HOST)
             return _Guest("", "", self._limits.open, self._limits.a_minute, (), metrics=True)
-        kind, _, value = headers.get("authorization", "").partition(" ")
-        presented = value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
         try:
-            key = self._keys.find(presented, self._clock())
+            key = self._keys.find(presented_key(headers), self._clock())
         except FastcoderError as error:
             logger.error("All requests are refused: %s", error)  # noqa: TRY400 it says all that there is
             raise RequestError(503, "the keys cannot be read; see the server's log") from None
         if key is None:
-            raise RequestError(401, "a key is required: Authorization: Bearer KEY")
+            raise RequestError(*NO_KEY)
         return self._guest_of(key)
 
     def _guest_of(self, key: Key) -> _Guest:
@@ -224,7 +173,7 @@ class Gateway:
         document = _named(request.headers, DOCUMENT) or form.filename or f"\0{(ask.before + ask.after)[:_HEAD]}"
         place = place_of(tenant.key, tenant.workspace, document)
         call = Call(place, tenant, ask)
-        answer = await self._unless_gone(request.receive, self._replicas.answer(call))
+        answer = await self._unless_gone(request.receive, self._answer(call))
         if isinstance(answer, Refusal):
             return _later(answer)
         if isinstance(answer, ReplicaRefusal):
@@ -234,7 +183,7 @@ class Gateway:
         outcome.tokens, outcome.prefilled, outcome.reused = counts.tokens, counts.prefilled, counts.reused
         outcome.empty = not answer.said.text
         outcome.again = self.counts.seen(place, answer.replica)
-        response = reply(form, answer, self._model)
+        response = reply(form, answer.said, self._model)
         response.headers[REPLICA], response.headers[HOST_MS] = answer.replica, f"{answer.waited_ms:.1f}"
         return response
 
@@ -259,25 +208,16 @@ class Gateway:
     async def _health(self) -> Response:
         # Requests without a key come here, too: all of them together take one place beside those of the keys.
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.ensure_future(self._replicas.can_answer())
+            self._looking = asyncio.ensure_future(self._can_answer())
         if await asyncio.shield(self._looking):
             return json_response({"status": "ok"})
         return error_response(503, "no replica is available")
 
     def _told_of(self, path: str, guest: _Guest) -> Response:
         if path in ("/v1/models", "/models"):
-            model = {"id": self._model, "object": "model", "created": self._started, "owned_by": "fastcoder-lsp"}
-            return json_response({"object": "list", "data": [model]})
+            return models_response(self._model, self._started)
         if path == "/props":
-            return json_response(
-                {
-                    "default_generation_settings": {"n_ctx": self._context_tokens, "params": {"temperature": 0.0}},
-                    "total_slots": guest.open,
-                    "model_path": self._model,
-                    "chat_template": "",
-                    "build_info": f"fastcoder-lsp {__version__}",
-                }
-            )
+            return props_response(self._model, self._context_tokens, guest.open)
         if path == "/metrics":
             if not guest.metrics:
                 raise RequestError(403, "this key may not read the metrics")

@@ -50,7 +50,9 @@ class ToyTeam:
         self.calls: list[Call] = []
         self.healthy = True
         self.refusal: Refusal | None = None
-        app = Gateway(self, keys, self.config.limits, self.outcomes.append, "scripted", 4096, clock)
+        limits, told = self.config.limits, self.outcomes.append
+        answer, can_answer = lambda call: self.answer(call), lambda: self.can_answer()  # noqa: PLW0108 tests replace both
+        app = Gateway(answer, can_answer, keys, limits, told, "scripted", 4096, clock)
         config = uvicorn.Config(app, port=0, loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
