@@ -27,11 +27,12 @@ from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.config import resolve
 from fastcoder_lsp.config.processes import neutral_folder, python_command
-from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
+from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.observe import percentile
+from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.corpus_files import standard_library
 from fastcoder_lsp.workspace.live_index import LiveIndex
 
@@ -312,7 +313,7 @@ def _anonymous_bytes() -> int:
     return int(memory.rss - getattr(memory, "shared", 0))
 
 
-def measure_live(encoder: Encoder, folder: Path) -> tuple[Percentiles, Percentiles, Percentiles]:
+def measure_live(encoder: Tokenizer, folder: Path) -> tuple[Percentiles, Percentiles, Percentiles]:
     """Milliseconds of a save and of a keystroke in a 1,000-line file, and of handing a keystroke over."""
     root = folder / "project"
     root.mkdir(parents=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ from fastcoder_lsp.completion.protocol import (
     Load,
     LoadFinished,
     Made,
+    ModelHost,
 )
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion
@@ -40,7 +42,7 @@ from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.address import named_address
 from fastcoder_lsp.host.connection import greet
 from fastcoder_lsp.host.listening import Address
-from fastcoder_lsp.host.process import run_host
+from fastcoder_lsp.host.process import LazyModelServer, run_host
 from fastcoder_lsp.host.remote import RemoteHost
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
@@ -146,10 +148,12 @@ class InstantHost:
         """Nothing to do."""
 
 
-class Instant:
+class Instant(LazyModelServer):
     """What the fronts of a process with such a host share."""
 
-    open = InstantHost
+    def open(self, *front: Any) -> ModelHost:
+        """Such a host."""
+        return InstantHost(*front)
 
     def probe(self, reply: Callable[[], object]) -> None:
         """It always works."""

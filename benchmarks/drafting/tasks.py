@@ -23,11 +23,11 @@ from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.config.engines import ENGINES
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft import skipped_parts
 from fastcoder_lsp.draft.base import MakeLinear, Pinned, Trained, load_trained
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.matching import GAP
-from fastcoder_lsp.draft.smaller import DocumentEngines
 from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.index.liveness import liveness
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, Tokens32, build_part
@@ -198,7 +198,7 @@ class TaskParts:
         """Parts that a search has found for the model."""
         return skipped_parts.kept(self.model.cache, self.model.files.digest)
 
-    def lend(self) -> Sequence[DocumentEngines]:
+    def lend(self) -> Sequence[Slots]:
         """The smaller models, loaded when they are first asked for."""
         return self.smaller.of("")
 

@@ -1,5 +1,6 @@
 """A model on a device, as everybody above it sees it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
@@ -153,13 +154,17 @@ class LaunchingEngine(Engine, Protocol):
         ...
 
 
-@runtime_checkable
-class Preparing(Protocol):
-    """An engine, or its owner, with work that can wait until no request is there, such as programs to capture."""
+class Preparing(ABC):
+    """An engine, or its owner, with work that can wait until no request is there, such as programs to capture.
 
+    A base class, so that no other method of that name is called for it.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
     def prepare(self) -> bool:
         """Do a piece of that work, some tens of milliseconds; False where there is none."""
-        ...
 
 
 @runtime_checkable

@@ -28,9 +28,10 @@ import numpy as np
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Draw, Proposal, Sampler, StepCosts
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import BaseDrafter, Source, Specification, chain
 from fastcoder_lsp.draft.pricing import Forecast, timed
-from fastcoder_lsp.draft.smaller import BEST, DocumentEngines, Smaller, SmallModel, shares
+from fastcoder_lsp.draft.smaller import BEST, Smaller, SmallModel, shares
 from fastcoder_lsp.draft.trees import Trie
 
 _TIMED = "timed"
@@ -113,7 +114,7 @@ class SmallerDrafter(BaseDrafter):
     def __init__(self, specification: Specification[Any], smaller: Smaller) -> None:
         super().__init__(specification)
         self._lend = smaller
-        self._lent: tuple[DocumentEngines, ...] | None = None
+        self._lent: tuple[Slots, ...] | None = None
         self.models: list[SmallModel] = []
         self._noise = np.random.default_rng(0)
         self._passes = 0

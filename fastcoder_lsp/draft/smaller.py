@@ -6,13 +6,13 @@ along.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import GREEDY, DraftTree, Engine, EngineInfo, Sampler, Tokens, Verified
+from fastcoder_lsp.core import GREEDY, DraftTree, Engine, Sampler, Tokens, Verified
 from fastcoder_lsp.core.noise import gumbel
+from fastcoder_lsp.documents import Slots
 
 RIDERS = 12
 """Tokens that the next pass takes along: a separate pass would read all weights once more."""
@@ -23,32 +23,11 @@ BEST = 64
 """Ids of a row that make up its distribution where tokens are sampled; others are never drafted."""
 
 
-class DocumentEngines(Protocol):
-    """A model with a KV cache for each document of one client."""
-
-    @property
-    def info(self) -> EngineInfo:
-        """The engine that runs it."""
-        ...
-
-    def of(self, document: str) -> Engine:
-        """The engine with the cache of this document; the same one every time."""
-        ...
-
-    def forget(self, document: str) -> object:
-        """Drop the cache of a closed document."""
-        ...
-
-    def rename(self, old: str, new: str) -> None:
-        """Move the cache of a document to its new URI."""
-        ...
-
-
-Smaller = Callable[[], Sequence[DocumentEngines]]
+Smaller = Callable[[], Sequence[Slots]]
 """Gives the smaller models, those most like the model first; the first call loads them."""
 
 
-def no_models() -> Sequence[DocumentEngines]:
+def no_models() -> Sequence[Slots]:
     """No smaller models."""
     return ()
 

@@ -26,7 +26,7 @@ from fastcoder_lsp.core import (
 )
 
 
-class OneSlot:
+class OneSlot(Preparing):
     """`core.Engines` over one engine and its one cache.
 
     Args:

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import psutil
 
@@ -111,18 +110,6 @@ class Heartbeat:
             self._hung()
 
 
-class ModelActivity(Protocol):
-    """The requests of all fronts."""
-
-    def asking(self) -> bool:
-        """Whether a front waits."""
-        ...
-
-    def loading(self) -> bool:
-        """Whether a model is being loaded, which may take any time."""
-        ...
-
-
 class WorkerWatch:
     """Checks a worker periodically.
 
@@ -140,15 +127,20 @@ class WorkerWatch:
         self._waited_s: float | None = None
         self._question = 0
 
-    def stuck_s(self, asked: ModelActivity) -> float:
-        """Check the worker; returns for how long it has not reached its next piece, as far as that is known."""
+    def stuck_s(self, *, asking: bool, loading: bool) -> float:
+        """Check the worker; returns for how long it has not reached its next piece, as far as that is known.
+
+        Args:
+            asking: whether a client waits.
+            loading: whether a model is being loaded, which may take any time.
+        """
         now = self._clock()
         passed_s, self._looked_s = min(now - self._looked_s, 2 * self._look_s), now
-        if asked.loading():
+        if loading:
             self._waited_s = None
         elif self._waited_s is not None:
             self._waited_s += passed_s
-        elif asked.asking():
+        elif asking:
             self._waited_s, self._question = 0.0, self._question + 1
             question = self._question
             self._probe(lambda: self._came(question))

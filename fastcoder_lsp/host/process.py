@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock, Timeout
 
-from fastcoder_lsp.completion.protocol import HostListener, ModelHost, OpenHost
+from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.address import build, keep_known, lock_path, named_address, private_folder
@@ -100,7 +100,7 @@ def _file(path: Path) -> tuple[int, int] | None:
 
 
 class LazyModelServer:
-    """A `ModelServer` that is imported and created for the first front (`HostedModel`)."""
+    """A `ModelServer` that is imported and created for the first front."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -158,23 +158,6 @@ class ProcessTimeouts:
     look_again_s: float = 0.1
 
 
-class HostedModel(Protocol):
-    """The model that fronts share."""
-
-    @property
-    def open(self) -> OpenHost:
-        """Opens a host for a front."""
-        ...
-
-    def probe(self, reply: Callable[[], object]) -> None:
-        """Let the worker call `reply` between two pieces of work; returns at once."""
-        ...
-
-    def close(self, wait_s: float) -> None:
-        """End in order; waits at most `wait_s`."""
-        ...
-
-
 class _AskedToEndError(Exception):
     """A signal asked the process to end."""
 
@@ -183,7 +166,7 @@ def run_host(
     folder: Path,
     key: str,
     linger_s: float,
-    shared: HostedModel,
+    shared: LazyModelServer,
     version: str | None = None,
     limits: ProcessTimeouts = ProcessTimeouts(),
 ) -> int:
@@ -247,7 +230,7 @@ def _answers(address: Address) -> bool:
     return True
 
 
-def _serve(place: AddressLock, linger_s: float, shared: HostedModel, version: str, limits: ProcessTimeouts) -> int:
+def _serve(place: AddressLock, linger_s: float, shared: LazyModelServer, version: str, limits: ProcessTimeouts) -> int:
     stopped = threading.Event()
     server = HostServer(place.listen(), shared.open, version, stopped.set)
     logger.info("waiting for editors: process %d", os.getpid())
@@ -266,7 +249,7 @@ def _serve(place: AddressLock, linger_s: float, shared: HostedModel, version: st
 
 def _watch(
     server: HostServer,
-    shared: HostedModel,
+    shared: LazyModelServer,
     linger_s: float,
     stopped: threading.Event,
     limits: ProcessTimeouts,
@@ -282,7 +265,7 @@ def _watch(
         turn_over()
         if not place.keep(server):
             return "another process has taken its place"
-        if (stuck_s := worker.stuck_s(server)) > limits.stuck_s:
+        if (stuck_s := worker.stuck_s(asking=server.asking(), loading=server.loading())) > limits.stuck_s:
             _give_up(stuck_s)
     return "asked by the command line"
 

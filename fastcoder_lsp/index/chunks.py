@@ -8,11 +8,11 @@ where no such line comes for long does a chunk begin at an indented one.
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 
 from fastcoder_lsp.index.part import LARGEST_ID, Tokens32
+from fastcoder_lsp.tokenizer import Tokenizer
 
 SMALL = 1_000
 """Characters: no chunk ends before, if the text goes on."""
@@ -22,20 +22,6 @@ REMEMBERED = 8_000_000
 """Characters of chunks that are remembered: a longer text is tokenized anew at each of its changes."""
 AT_ONCE = 1_000_000
 """Characters that the tokenizer gets at once: while it works it takes some hundred bytes for each."""
-
-
-class Encoder(Protocol):
-    """What the store needs of a tokenizer."""
-
-    identity: str
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of a text, by the calling thread."""
-        ...
-
-    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text."""
-        ...
 
 
 def split(text: str) -> list[str]:
@@ -67,7 +53,7 @@ class ChunkedEncoder:
         remembered: how many characters of chunks may be remembered.
     """
 
-    def __init__(self, encoder: Encoder, remembered: int = REMEMBERED) -> None:
+    def __init__(self, encoder: Tokenizer, remembered: int = REMEMBERED) -> None:
         self.identity = encoder.identity
         self._encoder = encoder
         self._remembered = remembered

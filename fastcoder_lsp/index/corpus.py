@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
+from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.files import private_folder, replace_file
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.store import Store, StoreStatus
+from fastcoder_lsp.tokenizer import Tokenizer
 
 _INFO = "corpus.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
@@ -63,7 +64,7 @@ class Corpora:
         name: str,
         sources: Sequence[str],
         texts: Iterable[tuple[str, str]],
-        encoder: Encoder,
+        encoder: Tokenizer,
         told: Told = lambda _files, _tokens: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> CorpusInfo | None:

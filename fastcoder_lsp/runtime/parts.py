@@ -69,7 +69,7 @@ class DecodeLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class Model(Preparing):
     """A loaded model, shared by all fronts.
 
     Attributes:

@@ -13,7 +13,6 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, kernels_folder
 from fastcoder_lsp.core import Engines, Progress
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.smaller import DocumentEngines
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.model.files import ModelFiles
@@ -76,7 +75,7 @@ class SmallerModels:
     def __len__(self) -> int:
         return len(self._lending.names)
 
-    def of(self, front: str) -> Sequence[DocumentEngines]:
+    def of(self, front: str) -> Sequence[Slots]:
         """The models with the KV caches of one front's documents.
 
         Raises:

@@ -17,9 +17,9 @@ from pathlib import Path
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, table_of
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.corpus import Corpora, CorpusInfo
 from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace import corpus_files
 from fastcoder_lsp.workspace.background import RetryPolicy, lower_priority
 from fastcoder_lsp.workspace.rules import resolved
@@ -65,7 +65,7 @@ class CommonCode:
         builder: the thread of the last job; None before the first.
     """
 
-    def __init__(self, cache: Path, encoder: Encoder, *, builds_installed: bool = True) -> None:
+    def __init__(self, cache: Path, encoder: Tokenizer, *, builds_installed: bool = True) -> None:
         self._cache, self._encoder, self._builds_installed = cache, encoder, builds_installed
         self._lock, self._opening = threading.Lock(), threading.Lock()
         self._users: dict[Installed, None] = {}

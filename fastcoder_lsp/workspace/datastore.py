@@ -15,8 +15,8 @@ from pathlib import Path
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.draft.base import Pinned
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
-from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.searcher import Searcher
+from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.live_index import IndexProgress
@@ -34,7 +34,7 @@ _MOST_KEYS = 1000
 class _TokenizerStores:
     """The stores of one tokenizer: an index for the folders in each key, in the workspace's order."""
 
-    encoder: Encoder
+    encoder: Tokenizer
     common: CommonCode
     installed: Installed
     indexes: Mapping[tuple[Path, ...], SharedIndex]
@@ -70,7 +70,7 @@ class Datastore:
         self._progress: dict[object, IndexProgress] = {}
         self._stopped = False
 
-    def start(self, encoder: Encoder) -> None:
+    def start(self, encoder: Tokenizer) -> None:
         """Start with a model's tokenizer, or switch to another one. Returns at once."""
         with self._lock:
             old = self._started
@@ -185,7 +185,7 @@ class Datastore:
             self._progress.pop(self._labels.pop(index), None)
         self._started = _TokenizerStores(started.encoder, started.common, started.installed, indexes)
 
-    def _open_index(self, folders: Mapping[Path, Settings], encoder: Encoder) -> SharedIndex:
+    def _open_index(self, folders: Mapping[Path, Settings], encoder: Tokenizer) -> SharedIndex:
         label = object()
         index = self._stores.indexes.open(folders, encoder, partial(self._told, label), self._notice, self._texts)
         self._labels[index] = label

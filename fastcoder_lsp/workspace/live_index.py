@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
+from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.background import RetryPolicy, SleepDetector, each_once, lower_priority
 from fastcoder_lsp.workspace.backlog import BURST, Backlog, ChangeBatch, Inbox
 from fastcoder_lsp.workspace.ignore import IGNORE_FILES
@@ -45,7 +46,7 @@ class EditFollower:
         stores: the open stores.
     """
 
-    def __init__(self, encoder: Encoder, inbox: Inbox, backlog: Backlog, stores: OpenStores) -> None:
+    def __init__(self, encoder: Tokenizer, inbox: Inbox, backlog: Backlog, stores: OpenStores) -> None:
         self._encoder, self._inbox, self._backlog, self._stores = encoder, inbox, backlog, stores
 
     def run(self) -> None:
@@ -142,7 +143,7 @@ class LiveIndex:
     def __init__(
         self,
         folders: Mapping[Path, Settings],
-        encoder: Encoder,
+        encoder: Tokenizer,
         cache: Path,
         report: Callable[[IndexProgress], None] = lambda _progress: None,
         notice: Callable[[str], None] = log.warning,

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.searcher import StoreSnapshot
+from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
 from fastcoder_lsp.workspace.open_texts import OpenTexts
@@ -71,7 +71,7 @@ class SharedIndexes:
     def open(
         self,
         folders: Mapping[Path, Settings],
-        encoder: Encoder,
+        encoder: Tokenizer,
         report: Report,
         notice: Notice,
         texts: OpenTexts,
@@ -162,7 +162,7 @@ class SharedIndexes:
         for text in shared.notices:
             user.notice(text)
 
-    def _begin(self, folders: Mapping[Path, Settings], encoder: Encoder) -> _SharedEntry:
+    def _begin(self, folders: Mapping[Path, Settings], encoder: Tokenizer) -> _SharedEntry:
         def report(progress: IndexProgress) -> None:
             with self._lock:
                 shared.progress = progress
@@ -208,7 +208,7 @@ class SharedIndex:
     """
 
     def __init__(
-        self, indexes: SharedIndexes, encoder: Encoder, report: Report, notice: Notice, texts: OpenTexts
+        self, indexes: SharedIndexes, encoder: Tokenizer, report: Report, notice: Notice, texts: OpenTexts
     ) -> None:
         self._indexes, self.encoder, self.report, self.notice, self.texts = indexes, encoder, report, notice, texts
         self.key: Key = ()
@@ -246,7 +246,7 @@ class SharedIndex:
         return self._indexes.leave(self)
 
 
-def _key_of(encoder: Encoder, folders: Mapping[Path, Settings]) -> Key:
+def _key_of(encoder: Tokenizer, folders: Mapping[Path, Settings]) -> Key:
     of = sorted((str(resolved(root)), reading_part(settings)) for root, settings in folders.items())
     return (encoder.identity, *of)
 
@@ -273,7 +273,7 @@ class SharedStores:
         self._common: dict[str, CommonCode] = {}
         self.indexes = SharedIndexes(cache, watching=live)
 
-    def join(self, encoder: Encoder, installed: Installed) -> CommonCode:
+    def join(self, encoder: Tokenizer, installed: Installed) -> CommonCode:
         """The corpora of this tokenizer, for a workspace with these packages. Call `leave` afterwards."""
         with self._lock:
             common = self._common.get(encoder.identity)

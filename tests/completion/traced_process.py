@@ -25,7 +25,7 @@ from fastcoder_lsp.host.connection import Outbox
 from fastcoder_lsp.host.host_log import log_to_stderr
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.local import ModelServer
-from fastcoder_lsp.host.process import run_host
+from fastcoder_lsp.host.process import LazyModelServer, run_host
 from fastcoder_lsp.host.remote import RemoteHost
 from fastcoder_lsp.host.selector import BackendSelector
 from fastcoder_lsp.host.spawn import FindOrStart
@@ -96,8 +96,8 @@ def serve_traced(folder: Path) -> None:
     leave(serve(stdin, stdout, open_host, ServeOptions(settings)))
 
 
-class Shared:
-    """The scripted model for all clients (`host.process.HostedModel`)."""
+class Shared(LazyModelServer):
+    """The scripted model for all clients."""
 
     def __init__(self) -> None:
         self._server: ModelServer | None = None

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from fastcoder_lsp.core import Engine, EngineInfo, Tokens
-from fastcoder_lsp.draft.smaller import DocumentEngines, Smaller
+from fastcoder_lsp.documents import Slots
+from fastcoder_lsp.draft.smaller import Smaller
 from tests.draft.toys import RepetitiveEngine, repetitive
 
 
@@ -15,29 +16,33 @@ class NearlyRepetitive(RepetitiveEngine):
         return among[(said + 1) % len(among)] if sum(tokens) % 7 == 3 else said
 
 
-class Lent:
+class Lent(Slots):
     def __init__(self, make: Callable[[], Engine]) -> None:
-        self._make, self._engines = make, dict[str, Engine]()
-        self.info: EngineInfo = self.of("").info
+        self._make, self._made = make, dict[str, Engine]()
+
+    @property
+    def info(self) -> EngineInfo:
+        return self.of("").info
 
     def of(self, document: str) -> Engine:
-        if document not in self._engines:
-            self._engines[document] = self._make()
-        return self._engines[document]
+        if document not in self._made:
+            self._made[document] = self._make()
+        return self._made[document]
 
-    def forget(self, document: str) -> None:
-        self._engines.pop(document, None)
+    def forget(self, document: str) -> tuple[str, ...]:
+        self._made.pop(document, None)
+        return (document,)
 
     def rename(self, old: str, new: str) -> None:
-        if old in self._engines:
-            self._engines[new] = self._engines.pop(old)
+        if old in self._made:
+            self._made[new] = self._made.pop(old)
 
 
 def lending(*makers: Callable[[], Engine]) -> Smaller:
     """Models that are made when they are first asked for."""
-    models: list[DocumentEngines] = []
+    models: list[Slots] = []
 
-    def lend() -> Sequence[DocumentEngines]:
+    def lend() -> Sequence[Slots]:
         if not models:
             models.extend(Lent(make) for make in makers)
         return models

@@ -81,7 +81,7 @@ def test_closing_closes_the_engine() -> None:
     assert engine.closed
 
 
-class Preparing(FakeEngine):
+class Preparing(FakeEngine, core.Preparing):
     """An engine with two pieces of work that can wait."""
 
     left = 2
@@ -102,6 +102,6 @@ def test_work_that_can_wait_is_done_when_nobody_asks() -> None:
 
 
 def test_a_pool_of_slots_has_nothing_to_prepare() -> None:
-    """A method of that name would have it asked, by its name alone, when a model is loaded."""
+    """It would be asked when a model is loaded."""
     assert not issubclass(SlotEngines, core.Preparing)
     assert issubclass(OneSlot, core.Preparing)

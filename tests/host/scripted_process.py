@@ -9,20 +9,24 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from fastcoder_lsp.cli.host import left_behind
 from fastcoder_lsp.cli.serve import leave
+from fastcoder_lsp.completion.protocol import ModelHost
 from fastcoder_lsp.host.host_log import log_to_stderr
-from fastcoder_lsp.host.process import ProcessTimeouts, run_host
+from fastcoder_lsp.host.process import LazyModelServer, ProcessTimeouts, run_host
 from tests.host.scripted import ScriptedHost
 
 
-class Shared:
+class Shared(LazyModelServer):
     """One scripted host a front; where its process is to find it `stuck`, the worker comes to nothing more."""
 
     def __init__(self, *, stuck: bool) -> None:
-        self.open = ScriptedHost
         self._stuck = stuck
+
+    def open(self, *front: Any) -> ModelHost:
+        return ScriptedHost(*front)
 
     def probe(self, reply: Callable[[], object]) -> None:
         if not self._stuck:

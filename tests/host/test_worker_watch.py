@@ -15,15 +15,9 @@ class Machine:
         self.probes: list[Callable[[], object]] = []
         self.watch = WorkerWatch(self.probes.append, LOOK_S, lambda: self.now_s)
 
-    def asking(self) -> bool:
-        return self.asked
-
-    def loading(self) -> bool:
-        return self.loads
-
     def look(self, after_s: float = LOOK_S) -> float:
         self.now_s += after_s
-        return self.watch.stuck_s(self)
+        return self.watch.stuck_s(asking=self.asked, loading=self.loads)
 
     def answer(self) -> None:
         self.probes.pop()()

@@ -4,11 +4,14 @@ import re
 import zlib
 from collections.abc import Sequence
 
+from fastcoder_lsp.tokenizer import Tokenizer
 
-class ToyEncoder:
+
+class ToyEncoder(Tokenizer):
     """Each word, sign and run of blanks is a token; its id is made of its text."""
 
-    identity = "toy"
+    def __init__(self) -> None:
+        self.identity = "toy"
 
     def encode(self, text: str) -> list[int]:
         words = re.findall(r"\n+|[^\S\n]+|\w+|[^\w\s]", text)

@@ -13,7 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
+from fastcoder_lsp.core import (
+    GREEDY,
+    DraftTree,
+    EngineInfo,
+    Prefilled,
+    Preparing,
+    Sampler,
+    ShouldStop,
+    Tokens,
+    Verified,
+)
 from fastcoder_lsp.engine.static.backend import StaticBackend
 from fastcoder_lsp.engine.static.programs import TOP_K, Program
 from fastcoder_lsp.engine.static.verifier import HEAD, StepVariant
@@ -50,7 +60,7 @@ def _watched(
     return run
 
 
-class StaticEngine(TreeEngine):
+class StaticEngine(TreeEngine, Preparing):
     """A `TreeEngine` that chooses on the device, and has what was accepted moved while the host is busy.
 
     Between `launch` and `collect` the host is free; nothing else may be asked of the engine then.
