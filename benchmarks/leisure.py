@@ -17,8 +17,7 @@ from benchmarks.product import FullAnswer
 from benchmarks.server import BenchmarkServer, ServerOptions, fresh_workspace
 from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.client.client import LanguageClient
-from fastcoder_lsp.client.ghost import ghost_of
+from fastcoder_lsp.client.client import LanguageClient, ghost_of
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.workspace.languages import language_of

@@ -18,8 +18,7 @@ from benchmarks.datasets.histories import RecordedEdit, Step, apply
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset
 from benchmarks.typist.typist import KeyPosition, Typist
-from fastcoder_lsp.client.client import ReceivedSuggestion
-from fastcoder_lsp.client.ghost import Ghost
+from fastcoder_lsp.client.client import Ghost, ReceivedSuggestion
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService

@@ -19,8 +19,7 @@ from benchmarks.server import SERVER, BenchmarkServer, fresh_workspace
 from benchmarks.typist import hands
 from benchmarks.typist.hands import Subset
 from benchmarks.typist.typist import KeyPosition, Typist
-from fastcoder_lsp.client.client import LanguageClient
-from fastcoder_lsp.client.ghost import Ghost, ghost_of
+from fastcoder_lsp.client.client import Ghost, LanguageClient, ghost_of
 from fastcoder_lsp.client.rpc import Params, RequestFailedError, ServerGoneError
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.workspace.languages import language_of

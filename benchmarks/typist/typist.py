@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from benchmarks.datasets.histories import RecordedEdit, Step
 from benchmarks.typist import hands
 from benchmarks.typist.hands import Subset
-from fastcoder_lsp.client.ghost import Ghost
+from fastcoder_lsp.client.client import Ghost
 
 AFTER_S = 0.7
 """What a person looks at a finished run before going on to the next place."""

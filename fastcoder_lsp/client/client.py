@@ -1,9 +1,11 @@
 """A language client: the protocol's messages on one side, plain values on the other.
 
 Owns which methods are sent and how positions are written. Never decides when to ask: that is its caller's.
+`Ghost` is ghost text as a value: the text at the cursor, its rest after typing, and the document after accepting it.
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +14,10 @@ from typing import Any
 from fastcoder_lsp import __version__
 from fastcoder_lsp.client.rpc import Connection, Params, ServerGoneError
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.workspace.document import position_at
-from fastcoder_lsp.workspace.positions import Encoding, units_to_index
+from fastcoder_lsp.workspace.document import Encoding, position_at, units_to_index
+
+# A word with the space before it, or a run of signs, or space alone: what editors take as one step of "accept word".
+_WORD = re.compile(r"\s*(?:\w+|[^\w\s]+)|\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,3 +228,38 @@ def _common(first: str, second: str) -> int:
         else:
             high = middle - 1
     return low
+
+
+@dataclass(frozen=True, slots=True)
+class Ghost:
+    """`text` (never empty) stands at the cursor; accepting replaces the next `replaces` characters of the document."""
+
+    text: str
+    replaces: int
+    suggestion: ReceivedSuggestion
+
+    def after_typing(self, typed: str) -> "Ghost | None":
+        """What is left once the user typed `typed` at the cursor; None where that is something else, or all of it."""
+        rest = self.text.removeprefix(typed)
+        return Ghost(rest, self.replaces, self.suggestion) if rest and self.text.startswith(typed) else None
+
+    def word(self) -> str:
+        """The part that "accept word" takes."""
+        match = _WORD.match(self.text)
+        assert match is not None
+        return match.group()
+
+    def accept(self, text: str, cursor: int) -> tuple[str, int]:
+        """The document and the cursor once all of it is accepted."""
+        return text[:cursor] + self.text + text[cursor + self.replaces :], cursor + len(self.text)
+
+
+def ghost_of(suggestion: ReceivedSuggestion | None, text: str, cursor: int) -> Ghost | None:
+    """The ghost text for a suggestion; None where it cannot be shown at the cursor or would change nothing."""
+    if suggestion is None or not suggestion.start <= cursor <= suggestion.end:
+        return None
+    typed = text[suggestion.start : cursor]
+    if not suggestion.text.startswith(typed):
+        return None
+    rest, replaced = suggestion.text[len(typed) :], text[cursor : suggestion.end]
+    return Ghost(rest, len(replaced), suggestion) if rest and rest != replaced else None

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastcoder_lsp.workspace.document import Encoding
 from fastcoder_lsp.workspace.paths import uri_of
-from fastcoder_lsp.workspace.positions import Encoding
 
 
 def at(value: object, *names: str) -> object:

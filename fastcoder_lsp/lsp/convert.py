@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from lsprotocol import types
 
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.workspace.document import Document, Edit, position_at
+from fastcoder_lsp.workspace.document import Document, Edit, Encoding, Position, position_at
 from fastcoder_lsp.workspace.paths import path_of
-from fastcoder_lsp.workspace.positions import Encoding, Position
 
 
 def position_of(position: types.Position) -> Position:

@@ -11,7 +11,7 @@ from typing import Final
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.lsp.reasons import PASSING, Reasons
 from fastcoder_lsp.lsp.status import Reporter
-from fastcoder_lsp.workspace.positions import Position
+from fastcoder_lsp.workspace.document import Position
 
 SILENT_S: Final = 60.0
 PAUSE_S: Final = 15.0

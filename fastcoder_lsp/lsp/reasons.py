@@ -14,7 +14,7 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.workspace import rules
-from fastcoder_lsp.workspace.positions import Position
+from fastcoder_lsp.workspace.document import Position
 
 PASSING: Final = frozenset(("superseded", "cancelled", "changed"))
 """Reasons that every key causes: they say nothing about the place."""

@@ -24,7 +24,6 @@ from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.completion.protocol import OpenHost
-from fastcoder_lsp.lsp.arrival import arrived, now_ms
 from fastcoder_lsp.lsp.capabilities import server_capabilities
 from fastcoder_lsp.lsp.client import initialization_options, read_client, read_folders
 from fastcoder_lsp.lsp.configuration import Configuration
@@ -33,7 +32,7 @@ from fastcoder_lsp.lsp.logs import quiet_pygls
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
 from fastcoder_lsp.lsp.requests.commands import command_names
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.lsp.wire import Writer, read_bodies
+from fastcoder_lsp.lsp.wire import Writer, arrived, now_ms, read_bodies
 from fastcoder_lsp.workspace.folders import Folders
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Late
 from fastcoder_lsp.lsp.client import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint
-from fastcoder_lsp.workspace.positions import Position
+from fastcoder_lsp.workspace.document import Position
 
 logger = logging.getLogger(__name__)
 

@@ -2,16 +2,22 @@ r"""Messages as bytes: `Content-Length` frames in, frames out.
 
 Owns framing and nothing about what a message means. Whatever bytes arrive, reading goes on at the next good header;
 pygls' own reader takes one spelling of the header only, and reads on its pool of handlers.
+
+A client's wait begins when its message arrives, not when its handler begins. Each task of the event loop has the moment
+of its own message: a handler that runs later still knows it.
 """
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, BinaryIO, Final
 
 MAX_BODY: Final = 256 * 1024 * 1024
 """A longer message is taken for a broken header: no editor sends one, and its length would be reserved in memory."""
 _MAX_HEADER_LINE: Final = 4096
+_ARRIVED: Final[ContextVar[float | None]] = ContextVar("arrived", default=None)
 
 
 class BrokenMessageError(Exception):
@@ -91,3 +97,19 @@ def _mend(value: dict[str, Any]) -> dict[str, Any]:
     elif "text" in value and "range" in value and value["range"] is None:
         del value["range"]
     return value
+
+
+def now_ms() -> float:
+    """The present by the clock of arrivals."""
+    return time.monotonic() * 1e3
+
+
+def arrived(moment_ms: float) -> None:
+    """Set the arrival time of the message that is handled now, and of the tasks that it starts."""
+    _ARRIVED.set(moment_ms)
+
+
+def waited_ms() -> float:
+    """Milliseconds since the message arrived; 0 if its arrival is unknown."""
+    moment = _ARRIVED.get()
+    return 0.0 if moment is None else max(0.0, now_ms() - moment)

@@ -15,8 +15,7 @@ import torch
 
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.train.example import Example
-from fastcoder_lsp.train.forward import Forward
-from fastcoder_lsp.train.losses import term_sums, total
+from fastcoder_lsp.train.losses import Forward, term_sums, total
 from fastcoder_lsp.train.options import TrainSettings
 from fastcoder_lsp.train.run_folder import Curve, Point, RunFolder
 from fastcoder_lsp.train.trainable import Trainable

@@ -18,8 +18,8 @@ from fastcoder_lsp.prompt import template_of
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.cllm import CllmSettings, CllmTask
 from fastcoder_lsp.train.distill import DistillLesson, DistillSettings, EarlierStudents
-from fastcoder_lsp.train.forward import Forward, agrees
 from fastcoder_lsp.train.loop import Lesson, ModelLesson, TrainingTask, with_plan
+from fastcoder_lsp.train.losses import Forward, agrees
 from fastcoder_lsp.train.options import TrainingDevice, TrainSettings, machine
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.samples import SHARE, Collector, collect, open_target, shape_of

@@ -2,18 +2,71 @@ r"""One open document: the server's own copy of the editor's text, kept by the p
 
 Owns lines, edits and snapshots. A line ends at `\n`, `\r\n` or `\r` and nowhere else (`str.splitlines` would also cut
 at \f, U+2028 and others). Never reads a file, and never trusts a position: what lies outside is clamped.
+
+Positions count UTF-8, UTF-16 or UTF-32 units. A unit inside a character belongs to that character's start; units past
+the end of a line belong to its end.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from fastcoder_lsp.core import Definition, Snapshot, Yank
-from fastcoder_lsp.workspace.positions import Encoding, Position, index_to_units, units_to_index
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
 _SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class Encoding(Enum):
+    """What `character` counts in a position, as agreed with the client."""
+
+    UTF8 = "utf-8"
+    UTF16 = "utf-16"
+    UTF32 = "utf-32"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in a document: `line` from 0, `character` in units of the agreed encoding."""
+
+    line: int
+    character: int
+
+
+def units_to_index(line: str, units: int, encoding: Encoding) -> int:
+    """The character index in `line` (without its end) where `units` lead; clamped to the line."""
+    if units <= 0:
+        return 0
+    if encoding is Encoding.UTF32 or line.isascii():
+        return min(units, len(line))
+    width = 2 if encoding is Encoding.UTF16 else 1
+    codec = "utf-16-le" if encoding is Encoding.UTF16 else "utf-8"
+    try:
+        encoded = line[:units].encode(codec)  # a character takes at least one unit
+    except UnicodeEncodeError:
+        return _walk(line, units, encoding)
+    return len(encoded[: units * width].decode(codec, "ignore"))  # a character cut in two is dropped
+
+
+def index_to_units(line: str, index: int, encoding: Encoding) -> int:
+    """How many units come before the character at `index` of `line`."""
+    before = line[:index]
+    if encoding is Encoding.UTF32 or before.isascii():
+        return len(before)
+    if encoding is Encoding.UTF16:
+        return len(before.encode("utf-16-le", "surrogatepass")) // 2
+    return len(before.encode("utf-8", "surrogatepass"))
+
+
+def _walk(line: str, units: int, encoding: Encoding) -> int:
+    """The slow way, for lines with half a surrogate pair, which no codec can cut."""
+    for index, character in enumerate(line):
+        units -= index_to_units(character, 1, encoding)
+        if units < 0:
+            return index
+    return len(line)
 
 
 @dataclass(frozen=True, slots=True)

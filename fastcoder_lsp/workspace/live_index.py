@@ -1,6 +1,6 @@
 """The live index of a workspace: its folders' stores, kept up with the disk and with the editor.
 
-Runs two threads over the stores (`open_stores`). The first (`EditFollower`) takes the changes that the editor and the
+Runs two threads over the stores (`OpenStores`). The first (`EditFollower`) takes the changes that the editor and the
 watcher report from the inbox, so that an edit can be found within milliseconds. By the backlog it leaves long work to
 the second: the first scan of the folders, sealing, merging, following another process. The event loop only puts changes
 into the inbox. Nothing here searches.
@@ -23,9 +23,9 @@ from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.background import RetryPolicy, SleepDetector, each_once, lower_priority
 from fastcoder_lsp.workspace.backlog import BURST, Backlog, ChangeBatch, Inbox
+from fastcoder_lsp.workspace.folders import store_folder
 from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.intake import Intake
-from fastcoder_lsp.workspace.open_stores import OpenStores, close
 from fastcoder_lsp.workspace.regular import walk
 from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, QUIET, Watcher
@@ -34,6 +34,84 @@ FEW = 32
 """The most changed files that are taken one by one; the second thread takes more."""
 _REST = 4
 """After taking in files from the disk, the thread takes no more of them for this many times as long, only documents."""
+
+
+class OpenStores:
+    """The open stores.
+
+    Args:
+        cache: the program's cache folder.
+        identity: of the tokenizer.
+        notice: receives messages for the user.
+
+    Attributes:
+        by_root: each folder's store; replaced as a whole when the folders change.
+        intake: takes files into them by the rules that they were opened with; None until the first are open.
+    """
+
+    def __init__(self, cache: Path, identity: str, notice: Callable[[str], None]) -> None:
+        self._cache, self._identity, self._notice = cache, identity, notice
+        self.by_root: Mapping[Path, Store] = {}
+        self.intake: Intake | None = None
+        self._retries: dict[Store, RetryPolicy] = {}
+        self._tidied: dict[Store, int] = {}
+
+    def all(self) -> tuple[Store, ...]:
+        """The stores that are open now."""
+        return tuple(self.by_root.values())
+
+    def open_for(self, folders: Mapping[Path, Settings]) -> Mapping[Path, Store]:
+        """Open the stores of these folders, by their rules. Returns the other open ones, for the caller to close."""
+        before, stores = self.by_root, dict[Path, Store]()
+        for root, settings in folders.items():
+            place = store_folder(self._cache, root, self._identity, settings)
+            if root in before and before[root].folder == place:
+                stores[root] = before[root]
+            else:
+                # As a reader, which a disk that takes nothing allows too; `take_over` does the rest.
+                stores[root] = Store.open(place, self._identity, str(root), self._notice, reader=True)
+        self._retries = {
+            store: self._retries.get(store) or RetryPolicy(self._cache, self._notice) for store in stores.values()
+        }
+        self._tidied = {store: done for store, done in self._tidied.items() if store in self._retries}
+        self.by_root = stores
+        return {root: store for root, store in before.items() if stores.get(root) is not store}
+
+    def take_over(self) -> bool:
+        """Become the writer of stores that have none. Returns whether everything must be scanned because of it."""
+        taken = False
+        for store, retry in self._retries.items():
+            if store.writable or retry.may_try():
+                try:
+                    taken |= store.reclaim() or store.take_over()
+                except OSError as error:
+                    retry.failed(error)
+                else:
+                    retry.succeeded()
+        return taken
+
+    def tidy(self, changed: Callable[[Iterable[Path]], None], interrupted: Callable[[], bool]) -> None:
+        """Follow other processes; seal and merge. After following, files held in memory here go to `changed`."""
+        for store in self.all():
+            own = store.in_memory() if not store.writable else []
+            if store.follow():
+                # Two processes may have read different texts: read the disk again.
+                changed(map(Path, own))
+            generation = store.pin().generation
+            if store.writable and generation != self._tidied.get(store):
+                store.seal()
+                while store.merge(interrupted):
+                    pass
+                # Not the generation after it: files that were saved meanwhile must be sealed too.
+                self._tidied[store] = generation
+
+
+def close(store: Store) -> None:
+    """Close a store; log it if the disk refuses the last write."""
+    try:
+        store.close()
+    except OSError as error:
+        log.warning("%s could not be brought up to date at the end: %s", store.folder, error)
 
 
 class EditFollower:

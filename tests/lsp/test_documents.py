@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.workspace.positions import Encoding, Position
+from fastcoder_lsp.workspace.document import Encoding, Position
 from tests.lsp.raw_client import Json, RawClient, initialized, running
 from tests.workspace.test_document import NaiveClient, width
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.lsp.arrival import arrived, now_ms, waited_ms
+from fastcoder_lsp.lsp.wire import arrived, now_ms, waited_ms
 from tests.lsp.raw_client import SCRIPTED, WAIT_S, Brake, Json, RawClient, initialized, running
 
 URI = "untitled:Untitled-1"

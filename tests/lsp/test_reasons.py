@@ -20,7 +20,7 @@ from fastcoder_lsp.lsp.reasons import Reasons, of_rule
 from fastcoder_lsp.lsp.status import Reporter
 from fastcoder_lsp.lsp.wire import Writer, read_bodies
 from fastcoder_lsp.workspace import rules
-from fastcoder_lsp.workspace.positions import Position
+from fastcoder_lsp.workspace.document import Position
 
 HERE = Position(3, 4)
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.workspace.document import Document, Edit, position_at
-from fastcoder_lsp.workspace.positions import Encoding, Position
+from fastcoder_lsp.workspace.document import Document, Edit, Encoding, Position, position_at
 
 ENCODINGS = st.sampled_from(list(Encoding))
 # What breaks naive line rules and naive counting: all three line ends, what only Python takes for one, characters of

@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.workspace.accepts import AcceptCounts, Accepts
-from fastcoder_lsp.workspace.document import Document, Edit
+from fastcoder_lsp.workspace.document import Document, Edit, Encoding, Position
 from fastcoder_lsp.workspace.documents import Cell, Documents
 from fastcoder_lsp.workspace.folders import Folders
 from fastcoder_lsp.workspace.languages import is_known, language_of
 from fastcoder_lsp.workspace.paths import path_of, uri_of
-from fastcoder_lsp.workspace.positions import Encoding, Position
 
 NOTEBOOK = "file:///n.ipynb"
 

@@ -16,7 +16,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.mouse_events import MouseEvent
 
 from fastcoder_lsp.cli.play.session import AnswerSummary, PlaySession
-from fastcoder_lsp.client.ghost import Ghost
+from fastcoder_lsp.client.client import Ghost
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.observe import percentile
 

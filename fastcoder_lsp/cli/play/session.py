@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.client.client import LanguageClient, LatePlace
-from fastcoder_lsp.client.ghost import Ghost, ghost_of
+from fastcoder_lsp.client.client import Ghost, LanguageClient, LatePlace, ghost_of
 from fastcoder_lsp.client.rpc import Params, RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 

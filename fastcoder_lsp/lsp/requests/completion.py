@@ -12,12 +12,12 @@ from lsprotocol import types
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest
-from fastcoder_lsp.lsp.arrival import waited_ms
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.reasons import menu_waited
 from fastcoder_lsp.lsp.requests.ask import InlineSuggestion, log_spans, policy, question, silent, suggestions
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.workspace.positions import index_to_units
+from fastcoder_lsp.lsp.wire import waited_ms
+from fastcoder_lsp.workspace.document import index_to_units
 
 METHOD = "textDocument/completion"
 _WORD_BEFORE = re.compile(r"\w*\Z")

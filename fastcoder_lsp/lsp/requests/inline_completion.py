@@ -7,9 +7,9 @@ from lsprotocol import types
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
-from fastcoder_lsp.lsp.arrival import waited_ms
 from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, silent, suggestions
 from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.lsp.wire import waited_ms
 
 ANSWERED_METHOD: Final = "fastcoder/answered"
 

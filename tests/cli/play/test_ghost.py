@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.cli.play.screen import indent_unit, new_line, shortened, tab
-from fastcoder_lsp.client.client import ReceivedSuggestion, difference
-from fastcoder_lsp.client.ghost import Ghost, ghost_of
+from fastcoder_lsp.client.client import Ghost, ReceivedSuggestion, difference, ghost_of
 
 TEXT = st.text(alphabet="ab \n(é🦀", max_size=20)
 
