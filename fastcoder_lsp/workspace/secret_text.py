@@ -9,6 +9,7 @@ Owns the relation of names to values. Pure.
 import re
 from dataclasses import dataclass, replace
 
+from fastcoder_lsp.workspace.secret_commands import holds_unnamed
 from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, is_credential_call, name_words, sort_of, words
 from fastcoder_lsp.workspace.secret_returns import Body, body_below
 from fastcoder_lsp.workspace.secret_values import BRACKETED, LiteralShape, Token, look_of, stands_out, tokens_of
@@ -65,75 +66,9 @@ _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|digest)\s+(?=\S+$)")
 _FALLBACK = re.compile(r"\$\{[\w.]*:[-=]?([^}]*)\}")
 """The default of a variable, `${PASSWORD:-…}`."""
 _TRIM = "`.;()[]{}<>*_!?"
-_ADDRESS = re.compile(r"""://(?:[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}|[0-9a-fA-F]{24,64})@""")
-"""An address with a password or a key, `https://me:…@host`."""
-_COMMANDS = tuple(
-    map(
-        re.compile,
-        (
-            r"""\bhtpasswd\b.{0,20}?\s-\w{0,4}b\w{0,4}\s\S{1,80}\s\S{1,80}\s["']?([^\s"']+)""",
-            (
-                r"""\b(?:curl|https?|wget|smbclient)\b.{0,200}?"""
-                r"""\s(?:-[auU]|--user)[ =]?["']?[^\s:%"'$/]{1,80}[:%](?!//)([^\s"']+)"""
-            ),
-            r"""(?:^|\s)-u\s[^\s:$"']{1,80}:([^\s"']+)""",
-            (
-                r"""\b(?:echo|printf)\b[^|]{0,120}?["' :]([^\s:"']{3,})["']?\s?\|\s?"""
-                r""".{0,60}?(?:--password-stdin|chpasswd|passwd --stdin|sudo -\w*S)"""
-            ),
-            (
-                r"""(?i)\s--?(?:[\w-]*(?:password|passwd|passphrase|secret|token|api-?key)|requirepass)"""
-                r"""[ =:]+["']?([^\s"'$<\[-][^\s"'\]]{3,})(?=["'`]?\s*(?:$|[\\&|;]|-))"""
-            ),
-            r"""\blogin\s+\S+\s+password\s+(\S+)""",
-            r"""\bvault\s+(?:login|kv\s+put\s+\S+)\s+(?:\w+=)?(\S+)|\bnet\s+user\s+\w+\s+([^\s/*]\S*)""",
-            r"""(?i:(?:\b|_)(?:auth|btoa|userpwd|buffer\.from)["']?\W{1,8})["'][^:"'\s/{]{1,60}:(?![/:])([^\s"'/{]{3,})""",
-            r"""["'][\w.-]{1,40}:([^\s:@"'/{$%]{1,60})@tcp\(""",
-        ),
-    )
-)
-"""Command lines of programs that take a password without naming it."""
-_UNNAMED = tuple(
-    (re.compile(pattern), least)
-    for pattern, least in (
-        (
-            (
-                r"""(?:(?<![A-Za-z])(?:pin|PIN|Pin)|(?<=[a-z])Pin)(?:_?[Cc]ode|_CODE)?["']?\s{0,3}"""
-                r"""[:=]{1,3}>?\s{0,3}["']?(\d{4,8})(?![\w.])"""
-            ),
-            LiteralShape.WORD,
-        ),
-        (
-            r"""(?i)(?:seed|phrase)\w{0,10}["']?\s{0,3}[:=]\s{0,3}["']?((?:[a-z]{3,8} ){11,23}[a-z]{3,8})""",
-            LiteralShape.WORD,
-        ),
-        (
-            r"""(?i)\b(?:log-?in|credentials?|creds)\b[^:=]{0,20}[:=]\s{0,3}[\w.@-]{1,40} ?/ ?([^\s"'/]{3,})""",
-            LiteralShape.MIXED,
-        ),
-        (
-            r"""(?:auth|\bbasic)["']?\s{0,3}[:=]\s{0,3}["']?[\w.@-]{1,60}:(?![/:])([^\s"'/{},]{3,})["']?\s*$""",
-            LiteralShape.MIXED,
-        ),
-        (r"""\bconnect\((?:\s{0,3}"[^"]{1,80}",){2}\s{0,3}"(?!_)([^"\s]{3,})"\s{0,3}\)""", LiteralShape.WORD),
-        (
-            (
-                r"""["'](?:auth|login|authenticate)["'],\s{0,3}["']?(?:args|params|arguments)["']?"""
-                r"""\s{0,3}:\s{0,3}\[\s{0,3}["']([^"'\s]{3,})"""
-            ),
-            LiteralShape.WORD,
-        ),
-    )
-)
-"""Patterns of unnamed passwords, each with the least shape of the literal there."""
 _BYTE = re.compile("0x[0-9a-fA-F]{1,2}")
 _TABLES = frozenset(("users", "logins"))
 """Names of user tables, whose values are passwords, `{"admin": "…"}` or `[("admin", "…")]`."""
-_PROGRAM = re.compile(
-    r"\b(?:sshpass|plink|pscp|mysql\w{0,20}|mariadb\w{0,20}|docker|podman|az|mongo\w{0,10}|helm|cf|oc|unzip|zip|7z|"
-    r"redis-cli|ldap\w{2,10}|openssl|useradd|usermod|gpg)\b"
-)
-_FLAG = re.compile(r"""\s-(?:pw|[apPkw])[ =]{0,2}["'{]{0,2}([^\s"'=,-][^\s"'=,]+)""")
 _SCHEMES = words("bearer basic token apikey digest")
 _WRAPPERS = words(
     "some string str bytes byte from new secret secure b64 b64decode base64 buffer optional of quote ok just text raw "
@@ -143,8 +78,6 @@ _WRAPPERS = words(
 """Calls that return their argument, or use it as a default."""
 _IMPORTS = words("from import require include")
 _PUTS = words("with set use add put")
-_LISTED = re.compile(r"""["'],\s?["']""")
-"""The separator between the words of a command in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,23 +189,8 @@ class Text:
         if self._language in _MARKUP and self._above.now >= NameSecrecy.MAYBE and line[:1] not in {"<", ""}:
             return look_of(line) >= LiteralShape.WORD, NOTHING_OPEN
         told = self._read()
-        told |= self._remarked() or (not self._inner and self._commands()) or self._loosely()
+        told |= self._remarked() or (not self._inner and holds_unnamed(self._line + self._remark)) or self._loosely()
         return told, NOTHING_OPEN if self._inner else replace(self._open(), body=body_below(self._line, self._language))
-
-    def _commands(self) -> bool:
-        """Whether an address or a command line holds an unnamed password."""
-        line = self._line + self._remark
-        if _ADDRESS.search(line):
-            return True
-        if not LIKELY.search(line):
-            return False
-        plain = _LISTED.sub(" ", line)
-        program = _PROGRAM.search(plain)
-        found = [match for command in _COMMANDS for match in command.finditer(plain)]
-        found += _FLAG.finditer(plain, program.end()) if program is not None else []
-        if any(look_of(match[1]) >= least for pattern, least in _UNNAMED for match in pattern.finditer(line)):
-            return True
-        return any(look_of(value) >= LiteralShape.WORD for match in found for value in filter(None, match.groups()))
 
     def _remarked(self) -> bool:
         """Whether the comment holds a secret; its names also count for the rest of the line."""
