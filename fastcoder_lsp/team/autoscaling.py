@@ -30,25 +30,25 @@ def wanted(replicas: int, requests: float, *, target_open: float, first_text_ms:
     return math.ceil(min(max(by_queue, by_time), max(1, replicas) * _MOST_STEP))
 
 
-def policy(context: Any, *, target_open: float, target_ms: float) -> tuple[int, dict[str, Any]]:
-    """Serve's autoscaling policy (`ray.serve.config.AutoscalingContext`): the number of replicas, and no state."""
-    reported = (context.aggregated_metrics or {}).get(FIRST_TEXT, {})
-    number = wanted(
-        context.current_num_replicas,
-        context.total_num_requests,
-        target_open=target_open,
-        first_text_ms=max(reported.values(), default=0.0),
-        target_ms=target_ms,
-    )
-    return max(context.capacity_adjusted_min_replicas, min(context.capacity_adjusted_max_replicas, number)), {}
-
-
 class ScalingPolicy:
-    """`policy` with its targets; Serve creates it by name with keyword arguments."""
+    """Serve's autoscaling policy, which Serve creates by name with keyword arguments.
+
+    Args:
+        target_open: the target for open requests a replica.
+        target_ms: the target for the time to first text, in milliseconds.
+    """
 
     def __init__(self, target_open: float, target_ms: float) -> None:
         self._target_open, self._target_ms = target_open, target_ms
 
     def __call__(self, context: Any) -> tuple[int, dict[str, Any]]:
-        """The number of replicas."""
-        return policy(context, target_open=self._target_open, target_ms=self._target_ms)
+        """The number of replicas for a `ray.serve.config.AutoscalingContext`, and no state."""
+        reported = (context.aggregated_metrics or {}).get(FIRST_TEXT, {})
+        number = wanted(
+            context.current_num_replicas,
+            context.total_num_requests,
+            target_open=self._target_open,
+            first_text_ms=max(reported.values(), default=0.0),
+            target_ms=self._target_ms,
+        )
+        return max(context.capacity_adjusted_min_replicas, min(context.capacity_adjusted_max_replicas, number)), {}

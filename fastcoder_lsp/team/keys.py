@@ -267,11 +267,6 @@ class Ledger:
         """End a request that began."""
         self._accounts[key].open -= 1
 
-    def open_of(self, key: str) -> int:
-        """The number of a key's open requests."""
-        account = self._accounts.get(key)
-        return account.open if account else 0
-
     def _trim(self) -> None:
         if len(self._accounts) > _FORGET:
             idle = [key for key, account in self._accounts.items() if not account.open]

@@ -15,7 +15,7 @@ from fastcoder_lsp.index.corpus import Corpora, is_name
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.corpus_files import standard_library, texts_of
 from fastcoder_lsp.workspace.languages import is_known, language_of
-from fastcoder_lsp.workspace.rules import ReadingRules, resolved
+from fastcoder_lsp.workspace.rules import ReadingRules
 
 STANDARD_LIBRARY = "stdlib"
 CORPUS_PREFIX = "corpus:"
@@ -91,9 +91,3 @@ def _corpus(name: str, tokenizer: Tokenizer, cache: Path) -> Iterator[str]:
             yield tokenizer.decode(files[key].tolist())
     finally:
         store.close()
-
-
-def is_below(source: str, folder: Path) -> bool:
-    """Whether a source is in `folder` or contains it, so that training would read the texts of an evaluation there."""
-    path = resolved(Path(source).expanduser().absolute())
-    return path.exists() and (path.is_relative_to(folder) or folder.is_relative_to(path))
