@@ -153,6 +153,6 @@ def _facts(processor: str) -> str:
 def compiled_sources() -> list[Path]:
     """Our sources that decide machine code: those that speak of numba or of LLVM, and these here."""
     package = Path(fastcoder_lsp.__file__).parent
-    found = [path for name in _COMPILED_PACKAGES for path in sorted((package / name).glob("*.py"))]
+    found = [path for name in _COMPILED_PACKAGES for path in sorted((package / name).rglob("*.py"))]
     marks = (b"numba", b"llvmlite", b"fastcoder_lsp.kernels")
     return [path for path in found if any(mark in text for text in (path.read_bytes(),) for mark in marks)]
