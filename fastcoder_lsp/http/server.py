@@ -164,17 +164,16 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
     uvicorn.Server(configuration(lambda: app)).run(sockets=[listening])
 
 
-def configuration(make_app: Callable[[], ASGIApp], port: int = 0) -> uvicorn.Config:
+def configuration(make_app: Callable[[], ASGIApp]) -> uvicorn.Config:
     """How uvicorn is run. Nothing of requests is logged: their bodies are somebody's code.
 
     Args:
         make_app: called in the server's thread.
-        port: to listen at, unless there is a socket.
     """
     return uvicorn.Config(
         make_app,
         factory=True,
-        port=port,
+        port=0,  # without a socket any free one
         loop="asyncio",
         http=HttpConnection,
         ws="none",

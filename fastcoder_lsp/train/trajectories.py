@@ -51,19 +51,19 @@ class Trajectory:
         return self.output[index * self.block : (index + 1) * self.block]
 
 
-def distinct_share(tokens: Sequence[int] | Ids, gram: int = GRAM) -> float:
+def distinct_share(tokens: Sequence[int] | Ids) -> float:
     """Distinct n-grams over all n-grams: 1 for a text that never repeats itself, 1 where it is shorter than one."""
-    grams = [tuple(tokens[place : place + gram]) for place in range(len(tokens) - gram + 1)]
+    grams = [tuple(tokens[place : place + GRAM]) for place in range(len(tokens) - GRAM + 1)]
     return len(set(grams)) / len(grams) if grams else 1.0
 
 
-def cleaned(trajectory: Trajectory, least: float = DISTINCT) -> Trajectory | None:
+def cleaned(trajectory: Trajectory) -> Trajectory | None:
     """The trajectory up to the block in which it begins to repeat itself; None where nothing is left.
 
     States that only repeat the one before are dropped, too: they show no progress.
     """
     kept = len(trajectory.states)
-    while kept and distinct_share(trajectory.output[: kept * trajectory.block].tolist()) < least:
+    while kept and distinct_share(trajectory.output[: kept * trajectory.block].tolist()) < DISTINCT:
         kept -= 1
     if not kept:
         return None

@@ -75,11 +75,10 @@ class Watcher:
     Args:
         changed: receives what changed.
         notice: called once if the system has no more watches.
-        may_poll: whether to poll file systems that report nothing.
     """
 
-    def __init__(self, changed: Changed, notice: Callable[[str], None] = log.warning, *, may_poll: bool = True) -> None:
-        self._changed, self._notice, self._may_poll = changed, notice, may_poll
+    def __init__(self, changed: Changed, notice: Callable[[str], None] = log.warning) -> None:
+        self._changed, self._notice = changed, notice
         self._watches: dict[Path, _Watch] = {}
         self._noticed = False
 
@@ -145,8 +144,6 @@ class Watcher:
             return watch  # there is nothing to see until it comes
         polled = _file_system(root) in _NETWORK
         watch.failed = True
-        if polled and not self._may_poll:
-            return watch
         observer: BaseObserver | None = None
         try:
             observer = PollingObserver(timeout=_POLL_S) if polled else _observer(root, watch.gaps)

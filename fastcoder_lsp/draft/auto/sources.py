@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 _BUCKETS = 4096
 _HALVED_AT = 4096.0
 """Searches after a token before they and their gains count half."""
+_GAIN, _STRENGTH = 0.2, 4.0
+"""Tokens that a search is believed to give before the first one, and searches that this belief weighs as much as."""
 _BELIEVED, _FADE = 5.0, 0.98
 """Tokens that adaptive rows are believed to have brought, and to have been hoped to bring; old ones fade a step."""
 _NODES = 16
@@ -121,14 +123,9 @@ class RetrievalRule:
     FastCoder's skip tokens and missing table are special cases. Searches in white space at a line's start (skip token)
     seldom give anything: here the last token tells that, and it is weighed against the cost of a search. A suffix that
     stands nowhere (missing table) is not searched again until the store changes.
-
-    Args:
-        gain: tokens that a search is believed to give before the first one.
-        strength: searches that this belief weighs as much as.
     """
 
-    def __init__(self, gain: float = 0.2, strength: float = 4.0) -> None:
-        self._gain, self._strength = gain, strength
+    def __init__(self) -> None:
         self._searched = np.zeros(_BUCKETS, np.float32)
         self._gained = np.zeros(_BUCKETS, np.float32)
         self._missing: set[int] = set()
@@ -153,7 +150,7 @@ class RetrievalRule:
             self.missing += 1
             return False
         bucket = last % _BUCKETS
-        gain = (self._gain * self._strength + self._gained[bucket]) / (self._strength + self._searched[bucket])
+        gain = (_GAIN * _STRENGTH + self._gained[bucket]) / (_STRENGTH + self._searched[bucket])
         if gain * token_ms < search_ms:
             # Fades, so that a skipped token is tried again one day.
             self._searched[bucket] *= 0.99
@@ -233,9 +230,6 @@ class OutdatedSource(ContinuationSource):
 
     name = SOURCES[OUTDATED]
 
-    def __init__(self, longest: int = TAIL) -> None:
-        self._longest = longest
-
     @override
     def find(self, context: DraftContext, found: FoundContinuations) -> None:
         if not context.outdated:
@@ -243,7 +237,7 @@ class OutdatedSource(ContinuationSource):
         output = np.array(context.tokens[context.prompt_length :], np.int32)
         for expected in context.outdated:
             text = np.array(expected, np.int32)
-            place, match = resynchronise(output, text, self._longest)
+            place, match = resynchronise(output, text, TAIL)
             if match and place < len(text):
                 found.add(text[None, place : place + found.depth], OUTDATED, match)
 
@@ -270,14 +264,14 @@ class JacobiSource(ContinuationSource):
     name = SOURCES[TRAINED]
     top_k = 1
 
-    def __init__(self, block: int, seed: int = 0) -> None:
-        self._block, self._seed = block, seed
-        self._random = random.Random(seed)  # noqa: S311 a guess is no secret
+    def __init__(self, block: int) -> None:
+        self._block = block
+        self._random = random.Random(0)  # noqa: S311 a guess is no secret
         self._state: list[int] = []
 
     @override
     def begin(self, context: DraftContext, stores: Pinned) -> None:
-        self._random.seed(self._seed)
+        self._random.seed(0)
         self._state = []
 
     def find(self, context: DraftContext, found: FoundContinuations) -> None:
