@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from fastcoder_lsp.cli.options import at_least
+
 if TYPE_CHECKING:
     from fastcoder_lsp.host.control import FoundHost
 
@@ -28,7 +30,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     verbs.add_parser("status", help="show the process, and which editors use it").set_defaults(run=status)
     verbs.add_parser("stop", help="end it; editors then start a new one").set_defaults(run=stop)
     log = verbs.add_parser("log", help="print its log")
-    log.add_argument("--lines", type=_count, default=200, help="lines to print (default: 200)")
+    log.add_argument("--lines", type=at_least(0), default=200, help="lines to print (default: 200)")
     log.set_defaults(run=show_log)
     hidden = verbs.add_parser("run")
     hidden.add_argument("--folder", type=Path, required=True)
@@ -124,13 +126,6 @@ def _lines(host: "FoundHost") -> Iterator[str]:
         yield f"  editor's server {front.process_id}: {folders}, for {_time(front.connected_s)}{asking}"
     if not told.fronts:
         yield "  no editor connected"
-
-
-def _count(text: str) -> int:
-    count = int(text)
-    if count < 0:
-        raise argparse.ArgumentTypeError(f"{count} is less than 0")
-    return count
 
 
 def _time(seconds: float) -> str:

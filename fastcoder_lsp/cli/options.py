@@ -61,10 +61,11 @@ def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
         parser.add_argument(*flags, dest=one.name, **more)
 
 
-def filled(kind: type[Kind], arguments: argparse.Namespace) -> Kind:
-    """A dataclass from the arguments of its fields' names."""
+def filled(kind: type[Kind], arguments: argparse.Namespace, but: str = "") -> Kind:
+    """A dataclass from the arguments of its fields' names, except `but`."""
     named = vars(arguments)
-    return kind(**{name: named[name] for name in kind.__dataclass_fields__ if name in named})  # type: ignore[attr-defined]
+    names = [name for name in kind.__dataclass_fields__ if name in named and name != but]  # type: ignore[attr-defined]
+    return kind(**{name: named[name] for name in names})
 
 
 def at_least(least: int, most: int | None = None) -> Callable[[str], int]:

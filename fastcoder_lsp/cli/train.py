@@ -3,17 +3,15 @@
 import argparse
 import shlex
 import sys
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fastcoder_lsp.cli.options import above_zero, at_least, share, weight
+from fastcoder_lsp.cli.options import above_zero, at_least, filled, share, weight
 from fastcoder_lsp.cli.start import whole_path
 
 if TYPE_CHECKING:
     from fastcoder_lsp.train.session import SessionKind
 
-Filled = TypeVar("Filled")
 Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 no public name
 
 _RESUME = "To resume an interrupted run, give the same command again."
@@ -64,7 +62,7 @@ def _sdsat(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.train.sdsat import SdsatSettings
     from fastcoder_lsp.train.tuning import SdsatSession
 
-    return _run(SdsatSession, arguments, _filled(SdsatSettings, arguments))
+    return _run(SdsatSession, arguments, filled(SdsatSettings, arguments))
 
 
 def _add_cllm(actions: Actions) -> None:
@@ -99,7 +97,7 @@ def _cllm(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.train.tuning import CllmSession
 
     # --batch counts the trajectories in a step, not those collected at once.
-    return _run(CllmSession, arguments, _filled(CllmSettings, arguments, but="batch"))
+    return _run(CllmSession, arguments, filled(CllmSettings, arguments, but="batch"))
 
 
 _ONCE = "The int8 engine reads your code once, and {} from the hidden states. " + _RESUME
@@ -139,7 +137,7 @@ def _medusa(arguments: argparse.Namespace) -> int:
             "--own-heads, --samples and --said cannot be combined with --lora or --full, which tune the model",
             "Leave out one or the other.",
         )
-    return _run(JointSession if jointly else MedusaSession, arguments, _filled(MedusaSettings, arguments))
+    return _run(JointSession if jointly else MedusaSession, arguments, filled(MedusaSettings, arguments))
 
 
 def _add_eagle(actions: Actions) -> None:
@@ -187,7 +185,7 @@ def _dflash(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.train.dflash import DflashSettings
     from fastcoder_lsp.train.drafters import DflashSession
 
-    return _run(DflashSession, arguments, _filled(DflashSettings, arguments))
+    return _run(DflashSession, arguments, filled(DflashSettings, arguments))
 
 
 def _add_distill(actions: Actions) -> None:
@@ -402,13 +400,6 @@ def _sources(arguments: argparse.Namespace) -> tuple[str, ...]:
     return tuple(str(place) if place.exists() else name for name, place in zip(arguments.data, places, strict=True))
 
 
-def _filled(kind: type[Filled], arguments: argparse.Namespace, but: str = "") -> Filled:
-    """A dataclass filled with the arguments of its fields' names, `but` one."""
-    given = vars(arguments)
-    names = [entry.name for entry in fields(kind) if entry.name in given and entry.name != but]  # type: ignore[arg-type]
-    return kind(**{name: given[name] for name in names})
-
-
 def _run(session: "SessionKind", arguments: argparse.Namespace, own: Any) -> int:
     """Run a training under the user's eyes, and tell its result."""
     from fastcoder_lsp.cli.train_progress import tell, watched
@@ -420,9 +411,9 @@ def _run(session: "SessionKind", arguments: argparse.Namespace, own: Any) -> int
         model=arguments.model,
         data=_sources(arguments),
         out=arguments.out,
-        asked=_filled(RequestedOptions, arguments),
+        asked=filled(RequestedOptions, arguments),
         own=own,
-        collected=_filled(SampleOptions, arguments),
+        collected=filled(SampleOptions, arguments),
         device=getattr(arguments, "device", "cpu"),
         restart=arguments.restart,
     )
