@@ -32,7 +32,7 @@ def _nobody(_text: str) -> None:
 
 
 @dataclass(slots=True)
-class Use:
+class UseTimes:
     """Seconds of use, and milliseconds of its steps and prompts: taken, and expected by the costs at the start."""
 
     seconds: float = 0.0
@@ -155,11 +155,11 @@ def _read(cache: Path) -> dict[str, Any]:
     return found if sound else {}
 
 
-def _read_use(cache: Path, hub_id: str) -> Use:
+def _read_use(cache: Path, hub_id: str) -> UseTimes:
     kept = _read(cache).get("use", {}).get(hub_id)
     with suppress(TypeError, ValueError, KeyError):
-        return Use(**{field.name: float(kept[field.name]) for field in fields(Use)})
-    return Use()
+        return UseTimes(**{field.name: float(kept[field.name]) for field in fields(UseTimes)})
+    return UseTimes()
 
 
 def _change(cache: Path, part: str, name: str, value: Mapping[str, Any]) -> bool:

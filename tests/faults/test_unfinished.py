@@ -20,7 +20,7 @@ import sys, time
 from pathlib import Path
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int8.dot import kinds_here
-from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
+from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 folder, cache = Path(sys.argv[1]), Path(sys.argv[2])
 
 def told(share, what):
@@ -28,7 +28,7 @@ def told(share, what):
         print('converting', flush=True)
         sys.stdin.readline()
 
-load_arrays(Wanted(folder, fast_shape(read_config(folder)), kinds_here()[0], 'digest', cache), told)
+load_arrays(WeightsRequest(folder, fast_shape(read_config(folder)), kinds_here()[0], 'digest', cache), told)
 print('done', flush=True)
 """
 
