@@ -24,8 +24,7 @@ from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.completion.protocol import OpenHost
-from fastcoder_lsp.lsp.capabilities import server_capabilities
-from fastcoder_lsp.lsp.client import initialization_options, read_client, read_folders
+from fastcoder_lsp.lsp.capabilities import initialization_options, read_client, read_folders, server_capabilities
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
 from fastcoder_lsp.lsp.logs import quiet_pygls

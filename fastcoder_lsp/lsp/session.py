@@ -29,8 +29,7 @@ from fastcoder_lsp.config import Problem, Settings
 from fastcoder_lsp.core import Completion, Late
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.host.address import made_from
-from fastcoder_lsp.lsp.capabilities import Registrar, offers_popup
-from fastcoder_lsp.lsp.client import EditorFeatures
+from fastcoder_lsp.lsp.capabilities import EditorFeatures, Registrar, offers_popup
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging

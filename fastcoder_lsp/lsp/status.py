@@ -15,7 +15,7 @@ from lsprotocol import types
 from fastcoder_lsp.completion.protocol import HostFacts
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Late
-from fastcoder_lsp.lsp.client import EditorFeatures
+from fastcoder_lsp.lsp.capabilities import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.workspace.document import Position
 

@@ -18,7 +18,7 @@ from fastcoder_lsp.draft.lookup import LookupDrafter
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.index.entry import FixedTypes
+from fastcoder_lsp.kernels.decorators import FixedTypes
 from tests.draft.adversaries import ADVERSARIES, Adversary, adversary
 from tests.draft.drafter_source import DrafterSource
 from tests.draft.small_store import pinned

@@ -13,7 +13,7 @@ from fastcoder_lsp.completion.reasons import CODES, unfit
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Rule
 from fastcoder_lsp.core import Reason
-from fastcoder_lsp.lsp.client import EditorFeatures
+from fastcoder_lsp.lsp.capabilities import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
 from fastcoder_lsp.lsp.outcomes import _WANTED, PAUSE_S, SILENT_S, Outcomes, SilenceWatch
 from fastcoder_lsp.lsp.reasons import Reasons, of_rule

@@ -30,9 +30,9 @@ from fastcoder_lsp.draft.base import (
     FROM_REPOSITORY,
     Source,
 )
-from fastcoder_lsp.index.entry import FixedTypes
 from fastcoder_lsp.index.files import private_folder, replace_file
 from fastcoder_lsp.kernels import inlined, kernel
+from fastcoder_lsp.kernels.decorators import FixedTypes
 
 if TYPE_CHECKING:
     from fastcoder_lsp.draft.auto.tree import GrownNodes

@@ -34,8 +34,8 @@ from fastcoder_lsp.draft.auto.evidence import (
     length_bucket,
 )
 from fastcoder_lsp.draft.matching import Chains
-from fastcoder_lsp.index.entry import FixedTypes
 from fastcoder_lsp.kernels import NONE, inlined, kernel
+from fastcoder_lsp.kernels.decorators import FixedTypes
 
 S = len(SOURCES)
 """Number of sources."""

@@ -101,8 +101,8 @@ def _lay_out(
 
 def _compiled(function: Callable[..., bool]) -> Callable[..., bool]:
     try:
-        from fastcoder_lsp.index.entry import FixedTypes  # noqa: PLC0415 brings packages that a benchmark may lack
         from fastcoder_lsp.kernels import kernel  # noqa: PLC0415 brings numba along
+        from fastcoder_lsp.kernels.decorators import FixedTypes  # noqa: PLC0415 brings packages that a benchmark may lack
     except ImportError:
         return function
     return FixedTypes(kernel(function))

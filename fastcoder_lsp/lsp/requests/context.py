@@ -8,7 +8,7 @@ import logging
 from typing import Final, TypeGuard
 
 from fastcoder_lsp.core import Definition
-from fastcoder_lsp.lsp.client import at
+from fastcoder_lsp.lsp.capabilities import at
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.documents import yank_of
 from fastcoder_lsp.workspace.paths import path_of
