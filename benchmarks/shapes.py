@@ -25,7 +25,7 @@ from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import add_options, filled, option
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import DraftTree
-from fastcoder_lsp.engine.architecture import Shape, graph_shape
+from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import DotKind, in_four_bits, kinds_here
@@ -121,7 +121,7 @@ def named(models: Mapping[str, Mapping[str, Any]]) -> list[NamedShape]:
     """The models with their shapes."""
     found = []
     for name, config in models.items():
-        shape = graph_shape(config)
+        shape = fast_shape(config)
         assert shape is not None, name
         found.append(NamedShape(name, config, shape))
     return found

@@ -1,4 +1,4 @@
-"""What a transformer looks like, read from its `config.json`: the shapes of the fast paths, Qwen2, Llama, StarCoder2.
+"""What a transformer looks like, read from its `config.json`: the shapes that our own engines run.
 
 Owns the reading of the configuration; knows no weights and no device.
 """
@@ -6,7 +6,7 @@ Owns the reading of the configuration; knows no weights and no device.
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,18 @@ MOST_LAYERS = 1024
 MOST_HEAD_DIM = 4096
 MOST_POSITIONS = 1 << 30
 BROKEN_HINT = "Download the model again: fastcoder-lsp model pull"
+_GRANITES = ("granite", "granitemoehybrid")
+_KINDS = ("qwen2", "qwen3", "llama", "mistral", "starcoder2", *_GRANITES)
+"""Values of `model_type` that our engines run."""
+_WINDOWS = {"mistral": 4096, "starcoder2": None}
+"""Those whose sliding window, where there is one, holds in every layer, and the window where `config.json` has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Sizes of a model. `angles_H`: radians that one position turns each half pair of a head by.
 
-    `positions`: tokens that it can look back on. StarCoder2 alone centres its norms and has no gate in its inner layer.
+    `positions`: tokens that it can look back on.
     """
 
     kind: str
@@ -51,6 +56,16 @@ class Shape:
     def starcoder(self) -> bool:
         """LayerNorm and a plain inner layer with tanh-GELU, in place of RMSNorm and a gated one with SiLU."""
         return self.kind == "starcoder2"
+
+    @property
+    def norms_heads(self) -> bool:
+        """RMSNorm of every query and key head before they are turned."""
+        return self.kind == "qwen3"
+
+    @property
+    def norm_size(self) -> int:
+        """Numbers of a layer's norm: its scales, and where it centres its offsets."""
+        return (2 if self.starcoder else 1) * self.width
 
     @property
     def weight_count(self) -> int:
@@ -86,50 +101,97 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def _check_positions(config: Mapping[str, Any]) -> None:
     """The context's length, where it is said, is one: every kind of engine makes its memory by it."""
-    said = config.get("max_position_embeddings", 1)
-    if type(said) is not int or not 0 < said <= MOST_POSITIONS:
-        raise ModelInvalidError(f"max_position_embeddings in the model's config.json is invalid: {said}", BROKEN_HINT)
+    limits = {
+        "max_position_embeddings": config.get("max_position_embeddings", 1),
+        "sliding_window": _window(config) or 1,
+    }
+    for name, said in limits.items():
+        if type(said) is not int or not 0 < said <= MOST_POSITIONS:
+            raise ModelInvalidError(f"{name} in the model's config.json is invalid: {said}", BROKEN_HINT)
+
+
+def _window(config: Mapping[str, Any]) -> Any:
+    """The sliding window that holds in every layer, as `config.json` has it; None for none."""
+    kind = config["model_type"]
+    return config.get("sliding_window", _WINDOWS[kind]) if kind in _WINDOWS else None
 
 
 def fast_shape(config: Mapping[str, Any]) -> Shape | None:
-    """The shape for the fast path, or None where transformers' own forward has to run the model.
+    """The shape for our own engines, or None where transformers' own forward has to run the model.
 
     Raises:
         ModelInvalidError: sizes are missing or don't fit together.
     """
-    if config["model_type"] not in ("qwen2", "llama") or config.get("hidden_act", "silu") != "silu":
+    kind = config["model_type"]
+    activation = "gelu_pytorch_tanh" if kind == "starcoder2" else "silu"
+    if kind not in _KINDS or config.get("hidden_act", activation) != activation:
         return None
-    return _shape(config, eps="rms_norm_eps")
+    return None if kind == "granitemoehybrid" and not _is_dense(config) else _shape(config)
 
 
-def graph_shape(config: Mapping[str, Any]) -> Shape | None:
-    """The shape for the graph engine, which runs StarCoder2 too; None where transformers has to run the model.
+def _is_dense(config: Mapping[str, Any]) -> bool:
+    """Whether a Granite 4 has attention in every layer and one inner layer, no Mamba and no experts."""
+    layers = config.get("layer_types") or config.get("layers_block_type") or ["mamba"]
+    return not config.get("num_local_experts", 1) and set(layers) <= {"attention", "full_attention"}
 
-    A sliding window is no obstacle: within it attention is the ordinary one, so it limits the positions.
 
-    Raises:
-        ModelInvalidError: sizes are missing or don't fit together.
+def has_experts(config: Mapping[str, Any]) -> bool:
+    """Whether a model is a mixture of experts."""
+    return any(config.get(name) for name in ("num_experts", "num_local_experts", "n_routed_experts"))
+
+
+def longest(config: Mapping[str, Any]) -> int | None:
+    """Tokens that a model looks back on at most, None if it does not say.
+
+    A sliding window is no obstacle within it, for there attention is the ordinary one.
     """
-    if config["model_type"] != "starcoder2":
-        return fast_shape(config)
-    if config.get("hidden_act", "gelu_pytorch_tanh") != "gelu_pytorch_tanh":
-        return None
-    shape = _shape(config, eps="norm_epsilon")
-    window = config.get("sliding_window")
-    return replace(shape, positions=min(shape.positions, int(window))) if shape and window else shape
+    said = [limit for limit in (config.get("max_position_embeddings"), _window(config)) if limit]
+    return min(map(int, said), default=None)
 
 
-def _shape(config: Mapping[str, Any], eps: str) -> Shape | None:
+@dataclass(frozen=True, slots=True)
+class Multipliers:
+    """Constants that weights are multiplied with when they are read, so that no engine has to know them (Granite).
+
+    `attention`: of queries, whose scores are divided by the root of a head's size; `residual`: of what a part of a
+    layer adds; `logits`: of all logits.
+    """
+
+    embedding: float = 1.0
+    attention: float = 1.0
+    residual: float = 1.0
+    logits: float = 1.0
+
+
+def multipliers(config: Mapping[str, Any]) -> Multipliers:
+    """Those of a model (transformers, `GraniteConfig`)."""
+    if config.get("model_type") not in _GRANITES:
+        return Multipliers()
+    head_dim = int(config.get("head_dim") or int(config["hidden_size"]) // int(config["num_attention_heads"]))
+    return Multipliers(
+        embedding=float(config.get("embedding_multiplier", 1.0)),
+        attention=float(config.get("attention_multiplier", 1.0)) * math.sqrt(head_dim),
+        residual=float(config.get("residual_multiplier", 1.0)),
+        logits=1.0 / float(config.get("logits_scaling", 1.0)),
+    )
+
+
+def _shape(config: Mapping[str, Any]) -> Shape | None:
     """The sizes; None for rotations, windows and quantised weights that only transformers knows."""
     if config.get("use_sliding_window") or ("quantization_config" in config and not _is_readable(config)):
         return None
+    hybrid = config["model_type"] == "granitemoehybrid"
+    eps = ("norm_epsilon", 1e-5) if config["model_type"] == "starcoder2" else ("rms_norm_eps", 1e-6)
     try:
         heads, width = int(config["num_attention_heads"]), int(config["hidden_size"])
         head_dim = int(config.get("head_dim") or width // max(1, heads))
         with np.errstate(all="ignore"):  # what comes of garbled numbers is refused below, and so is another size
             angles_H = rope_angles(config, min(max(2, head_dim), MOST_HEAD_DIM))
+            factors = multipliers(config)
         if angles_H is None:
             return None
+        if hybrid and config.get("position_embedding_type") != "rope":
+            angles_H = np.zeros_like(angles_H)
         shape = Shape(
             kind=config["model_type"],
             layers=int(config["num_hidden_layers"]),
@@ -137,10 +199,10 @@ def _shape(config: Mapping[str, Any], eps: str) -> Shape | None:
             heads=heads,
             kv_heads=int(config.get("num_key_value_heads") or heads),
             head_dim=head_dim,
-            inner=int(config["intermediate_size"]),
+            inner=int(config["shared_intermediate_size" if hybrid else "intermediate_size"]),
             vocabulary=int(config["vocab_size"]),
-            eps=float(config.get(eps, 1e-6)),
-            positions=int(config.get("max_position_embeddings", 2048)),
+            eps=float(config.get(*eps)),
+            positions=longest(config) or 2048,
             angles_H=angles_H,
         )
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -152,6 +214,8 @@ def _shape(config: Mapping[str, Any], eps: str) -> Shape | None:
         raise ModelInvalidError("the sizes in the model's config.json are invalid", BROKEN_HINT)
     if not np.isfinite(angles_H).all():
         raise ModelInvalidError("the rotary settings in the model's config.json are invalid", BROKEN_HINT)
+    if not all(math.isfinite(factor) and factor for factor in astuple(factors)):
+        raise ModelInvalidError("the multipliers in the model's config.json are invalid", BROKEN_HINT)
     return shape
 
 

@@ -1,4 +1,4 @@
-"""Qwen2 and Llama in plain torch: the fp32 reference on the CPU, and bf16 on Apple's MPS or on the CPU.
+"""The models of `architecture` in plain torch: the fp32 reference on the CPU, and bf16 on Apple's MPS or on the CPU.
 
 Owns weights and KV cache as tensors of one device and precision. Tree attention is a boolean mask over slots, grouped
 query heads are folded into rows so that the cache is never repeated. Not bit-exact across widths: fp32 gives the same
@@ -25,19 +25,35 @@ from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 
 
 @dataclass(frozen=True, slots=True)
+class EagerNorm:
+    """RMSNorm, or LayerNorm where there are offsets."""
+
+    scale_E: torch.Tensor
+    offset_E: torch.Tensor | None
+    eps: float
+
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
+        """The norm of the rows."""
+        if self.offset_E is None:
+            return F.rms_norm(x_TE, self.scale_E.shape, self.scale_E, self.eps)
+        return F.layer_norm(x_TE, self.scale_E.shape, self.scale_E, self.offset_E, self.eps)
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """Weights of one block; query, key and value rows stand together, gate and up rows too."""
 
-    norm1_E: torch.Tensor
+    norm1: EagerNorm
     qkv: torch.Tensor
     qkv_bias: torch.Tensor | None
     out: torch.Tensor
     out_bias: torch.Tensor | None
-    norm2_E: torch.Tensor
+    norm2: EagerNorm
     gate_up: torch.Tensor
     gate_up_bias: torch.Tensor | None
     down: torch.Tensor
     down_bias: torch.Tensor | None
+    head_norms: tuple[torch.Tensor, torch.Tensor] | None
 
 
 class EagerBackend:
@@ -63,7 +79,7 @@ class EagerBackend:
             progress((layer + 1) / (shape.layers + 2), "reading weights")
         self._embedding_VE = self._move(weights.get(EMBEDDING, shape.vocabulary, shape.width))
         self._head_VE = self._move(weights.head(shape))
-        self._norm_E = self._move(weights.get(NORM, shape.width))
+        self._norm = self._read_norm(weights, NORM.removesuffix(".weight"))
         angles_CH = torch.arange(capacity, dtype=torch.float64)[:, None] * torch.from_numpy(shape.angles_H)[None]
         self._wanted: tuple[int, ...] = ()
         self._cos_CD = torch.cat([angles_CH.cos()] * 2, dim=-1).to(device, dtype)
@@ -116,8 +132,9 @@ class EagerBackend:
         return rows
 
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
-        """The weights [E] of the norm before the head, and its ε."""
-        return self._norm_E.float().cpu().numpy(), self._shape.eps
+        """The weights of the norm before the head, [E], or [2 E] where it centres, and its ε."""
+        parts = [self._norm.scale_E] if self._norm.offset_E is None else [self._norm.scale_E, self._norm.offset_E]
+        return torch.cat(parts).float().cpu().numpy(), self._norm.eps
 
     @property
     def sublayers(self) -> int:
@@ -141,7 +158,6 @@ class EagerBackend:
     @torch.inference_mode()
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
-        shape = self._shape
         self.touched = max(self.touched, rows.cached + len(rows))
         x_TE = self._embedding_VE[torch.from_numpy(rows.tokens).to(self.device)]
         places = torch.from_numpy(rows.depths + rows.cached).to(self.device)
@@ -149,20 +165,18 @@ class EagerBackend:
         mask_TC = self._mask(rows)
         for index, layer in enumerate(self._layers):
             if 2 * index not in rows.skipped:
-                h_TE = F.rms_norm(x_TE, (shape.width,), layer.norm1_E, shape.eps)
-                qkv = F.linear(h_TE, layer.qkv, layer.qkv_bias)
+                qkv = F.linear(layer.norm1(x_TE), layer.qkv, layer.qkv_bias)
                 mixed_TE = self._attend(index, qkv, cos_TD, sin_TD, mask_TC, rows.cached)
                 x_TE = x_TE + F.linear(mixed_TE, layer.out, layer.out_bias)
             if 2 * index + 1 not in rows.skipped:
-                h_TE = F.rms_norm(x_TE, (shape.width,), layer.norm2_E, shape.eps)
-                gate, up = F.linear(h_TE, layer.gate_up, layer.gate_up_bias).chunk(2, dim=1)
-                x_TE = x_TE + F.linear(F.silu(gate) * up, layer.down, layer.down_bias)
+                inner_TI = self._activated(F.linear(layer.norm2(x_TE), layer.gate_up, layer.gate_up_bias))
+                x_TE = x_TE + F.linear(inner_TI, layer.down, layer.down_bias)
             if index + 1 in self._wanted:
                 which = self._wanted.index(index + 1)
                 self.states_CSE[rows.cached : rows.cached + len(rows), which] = x_TE.float().cpu().numpy()
         if rows.logits_from == len(rows):
             return None
-        h_TE = F.rms_norm(x_TE[rows.logits_from :], (shape.width,), self._norm_E, shape.eps)
+        h_TE = self._norm(x_TE[rows.logits_from :])
         logits: npt.NDArray[np.float32] = F.linear(h_TE, self._head_VE).float().cpu().numpy()
         return logits
 
@@ -201,9 +215,12 @@ class EagerBackend:
         shape, count = self._shape, len(qkv)
         heads, kv, dim = shape.heads, shape.kv_heads, shape.head_dim
         q, k, v = qkv.tensor_split((heads * dim, (heads + kv) * dim), dim=1)
-        q = _rotate(q.view(count, heads, dim), cos_TD, sin_TD).transpose(0, 1)
+        q, k = q.view(count, heads, dim), k.view(count, kv, dim)
+        if (norms := self._layers[layer].head_norms) is not None:
+            q, k = (F.rms_norm(side, (dim,), scale, shape.eps) for side, scale in zip((q, k), norms, strict=True))
+        q = _rotate(q, cos_TD, sin_TD).transpose(0, 1)
         end = cached + count
-        self.keys_LKCD[layer, :, cached:end] = _rotate(k.view(count, kv, dim), cos_TD, sin_TD).transpose(0, 1)
+        self.keys_LKCD[layer, :, cached:end] = _rotate(k, cos_TD, sin_TD).transpose(0, 1)
         self.values_LKCD[layer, :, cached:end] = v.view(count, kv, dim).transpose(0, 1)
         mixed = F.scaled_dot_product_attention(
             q.reshape(1, kv, shape.group * count, dim),
@@ -212,6 +229,13 @@ class EagerBackend:
             attn_mask=mask_TC.repeat(shape.group, 1)[None, None],
         )
         return mixed.view(heads, count, dim).transpose(0, 1).reshape(count, heads * dim)
+
+    def _activated(self, inner: torch.Tensor) -> torch.Tensor:
+        """The inner layer's activation: gated, or plain GELU."""
+        if self._shape.starcoder:
+            return F.gelu(inner, approximate="tanh")
+        gate, up = inner.chunk(2, dim=1)
+        return F.silu(gate) * up
 
     def _mask(self, rows: Rows) -> torch.Tensor:
         """[T, C] whether a row sees a slot."""
@@ -231,14 +255,23 @@ class EagerBackend:
             found = [bias for bias in biases if bias is not None]
             return self._move(torch.cat(rows)), self._move(torch.cat(found)) if len(found) == len(parts) else None
 
+        gates, down = (("c_fc",), "c_proj") if shape.starcoder else (("gate_proj", "up_proj"), "down_proj")
+        sides = [f"{name}self_attn.{side}_norm.weight" for side in "qk"] if shape.norms_heads else []
+        norms = [self._move(weights.get(side, shape.head_dim)) for side in sides]
         return Layer(
-            self._move(weights.get(name + "input_layernorm.weight", width)),
+            self._read_norm(weights, name + "input_layernorm"),
             *joined({"self_attn.q_proj": q, "self_attn.k_proj": kv, "self_attn.v_proj": kv}, width),
             *joined({"self_attn.o_proj": width}, q),
-            self._move(weights.get(name + "post_attention_layernorm.weight", width)),
-            *joined({"mlp.gate_proj": inner, "mlp.up_proj": inner}, width),
-            *joined({"mlp.down_proj": width}, inner),
+            self._read_norm(weights, name + "post_attention_layernorm"),
+            *joined({f"mlp.{gate}": inner for gate in gates}, width),
+            *joined({f"mlp.{down}": width}, inner),
+            head_norms=(norms[0], norms[1]) if norms else None,
         )
+
+    def _read_norm(self, weights: Weights, name: str) -> EagerNorm:
+        width = self._shape.width
+        offset = self._move(weights.get(f"{name}.bias", width)) if self._shape.starcoder else None
+        return EagerNorm(self._move(weights.get(f"{name}.weight", width)), offset, self._shape.eps)
 
     def _move(self, tensor: torch.Tensor) -> torch.Tensor:
         return tensor.to(self.device, self._dtype)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import AutoModelForCausalLM, DynamicCache
+import transformers
+from transformers import CONFIG_MAPPING, AutoModelForCausalLM, DynamicCache
 
-from fastcoder_lsp.engine.architecture import BROKEN_HINT
+from fastcoder_lsp.engine.architecture import BROKEN_HINT, read_config
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.errors import ModelInvalidError
 
@@ -24,6 +25,11 @@ class ForeignBackend:
 
     def __init__(self, kind: str, folder: Path, *, capacity: int, arithmetic: str, device: str) -> None:
         dtype = torch.float32 if arithmetic == "fp32" else torch.bfloat16
+        if (unknown := read_config(folder)["model_type"]) not in CONFIG_MAPPING:
+            raise ModelInvalidError(
+                f"transformers {transformers.__version__} does not know models of the kind {unknown}",
+                "Upgrade it (pip install -U transformers), or choose another model: fastcoder-lsp model list",
+            )
         try:
             model: Any = AutoModelForCausalLM.from_pretrained(
                 folder, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.engine.architecture import read_config
+from fastcoder_lsp.engine.architecture import longest, read_config
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.tree_engine import MAX_NODES
 
@@ -37,7 +37,7 @@ class LoadJob:
     @property
     def context(self) -> int:
         """What was asked for, or what the model can do at most."""
-        return min(self.options.context, int(self.config.get("max_position_embeddings", self.options.context)))
+        return min(self.options.context, longest(self.config) or self.options.context)
 
 
 def prepare(

@@ -8,19 +8,21 @@ import importlib.util
 import logging
 import platform
 import traceback
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fastcoder_lsp.config.processor import processor
 from fastcoder_lsp.core import EngineInfo
-from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, has_experts
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.calibrated import known_loss
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.engine.trial import choose_engine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
-from fastcoder_lsp.model.gguf_folder import require_checkpoint
+from fastcoder_lsp.model.gguf_folder import count_parameters, require_checkpoint
 from fastcoder_lsp.model.machine import require_memory
 from fastcoder_lsp.model.needs import require_packages
 
@@ -124,9 +126,8 @@ def _load(job: LoadJob, shape: Shape | None, kind: str, notes: list[str]) -> Tre
         # cuDNN's attention makes a plan for every length of its keys, and each step has another.
         torch.backends.cuda.enable_cudnn_sdp(False)
     if kind in GRAPH_KINDS:
-        on_graphs = graph_shape(job.config)
-        if on_graphs is not None:
-            return _build_graphs(job, on_graphs, kind, notes)
+        if shape is not None:
+            return _build_graphs(job, shape, kind, notes)
         kind = "cpu-fp32" if kind.startswith("cpu") else SINGLY
     try:
         backend = _build(job, shape, kind, notes)
@@ -186,12 +187,12 @@ def _on_nvidia(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]
 
     if (lacking := lacking_room(job)) is not None:  # asked anew at each start: another time more may be free
         return None, [f"the GPU is not used: {lacking}"]
-    if graph_shape(job.config) is None:
+    if shape is None:
         return SINGLY, []
     import torch  # noqa: PLC0415
 
     kind = GPU_KIND if job.options.bits is None else f"cuda-int{job.options.bits}"
-    if torch.cuda.get_device_capability() >= TENSOR_CORES or shape is None or job.options.strict:
+    if torch.cuda.get_device_capability() >= TENSOR_CORES or job.options.strict:
         return kind, []
     if _against_ours(shape, job.kernels, 8) is not None:
         return kind, []
@@ -319,7 +320,7 @@ def _build_graphs(job: LoadJob, shape: Shape, kind: str, notes: list[str]) -> Tr
         source=job.source,
         shape=shape,
         open_source=lambda: open_weights(job.folder),
-        context=min(job.context, shape.positions),
+        context=job.context,
         dtype=torch.float32 if on_cpu else torch.bfloat16,
         progress=job.progress,
         precision=GRAPH_KINDS[kind],
@@ -333,12 +334,25 @@ def _build_other(job: LoadJob, kind: str, notes: list[str]) -> Backend:
     require_packages(f"a model of the kind {job.config['model_type']}", "transformers")
     from fastcoder_lsp.engine.foreign import ForeignBackend  # noqa: PLC0415
 
-    notes.append(f"{job.config['model_type']} has no engine of ours: transformers runs it, which is slower")
+    notes.append(_why_foreign(job.config))
     device, arithmetic = kind.split("-")
     if device == "cpu":
         _set_threads(job.options.threads)
+        require_memory(count_parameters(job.folder) * (4 if arithmetic == "fp32" else 2))
     require_checkpoint(job.folder, job.progress)
     return ForeignBackend(kind, job.folder, capacity=job.capacity, arithmetic=arithmetic, device=device)
+
+
+def _why_foreign(config: Mapping[str, Any]) -> str:
+    """That transformers runs a model, why, and what to do."""
+    kind = config["model_type"]
+    if has_experts(config):
+        return (
+            f"{kind} is a mixture of experts, which the fast engines do not run: transformers runs it, far too slowly "
+            "for suggestions while you type. Choose a model without experts (fastcoder-lsp model list), or run this "
+            "one on a llama.cpp server and set `remote.url`"
+        )
+    return f"{kind} has no engine of ours: transformers runs it, which is slower"
 
 
 def _set_threads(threads: int | None) -> None:

@@ -30,7 +30,7 @@ class KeepingBackend(Backend, Protocol):
         ...
 
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
-        """The weights [E] of the norm before the head, and its ε."""
+        """The weights of the norm before the head, and its ε: scales [E], or scales and offsets [2 E] if it centres."""
         ...
 
     def keep_states(self, layers: Sequence[int]) -> None:
@@ -77,5 +77,11 @@ def read_states(backend: KeepingBackend, layers: Sequence[int], start: int, stop
 def _normed(
     state_TE: npt.NDArray[np.float32], weight_E: npt.NDArray[np.float32], eps: float
 ) -> npt.NDArray[np.float32]:
+    size = state_TE.shape[1]
+    if len(weight_E) > size:
+        state_TE = state_TE - state_TE.mean(axis=1, keepdims=True, dtype=np.float32)
     scale_T = 1 / np.sqrt(np.mean(np.square(state_TE), axis=1, dtype=np.float32) + np.float32(eps))
-    return (state_TE * scale_T[:, None] * weight_E).astype(np.float32, copy=False)
+    normed_TE = state_TE * scale_T[:, None] * weight_E[:size]
+    if len(weight_E) > size:
+        normed_TE = normed_TE + weight_E[size:]
+    return normed_TE.astype(np.float32, copy=False)

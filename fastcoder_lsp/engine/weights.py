@@ -1,8 +1,10 @@
 """A model's tensors, read whole or a few rows at a time: for the CPU's kernels by numpy, for other engines by torch.
 
-Owns the checks of what is read: there, of the shape that config.json says, finite. Converts nothing.
+Owns the checks of what is read: there, of the shape that config.json says, finite. Names are Llama's, and a model's
+multipliers are applied (`architecture.Multipliers`), so that no engine has to know either.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.engine.architecture import BROKEN_HINT, Shape
+from fastcoder_lsp.engine.architecture import BROKEN_HINT, Multipliers, Shape, multipliers
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
-from fastcoder_lsp.model.tensors import Tensors, open_tensors
+from fastcoder_lsp.model.tensors import Tensors, config_in, open_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
 NORM = "model.norm.weight"
 EMBEDDING = "model.embed_tokens.weight"
 HEAD = "lm_head.weight"
+_PART = re.compile(r"(.*\.)(mlp\.(?:gate|up|down)_proj)(\..*)")
+_GRANITE_4 = {
+    "mlp.gate_proj": ("shared_mlp.input_linear", 0, 2),
+    "mlp.up_proj": ("shared_mlp.input_linear", 1, 2),
+    "mlp.down_proj": ("shared_mlp.output_linear", 0, 1),
+}
+"""Llama's name → Granite 4's, which of its parts that is, and how many it has."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -28,11 +37,11 @@ Floats = npt.NDArray[np.float32]
 class Weights:
     """Tensors by name, read when asked for. Made by `open_weights`."""
 
-    def __init__(self, tensors: Tensors) -> None:
-        self._tensors = tensors
+    def __init__(self, tensors: Tensors, factors: Multipliers) -> None:
+        self._tensors, self._factors = tensors, factors
 
     def __contains__(self, name: str) -> bool:
-        return name in self._tensors
+        return self._place(name)[0] in self._tensors
 
     def rows(self, name: str, start: int, stop: int, *shape: int) -> Floats:
         """The rows `start` to `stop` of the tensor `name`, which is of this shape, as fp32.
@@ -41,9 +50,12 @@ class Weights:
             ModelInvalidError: it is absent, of another shape, or holds what is no finite number.
             ResourceError: there is no memory for it.
         """
-        self._check(name, shape)
+        held, part = self._check(name, shape)
+        factor = self._factor(name)
         try:
-            found = self._tensors.rows(name, start, stop)
+            found = self._tensors.rows(held, start + part * shape[0], stop + part * shape[0])
+            if factor != 1:
+                found = found * np.float32(factor)
             finite = bool(np.isfinite(found).all())
         except MemoryError as error:
             raise _no_memory(name) from error
@@ -61,8 +73,8 @@ class Weights:
 
     def kind(self, name: str, *shape: int) -> str:
         """What the tensor's numbers are kept as, "BF16" or another; raises like `rows`."""
-        self._check(name, shape)
-        return self._tensors.kind(name)
+        held, _ = self._check(name, shape)
+        return self._tensors.kind(held) if self._factor(name) == 1 else "F32"
 
     def get(self, name: str, *shape: int) -> "torch.Tensor":
         """The tensor `name` as fp32; raises like `rows`."""
@@ -71,10 +83,15 @@ class Weights:
         return torch.from_numpy(_writeable(self.array(name, *shape)))
 
     def raw(self, name: str, *shape: int) -> "torch.Tensor":
-        """The tensor `name` in the precision of its file, fp32 for blocks of a GGUF; raises like `rows`."""
+        """The tensor `name` in the precision of its file, fp32 for blocks of a GGUF; raises like `rows`.
+
+        Fp32, too, where it is a part of a tensor, or multiplied.
+        """
         import torch  # noqa: PLC0415 as above
 
-        self._check(name, shape)
+        held, _ = self._check(name, shape)
+        if held != name or self._factor(name) != 1:
+            return self.get(name, *shape)
         try:
             found = _writeable(self._tensors.raw(name))
             if self._tensors.kind(name) == "BF16" and found.dtype == np.uint16:
@@ -97,13 +114,34 @@ class Weights:
         """The head's rows."""
         return self.get(self.head_name(), shape.vocabulary, shape.width)
 
-    def _check(self, name: str, shape: tuple[int, ...]) -> None:
-        """Its shape, before anything is read: what a damaged head claims is not."""
-        if name not in self._tensors:
+    def _factor(self, name: str) -> float:
+        """What a tensor is multiplied with; the norm undoes the factor of a head that is the embedding."""
+        factors = self._factors
+        if name == NORM:
+            return factors.logits / (1.0 if HEAD in self else factors.embedding)
+        if name == EMBEDDING:
+            return factors.embedding
+        if ".q_proj." in name:
+            return factors.attention
+        return factors.residual if ".o_proj." in name or ".down_proj." in name else 1.0
+
+    def _place(self, name: str) -> tuple[str, int, int]:
+        """The tensor in the file that holds `name`, which of its equal parts that is, and how many it has."""
+        if name not in self._tensors and (found := _PART.fullmatch(name)):
+            held, part, parts = _GRANITE_4[found[2]]
+            if (whole := found[1] + held + found[3]) in self._tensors:
+                return whole, part, parts
+        return name, 0, 1
+
+    def _check(self, name: str, shape: tuple[int, ...]) -> tuple[str, int]:
+        """The tensor in the file, and which part of it, its shape checked: what a damaged head claims is not read."""
+        held, part, parts = self._place(name)
+        if held not in self._tensors:
             raise ModelInvalidError(f"the model's files lack {name}", BROKEN_HINT)
-        said = self._tensors.shape(name)
-        if said != shape:
-            raise ModelInvalidError(f"{name} has the shape {said}, but config.json says {shape}", BROKEN_HINT)
+        said, wanted = self._tensors.shape(held), (parts * shape[0], *shape[1:])
+        if said != wanted:
+            raise ModelInvalidError(f"{held} has the shape {said}, but config.json says {wanted}", BROKEN_HINT)
+        return held, part
 
 
 def _writeable(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -124,6 +162,6 @@ def open_weights(folder: Path) -> Iterator[Weights]:
     """
     tensors = open_tensors(folder)
     try:
-        yield Weights(tensors)
+        yield Weights(tensors, multipliers(config_in(folder)))
     finally:
         tensors.close()

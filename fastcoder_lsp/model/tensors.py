@@ -307,7 +307,7 @@ def open_tensors(folder: Path) -> Tensors:
     """
     if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file() and gguf_of(folder) is not None:
         return GgufTensors.of(folder)
-    scheme = scheme_of(_config(folder))
+    scheme = scheme_of(config_in(folder))
     plain = SafetensorsTensors(weight_files(folder))
     return plain if scheme is None else QuantisedTensors(plain, scheme)
 
@@ -316,11 +316,11 @@ def rounded_already(folder: Path) -> str:
     """The quantization that rounded the weights of the model in `folder`, "GGUF" or "AWQ"; empty if unknown."""
     if (folder / ORIGIN).is_file():
         return "GGUF"
-    scheme = scheme_of(_config(folder))
+    scheme = scheme_of(config_in(folder))
     return "" if scheme is None else scheme.method.upper()
 
 
-def _config(folder: Path) -> Mapping[str, Any]:
+def config_in(folder: Path) -> Mapping[str, Any]:
     """The contents of config.json; empty where it cannot be read, which the reader of the shape reports."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

@@ -45,18 +45,19 @@ class CompileAhead:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def begin(self, heads: tuple[int, int] | None = None, bits: int = 8) -> None:
+    def begin(self, heads: tuple[int, int] | None = None, bits: int = 8, kind: str = "qwen2") -> None:
         """Start the process, if the system allows that.
 
         Args:
             heads: the shape to compile a forward pass for, as in `DEFAULT_HEADS`; None: only what all models share.
             bits: of a weight.
+            kind: of the model (`Shape.kind`).
         """
         self.begun = True
         self._before, self._expected = _kept(), _KERNELS + (_ENGINE_KERNELS if heads else 0)
         with suppress(OSError):
             self._process = subprocess.Popen(
-                python_command(__name__, *map(str, (*heads, bits) if heads else ())),
+                python_command(__name__, *map(str, (*heads, bits, kind) if heads else ())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -111,8 +112,9 @@ def main(arguments: Sequence[str]) -> int:
     if arguments:
         from fastcoder_lsp.engine.int8.ahead import compile_ahead  # noqa: PLC0415
 
-        group, dim, bits = map(int, arguments)
-        compile_ahead(group, dim, bits, kernels_folder())
+        *numbers, kind = arguments
+        group, dim, bits = map(int, numbers)
+        compile_ahead(group, dim, bits, kernels_folder(), kind)
     warm_up(make("auto"))
     warm_up_index()
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fastcoder_lsp.engine.architecture import graph_shape, read_config
+from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.static.build import Recipe
 from fastcoder_lsp.engine.static.device import CpuDevice, Launch, Memory
 from fastcoder_lsp.engine.weights import open_weights
@@ -26,7 +26,7 @@ def lengthen(folder: Path, positions: int) -> Path:
 def tiny_recipe(folder: Path, kind: str = "qwen2", **changes: object) -> Recipe:
     """A recipe for a tiny model that is written to `folder`, for a context of 2,000 tokens."""
     lengthen(make_model(folder, kind), 4096)
-    shape = graph_shape(read_config(folder))
+    shape = fast_shape(read_config(folder))
     assert shape is not None
     given: dict[str, object] = {
         "name": "cpu-graphs",

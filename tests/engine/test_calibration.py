@@ -104,17 +104,14 @@ def test_inputs_that_are_always_zero_do_no_harm() -> None:
     assert np.abs(found - weight_NK).max() < np.abs(weight_NK).max()
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_model(tmp_path_factory.mktemp("calibrated"), "qwen2")
-
-
 def texts(count: int, seed: int = 0) -> npt.NDArray[np.int64]:
     return np.random.default_rng(seed).integers(0, VOCABULARY, (count, 60))
 
 
-def test_the_pass_over_texts_is_the_models(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["qwen2", "qwen3", "granite", "starcoder2"])
+def test_the_pass_over_texts_is_the_models(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With weights left as they are, what reaches the head is what the engine in 32-bit floats gives to it."""
+    folder = make_model(tmp_path / "model", kind)
     shape = shape_of(folder)
     seen: dict[str, Floats] = {}
     monkeypatch.setattr(calibrate, "_values", lambda _rounded: seen["weight"])

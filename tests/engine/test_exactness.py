@@ -12,14 +12,14 @@ from fastcoder_lsp.engine.int8 import backend
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.rows import check_place, run
-from tests.engine.tiny_models import VOCABULARY, load, make_model
+from tests.engine.tiny_models import OURS, VOCABULARY, load, make_model
 from tests.faults.small_model import WIDTH, write_model
 
 
 def test_tiny_models_give_the_same_bits(tmp_path: Path, weights_cache: Path) -> None:
-    """Qwen2 and Llama shapes, with groups of 2 and of 1: chains, trees, chunks and warm caches agree bit for bit."""
+    """Of every family, with groups of 2 and of 1: chains, trees, chunks and warm caches agree bit for bit."""
     rng = np.random.default_rng(0)
-    for kind in ("qwen2", "llama"):
+    for kind in OURS:
         engine = load(make_model(tmp_path / kind, kind), weights_cache, "cpu-int8", threads=2)
         for length in (1, 40, 150):
             tokens = rng.integers(0, VOCABULARY, length + 16).tolist()

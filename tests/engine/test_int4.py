@@ -18,7 +18,7 @@ from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 from tests.engine.rows import check_place, prefill, run, same_bits
 from tests.engine.test_kernels import product_runner
-from tests.engine.tiny_models import VOCABULARY, load, make_model, shape_of
+from tests.engine.tiny_models import OURS, VOCABULARY, load, make_model, shape_of
 
 KINDS = tuple(in_four_bits(kind) for kind in kinds_here())
 
@@ -171,7 +171,7 @@ def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
 def test_tiny_models_give_the_same_bits(tmp_path: Path, weights_cache: Path) -> None:
     """Alone, as chains, in trees, on caches of any history: a row's logits are the same bits."""
     rng = np.random.default_rng(0)
-    for kind in ("qwen2", "llama"):
+    for kind in OURS:
         engine = load(make_model(tmp_path / kind, kind), weights_cache, "cpu-int4", threads=2)
         assert engine.info.name == "cpu-int4"
         for length in (1, 40, 150):

@@ -12,10 +12,11 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.core import DraftTree
+from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.rows import prefill, run
-from tests.engine.tiny_models import VOCABULARY, load, make_model, transformers_model
+from tests.engine.tiny_models import OURS, VOCABULARY, load, make_model, transformers_model
 
 TOKENS = [int(token) for token in np.random.default_rng(5).integers(0, VOCABULARY, 100)]
 
@@ -26,17 +27,20 @@ def reference(folder: Path, tokens: list[int]) -> np.ndarray:
     return logits
 
 
-@pytest.mark.parametrize("kind", ["qwen2", "llama", "llama-long"])
+@pytest.mark.parametrize("kind", OURS)
 def test_fp32_equals_transformers(kind: str, tmp_path: Path) -> None:
-    """Qwen2, Llama with tied weights, and Llama 3's angles with biases: logits agree to rounding."""
+    """Of every family, in plain torch and in the graph engine: logits agree to rounding."""
     engine = load(make_model(tmp_path, kind), tmp_path / "cache", "cpu-fp32")
     prefill(engine.backend, TOKENS[:-8], [30])
     found = run(engine.backend, TOKENS[-8:], list(range(-1, 7)), len(TOKENS) - 8)
     np.testing.assert_allclose(found, reference(tmp_path, TOKENS)[-8:], atol=2e-3, rtol=1e-3)
+    assert engine.info.context == (128 if kind == "mistral-windowed" else 256)
+    graphs = load(tmp_path, tmp_path / "cache", "cpu-graphs")
+    assert generated(graphs) == generated(engine)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("kind", ["qwen2", "llama", "llama-long"])
+@pytest.mark.parametrize("kind", OURS)
 def test_int8_is_near_fp32(kind: str, dtype: torch.dtype, tmp_path: Path, weights_cache: Path) -> None:
     """Rounding to int8 moves logits by a small share of their spread, from weights of any precision."""
     engine = load(make_model(tmp_path, kind, dtype), weights_cache, "cpu-int8")
@@ -48,20 +52,31 @@ def test_int8_is_near_fp32(kind: str, dtype: torch.dtype, tmp_path: Path, weight
     assert np.corrcoef(found.ravel(), expected.ravel())[0, 1] > 0.995
 
 
-@pytest.mark.parametrize("kind", ["gpt_neox", "starcoder2"])
-def test_other_architectures_generate_what_transformers_generates(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "word"), [("gpt_neox", "transformers"), ("qwen3_moe", "mixture of experts")])
+def test_other_architectures_generate_what_transformers_generates(kind: str, word: str, tmp_path: Path) -> None:
     engine = load(make_model(tmp_path, kind), tmp_path / "cache", "auto")
-    assert any("transformers" in note for note in engine.info.notes)
+    assert any(word in note for note in engine.info.notes)
+    assert generated(engine) == generated_by_transformers(tmp_path)
+
+
+def generated(engine: TreeEngine) -> list[int]:
+    """Twelve tokens after the first thirty, greedily."""
     engine.prefill(TOKENS[:29], lambda: False)
     pending, found = [TOKENS[29]], list[int]()
     for _ in range(12):
         pending = list(engine.step(DraftTree.chain(pending)).emitted)
         found += pending
+    return found
+
+
+def generated_by_transformers(folder: Path) -> list[int]:
+    """The same by the model's own forward."""
     prompt = torch.tensor([TOKENS[:30]])
-    generated = transformers_model(tmp_path).generate(
+    ids = transformers_model(folder).generate(
         prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=12, do_sample=False, eos_token_id=None
     )
-    assert found == generated[0, 30:].tolist()
+    found: list[int] = ids[0, 30:].tolist()
+    return found
 
 
 @pytest.mark.ci
@@ -123,6 +138,8 @@ def test_damaged_models_are_refused_with_what_to_do(tmp_path: Path) -> None:
     refused()
     config.write_text("{", encoding="utf-8")
     refused()
+    config.write_text(json.dumps(json.loads(text) | {"model_type": "unheard-of"}), encoding="utf-8")
+    assert "unheard-of" in refused()
     config.unlink()
     refused()
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from fastcoder_lsp.engine import gpu_faults, loader, trial
-from fastcoder_lsp.engine.architecture import graph_shape
+from fastcoder_lsp.engine.architecture import fast_shape
 from fastcoder_lsp.engine.job import LoadJob, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
@@ -151,7 +151,7 @@ def loaded(card: Card, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> tuple[s
 
 def test_a_model_that_cannot_fit_is_not_tried(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is loaded it is said what is needed, what is free, and what would fit; the CPU's engine runs."""
-    shape = graph_shape(job.config)
+    shape = fast_shape(job.config)
     assert shape is not None
     card = Card(monkeypatch, least_bytes(shape, "int8", 2, own_head=True) + 1)
     kind, notes = loaded(card, job, monkeypatch)
@@ -234,7 +234,7 @@ def test_an_engine_by_name_is_reckoned_before_weights_are_read(
 ) -> None:
     from tests.engine.fake_cuda import FakeCuda
 
-    shape = graph_shape(job.config)
+    shape = fast_shape(job.config)
     assert shape is not None
     needed = least_bytes(shape, "plain", 2, own_head=False)
     FakeCuda().install(monkeypatch)

@@ -27,6 +27,12 @@ _SIZES = {
     "eos_token_id": 0,
     "pad_token_id": 0,
 }
+_MULTIPLIERS = {
+    "embedding_multiplier": 3.0,
+    "attention_multiplier": 0.1,
+    "residual_multiplier": 0.5,
+    "logits_scaling": 4.0,
+}
 _KINDS: dict[str, dict[str, Any]] = {
     "qwen2": {"num_key_value_heads": 2},
     "llama": {"num_key_value_heads": 4, "tie_word_embeddings": True, "attention_bias": False},
@@ -43,9 +49,34 @@ _KINDS: dict[str, dict[str, Any]] = {
             "original_max_position_embeddings": 64,
         },
     },
+    "llama-granite-code": {"num_key_value_heads": 2, "mlp_bias": True, "attention_bias": True},
+    "mistral": {"num_key_value_heads": 2, "head_dim": 32, "sliding_window": None},
+    "mistral-windowed": {"num_key_value_heads": 2, "sliding_window": 128},
+    "qwen3": {"num_key_value_heads": 2, "head_dim": 32},
+    "granite": {"num_key_value_heads": 2, "tie_word_embeddings": True, **_MULTIPLIERS},
+    "granitemoehybrid": {
+        "num_key_value_heads": 2,
+        "shared_intermediate_size": 128,
+        "num_local_experts": 0,
+        "num_experts_per_tok": 0,
+        "position_embedding_type": "rope",
+        "layer_types": ["full_attention", "full_attention"],
+        "mamba_n_heads": 8,
+        "tie_word_embeddings": True,
+        **_MULTIPLIERS,
+    },
     "starcoder2": {"num_key_value_heads": 2, "sliding_window": None},
     "gpt_neox": {},
+    "qwen3_moe": {
+        "num_key_value_heads": 2,
+        "head_dim": 32,
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 32,
+    },
 }
+OURS = [kind for kind in _KINDS if kind not in ("gpt_neox", "qwen3_moe")]
+"""What our own engines run."""
 
 
 def make_model(folder: Path, kind: str, dtype: "torch.dtype | None" = None, **sizes: int) -> Path:
@@ -64,6 +95,8 @@ def make_model(folder: Path, kind: str, dtype: "torch.dtype | None" = None, **si
         for name, parameter in model.named_parameters():
             if "norm" not in name:
                 parameter.normal_(0.0, 0.3 if "bias" in name else 0.15)
+            elif kind not in ("qwen2", "llama", "llama-long"):
+                parameter.normal_(float("bias" not in name), 0.2)
     model.save_pretrained(folder, safe_serialization=True)
     return folder
 

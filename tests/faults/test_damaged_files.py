@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.engine.architecture import fast_shape, graph_shape, read_config
+from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int8.packing import matrices
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
@@ -108,7 +108,6 @@ def read_all(folder: Path) -> None:
     """Read a model's shape and its matrices, as the engines do."""
     config = read_config(folder)
     shape = fast_shape(config)
-    graph_shape(config)
     if shape is None:
         return
     with open_weights(folder) as weights:

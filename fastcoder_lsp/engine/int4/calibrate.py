@@ -4,6 +4,7 @@ Owns the pass over the texts, in 32-bit floats and without torch, and what each 
 its weights as they were rounded: the ones behind make up for what it loses.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
@@ -15,7 +16,18 @@ from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int4.compensated import InputStatistics, round_compensated
 from fastcoder_lsp.engine.int4.packing import Rounded, lay_out
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
-from fastcoder_lsp.engine.int8.packing import Matrix, Piece, Products, biases, kind_of, matrices, quantise, rows_of
+from fastcoder_lsp.engine.int8.packing import (
+    Matrix,
+    Piece,
+    Products,
+    biases,
+    head_norms,
+    kind_of,
+    matrices,
+    norm,
+    quantise,
+    rows_of,
+)
 from fastcoder_lsp.engine.int8.packing import lay_out as lay_out_bytes
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
@@ -50,7 +62,7 @@ def calibrate(
         progress(layer / steps, WHAT)
         _run_layer(rounding, weights, shape, layer, x_SCE, (np.cos(turns_CH), np.sin(turns_CH)))
     progress(shape.layers / steps, WHAT)
-    norm_E = weights.array(NORM, shape.width)
+    norm_E = norm(weights, NORM.removesuffix(".weight"), shape)
     rounding.round_head(_gram(_normed(x_CE, norm_E, shape.eps) for x_CE in x_SCE))
     return rounding.pieces
 
@@ -109,20 +121,20 @@ def _run_layer(
 ) -> None:
     """One layer over all texts, adding to their states; each matrix is rounded when its inputs are known."""
     stem = f"model.layers.{layer}"
-    first_E = weights.array(f"{stem}.input_layernorm.weight", shape.width)
-    second_E = weights.array(f"{stem}.post_attention_layernorm.weight", shape.width)
+    first_E, second_E = (norm(weights, f"{stem}.{name}_layernorm", shape) for name in ("input", "post_attention"))
+    norms_2D = head_norms(weights, layer, shape) if shape.norms_heads else None
 
     def normed(weight_E: Floats) -> Iterator[Floats]:
         return (_normed(x_CE, weight_E, shape.eps) for x_CE in x_SCE)
 
     multiply = rounding.round("qkv", layer, lambda: _gram(normed(first_E)))
-    mixed = [_attended(multiply(row_CE), shape, turns) for row_CE in normed(first_E)]
+    mixed = [_attended(multiply(row_CE), shape, turns, norms_2D) for row_CE in normed(first_E)]
     multiply = rounding.round("out", layer, partial(_gram, mixed))
     for text, mixed_CQ in enumerate(mixed):
         x_SCE[text] += multiply(mixed_CQ)
     del mixed
     multiply = rounding.round("gate_up", layer, lambda: _gram(normed(second_E)))
-    gated = [_gated(multiply(row_CE), shape.inner) for row_CE in normed(second_E)]
+    gated = [_gated(multiply(row_CE), shape) for row_CE in normed(second_E)]
     multiply = rounding.round("down", layer, partial(_gram, gated))
     for text, gated_CI in enumerate(gated):
         x_SCE[text] += multiply(gated_CI)
@@ -143,17 +155,32 @@ def _embedded(weights: Weights, shape: Shape, tokens_C: npt.NDArray[np.int64]) -
 
 
 def _normed(x_CE: Floats, weight_E: Floats, eps: float) -> Floats:
-    squares_C = (x_CE * x_CE).mean(axis=1, keepdims=True)
+    """RMSNorm, or LayerNorm where offsets stand behind the scales."""
+    size = x_CE.shape[-1]
+    if len(weight_E) > size:
+        x_CE = x_CE - x_CE.mean(axis=-1, keepdims=True)
+        normed_CE: Floats = _normed(x_CE, weight_E[:size], eps) + weight_E[size:]
+        return normed_CE
+    squares_C = (x_CE * x_CE).mean(axis=-1, keepdims=True)
     found: Floats = x_CE / np.sqrt(squares_C + np.float32(eps)) * weight_E
     return found
 
 
-def _attended(qkv_CN: Floats, shape: Shape, turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]) -> Floats:
+def _attended(
+    qkv_CN: Floats,
+    shape: Shape,
+    turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
+    norms_2D: Floats | None,
+) -> Floats:
     """What each head of each token mixes of the values up to it."""
     count, dim = len(qkv_CN), shape.head_dim
     heads_HCD = qkv_CN.reshape(count, -1, dim).transpose(1, 0, 2)
     parts = (shape.heads, shape.heads + shape.kv_heads)
     queries_HCD, keys_KCD, values_KCD = heads_HCD[: parts[0]], heads_HCD[parts[0] : parts[1]], heads_HCD[parts[1] :]
+    if norms_2D is not None:
+        queries_HCD, keys_KCD = (
+            _normed(side, scales_D, shape.eps) for side, scales_D in zip((queries_HCD, keys_KCD), norms_2D, strict=True)
+        )
     queries_HCD, keys_KCD = _turned(queries_HCD, turns), _turned(keys_KCD, turns)
     later_CC = np.triu(np.full((count, count), -np.inf, np.float32), 1)
     mixed = []
@@ -171,7 +198,12 @@ def _turned(heads_HCD: Floats, turns: tuple[npt.NDArray[np.float64], npt.NDArray
     return np.concatenate([low * cos_CH - high * sin_CH, high * cos_CH + low * sin_CH], axis=2)
 
 
-def _gated(wide_CN: Floats, inner: int) -> Floats:
-    gate, up = wide_CN[:, :inner], wide_CN[:, inner:]
+def _gated(wide_CN: Floats, shape: Shape) -> Floats:
+    """The inner layer's activation: gated, or GELU by tanh."""
+    if shape.starcoder:
+        inner = np.float32(math.sqrt(2 / math.pi)) * (wide_CN + np.float32(0.044715) * wide_CN**3)
+        plain: Floats = np.float32(0.5) * wide_CN * (1 + np.tanh(inner))
+        return plain
+    gate, up = wide_CN[:, : shape.inner], wide_CN[:, shape.inner :]
     found: Floats = gate / (1 + np.exp(-gate)) * up
     return found

@@ -1,4 +1,4 @@
-"""Compiling a pass before its model is there: machine code depends on the size of heads alone, and on the CPU."""
+"""Compiling a pass before its model is there: machine code depends on `forward.KernelShape` alone, and on the CPU."""
 
 from pathlib import Path
 
@@ -15,10 +15,10 @@ from fastcoder_lsp.engine.int8.selftest import exact_kind
 _TYPES: dict[str, type[np.generic]] = {"I8": np.int8, "I32": np.int32, "F32": np.float32, "F16": np.float16}
 
 
-def compile_ahead(group: int, dim: int, bits: int, kernels: Path) -> None:
-    """Have a pass in `kernels` for models with so many query heads of this size to a key/value one."""
+def compile_ahead(group: int, dim: int, bits: int, kernels: Path, kind: str = "qwen2") -> None:
+    """Have a pass in `kernels` for models of a kind with so many query heads of this size to a key/value one."""
     shape = Shape(
-        kind="qwen2",
+        kind=kind,
         layers=1,
         width=group * dim,
         heads=group,
@@ -30,12 +30,12 @@ def compile_ahead(group: int, dim: int, bits: int, kernels: Path) -> None:
         positions=64,
         angles_H=np.ones(dim // 2),
     )
-    kind = exact_kind(shape, kernels, bits)
-    if kind is None:
+    product = exact_kind(shape, kernels, bits)
+    if product is None:
         return
     if bits == 4:
         round_matrix(np.zeros((1, GROUP), np.float32))  # the conversion's, which is beside us
-    arrays = {name: aligned(sizes, _TYPES[what]) for name, (what, sizes) in layout(shape, kind, "F16").items()}
-    backend = Int8Backend(shape, arrays, kind, capacity=64, threads=1, kernels=kernels)
+    arrays = {name: aligned(sizes, _TYPES[what]) for name, (what, sizes) in layout(shape, product, "F16").items()}
+    backend = Int8Backend(shape, arrays, product, capacity=64, threads=1, kernels=kernels)
     backend.warm_up(lambda _share, _what: None)
     backend.close()

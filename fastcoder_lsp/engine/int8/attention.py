@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.engine.int8.halves import PAIR, narrow
 from fastcoder_lsp.engine.int8.memory import Cache, Floats, Packed, Scratch, VisibleSlots
+from fastcoder_lsp.engine.int8.row_kernels import norm_head
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
     v_add,
@@ -30,9 +31,14 @@ from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
 from fastcoder_lsp.kernels import NONE, inlined, inner, unkept
 
 
-def make_turn(group: int, dim: int, tag: str) -> Any:
-    """The compiled phase that turns queries and keys and writes keys and values to their slots; its jobs are rows."""
+def make_turn(group: int, dim: int, tag: str, *, normed: bool) -> Any:
+    """The compiled phase that turns queries and keys and writes keys and values to their slots; its jobs are rows.
+
+    `normed`: whether queries and keys are normed before.
+    """
     turn_row = _make_turn_row(group, dim, tag)
+    if normed:
+        turn_row = _after_norms(turn_row, group, dim, tag)
 
     @tagged(tag)
     def turn(packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, layer: int, phase: int) -> None:
@@ -90,6 +96,23 @@ def move_slots(cache: Cache, source: npt.NDArray[np.int64], target: npt.NDArray[
 def _place(index: int) -> int:
     """`halves.place_of`, for compiled code."""
     return index // PAIR * PAIR + 2 * (index % LANES) + index % PAIR // LANES
+
+
+def _after_norms(turn_row: Any, group: int, dim: int, tag: str) -> Any:
+    """`turn_row` after the norms of the row's queries and keys."""
+
+    @tagged(f"{tag}_normed")
+    def turn_normed_row(
+        packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, layer: int, row: int
+    ) -> None:
+        kv_heads = cache.keys_LKBDx.shape[1]
+        start = work.wide_MN[row].ctypes.data
+        for head in range(kv_heads * (group + 1)):
+            side = 0 if head < kv_heads * group else 1
+            norm_head(start + 4 * head * dim, dim, packed.head_norms_L2D[layer, side], packed.eps)
+        turn_row(packed, cache, work, places, layer, row)
+
+    return turn_normed_row
 
 
 def _make_turn_row(group: int, dim: int, tag: str) -> Any:

@@ -20,7 +20,7 @@ from fastcoder_lsp.engine.int4.packing import unpack_some
 from fastcoder_lsp.engine.int8.attention import move_slots
 from fastcoder_lsp.engine.int8.cache import SlotMemory
 from fastcoder_lsp.engine.int8.dot import DotKind, unfolded_bytes
-from fastcoder_lsp.engine.int8.forward import PHASES, make_forward, make_products
+from fastcoder_lsp.engine.int8.forward import PHASES, KernelShape, make_forward, make_products
 from fastcoder_lsp.engine.int8.memory import Packed, Product, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array
@@ -56,9 +56,9 @@ class Int8Backend:
         self._team = Team(threads)
         self.use(shape, arrays)
         self.is_first = True
-        self._forward = make_forward(kind, shape.group, shape.head_dim)
-        name = f"forward-{kind.name}-{shape.group}-{shape.head_dim}"
-        KernelCache.attach(self._forward, lambda: kernels, name)
+        heads = KernelShape.of(shape)
+        self._forward = make_forward(kind, heads)
+        KernelCache.attach(self._forward, lambda: kernels, f"forward-{kind.name}-{heads.name}")
         KernelCache.attach(move_slots, lambda: kernels, "move")
 
     def warm_up(self, progress: Progress) -> None:
@@ -88,7 +88,7 @@ class Int8Backend:
         return self._embed(tokens)
 
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
-        """The weights [E] of the norm before the head, and its ε."""
+        """The weights of the norm before the head, [E], or [2 E] where it centres, and its ε."""
         return self._packed.norm_E, float(self._packed.eps)
 
     @property
@@ -163,7 +163,7 @@ class Int8Backend:
     def run_products(self, rows: int) -> None:
         """Run a pass's products on whatever the work memory holds: the floor of a step's time."""
         if self._shared.products is None:
-            self._shared.products = make_products(self._kind, self._shape.group, self._shape.head_dim)
+            self._shared.products = make_products(self._kind, KernelShape.of(self._shape))
         self._team.run(self._shared.products, self._packed, self._make_room(rows), rows)
 
     def _make_room(self, logits: int) -> Scratch:
@@ -198,6 +198,7 @@ def _packed(shape: Shape, arrays: dict[str, Array], capacity: int) -> Packed:
         norm1_LE=arrays["norm1"],  # type: ignore[arg-type]
         norm2_LE=arrays["norm2"],  # type: ignore[arg-type]
         norm_E=arrays["norm"],  # type: ignore[arg-type]
+        head_norms_L2D=arrays.get("head_norms", _floats(shape.layers, 2, 0)),  # type: ignore[arg-type]
         cos_CH=np.cos(angles_CH).astype(np.float32),
         sin_CH=np.sin(angles_CH).astype(np.float32),
         eps=np.float32(shape.eps),

@@ -1,13 +1,15 @@
 """One forward pass as compiled code: the order of its phases. Every thread of the team calls the same function."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
+from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.attention import make_attend, make_turn
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.memory import Cache, Packed, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.packing import kind_of
 from fastcoder_lsp.engine.int8.product import make_multiply
-from fastcoder_lsp.engine.int8.row_kernels import gate_rows, keep_rows, norm_rows, quantise_rows
+from fastcoder_lsp.engine.int8.row_kernels import centre_rows, gate_rows, gelu_rows, keep_rows, norm_rows, quantise_rows
 from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.kernels import NONE
 
@@ -15,19 +17,44 @@ PHASES = 11
 """Phases of one layer, the last where hidden states are wanted; the head needs two."""
 
 
-def make_forward(kind: DotKind, group: int, dim: int) -> Any:
-    """The compiled function `forward(packed, cache, work, places, thread, threads)`, for heads of this size.
+@dataclass(frozen=True, slots=True)
+class KernelShape:
+    """What machine code of a pass depends on, beside the CPU: `group` query heads to a key/value head, of size `dim`.
+
+    `normed`: whether they are normed before they are turned. `starcoder`: of `Shape`.
+    """
+
+    group: int
+    dim: int
+    normed: bool = False
+    starcoder: bool = False
+
+    @classmethod
+    def of(cls, shape: Shape) -> Self:
+        """Those of a model."""
+        return cls(shape.group, shape.head_dim, shape.norms_heads, shape.starcoder)
+
+    @property
+    def name(self) -> str:
+        """Tells its machine code from others'."""
+        return f"{self.group}-{self.dim}{'-normed' * self.normed}{'-starcoder' * self.starcoder}"
+
+
+def make_forward(kind: DotKind, heads: KernelShape) -> Any:
+    """The compiled function `forward(packed, cache, work, places, thread, threads)`.
 
     The last layer of a pass without logits ends with its keys and values, unless its hidden states are wanted: nothing
     else of it is ever read.
     """
-    tag = f"{kind.name}_{group}_{dim}".replace("-", "_")
+    tag = f"{kind.name}-{heads.name}".replace("-", "_")
+    norm, activate = (centre_rows, gelu_rows) if heads.starcoder else (norm_rows, gate_rows)
     multiply, multiply_add = make_multiply(kind, tag, add=False), make_multiply(kind, tag, add=True)
     multiply_qkv, multiply_add_out = multiply, multiply_add
     if kind.in_bytes is not None:
         multiply_qkv = make_multiply(kind_of(kind, "qkv"), f"{tag}_qkv", add=False)
         multiply_add_out = make_multiply(kind_of(kind, "out"), f"{tag}_out", add=True)
-    attend, turn = make_attend(group, dim, tag), make_turn(group, dim, tag)
+    attend = make_attend(heads.group, heads.dim, tag)
+    turn = make_turn(heads.group, heads.dim, tag, normed=heads.normed)
     line = kind.line
 
     @tagged(tag, called=True)
@@ -36,7 +63,7 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
         inner = packed.down.weights_LBKx.shape[2] * line
         for layer in range(layers):
             if places.skipped_L2[layer, 0] == 0:
-                norm_rows(work, phase, NONE, rows, packed.norm1_LE[layer], packed.eps)
+                norm(work, phase, NONE, rows, packed.norm1_LE[layer], packed.eps)
                 multiply_qkv(work, phase + 1, packed.qkv, layer, rows, work.wide_MN, thread, threads)
                 turn(packed, cache, work, places, layer, phase + 2)
                 if layer == layers - 1 and places.logits_from == rows and cache.wanted_L[layer] < 0:
@@ -45,9 +72,9 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
                 quantise_rows(work, phase + 4, rows)
                 multiply_add_out(work, phase + 5, packed.out, layer, rows, work.x_ME, thread, threads)
             if places.skipped_L2[layer, 1] == 0:
-                norm_rows(work, phase + 6, NONE, rows, packed.norm2_LE[layer], packed.eps)
+                norm(work, phase + 6, NONE, rows, packed.norm2_LE[layer], packed.eps)
                 multiply(work, phase + 7, packed.gate_up, layer, rows, work.wide_MN, thread, threads)
-                gate_rows(work, phase + 8, rows, inner)
+                activate(work, phase + 8, rows, inner)
                 multiply_add(work, phase + 9, packed.down, layer, rows, work.x_ME, thread, threads)
             if cache.wanted_L[layer] >= 0:
                 keep_rows(cache, work, phase + 10, places.cached, rows, cache.wanted_L[layer])
@@ -55,15 +82,15 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
         if places.logits_from == rows:
             return
         wanted = rows - places.logits_from
-        norm_rows(work, phase, places.logits_from, wanted, packed.norm_E, packed.eps)
+        norm(work, phase, places.logits_from, wanted, packed.norm_E, packed.eps)
         multiply(work, phase + 1, packed.head, NONE, wanted, work.logits_RV, thread, threads)
 
     return forward
 
 
-def make_products(kind: DotKind, group: int, dim: int) -> Any:
+def make_products(kind: DotKind, heads: KernelShape) -> Any:
     """The compiled function `products(packed, work, rows, thread, threads)`: a pass's products and nothing between."""
-    tag = f"{kind.name}_{group}_{dim}".replace("-", "_")
+    tag = f"{kind.name}-{heads.name}".replace("-", "_")
     multiply = multiply_attention = make_multiply(kind, tag, add=False)
     if kind.in_bytes is not None:
         multiply_attention = make_multiply(kind.in_bytes, f"{tag}_bytes", add=False)

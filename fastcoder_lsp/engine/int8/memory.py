@@ -25,7 +25,11 @@ class Product(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A model's weights as the kernels want them."""
+    """A model's weights as the kernels want them.
+
+    Norms that centre have their offsets behind their scales. `head_norms_L2D`: scales of queries and keys, of size 0
+    where they are not normed.
+    """
 
     qkv: Product
     out: Product
@@ -35,6 +39,7 @@ class Packed(NamedTuple):
     norm1_LE: Floats
     norm2_LE: Floats
     norm_E: Floats
+    head_norms_L2D: Floats
     cos_CH: Floats
     sin_CH: Floats
     eps: np.float32

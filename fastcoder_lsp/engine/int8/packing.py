@@ -53,12 +53,13 @@ def matrices(shape: Shape) -> tuple[Matrix, ...]:
     """The products of a model, in the order in which they are stored; the head is the last, with one layer."""
     q, kv, inner = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim, shape.inner
     qkv = (("self_attn.q_proj", q), ("self_attn.k_proj", kv), ("self_attn.v_proj", kv))
-    gate_up = (("mlp.gate_proj", inner), ("mlp.up_proj", inner))
+    gates, down = (("c_fc",), "c_proj") if shape.starcoder else (("gate_proj", "up_proj"), "down_proj")
+    gate_up = tuple((f"mlp.{gate}", inner) for gate in gates)
     return (
         Matrix("qkv", shape.layers, qkv, shape.width),
         Matrix("out", shape.layers, (("self_attn.o_proj", shape.width),), q),
         Matrix("gate_up", shape.layers, gate_up, shape.width),
-        Matrix("down", shape.layers, (("mlp.down_proj", shape.width),), inner),
+        Matrix("down", shape.layers, ((f"mlp.{down}", shape.width),), inner),
         Matrix("head", 1, (("", shape.vocabulary),), shape.width),
     )
 
@@ -85,8 +86,10 @@ def layout(shape: Shape, kind: DotKind, embedding: str) -> dict[str, tuple[str, 
         arrays[f"{matrix.name}.weights"] = ("I8", (matrix.layers, blocks, matrix.columns // its.line, its.line_bytes))
         for part, kept in (("sums", "I32"), ("scales", "F32"), ("biases", "F32")):
             arrays[f"{matrix.name}.{part}"] = (kept, (matrix.layers, blocks * block))
-    arrays["norm1"] = arrays["norm2"] = ("F32", (shape.layers, shape.width))
-    arrays["norm"] = ("F32", (shape.width,))
+    arrays["norm1"] = arrays["norm2"] = ("F32", (shape.layers, shape.norm_size))
+    arrays["norm"] = ("F32", (shape.norm_size,))
+    if shape.norms_heads:
+        arrays["head_norms"] = ("F32", (shape.layers, 2, shape.head_dim))
     if embedding != IN_HEAD:
         arrays["embedding"] = (embedding, (shape.vocabulary, shape.width))
     return arrays
@@ -139,10 +142,24 @@ def pack(
         yield f"{matrix.name}.biases", np.concatenate(rest.biases)
     for name, tensor in (("norm1", "input_layernorm"), ("norm2", "post_attention_layernorm")):
         for layer in range(shape.layers):
-            yield name, weights.array(f"model.layers.{layer}.{tensor}.weight", shape.width)
-    yield "norm", weights.array(NORM, shape.width)
+            yield name, norm(weights, f"model.layers.{layer}.{tensor}", shape)
+    yield "norm", norm(weights, NORM.removesuffix(".weight"), shape)
+    for layer in range(shape.layers) if shape.norms_heads else ():
+        yield "head_norms", head_norms(weights, layer, shape)
     for rows in () if in_head else _embedding_rows(weights, shape):
         yield "embedding", rows
+
+
+def norm(weights: Weights, name: str, shape: Shape) -> Floats:
+    """The scales of a norm, and where it centres its offsets behind them, [`norm_size`]."""
+    scales_E = weights.array(f"{name}.weight", shape.width)
+    return np.concatenate([scales_E, weights.array(f"{name}.bias", shape.width)]) if shape.starcoder else scales_E
+
+
+def head_norms(weights: Weights, layer: int, shape: Shape) -> Floats:
+    """The scales of a layer's queries and keys, [2, head_dim]."""
+    stem = f"model.layers.{layer}.self_attn"
+    return np.stack([weights.array(f"{stem}.{side}_norm.weight", shape.head_dim) for side in "qk"])
 
 
 def embedding_kind(weights: Weights, shape: Shape, kind: DotKind) -> str:

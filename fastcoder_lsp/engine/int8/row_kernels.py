@@ -40,6 +40,18 @@ def norm_rows(work: Scratch, phase: int, first: int, count: int, weight_E: Float
 
 
 @compiled
+def centre_rows(work: Scratch, phase: int, first: int, count: int, weight_E: Floats, eps: np.float32) -> None:
+    """`norm_rows` by LayerNorm; offsets stand behind the scales."""
+    row = take_job(work.counters, phase)
+    while row < count:
+        _centre_row(work.x_ME[first + row], weight_E, eps, work.wide_MN[row])
+        _quantise_row(work, row, count, work.wide_MN[row], len(weight_E) // 2)
+        finish_jobs(work.counters, phase, 1)
+        row = take_job(work.counters, phase)
+    await_jobs(work.counters, phase, count)
+
+
+@compiled
 def quantise_rows(work: Scratch, phase: int, count: int) -> None:
     """Round what attention mixed."""
     row = take_job(work.counters, phase)
@@ -56,6 +68,18 @@ def gate_rows(work: Scratch, phase: int, count: int, inner: int) -> None:
     row = take_job(work.counters, phase)
     while row < count:
         _swiglu_row(work.wide_MN[row], inner)
+        _quantise_row(work, row, count, work.wide_MN[row], inner)
+        finish_jobs(work.counters, phase, 1)
+        row = take_job(work.counters, phase)
+    await_jobs(work.counters, phase, count)
+
+
+@compiled
+def gelu_rows(work: Scratch, phase: int, count: int, inner: int) -> None:
+    """GELU of every row, by tanh, rounded."""
+    row = take_job(work.counters, phase)
+    while row < count:
+        _gelu_row(work.wide_MN[row], inner)
         _quantise_row(work, row, count, work.wide_MN[row], inner)
         finish_jobs(work.counters, phase, 1)
         row = take_job(work.counters, phase)
@@ -89,6 +113,37 @@ def _norm_row(x_E: Floats, weight_E: Floats, eps: np.float32, out: Floats) -> No
 
 
 @compiled
+def _centre_row(x_E: Floats, weight_E: Floats, eps: np.float32, out: Floats) -> None:
+    size = len(weight_E) // 2
+    total = v_splat(np.float32(0))
+    for at in range(0, size, LANES):
+        total = v_add(total, v_load(x_E.ctypes.data + 4 * at))
+    mean = v_splat(v_sum(total) / np.float32(size))
+    squares = v_splat(np.float32(0))
+    for at in range(0, size, LANES):
+        value = v_sub(v_load(x_E.ctypes.data + 4 * at), mean)
+        squares = v_fma(value, value, squares)
+    scale = v_splat(np.float32(1) / np.sqrt(v_sum(squares) / np.float32(size) + eps))
+    for at in range(0, size, LANES):
+        value = v_mul(v_sub(v_load(x_E.ctypes.data + 4 * at), mean), scale)
+        value = v_mul(value, v_load(weight_E.ctypes.data + 4 * at))
+        v_store(out.ctypes.data + 4 * at, v_add(value, v_load(weight_E.ctypes.data + 4 * (size + at))))
+
+
+@compiled
+def norm_head(head_D: int, dim: int, weight_D: Floats, eps: np.float32) -> None:
+    """RMSNorm of the `dim` numbers at an address, in place."""
+    squares = v_splat(np.float32(0))
+    for at in range(0, dim, LANES):
+        value = v_load(head_D + 4 * at)
+        squares = v_fma(value, value, squares)
+    scale = v_splat(np.float32(1) / np.sqrt(v_sum(squares) / np.float32(dim) + eps))
+    for at in range(0, dim, LANES):
+        value = v_mul(v_load(head_D + 4 * at), scale)
+        v_store(head_D + 4 * at, v_mul(value, v_load(weight_D.ctypes.data + 4 * at)))
+
+
+@compiled
 def _quantise_row(work: Scratch, slot: int, count: int, values: Floats, size: int) -> None:
     """One of `count` rows as bytes, where `DotKind.panel_of` has them."""
     peak = v_splat(np.float32(1e-9))
@@ -112,3 +167,14 @@ def _swiglu_row(gate_up: Floats, inner: int) -> None:
         up = v_load(gate_up.ctypes.data + 4 * (inner + at))
         opened = v_div(gate, v_add(one, v_exp(v_sub(zero, gate))))
         v_store(gate_up.ctypes.data + 4 * at, v_mul(opened, up))
+
+
+@compiled
+def _gelu_row(values: Floats, inner: int) -> None:
+    """x · sigmoid(2u), which is x/2 · (1 + tanh u), with u = √(2/π) · (x + 0.044715 x³)."""
+    one, zero = v_splat(np.float32(1)), v_splat(np.float32(0))
+    cubic, linear = v_splat(np.float32(0.07135481282989)), v_splat(np.float32(1.595769121605731))
+    for at in range(0, inner, LANES):
+        x = v_load(values.ctypes.data + 4 * at)
+        twice = v_mul(x, v_fma(v_mul(x, x), cubic, linear))
+        v_store(values.ctypes.data + 4 * at, v_div(x, v_add(one, v_exp(v_sub(zero, twice)))))

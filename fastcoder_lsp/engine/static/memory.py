@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import torch
 
-from fastcoder_lsp.engine.architecture import Shape, graph_shape
+from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT
 from fastcoder_lsp.engine.static.weights import GROUP
@@ -17,7 +17,7 @@ def lacking_room(job: LoadJob) -> str | None:
     Room for the weights, the head by itself even where it is the embedding, and the whole KV cache. A GPU that another
     process has for itself, or whose driver is of another version, cannot even be asked.
     """
-    shape = graph_shape(job.config)
+    shape = fast_shape(job.config)
     if shape is None:
         return None
     try:

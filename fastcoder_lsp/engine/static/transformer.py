@@ -2,8 +2,8 @@
 
 `TreeAttention` decides which slots a row sees: the cached text, its ancestors in the tree, and itself; padding rows see
 themselves only. Query heads of a group read one key/value head through a view, so that the cache is never repeated.
-`TorchKernels` are the operations between the products; `fused` replaces two of them. Qwen2, Llama and StarCoder2 differ
-in these parts only.
+`TorchKernels` are the operations between the products; `fused` replaces two of them. Families of models differ in these
+parts only.
 
 Legend: T rows, C slots of the bucket, E = T + 2 or the model's width, H query heads, K key/value heads (or best ids),
 G query heads of a group, D head dimension, I inner width, V vocabulary.
@@ -125,6 +125,15 @@ class TorchKernels:
             return F.rms_norm(x_TE, width, norm.scale_E, self.shape.eps)
         return F.layer_norm(x_TE, width, norm.scale_E, norm.offset_E, self.shape.eps)
 
+    def norm_heads(self, qkv: torch.Tensor, scales: tuple[torch.Tensor, torch.Tensor] | None) -> torch.Tensor:
+        """The rows with the norm of every query and key head, in place, where there is one."""
+        if scales is not None:
+            dim, heads, kv = self.shape.head_dim, self.shape.heads, self.shape.kv_heads
+            heads_THD = qkv.view(len(qkv), -1, dim)
+            for part, scale_D in zip((slice(heads), slice(heads, heads + kv)), scales, strict=True):
+                heads_THD[:, part] = F.rms_norm(heads_THD[:, part], (dim,), scale_D, self.shape.eps)
+        return qkv
+
     def attend(self, layer: int, qkv: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
         """Rotate queries and keys, store keys and values, and mix the values that each row sees: [T, H·D]."""
         shape, width = self.shape, len(qkv)
@@ -207,7 +216,8 @@ class Transformer:
             if 2 * layer not in skipped:
                 h_TE = _normed(kernels, x_TE, change_TE, block.norm1)
                 self.cache.store_states(layer, view.inputs.slots_T, x_TE)  # what the layers before it left
-                change_TE = block.out(kernels.attend(layer, block.qkv(h_TE), self.cache, view))
+                qkv = kernels.norm_heads(block.qkv(h_TE), block.head_norms)
+                change_TE = block.out(kernels.attend(layer, qkv, self.cache, view))
             if 2 * layer + 1 not in skipped:
                 h_TE = _normed(kernels, x_TE, change_TE, block.norm2)
                 change_TE = block.down(kernels.activate(block.inner(h_TE)))

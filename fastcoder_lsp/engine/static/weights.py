@@ -221,6 +221,8 @@ class Block:
     norm2: Norm
     inner: Linear
     down: Linear
+    head_norms: tuple[torch.Tensor, torch.Tensor] | None = None
+    """Scales of queries and of keys, where their heads are normed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +275,7 @@ class _WeightReader:
         q, kv, width, inner = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim, shape.width, shape.inner
         parts = ("c_fc",) if shape.starcoder else ("gate_proj", "up_proj")
         down = "c_proj" if shape.starcoder else "down_proj"
+        norms = [self.tensor(f"{attention}{side}_norm.weight", shape.head_dim) for side in "qk" if shape.norms_heads]
         return Block(
             norm1=self.norm(name + "input_layernorm"),
             qkv=self.product([attention + part for part in ("q_proj", "k_proj", "v_proj")], (q, kv, kv), width),
@@ -280,6 +283,7 @@ class _WeightReader:
             norm2=self.norm(name + "post_attention_layernorm"),
             inner=self.product([mlp + part for part in parts], (inner,) * len(parts), width),
             down=self.product([mlp + down], (width,), inner),
+            head_norms=(norms[0], norms[1]) if norms else None,
         )
 
     def norm(self, name: str) -> Norm:
