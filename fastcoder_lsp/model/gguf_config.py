@@ -1,8 +1,8 @@
 """The configuration of a model, in the transformers format, from the metadata of its GGUF, and its tensors' names.
 
-Owns the table of names for the architectures that are read directly, Llama's and Qwen2's, and the decision whether the
-weights can be used as they are in the file: all tensors of a known architecture are there, of the sizes in the
-metadata, and no others. Otherwise there is no configuration, and the file is left to transformers (`convert`).
+Owns the table of names for the architectures that are read directly, and the decision whether the weights can be used
+as they are in the file: all tensors of a known architecture are there, of the sizes in the metadata, and no others.
+Otherwise there is no configuration, and the file is left to transformers (`convert`).
 """
 
 import re
@@ -11,23 +11,22 @@ from typing import Any
 
 from fastcoder_lsp.model.gguf_header import Header, Scalar
 
-ARCHITECTURES = ("llama", "qwen2")
+ARCHITECTURES = ("llama", "qwen2", "qwen3", "granite", "starcoder2")
 EMBEDDING, HEAD = "token_embd.weight", "output.weight"
 
 _WHOLE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
-_PARTS = {
-    "input_layernorm": "attn_norm",
+_NORMS = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm"}
+_ATTENTION = {
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output",
-    "post_attention_layernorm": "ffn_norm",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
 }
+_HEAD_NORMS = {"self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm"}
+_GATED = {"mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+_PLAIN = {"mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+_PARTS = _NORMS | _ATTENTION | _HEAD_NORMS | _GATED | _PLAIN
 _LAYER = re.compile(r"model\.layers\.(\d+)\.(.+)")
-_BIASES = {"llama": (), "qwen2": ("attn_q", "attn_k", "attn_v")}
 _TURNED = re.compile(r"blk\.\d+\.attn_([qk])\.(weight|bias)")
 
 
@@ -40,33 +39,55 @@ def gguf_name(name: str) -> str:
     return f"{_WHOLE[stem]}.{end}" if stem in _WHOLE else ""
 
 
-def all_names(architecture: str, layers: int, *, tied: bool) -> dict[str, str]:
-    """Every tensor of such a model: its name in the transformers format → GGUF's."""
-    names = [f"{stem}.weight" for stem in _WHOLE if not (tied and stem == "lm_head")]
-    names += [name for layer in range(layers) for name in _names_of_layer(architecture, layer)]
+def all_names(config: Mapping[str, Any]) -> dict[str, str]:
+    """Every tensor of a model with this configuration: its name in the transformers format → GGUF's."""
+    names = [f"{stem}.weight" for stem in _WHOLE if not (config["tie_word_embeddings"] and stem == "lm_head")]
+    if config["model_type"] == "starcoder2":
+        names.append("model.norm.bias")
+    of_layer = list(_names_of_layer(config))
+    names += [f"model.layers.{layer}.{name}" for layer in range(config["num_hidden_layers"]) for name in of_layer]
     return {name: gguf_name(name) for name in names}
 
 
 def turned_heads(architecture: str, name: str, config: Mapping[str, int]) -> int:
     """The number of heads of a tensor whose rows have another order in a GGUF; 0 for all others.
 
-    These are Llama's query and key rows: in a GGUF the two numbers of a rotary pair are adjacent; in the transformers
-    format all first ones of a head come before all second ones. `architecture` and `name` are GGUF's.
+    These are the query and key rows of Llama and Granite: in a GGUF both numbers of a rotary pair are adjacent; in the
+    transformers format all first ones of a head come before all second ones. `architecture` and `name` are GGUF's.
     """
     match = _TURNED.fullmatch(name)
-    if match is None or architecture != "llama":
+    if match is None or architecture not in ("llama", "granite"):
         return 0
     return config["num_attention_heads" if match[1] == "q" else "num_key_value_heads"]
 
 
-def _names_of_layer(architecture: str, layer: int) -> Iterator[str]:
-    for part, short in _PARTS.items():
-        yield f"model.layers.{layer}.{part}.weight"
-        if short in _BIASES[architecture]:
-            yield f"model.layers.{layer}.{part}.bias"
+def _names_of_layer(config: Mapping[str, Any]) -> Iterator[str]:
+    kind = config["model_type"]
+    inner = _PLAIN if kind == "starcoder2" else _GATED
+    for part in (*_NORMS, *_ATTENTION, *(_HEAD_NORMS if kind == "qwen3" else ()), *inner):
+        yield f"{part}.weight"
+    if kind == "qwen2":
+        biased = list(_ATTENTION)[:3]
+    elif kind == "starcoder2":
+        biased = [*_NORMS, *_ATTENTION, *inner]
+    else:
+        biased = [*(_ATTENTION if config.get("attention_bias") else ()), *(inner if config.get("mlp_bias") else ())]
+    for part in biased:
+        yield f"{part}.bias"
 
 
-_CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
+_CLASSES = {
+    "llama": "LlamaForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "granite": "GraniteForCausalLM",
+    "starcoder2": "Starcoder2ForCausalLM",
+}
+_SCALES = {
+    "embedding_multiplier": "embedding_scale",
+    "residual_multiplier": "residual_scale",
+    "logits_scaling": "logit_scale",
+}
 _TOKENS = {"bos": "bos_token_id", "eos": "eos_token_id", "padding": "pad_token_id"}
 
 
@@ -110,13 +131,26 @@ def _config(header: Header, architecture: str, fields: Mapping[str, Scalar]) -> 
         "num_hidden_layers": _count(fields, "block_count"),
         "num_key_value_heads": _count(fields, "attention.head_count_kv", heads),
         "head_dim": head_dim,
-        "rms_norm_eps": float(fields["attention.layer_norm_rms_epsilon"]),
         "rope_parameters": rope,
         "tie_word_embeddings": all(tensor.name != HEAD for tensor in header.tensors),
         "vocab_size": vocabulary,
     }
-    if architecture == "qwen2":
-        config |= {"use_sliding_window": False, "sliding_window": None}
+    if architecture == "starcoder2":
+        config |= {"norm_epsilon": float(fields["attention.layer_norm_epsilon"]), "hidden_act": "gelu_pytorch_tanh"}
+        config |= {"use_bias": True}
+    else:
+        config["rms_norm_eps"] = float(fields["attention.layer_norm_rms_epsilon"])
+    if architecture in ("qwen2", "qwen3"):
+        config["use_sliding_window"] = False
+    if architecture in ("qwen2", "starcoder2"):
+        config["sliding_window"] = None
+    names = {tensor.name for tensor in header.tensors}
+    if architecture in ("llama", "granite"):
+        biased = (("attention_bias", "blk.0.attn_output.bias"), ("mlp_bias", "blk.0.ffn_down.bias"))
+        config |= {name: True for name, bias in biased if bias in names}
+    if architecture == "granite":
+        scales = {name: float(fields.get(key, 1.0)) for name, key in _SCALES.items()}
+        config |= scales | {"attention_multiplier": float(fields.get("attention.scale", head_dim**-0.5))}
     for kind, name in _TOKENS.items():
         if (token := header.fields.get(f"tokenizer.ggml.{kind}_token_id")) is not None:
             config[name] = int(token)
@@ -155,12 +189,13 @@ def _expected(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     rows = {"attn_q": q, "attn_k": kv, "attn_v": kv, "attn_output": width}
     rows |= {"ffn_gate": inner, "ffn_up": inner, "ffn_down": width}
     columns = {"attn_output": q, "ffn_down": inner}
-    names = all_names(config["model_type"], config["num_hidden_layers"], tied=config["tie_word_embeddings"])
     expected: dict[str, tuple[int, ...]] = {}
-    for name in names.values():
+    for name in all_names(config).values():
         *_, part, end = name.split(".")
         if part in ("token_embd", "output"):
             expected[name] = (config["vocab_size"], width)
+        elif part in _HEAD_NORMS.values():
+            expected[name] = (dim,)
         elif part not in rows:
             expected[name] = (width,)
         else:

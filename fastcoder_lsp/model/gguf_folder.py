@@ -222,7 +222,7 @@ def _lacks_it(folder: Path) -> bool:
 def _names(folder: Path) -> list[str]:
     """The tensors of a model that comes as a GGUF."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    return list(all_names(config["model_type"], config["num_hidden_layers"], tied=config["tie_word_embeddings"]))
+    return list(all_names(config))
 
 
 def _write(path: Path, tensors: GgufTensors, names: list[str], progress: Progress) -> None:

@@ -58,6 +58,12 @@ _QWEN2 = PreTokenizer((_split(rf"{_LETTERS}|\p{{N}}{_REST}"), _bytes(words=False
 _LLAMA3 = PreTokenizer(
     (_split(rf"{_LETTERS}|\p{{N}}{{1,3}}{_REST}"), _bytes(words=False)), whole_first=True, starts=True
 )
+_SEED_CODER = PreTokenizer(
+    (
+        _split(rf"{_LETTERS}|\p{{N}}{{1}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"),
+        _bytes(words=False),
+    )
+)
 _DEEPSEEK_CODER = PreTokenizer(
     (
         _split(r"[\r\n]"),
@@ -70,6 +76,9 @@ _DEEPSEEK_CODER = PreTokenizer(
 )
 _CUTS = {
     "gpt-2": _GPT2,
+    "mellum": _GPT2,
+    "seed-coder": _SEED_CODER,
+    "dbrx": PreTokenizer(_LLAMA3.steps),
     "qwen2": _QWEN2,
     "deepseek-r1-qwen": _QWEN2,
     "llama-bpe": _LLAMA3,

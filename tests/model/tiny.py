@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import gguf
@@ -61,9 +62,7 @@ def write_gguf(
     path: Path, seed: int = 0, pre: str = "default", context: int = 128
 ) -> dict[str, npt.NDArray[np.float32]]:
     """Write a tiny Llama with a byte-level tokenizer that cuts texts in the way `pre`; returns its weights."""
-    letters = byte_characters()
     writer = gguf.GGUFWriter(path, "llama")
-    writer.add_name("tiny")
     writer.add_context_length(context)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(LAYERS)
@@ -71,6 +70,15 @@ def write_gguf(
     writer.add_head_count(HEADS)
     writer.add_head_count_kv(HEADS)
     writer.add_layer_norm_rms_eps(1e-5)
+    weights = tensors(seed)
+    finish_gguf(writer, weights, pre)
+    return weights
+
+
+def finish_gguf(writer: gguf.GGUFWriter, weights: Mapping[str, npt.NDArray[np.float32]], pre: str = "default") -> None:
+    """Add a name, a plain rotation, the byte-level tokenizer and the weights, and write all of it."""
+    letters = byte_characters()
+    writer.add_name("tiny")
     writer.add_rope_freq_base(10000.0)
     writer.add_vocab_size(len(letters) + 2)
     writer.add_tokenizer_model("gpt2")
@@ -80,14 +88,12 @@ def write_gguf(
     writer.add_token_merges(["a b"])
     writer.add_bos_token_id(len(letters) + 1)
     writer.add_eos_token_id(len(letters) + 1)
-    weights = tensors(seed)
     for name, values in weights.items():
         writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return weights
 
 
 def write_folder(folder: Path, seed: int = 0) -> Path:
