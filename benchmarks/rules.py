@@ -81,34 +81,29 @@ def infill_parts(tokenizer: Tokenizer, task: PublishedTask, window: PromptBudget
 
 
 def infill_marks(tokenizer: Tokenizer) -> Template:
-    """The model's marks for infilling; all of Qwen's scripts write the prefix first.
+    """The model's marks for infilling. Qwen's scripts write the prefix first, whichever order a model was taught.
 
     Raises:
         UsageError: the model has none.
     """
-    marks = template_of(tokenizer.control)
+    marks = template_of(tokenizer)
     if not marks.prefix:
         raise UsageError("this model has no marks for infilling", "Take another model, or the rule 'official'.")
     return marks
 
 
 def infill_prompt(tokenizer: Tokenizer, task: PublishedTask, window: PromptBudget) -> tuple[int, ...]:
-    """The ids of `prefix mark, before, suffix mark, behind, middle mark`."""
+    """The ids of `prefix mark, before, suffix mark, behind, middle mark`, or in the order that the family knows."""
     marks, control = infill_marks(tokenizer), tokenizer.control
     before, behind = infill_parts(tokenizer, task, window)
-    return (
-        *tokenizer.start_ids,
-        control[marks.prefix],
-        *tokenizer.encode(before),
-        control[marks.suffix],
-        *tokenizer.encode(behind),
-        control[marks.middle],
-    )
+    first, second, *last = (control[mark] for mark in marks.marks)
+    one, two = marks.in_order(before, behind)
+    return (*tokenizer.start_ids, first, *tokenizer.encode(one), second, *tokenizer.encode(two), *last)
 
 
 def written_marks(tokenizer: Tokenizer) -> Mapping[int, bytes]:
     """Control tokens that stand in an answer as text, by id: the tokenizers of these models call them not special."""
-    marks = template_of(tokenizer.control)
+    marks = template_of(tokenizer)
     names = {marks.prefix, marks.suffix, marks.middle, marks.repository, marks.file, *_CUT_AT}
     return {tokenizer.control[name]: name.encode() for name in names if name in tokenizer.control}
 

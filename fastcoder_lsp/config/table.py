@@ -326,7 +326,7 @@ class Settings:
         "fill-in-the-middle marks of a model family. `auto` tries `suffix`, then chooses by the model's name.",
         choices=(
             *("auto", "suffix", "qwen", "codegemma", "granite", "starcoder", "starcoder2", "santacoder", "deepseek"),
-            "codellama",
+            *("codellama", "mellum", "seed-coder", "codestral"),
         ),
     )
     remote_key_file: str = _row(

@@ -44,17 +44,22 @@ def taken_apart(prompt: str) -> PromptParts:
 
     Families share the marks around the cursor and differ in those of files: the one that knows them is asked.
     """
-    found = (_by(template, prompt) for template in TEMPLATES if template.middle)
+    found = (_by(template, prompt) for template in TEMPLATES if template.marks)
     return max((parts for parts in found if parts), key=lambda parts: len(parts.extras), default=PromptParts(prompt))
 
 
 def _by(template: Template, prompt: str) -> PromptParts | None:
-    head, prefix, rest = prompt.partition(template.prefix)
-    before, suffix, rest = rest.partition(template.suffix)
-    after, middle, typed = rest.partition(template.middle)
-    if not (prefix and suffix and middle):
+    texts, rest = list[str](), prompt
+    for mark in template.marks:
+        text, found, rest = rest.partition(mark)
+        if not found:
+            return None
+        texts.append(text)
+    head, *around = (*texts, rest)
+    if not template.middle and head.removeprefix("<s>"):  # two marks in brackets may well be text
         return None
-    return PromptParts(before + typed, after, _files(template.file, head))
+    before, after = template.in_order(*around[:2])
+    return PromptParts(before + "".join(around[2:]), after, _files(template.file, head))
 
 
 def _files(mark: str, head: str) -> tuple[Extra, ...]:

@@ -95,7 +95,7 @@ class PromptBuilder:
     ) -> None:
         self.options = options or PromptOptions()
         self._context = context
-        self.template: Template = template_of(tokenizer.control)
+        self.template: Template = template_of(tokenizer)
         self._tokenizer = tokenizer
         self._anchors: LatestDocuments[Anchor] = LatestDocuments(self.options.documents)
         self._plans: LatestDocuments[Anchor] = LatestDocuments(self.options.documents)
@@ -268,7 +268,7 @@ class PromptBuilder:
     @property
     def _stays(self) -> bool:
         """Whether an anchor may stay while text is typed after it."""
-        return self.options.anchored and bool(self.template.middle)
+        return self.options.anchored and bool(self.template.marks)
 
     def _typed_fits(self, typed: str) -> bool:
         """Whether the text after the middle mark is short enough to stay there."""
@@ -378,18 +378,13 @@ class PromptBuilder:
         template, control, tokenizer = self.template, self._tokenizer.control, self._tokenizer
         typed = text[anchor.at : offset]
         healed = heal_start(tokenizer, typed)
-        if not template.middle:
-            body = [*anchor.told.tokens, *anchor.prefix_tokens, *tokenizer.encode(typed[:healed])]
-        else:
-            body = [
-                *anchor.told.tokens,
-                control[template.prefix],
-                *anchor.prefix_tokens,
-                control[template.suffix],
-                *anchor.suffix_tokens,
-                control[template.middle],
-                *tokenizer.encode(typed[:healed]),
-            ]
+        told, prefix = anchor.told.tokens, anchor.prefix_tokens
+        if told and template.shows_in_prefix:
+            alone = tokenizer.encode(anchor.prefix) if template.lead else prefix
+            told, prefix = (), (*tokenizer.encode(template.lead), *told, *alone)
+        parts = {template.prefix: prefix, template.suffix: anchor.suffix_tokens, template.middle: ()}
+        marked = [token for mark in template.marks for token in (control[mark], *parts[mark])]
+        body = [*told, *(marked or prefix), *tokenizer.encode(typed[:healed])]
         tokens = (*tokenizer.start_ids, *body) or tuple(sorted(tokenizer.end_ids)[:1])
         return Prompt(tokens, printable(typed[healed:]).encode(), typed[:healed], template.name)
 

@@ -1,11 +1,16 @@
 """One table: the fill-in-the-middle form of each family of models.
 
-A template is recognised by the tokenizer's own control tokens, never by a model's name. All families here use the order
-prefix, suffix, middle. Sources: each model's card or paper, named in its row.
+A template is recognised by the tokenizer's own control tokens, and where two families share them by what `config.json`
+says of the model, never by a model's name. Sources: each model's card or paper, named in its row.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from fastcoder_lsp.tokenizer import Tokenizer
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,27 +19,52 @@ class Template:
 
     Attributes:
         name: as `doctor` shows it.
-        prefix, suffix, middle: the marks before each part; all empty for a model that only continues text.
+        prefix, suffix, middle: the marks before each part; all empty for a model that only continues text. `middle`
+            alone is empty where the middle follows the prefix without one.
+        suffix_first: whether the suffix stands before the prefix.
         lead: text that the family's training put before the prefix.
         repository: mark before the repository's name, if snippets of other files have a form in the family.
         file: mark before each file's path; empty if the family has no such form, then snippets are comments.
         path_inside: whether the current file's path follows the prefix mark instead of preceding it.
         tokens: further control tokens that distinguish this family from another with the same marks.
+        unbiased: values of `model_type` that do the same; such a model has no biases in its attention either.
     """
 
     name: str
     prefix: str = ""
     suffix: str = ""
     middle: str = ""
+    suffix_first: bool = False
     lead: str = ""
     repository: str = ""
     file: str = ""
     path_inside: bool = False
     tokens: tuple[str, ...] = ()
+    unbiased: tuple[str, ...] = ()
 
-    def matches(self, control: Mapping[str, int]) -> bool:
-        """Whether a tokenizer with these control tokens has this template."""
-        return all(name in control for name in (self.prefix, self.suffix, self.middle, *self.tokens) if name)
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The marks of a prompt, in its order; none for a model that only continues text."""
+        around = (self.suffix, self.prefix) if self.suffix_first else (self.prefix, self.suffix)
+        return tuple(mark for mark in (*around, self.middle) if mark)
+
+    @property
+    def shows_in_prefix(self) -> bool:
+        """Whether code of other files stands at the beginning of the prefix, as comments, instead of before all marks.
+
+        A text that begins with its suffix is trained to begin there.
+        """
+        return self.suffix_first and not self.file
+
+    def in_order(self, prefix: Part, suffix: Part) -> tuple[Part, Part]:
+        """Both parts in the prompt's order."""
+        return (suffix, prefix) if self.suffix_first else (prefix, suffix)
+
+    def matches(self, control: Mapping[str, int], config: Mapping[str, Any]) -> bool:
+        """Whether a tokenizer with these control tokens has this template, in a model with this `config.json`."""
+        if self.unbiased and (config.get("model_type") not in self.unbiased or config.get("attention_bias")):
+            return False
+        return all(name in control for name in (*self.marks, *self.tokens))
 
 
 PLAIN = Template("prefix only")
@@ -65,6 +95,18 @@ TEMPLATES = (
         path_inside=True,
         tokens=("<repo_name>", "<file_sep>"),
     ),
+    # Mellum-4b-base's README, "Fill in the middle with additional files as context generation"; Mellum 2's is the same.
+    # The tokenizer has StarCoder's marks, but StarCoder is no Llama, and Granite Code is one with biases.
+    Template(
+        "Mellum",
+        "<fim_prefix>",
+        "<fim_suffix>",
+        "<fim_middle>",
+        suffix_first=True,
+        file="<filename>",
+        tokens=("<reponame>", "<filename>"),
+        unbiased=("llama", "mellum"),
+    ),
     # StarCoder's paper, section 3.2; Granite Code (3B to 34B) has the same tokenizer and the same form.
     Template(
         "StarCoder, Granite Code",
@@ -80,6 +122,10 @@ TEMPLATES = (
     Template("fim_prefix", "<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
     # DeepSeek-Coder's README, "Code Insertion"; other files stand before it as "#path" and their text.
     Template("DeepSeek-Coder", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
+    # Seed-Coder-8B-Base's README, "Fill-in-the-Middle (FIM) Example".
+    Template("Seed-Coder", "<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", suffix_first=True),
+    # mistral-common, `encode_fim` of the SentencePiece tokenizers: only the prefix begins with SentencePiece's blank.
+    Template("Codestral", "[PREFIX]", "[SUFFIX]", suffix_first=True, lead=" "),
     # codellama/llama/generation.py, `infilling_prompt_tokens`: the prefix is encoded as a sentence of its own, which
     # SentencePiece begins with a blank; suffix and middle are encoded without.
     Template("CodeLlama", "▁<PRE>", "▁<SUF>", "▁<MID>", lead=" "),
@@ -87,6 +133,6 @@ TEMPLATES = (
 )
 
 
-def template_of(control: Mapping[str, int]) -> Template:
-    """The first template of the table whose tokens are all in `control` (`Tokenizer.control`); else `PLAIN`."""
-    return next(template for template in TEMPLATES if template.matches(control))
+def template_of(tokenizer: Tokenizer) -> Template:
+    """The first template of the table that matches; else `PLAIN`."""
+    return next(template for template in TEMPLATES if template.matches(tokenizer.control, tokenizer.config))

@@ -182,11 +182,14 @@ def marked(template: Template, excerpt: Excerpt) -> str:
         head = f"{template.repository}repository\n{head}"
     if head and template.file:
         head += template.file + ("" if template.path_inside else f"{excerpt.name}\n")
-    marks = (template.prefix, template.suffix, template.middle)
-    # A sentence piece's blank at the beginning is written as a blank in a text.
-    first, second, third = (f" {mark[1:]}" if mark.startswith("▁") else mark for mark in marks)
-    prompt = f"{head}{first}{template.lead}{prefix}{second}{excerpt.after}{third}{typed}"
-    return prompt.removeprefix(" ") if template.lead else prompt
+    if template.shows_in_prefix:
+        head, prefix = "", head + prefix
+    # A sentence piece's blank at the beginning is written as a blank in a text; behind other marks servers add it.
+    first, second, *third = (f" {mark[1:]}" if mark.startswith("▁") else mark for mark in template.marks)
+    lead = template.lead if first.startswith(" ") else ""
+    one, two = template.in_order(lead + prefix, excerpt.after)
+    prompt = f"{head}{first}{one}{second}{two}{''.join(third)}{typed}"
+    return prompt.removeprefix(" ") if lead else prompt
 
 
 def _extra(excerpt: Excerpt) -> list[dict[str, str]]:

@@ -81,7 +81,8 @@ _BLOCK = 16_000
 _HALVES = re.compile("[\ud800-\udfff]")
 """Of characters, which no UTF-8 can say: an edit may have parted them."""
 _MARK = re.compile(
-    r"<(?=[|｜][^|｜<>\s]{1,40}[|｜]>|fim-\w{1,40}>|(?:fim|file|repo|gh|issue|jupyter|commit|empty|pr)_\w{1,40}>"
+    r"\[(?=(?:PREFIX|SUFFIX|MIDDLE)\])"
+    r"|<(?=[|｜][^|｜<>\s]{1,40}[|｜]>|\[[^\[\]<>\s]{1,40}\]>|fim-\w{1,40}>|(?:fim|file|repo|gh|issue|jupyter|commit|empty|pr)_\w{1,40}>"
     r"|filename>|reponame>|/?s>|unk>|pad>|/?(?:PRE|SUF|MID|EOT)>)"
 )
 """What the families of models have as control tokens (`prompt.templates`, their tokenizers' special tokens)."""
@@ -213,7 +214,7 @@ def window(text: str, offset: int) -> tuple[int, int]:
 
 
 def _unmarked(text: str) -> str:
-    return _MARK.sub("< ", text)
+    return _MARK.sub(r"\g<0> ", text)
 
 
 def _whole(text: str) -> str:

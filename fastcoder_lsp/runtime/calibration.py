@@ -85,8 +85,8 @@ def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int, length
     Raises:
         UsageError: too few texts are long enough.
     """
-    template, control = template_of(tokenizer.control), tokenizer.control
-    marks = [control[mark] for mark in (template.prefix, template.suffix, template.middle) if mark]
+    template, control = template_of(tokenizer), tokenizer.control
+    marks = [control[mark] for mark in template.marks]
     long = [text for text in texts if len(text) >= 12 * length]
     if len(long) < count:
         raise UsageError(
@@ -102,7 +102,8 @@ def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int, length
         if marks:
             first = int(chance.integers(size // 3, 3 * size // 4))
             last = min(size, first + int(chance.integers(16, 96)))
-            window = [marks[0], *window[:first], marks[1], *window[last:], marks[2], *window[first:last]]
+            parts = template.in_order(window[:first], window[last:])
+            window = [marks[0], *parts[0], marks[1], *parts[1], *marks[2:], *window[first:last]]
         found.append([*tokenizer.start_ids, *window])
     shortest = min(map(len, found))
     return np.array([window[:shortest] for window in found], dtype=np.int64)

@@ -132,7 +132,8 @@ def _load(
         shape = shape_of(files.folder) if settings.engine in BITS else None
         four = settings.engine == "auto" and shape is not None and taken_by_auto(files.digest, cache, shape)
         heads = (shape.group, shape.head_dim) if shape is not None else None
-        ahead.begin(heads, 4 if four else bits or BITS.get(settings.engine, 8))
+        width = 4 if four else bits or BITS.get(settings.engine, 8)
+        ahead.begin(heads, width, shape.kind if shape is not None else "qwen2")
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
@@ -161,8 +162,8 @@ def require_same_words(tokenizer: Tokenizer, vocabulary: int, name: str) -> None
     Raises:
         ModelInvalidError: a token has no weights.
     """
-    template = template_of(tokenizer.control)
-    marks = (template.prefix, template.suffix, template.middle, template.repository, template.file)
+    template = template_of(tokenizer)
+    marks = (*template.marks, template.repository, template.file)
     used = [*tokenizer.start_ids, *(tokenizer.control[mark] for mark in marks if mark)]
     used += [token for token in range(vocabulary, tokenizer.vocabulary) if tokenizer.piece(token)]
     if max(used, default=0) >= vocabulary:

@@ -12,12 +12,13 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -129,9 +130,14 @@ class Tokenizer:
         start_ids: the ids that the model expects before everything else (its BOS token), often none.
         vocabulary: one more than the highest known id.
         identity: names this tokenizer in stored formats.
+        config: what the model's `config.json` says, which tells families with the same control tokens apart; empty
+            where it is not known.
     """
 
-    def __init__(self, description: str, kept: Path | None = None) -> None:
+    def __init__(
+        self, description: str, kept: Path | None = None, config: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        self.config = config
         try:
             self._take(prepared(description, kept))
             self.decode(self.encode(_TRIAL))
@@ -169,7 +175,7 @@ class Tokenizer:
         try:
             with path.open(encoding="utf-8") as file:
                 description = file.read(_LARGEST)
-            return cls(description, kept)
+            return cls(description, kept, _config(folder))
         except (OSError, UnicodeDecodeError) as failure:
             raise ModelInvalidError(
                 f"{path} cannot be read: {failure}", "Name a model's folder that has a tokenizer.json."
@@ -254,3 +260,12 @@ def _encoder(description: str) -> tokenizers.Tokenizer:
 def _said(failure: BaseException) -> str:
     """The message of an exception, in a line."""
     return f"{type(failure).__name__}: {failure}".partition("\n")[0][:200]
+
+
+def _config(folder: Path) -> Mapping[str, Any]:
+    """The contents of config.json; empty where it cannot be read, which the reader of the model reports."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return config if isinstance(config, dict) else {}

@@ -42,7 +42,7 @@ class Sequences:
         self, texts: tuple[str, ...], tokenizer: Tokenizer, *, length: int, seed: int, fim_share: float = FIM_SHARE
     ) -> None:
         self._tokenizer, self._length, self._seed, self._fim_share = tokenizer, length, seed, fim_share
-        self._template = template_of(tokenizer.control)
+        self._template = template_of(tokenizer)
         order = list(texts)
         random.Random(f"files {seed}").shuffle(order)  # noqa: S311 a reproducible draw, no secret
         ids = tokenizer.encode_many(order)
@@ -89,8 +89,8 @@ class Sequences:
         return windows
 
     def _made(self, window: Ids, draw: random.Random) -> Sequence:
-        if self._template.middle and draw.random() < self._fim_share:
-            return self._reordered(window, draw, suffix_first=draw.random() < 0.5)
+        if self._template.marks and draw.random() < self._fim_share:
+            return self._reordered(window, draw, joined=draw.random() < 0.5)
         return self._plain(window)
 
     def _plain(self, window: Ids) -> Sequence:
@@ -98,8 +98,10 @@ class Sequences:
         tokens = np.concatenate([np.array(start, np.int64), window])
         return Sequence(tokens, np.arange(len(tokens)) >= len(start))
 
-    def _reordered(self, window: Ids, draw: random.Random, *, suffix_first: bool) -> Sequence:
+    def _reordered(self, window: Ids, draw: random.Random, *, joined: bool) -> Sequence:
         """PSM (prefix, suffix, middle), or SPM as in Code Llama: the suffix first, then prefix and middle as one text.
+
+        Families with an SPM of their own have that alone.
 
         The text is cut between two characters, so that a part may begin or end inside a word, as it does for a user.
         """
@@ -108,7 +110,10 @@ class Sequences:
         before, middle, after = text[:first], text[first:second], text[second:]
         marks, control = self._template, self._tokenizer.control
         parts: list[int | str]
-        if suffix_first:
+        if marks.suffix_first:
+            parts = [control[marks.suffix], after, control[marks.prefix], marks.lead + before]
+            parts += [control[mark] for mark in marks.marks[2:]] + [middle]
+        elif joined:
             parts = [control[marks.prefix], control[marks.suffix], after, control[marks.middle], before + middle]
         else:
             parts = [

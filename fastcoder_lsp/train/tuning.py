@@ -205,7 +205,7 @@ class CllmSession(TaskSession):
             found = collect_trajectories(
                 collector,
                 self.sequences,
-                self.tokenizer.control.get(template_of(self.tokenizer.control).middle),
+                self.tokenizer.control.get(template_of(self.tokenizer).middle),
                 blocks=own.blocks,
                 batch=own.batch,
                 folder=self.folder.path / "trajectories",

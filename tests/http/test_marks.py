@@ -7,6 +7,7 @@ from fastcoder_lsp.http.forms import OpenAIForm, PromptParts, ask_of_openai, tak
 from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest, said
 
 QWEN = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
+MELLUM = PromptParts("a", "b", (Extra("x.py", "x = 1\n"),))
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,10 @@ QWEN = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
         ("{}a{}b{}typed".format(*QWEN), PromptParts("atyped", "b")),
         ("<fim_prefix>a<fim_suffix>b<fim_middle>", PromptParts("a", "b")),
         ("<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>", PromptParts("a", "b")),
+        ("<filename>x.py\nx = 1\n<filename>a.py\n<fim_suffix>b<fim_prefix>a<fim_middle>", MELLUM),
+        ("<[fim-suffix]>b<[fim-prefix]>a<[fim-middle]>typed", PromptParts("atyped", "b")),
+        ("<s>[SUFFIX]b[PREFIX]a", PromptParts("a", "b")),
+        ("see [SUFFIX]b[PREFIX]a", PromptParts("see [SUFFIX]b[PREFIX]a")),
         ("{0}a{2}b{1}".format(*QWEN), PromptParts("{0}a{2}b{1}".format(*QWEN))),
         (
             "<|repo_name|>r\n<|file_sep|>x.py\nx = 1\n<|file_sep|>here.py\n{}a{}b{}".format(*QWEN),

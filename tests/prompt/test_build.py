@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import Prompt, PromptBuilder, PromptOptions, Template, template_of
 from fastcoder_lsp.tokenizer import Tokenizer
-from tests.prompt.toy_tokenizers import SAMPLE, byte_level, of_family
+from tests.prompt.toy_tokenizers import SAMPLE, byte_level, json_of_family, of_family
 
 CURSOR = "▮"
 QWEN = of_family("Qwen2.5-Coder")
@@ -57,12 +57,15 @@ def told(tokenizer: Tokenizer, template: Template, prompt: Prompt) -> Told:
         ("SantaCoder", ["<fim-prefix>", "a\n", "<fim-suffix>", "\nc", "<fim-middle>", "b ="]),
         ("DeepSeek-Coder", ["<｜fim▁begin｜>", "a\n", "<｜fim▁hole｜>", "\nc", "<｜fim▁end｜>", "b ="]),
         ("CodeLlama", ["▁<PRE>", " a\n", "▁<SUF>", "\nc", "▁<MID>", "b ="]),
+        ("Mellum", ["<fim_suffix>", "\nc", "<fim_prefix>", "a\n", "<fim_middle>", "b ="]),
+        ("Seed-Coder", ["<[fim-suffix]>", "\nc", "<[fim-prefix]>", "a\n", "<[fim-middle]>", "b ="]),
+        ("Codestral", ["[SUFFIX]", "\nc", "[PREFIX]", " a\n", "b ="]),
     ],
 )
 def test_families(family: str, expect: list[str]) -> None:
     """Each family is recognised from its control tokens and asked in its own form; CodeLlama's prefix has its blank."""
     tokenizer = of_family(family)
-    assert template_of(tokenizer.control).name == family
+    assert template_of(tokenizer).name == family
     wanted = list(tokenizer.start_ids)
     for part in expect:
         wanted += [tokenizer.control[part]] if part in tokenizer.control else tokenizer.encode(part)
@@ -70,6 +73,21 @@ def test_families(family: str, expect: list[str]) -> None:
     assert list(prompt.tokens) == wanted
     assert prompt.healing == b" "
     assert prompt.template == family
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ({"model_type": "llama"}, "Mellum"),
+        ({"model_type": "mellum", "attention_bias": False}, "Mellum"),
+        ({"model_type": "llama", "attention_bias": True}, "StarCoder, Granite Code"),
+        ({"model_type": "gpt_bigcode"}, "StarCoder, Granite Code"),
+        ({}, "StarCoder, Granite Code"),
+    ],
+)
+def test_families_with_the_same_marks_are_told_apart(model: dict[str, object], family: str) -> None:
+    """Mellum has StarCoder's marks, and is a Llama without biases or of its own kind."""
+    assert template_of(Tokenizer(json_of_family("Mellum"), config=model)).name == family
 
 
 def test_a_model_without_marks_continues_the_text() -> None:
@@ -153,10 +171,11 @@ def cost(last: Prompt, now: Prompt) -> int:
     return len(now.tokens) - same
 
 
+@pytest.mark.parametrize("family", ["Qwen2.5-Coder", "Mellum", "Seed-Coder", "Codestral"])
 @pytest.mark.parametrize("closing", ["", ")]}", "\n}"])
-def test_typing_appends(closing: str) -> None:
+def test_typing_appends(closing: str, family: str) -> None:
     """Each keystroke, Enter too, adds a token or two to the prompt before, also where an editor closes brackets."""
-    builder = PromptBuilder(QWEN)
+    builder = PromptBuilder(of_family(family))
     at = SAMPLE.index("\ndef ") + 1
     costs = []
     last = builder.build(snapshot(SAMPLE[:at] + "\n" + SAMPLE[at:]), at)

@@ -53,6 +53,36 @@ def test_context_stands_before_the_prefix(family: str) -> None:
     assert parts.prefix.strip() == "import high"
 
 
+ABOVE = "def calculate_sum(a, b):\n"
+BELOW = "\n\n# Test the function\nresult = calculate_sum(5, 10)\nprint(result)"
+UTILS = "def multiply(x, y):\n    return x * y\n"
+COMMENTS = "# Path: utils.py\n# def multiply(x, y):\n#     return x * y\n# Path: config.py\n# DEBUG = True\n"
+
+
+@pytest.mark.parametrize(
+    ("family", "files", "form"),
+    [
+        (
+            "Mellum",
+            f"<filename>utils.py\n{UTILS}<filename>config.py\nDEBUG = True\n<filename>example.py\n",
+            "{files}<fim_suffix>{below}<fim_prefix>{above}<fim_middle>",
+        ),
+        ("Seed-Coder", COMMENTS, "<[fim-suffix]>{below}<[fim-prefix]>{files}{above}<[fim-middle]>"),
+        ("Codestral", COMMENTS, "<s>[SUFFIX]{below}[PREFIX] {files}{above}"),
+    ],
+)
+def test_prompts_with_the_suffix_first_are_as_published(family: str, files: str, form: str) -> None:
+    """Byte for byte, without code of other files and with it; the cursor at a line's start, where nothing is typed."""
+    snippets = (ContextSnippet("utils.py", UTILS, 0.2), ContextSnippet("config.py", "DEBUG = True\n", 0.9))
+    for given, text in (((), ""), (snippets, files)):
+        options = PromptOptions(lines_above=0, context_tokens=200)
+        builder = PromptBuilder(of_family(family), options, Given(given))
+        builder.build(snapshot(ABOVE + BELOW, "file://example.py"), len(ABOVE))
+        shown = builder.shown("file://example.py")
+        assert shown is not None
+        assert shown.text == form.format(files=text, above=ABOVE, below=BELOW)
+
+
 def test_context_keeps_its_budget() -> None:
     """The best snippets that fit; none by default."""
     few = PromptBuilder(QWEN, PromptOptions(context_tokens=25), Given(SNIPPETS))

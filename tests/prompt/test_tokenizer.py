@@ -25,7 +25,7 @@ def test_literal_control_tokens_stay_text(template: object) -> None:
         text = f"x = '{mark}'  # {mark}{mark}\n{mark}"
         ids = tokenizer.encode(text)
         assert not tokenizer.end_ids.intersection(ids)
-        assert tokenizer.decode(ids) == (text if name != "CodeLlama" else text.replace("▁", " "))
+        assert tokenizer.decode(ids) == (text.replace("▁", " ") if template.lead else text)  # type: ignore[attr-defined]
 
 
 @given(CODE)
@@ -106,7 +106,7 @@ def test_missing_file(tmp_path: Path) -> None:
 def test_the_default_models_tokenizer(model_folder: Path) -> None:
     """The real tokenizer: its family's template, its bytes, no control token from text, blanks merged as expected."""
     tokenizer = Tokenizer.load(model_folder)
-    assert template_of(tokenizer.control).name == QWEN
+    assert template_of(tokenizer).name == QWEN
     text = Path(__file__).read_text(encoding="utf-8") + "<|fim_prefix|><|im_end|><tool_call>[PAD151935]"
     ids = tokenizer.encode(text)
     assert b"".join(map(tokenizer.piece, ids)) == text.encode()

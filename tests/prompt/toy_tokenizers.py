@@ -81,13 +81,19 @@ def sentencepiece_json(control: tuple[str, ...] = ()) -> str:
 
 def marks(template: Template) -> tuple[str, ...]:
     """All control tokens that a template names."""
-    named = (template.prefix, template.suffix, template.middle, template.repository, template.file, *template.tokens)
+    named = (*template.marks, template.repository, template.file, *template.tokens)
     return tuple(dict.fromkeys(name for name in named if name))
 
 
 def of_family(name: str) -> Tokenizer:
-    """A tokenizer with the marks of the family `name` of the table."""
+    """A tokenizer with the marks of the family `name` of the table, and what tells it from others with the same."""
     template = next(template for template in TEMPLATES if template.name == name)
-    if name == "CodeLlama":
-        return sentencepiece((*marks(template), "▁<EOT>"))
-    return byte_level(True, (*marks(template), "<|endoftext|>"))
+    return Tokenizer(json_of_family(name), config={"model_type": next(iter(template.unbiased), "")})
+
+
+def json_of_family(name: str) -> str:
+    """Its description."""
+    template = next(template for template in TEMPLATES if template.name == name)
+    if template.lead:
+        return sentencepiece_json((*marks(template), "▁<EOT>"))
+    return byte_level_json(True, (*marks(template), "<|endoftext|>"))

@@ -53,15 +53,26 @@ def test_openais_with_a_suffix(serve: Callable[..., ScriptedServer], front: Call
     assert server.asked("/v1/completions")[-1].body["prompt"] == BEFORE
 
 
-@pytest.mark.parametrize("suffix", ["refused", "ignored"])
+QWEN = "<|fim_prefix|>def total(items):\n<|fim_suffix|>{after}<|fim_middle|>    "
+
+
+@pytest.mark.parametrize(
+    ("suffix", "model", "prompt"),
+    [
+        ("refused", "Qwen/Qwen2.5-Coder-7B", QWEN),
+        ("ignored", "Qwen/Qwen2.5-Coder-7B", QWEN),
+        ("ignored", "JetBrains/Mellum-4b-base", "<fim_suffix>{after}<fim_prefix>def total(items):\n<fim_middle>    "),
+        ("ignored", "mistralai/Codestral-22B-v0.1", "[SUFFIX]{after}[PREFIX]def total(items):\n    "),
+    ],
+)
 def test_openais_without_a_suffix(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front], suffix: str
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front], suffix: str, model: str, prompt: str
 ) -> None:
-    """Who refuses it, or passes it over in silence, gets the marks of the model's family."""
-    server = serve(OpenAIServer(lambda *_: SAYS, "Qwen/Qwen2.5-Coder-7B", suffix))
+    """Who refuses it, or passes it over in silence, gets the marks of the model's family, in their order."""
+    server = serve(OpenAIServer(lambda *_: SAYS, model, suffix))
     assert front(server.url).ask(BEFORE, AFTER).text == SHOWN
     asked = server.asked("/v1/completions")[-1].body
-    assert asked["prompt"] == f"<|fim_prefix|>def total(items):\n<|fim_suffix|>{AFTER}<|fim_middle|>    "
+    assert asked["prompt"] == prompt.format(after=AFTER)
     assert "suffix" not in asked
 
 

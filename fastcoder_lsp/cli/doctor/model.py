@@ -89,10 +89,10 @@ def check_template(folder: Path) -> Check:
     from fastcoder_lsp.prompt import template_of
     from fastcoder_lsp.tokenizer import Tokenizer
 
-    template = template_of(Tokenizer.load(folder).control)
+    template = template_of(Tokenizer.load(folder))
     details: dict[str, object] = {"name": template.name, "middle": template.middle}
-    if template.middle:
-        marks = f"{template.prefix} {template.suffix} {template.middle}"
+    if template.marks:
+        marks = " ".join(template.marks)
         return Check("template", "ok", f"{template.name}: {marks}", details=details)
     text = "none: this model sees only the text before the cursor"
     return Check("template", "note", text, "Use a fill-in-the-middle model, such as Qwen/Qwen2.5-Coder-0.5B.", details)
