@@ -1,4 +1,4 @@
-"""Settings: layers, limits, and what a repository may not set."""
+"""Settings: later layers are stronger, wrong values are reported; the VS Code extension declares the same table."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.config import Scope, Settings, SettingsLayer, cache_folder, resolve, specs
+from fastcoder_lsp.config import Scope, Settings, SettingsLayer, cache_folder, resolve, specs, vscode
 from fastcoder_lsp.config.document import settings_page
 
 
@@ -144,3 +144,20 @@ def test_the_cache_folder_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.delenv("FASTCODER_CACHE")
     assert cache_folder().is_absolute()
     assert "fastcoder-lsp" in str(cache_folder())
+
+
+EXTENSION = Path(__file__).parents[2] / "editors" / "vscode"
+
+
+def test_the_extension_declares_the_settings_of_the_table() -> None:
+    """Both files are what the table makes of them; else: python -m fastcoder_lsp.config.vscode editors/vscode."""
+    for path, content in vscode.outputs(EXTENSION).items():
+        assert path.read_text(encoding="utf-8") == content
+
+
+def test_what_names_models_and_paths_is_out_of_a_workspaces_reach() -> None:
+    """From no `.vscode/settings.json` VS Code takes settings of the scope `machine`."""
+    declared = {name: schema["scope"] for name, schema in vscode.properties().items()}
+    for spec in specs().values():
+        if spec.active:
+            assert (declared[f"fastcoder.{spec.name}"] == "machine") == (spec.scope is Scope.MACHINE)

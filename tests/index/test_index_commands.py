@@ -1,12 +1,21 @@
-"""`index` and `corpus` as a person uses them, with a small model's tokenizer."""
+"""The index as a user meets it: the commands, and the server that keeps it live."""
 
+import asyncio
+import os
 import shutil
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fastcoder_lsp.cli import main as command_line
+from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.model import ModelFiles
+from fastcoder_lsp.workspace.folders import store_folder
+from tests.index.toy_encoder import ToyEncoder
+from tests.lsp.raw_client import RawClient, running
 
 
 @pytest.fixture
@@ -90,3 +99,110 @@ def test_a_disk_that_takes_nothing_is_a_line_and_a_hint(
     monkeypatch.setenv("FASTCODER_CACHE", str(project / "good.py" / "cache"))
     code, _, err = run(capsys, *arguments)
     assert (code, "FASTCODER_CACHE" in err, "Traceback" in err) == (6, True, False)
+
+
+CAPABILITIES = {"window": {"workDoneProgress": True}}
+
+SERVER = (sys.executable, "-m", "tests.index.indexing_server")
+
+
+async def ask(client: RawClient, root: Path, file: Path, text: str, **settings: Any) -> None:
+    """Open a file and ask for a suggestion, which loads the model and with it the datastore."""
+    folders = [{"uri": root.as_uri(), "name": "project"}]
+    params = {"processId": None, "capabilities": CAPABILITIES, "workspaceFolders": folders}
+    await client.call("initialize", params | {"initializationOptions": settings})
+    client.notify("initialized", {})
+    item = {"uri": file.as_uri(), "languageId": "python", "version": 1, "text": text}
+    client.notify("textDocument/didOpen", {"textDocument": item})
+    position = {"line": 0, "character": 0}
+    await client.call(
+        "textDocument/inlineCompletion",
+        {"textDocument": {"uri": file.as_uri()}, "position": position, "context": {"triggerKind": 1}},
+    )
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(("drafter", "enabled"), [("none", True), ("fastcoder", False), ("fastcoder", True)])
+async def test_the_index_is_kept_for_drafters_that_read_it(drafter: str, enabled: bool, tmp_path: Path) -> None:
+    """With such a drafter files are indexed and followed, by the client's word too; without, or switched off, none."""
+    root, cache = tmp_path / "project", tmp_path / "cache"
+    root.mkdir()
+    (root / "a.py").write_text("a = 1\n", encoding="utf-8")
+    place = store_folder(cache, root, "toy")
+    environment = {**os.environ, "FASTCODER_CACHE": str(cache)}
+    async with running(drafter, command=SERVER, environment=environment) as client:
+        await ask(client, root, root / "a.py", "a = 1\n", index={"enabled": enabled})
+        if drafter == "none" or not enabled:
+            await asyncio.sleep(0.5)
+            assert not cache.exists() or not list(cache.rglob("*.seg"))
+            return
+        await until_held(place, {"a.py": "a = 1\n"}, root)
+        (root / "b.py").write_text("b = 2\n", encoding="utf-8")
+        changes = [{"uri": (root / "b.py").as_uri(), "type": 1}]
+        client.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+        await until_held(place, {"a.py": "a = 1\n", "b.py": "b = 2\n"}, root)
+        await client.call("shutdown")
+        client.notify("exit")
+        assert await asyncio.wait_for(client.process.wait(), 60) == 0
+    assert Store.open(place, "toy", reader=True).verify() == []
+
+
+async def test_an_index_that_is_switched_off_is_let_go(tmp_path: Path) -> None:
+    """At the next completion nothing is written any longer, and another process may take the index over."""
+    root, cache = tmp_path / "project", tmp_path / "cache"
+    root.mkdir()
+    (root / "a.py").write_text("a = 1\n", encoding="utf-8")
+    place = store_folder(cache, root, "toy")
+    async with running(
+        "fastcoder", command=SERVER, environment={**os.environ, "FASTCODER_CACHE": str(cache)}
+    ) as client:
+        await ask(client, root, root / "a.py", "a = 1\n")
+        await until_held(place, {"a.py": "a = 1\n"}, root)
+        client.notify("workspace/didChangeConfiguration", {"settings": {"fastcoder": {"index": {"enabled": False}}}})
+        client.change((root / "a.py").as_uri(), 2, [{"text": "b = 2\n"}])
+        await client.inline((root / "a.py").as_uri(), 0, 0)
+        end = time.monotonic() + 60
+        while not writable(place):
+            assert time.monotonic() < end
+            await asyncio.sleep(0.1)
+        assert await client.leave() == 0
+
+
+def writable(place: Path) -> bool:
+    """Whether this process could write the index now."""
+    store = Store.open(place, "toy")
+    try:
+        return store.writable
+    finally:
+        store.close()
+
+
+async def test_reading_the_workspace_shows_progress(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    for number in range(30):
+        (root / f"f{number}.py").write_text(f"x = {number}\n", encoding="utf-8")
+    environment = {**os.environ, "FASTCODER_CACHE": str(tmp_path / "cache")}
+    async with running("fastcoder", command=SERVER, environment=environment) as client:
+        await ask(client, root, root / "f0.py", "x = 0\n")
+
+        def values() -> list[dict[str, Any]]:
+            told = [message["params"] for message in client.told if message["method"] == "$/progress"]
+            return [one["value"] for one in told if one["token"].startswith("fastcoder/indexing/")]
+
+        await client.until(lambda: any(value["kind"] == "end" for value in values()))
+        assert (values()[0]["kind"], values()[0]["title"]) == ("begin", "fastcoder: reading the workspace")
+        assert values()[-1]["message"] == "30 files"
+
+
+async def until_held(place: Path, files: dict[str, str], root: Path) -> None:
+    """Wait until another process can read these files from the index."""
+    wanted = {str(root / name): ToyEncoder().encode(text) for name, text in files.items()}
+    end = time.monotonic() + 60
+    while True:
+        store = Store.open(place, "toy", reader=True)
+        held = {key: tokens.tolist() for key, tokens in store.pin().files().items()}
+        if held == wanted:
+            return
+        assert time.monotonic() < end, held
+        await asyncio.sleep(0.1)

@@ -1,17 +1,31 @@
-"""The live index where watches are few, lost or not to be had: changes are found all the same."""
+"""Changes of files: what the watcher notices, and what the index forgets."""
 
 import ctypes
 import errno
+import os
 import shutil
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from fastcoder_lsp.index.chunks import ChunkedEncoder
+from fastcoder_lsp.index.part import FileRecord, IndexedFile
+from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace import backlog
+from fastcoder_lsp.workspace.common_code import CommonCode
+from fastcoder_lsp.workspace.datastore import Datastore
+from fastcoder_lsp.workspace.intake import Intake
+from fastcoder_lsp.workspace.live_index import LiveIndex
+from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
+from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.index.live import SETTINGS, Begin, held, holds, until, write
+from tests.index.toy_encoder import ToyEncoder
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
@@ -139,3 +153,164 @@ def test_a_workspace_below_a_tool_s_folder_is_watched(
     assert live.settle(60)
     write(inner, {"a.py": "a = 22\n"})
     until(holds(live, inner, {"a.py": "a = 22\n"}))
+
+
+@pytest.mark.parametrize("told", ["by name", "by looking"])
+@pytest.mark.parametrize("stamp", ["older", "the same"])
+def test_a_file_that_is_restored_is_read_again(stamp: str, told: str, root: Path, begin: Begin) -> None:
+    """With an older time, or with the very time and size that it had."""
+    write(root, {"a.py": "version = 2\n"})
+    os.utime(root / "a.py", ns=(10**18, 10**18))
+    time.sleep(0.15)  # beyond the clock's tick, within which no stamp is believed
+    live = begin()
+    until(holds(live, root, {"a.py": "version = 2\n"}))
+    write(root, {"a.py": "version = 1\n"})
+    then = 10**18 if stamp == "the same" else 10**17
+    os.utime(root / "a.py", ns=(then, then))
+    if told == "by name":
+        live.files_changed([root / "a.py"])
+    else:
+        live.rescan()
+    until(holds(live, root, {"a.py": "version = 1\n"}))
+
+
+def test_a_follower_forgets_what_it_does_not_read(root: Path, tmp_path: Path) -> None:
+    """Many files change where another process writes: until that one has them, the old texts are not found."""
+    writer = Store.open(tmp_path / "store", "toy")
+    names = [f"f{number}.py" for number in range(40)]
+    write(root, dict.fromkeys(names, "old = 1\n"))
+    encoder, nothing = ChunkedEncoder(ToyEncoder()), list[Path]()
+    paths = [root / name for name in names]
+    list(Intake({root: SETTINGS}, {root: writer}).take_many(paths, encoder, lambda *_: None, lambda: False))
+    follower = Store.open(tmp_path / "store", "toy", reader=True)
+    write(root, dict.fromkeys(names[:-1], "newer = 2\n"))
+    taken = Intake({root: SETTINGS}, {root: follower}).take_many(paths, encoder, lambda *_: None, lambda: False)
+    assert list(taken) == nothing
+    assert set(follower.pin().files()) == {str(paths[-1])}
+    writer.close()
+
+
+def test_rules_hold_for_open_documents_at_once(root: Path, begin: Begin) -> None:
+    """Excluded by a setting or an ignore file, while the first look is still going on, and allowed again: no edit."""
+    write(root, {"a.py": "a = 1\n"})
+    live = begin()
+    until(holds(live, root, {"a.py": "a = 1\n"}))
+    live.document_changed(root / "private/b.py", "unsaved = 1\n")
+    both = {"a.py": "a = 1\n", "private/b.py": "unsaved = 1\n"}
+    until(holds(live, root, both))
+    looking, go_on = threading.Event(), threading.Event()
+
+    def files(self: ReadingRules) -> Iterator[Path]:
+        looking.set()
+        assert go_on.wait(60)
+        yield root / "a.py"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReadingRules, "files", files)
+        live.rescan()
+        assert looking.wait(20)
+        live.change({root: replace(SETTINGS, read_exclude=("private/",))})
+        until(holds(live, root, {"a.py": "a = 1\n"}))
+        go_on.set()
+    live.change({root: SETTINGS})
+    until(holds(live, root, both))
+    write(root, {".fastcoderignore": "private/\n"})
+    live.files_changed([root / ".fastcoderignore"])
+    until(lambda: str(root / "private/b.py") not in held(live))
+    (root / ".fastcoderignore").unlink()
+    live.files_changed([root / ".fastcoderignore"])
+    until(holds(live, root, both))
+
+
+def test_a_document_moves_to_the_folder_that_is_added(root: Path, begin: Begin) -> None:
+    """Its text is in one store only, and in none once its folder is gone."""
+    live = begin()
+    live.document_changed(root / "inner/b.py", "unsaved = 1\n")
+    until(holds(live, root, {"inner/b.py": "unsaved = 1\n"}))
+    live.change({root: SETTINGS, root / "inner": SETTINGS})
+    until(lambda: [len(snapshot.files()) for snapshot in live.pin()] == [0, 1])
+    live.change({root / "inner": SETTINGS})
+    until(lambda: [len(snapshot.files()) for snapshot in live.pin()] == [1])
+
+
+def test_new_folders_cost_what_is_in_them(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred new folders beside 20,000 indexed files: no indexed file is looked at. A folder that went: its own."""
+    store = Store.open(tmp_path / "store", "toy")
+    one = np.array([1, 2], np.int32)
+    keys = [str(root / f"d{number % 100}" / f"f{number}.py") for number in range(20_000)]
+    store.add_segment([IndexedFile(FileRecord(key, key), one) for key in keys])
+    intake = Intake({root: SETTINGS}, {root: store})
+    folders = [root / f"new{number}" for number in range(100)]
+    for folder in folders:
+        folder.mkdir()
+    (root / "d7").mkdir()
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        for folder in folders:
+            assert intake.below([folder]) == []
+    finally:
+        sys.setprofile(None)
+    assert calls < 100 * 1_000  # looking at each file would take 20,000 a folder
+    monkeypatch.setattr(ReadingRules, "may_read", lambda *_: pytest.fail("what is gone needs no rules"))
+    assert len(intake.below([root / "d7", root / "d8"])) == 200
+    assert len(store.records()) == 20_000 - 200
+    store.close()
+
+
+def test_a_link_in_the_place_of_a_folder(root: Path, begin: Begin, tmp_path: Path) -> None:
+    """What was stored under its names is gone, for it leads out of the workspace now."""
+    write(root, {"a/f.py": "x = 1\n", "b.py": "b = 1\n"})
+    write(tmp_path / "outside", {"f.py": "secret = 1\n"})
+    live = begin()
+    until(holds(live, root, {"a/f.py": "x = 1\n", "b.py": "b = 1\n"}))
+    shutil.rmtree(root / "a")
+    (root / "a").symlink_to(tmp_path / "outside")
+    live.files_changed([], [root / "a"])
+    until(holds(live, root, {"b.py": "b = 1\n"}))
+
+
+def test_a_document_whose_name_becomes_a_link_to_a_secret(root: Path, tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "store", "toy")
+    intake, encoder = Intake({root: SETTINGS}, {root: store}), ChunkedEncoder(ToyEncoder())
+    intake.overlay(root / "a.py", "a = 1\n", encoder)
+    assert set(store.pin().files()) == {str(root / "a.py")}
+    (root / "id_rsa").write_text("key", encoding="utf-8")
+    assert ReadingRules((root,), SETTINGS).may_read(root / "id_rsa") is ExclusionReason.SECRET
+    (root / "a.py").symlink_to(root / "id_rsa")
+    intake.overlay(root / "a.py", "a = 1\n", encoder)
+    assert store.pin().files() == {}
+    store.close()
+
+
+def test_documents_may_change_while_the_datastore_begins(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop goes on telling: nothing is missed, and no older text is told after a newer one."""
+    datastore = Datastore({root: SETTINGS}, SharedStores(tmp_path / "cache"))
+    told, threads = list[tuple[Path, str]](), []
+    for number in range(3):
+        datastore.document_changed(root / f"{number}.py", "old")
+
+    def document_changed(self: LiveIndex, path: Path, text: str) -> None:
+        told.append((path, text))
+        if len(told) == 1:
+            for name in ("2.py", "another.py"):
+                thread = threading.Thread(target=datastore.document_changed, args=(root / name, "new"))
+                threads.append(thread)
+                thread.start()
+                thread.join(0.2)
+
+    monkeypatch.setattr(LiveIndex, "document_changed", document_changed)
+    monkeypatch.setattr(LiveIndex, "start", lambda self: None)
+    monkeypatch.setattr(CommonCode, "_build", lambda self, user: None)
+    datastore.start(ToyEncoder())
+    for thread in threads:
+        thread.join(20)
+    assert dict(told) == {root / "0.py": "old", root / "1.py": "old", root / "2.py": "new", root / "another.py": "new"}
+    datastore.stop()
