@@ -1,15 +1,21 @@
-"""The wheel and the source distribution that pip builds: what they hold, and that the wheel's program starts."""
+"""The wheel and the source distribution that pip builds: what they hold, and that uv and pipx start their program."""
 
+import os
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from fastcoder_lsp import __version__
-from tests.scripts.conftest import pip
+from fastcoder_lsp.cli.main import LEFT_OUT
+from tests.scripts.conftest import ROOT, pip, tool
 
 pytestmark = pytest.mark.ci  # pip fetches the build backend, twice
 
@@ -47,3 +53,78 @@ def test_the_wheels_program_starts_without_any_other_package(wheel: Path, tmp_pa
 
     assert said("--version") == f"fastcoder-lsp {__version__}"
     assert said("--cpu-requirements") == str(tmp_path / "fastcoder_lsp" / "requirements-cpu.txt")
+
+
+@pytest.fixture(scope="module")
+def index(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of wheels: ours, and one of each package that it names, with nothing in it."""
+    folder = tmp_path_factory.mktemp("index")
+    (folder / wheel.name).write_bytes(wheel.read_bytes())
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for requirement in map(Requirement, project["dependencies"]):
+        _write_empty(folder, requirement.name, pins[canonicalize_name(requirement.name)])
+    return folder
+
+
+def _write_empty(folder: Path, name: str, version: str) -> None:
+    stem = f"{canonicalize_name(name).replace('-', '_')}-{version}"
+    info = f"{stem}.dist-info"
+    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as out:
+        out.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        out.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        out.writestr(f"{info}/RECORD", "")
+
+
+def run(command: list[str], environment: Mapping[str, str], home: Path) -> str:
+    done = subprocess.run(
+        command, env={**os.environ, "HOME": str(home), **environment}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def packages(environment: Path) -> set[str]:
+    return {path.name.partition("-")[0] for path in environment.glob("lib/*/site-packages/*.dist-info")}
+
+
+@pytest.mark.parametrize("light", [True, False], ids=["light", "whole"])
+def test_uv_installs_the_program(index: Path, tmp_path: Path, light: bool) -> None:
+    """An override that never holds leaves a package out: one line installs without PyTorch."""
+    uv = tool("uv", tmp_path / "uv")
+    overrides = tmp_path / "light.txt"
+    overrides.write_text("".join(f'{name}; python_version < "3"\n' for name in LEFT_OUT), encoding="utf-8")
+    environment = {
+        "UV_TOOL_DIR": str(tmp_path / "tools"),
+        "UV_TOOL_BIN_DIR": str(tmp_path / "bin"),
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    local = ["--no-config", "--no-index", "--find-links", str(index), "--python", sys.executable]
+    chosen = ["--overrides", str(overrides)] if light else []
+    run([str(uv), "tool", "install", *local, *chosen, "fastcoder-lsp"], environment, tmp_path)
+    assert run([str(tmp_path / "bin" / "fastcoder-lsp"), "--version"], environment, tmp_path).endswith(__version__)
+    installed = packages(tmp_path / "tools" / "fastcoder-lsp")
+    assert "numba" in installed
+    assert bool(installed & set(LEFT_OUT)) is not light
+
+
+def test_pipx_installs_the_program(index: Path, tmp_path: Path) -> None:
+    pipx = tool("pipx", tmp_path / "pipx")
+    python = str(pipx.with_name("python"))
+    got = subprocess.run(
+        [python, "-m", "pip", "--quiet", "download", "--no-deps", "--dest", str(index), "pip>=26.1"],
+        capture_output=True,
+        check=False,
+    )
+    if got.returncode:
+        pytest.skip("the pip that pipx wants for itself cannot be had from the package index here")
+    environment = {
+        "PIPX_HOME": str(tmp_path / "home"),
+        "PIPX_BIN_DIR": str(tmp_path / "bin"),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(index),
+    }
+    run([str(pipx), "install", "--backend", "pip", "--python", sys.executable, "fastcoder-lsp"], environment, tmp_path)
+    assert run([str(tmp_path / "bin" / "fastcoder-lsp"), "--version"], environment, tmp_path).endswith(__version__)
+    assert set(LEFT_OUT) <= packages(tmp_path / "home" / "venvs" / "fastcoder-lsp")
