@@ -114,7 +114,11 @@ def gpu_memory_bytes() -> int:
 
 def usable_gpu_bytes() -> int:
     """The same, 0 where torch is not installed, without which no GPU is used."""
-    return gpu_memory_bytes() if importlib.util.find_spec("torch") is not None else 0
+    try:
+        has_torch = importlib.util.find_spec("torch") is not None
+    except ImportError:  # a finder of modules may refuse it
+        has_torch = False
+    return gpu_memory_bytes() if has_torch else 0
 
 
 def ask_driver(timeout_s: float = TIMEOUT_S) -> DriverAnswer:
