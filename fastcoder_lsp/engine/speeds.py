@@ -116,7 +116,9 @@ def measure_speeds(
         return Timed({}, disturbed=False)
     room = min(STEP_BYTES, max(1 << 24, available_bytes() // SHARE))
     weights = aligned((room,), np.int8)
-    weights[:] = np.resize(np.random.default_rng(0).integers(-128, 128, 1 << 20, np.int8), room)
+    block = np.random.default_rng(0).integers(-128, 128, 1 << 20, np.int8)
+    for at in range(0, room, len(block)):
+        weights[at : at + len(block)] = block[: room - at]
     found = list[_Slices]()
     with ExitStack() as stack:
         tiny = _shape(sizes[0], 1, 1)

@@ -21,7 +21,7 @@ from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
 from fastcoder_lsp.runtime.costs import context_tokens, prompt_options, step_costs
-from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice
+from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice, gpu_for_choice
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
 from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
 from fastcoder_lsp.runtime.start_record import StartRecord
@@ -123,9 +123,9 @@ def _load(
 
     cache = cache_folder()
     record.enter("find model")
-    cpu = settings.engine.startswith("cpu-")
-    files = models.prepare(settings.model, cache, progress, gpu_bytes=0 if cpu else None)
-    bits = bits_by_choice(settings, files.hub_id, cache)
+    gpu = gpu_for_choice(settings)
+    files = models.prepare(settings.model, cache, progress, gpu_bytes=gpu)
+    bits = bits_by_choice(settings, files.hub_id, cache, gpu)
     trained = load_trained(files.folder, files.digest)
     require_tuned(settings.drafter, trained)
     if needed():
@@ -144,7 +144,7 @@ def _load(
     record.enter("timing")
     costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress)
     engine.forget(_TIMED)
-    news, first_hour = follow_choice(settings, files.hub_id, engine.info.name, costs, cache, progress)
+    news, first_hour = follow_choice(settings, files.hub_id, engine.info.name, costs, cache, gpu, progress)
     lending = SmallerModelOptions.by(settings, cache)
     smaller = SmallerModels(lending, tokenizer, progress) if lending.names else None
     model = Model(engine, tokenizer, costs, trained, files.digest, smaller, news, first_hour)

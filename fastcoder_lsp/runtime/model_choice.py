@@ -105,18 +105,24 @@ def _least(speed: Speed, before: Speed | None) -> Speed:
     return Speed(min(speed.step_ms, before.step_ms), min(speed.prompt_ms, before.prompt_ms))
 
 
-def bits_by_choice(settings: Settings, hub_id: str, cache: Path) -> int | None:
+def gpu_for_choice(settings: Settings) -> int:
+    """Memory of the GPU that `auto` may count on; 0 where the settings leave no choice. Asks the driver."""
+    chosen = settings.model in ("", AUTO) and not settings.engine.startswith("cpu-")
+    return usable_gpu_bytes() if chosen else 0
+
+
+def bits_by_choice(settings: Settings, hub_id: str, cache: Path, gpu_bytes: int) -> int | None:
     """Bits of a weight that the rule takes for a model of the family; None where the engine decides by itself."""
     if settings.model not in ("", AUTO) or settings.engine != "auto":
         return None
-    verdict = current_choice(cache).best(hub_id)
+    verdict = current_choice(cache, gpu_bytes).best(hub_id)
     if verdict is None or verdict.bits == (16 if verdict.gpu else 8):
         return None
     return verdict.bits
 
 
 def follow_choice(
-    settings: Settings, hub_id: str, engine: str, costs: StepCosts, cache: Path, progress: Progress
+    settings: Settings, hub_id: str, engine: str, costs: StepCosts, cache: Path, gpu_bytes: int, progress: Progress
 ) -> tuple[str, FirstHour | None]:
     """What to tell the user of the choice, empty for nothing, and the comparison with what it promised.
 
@@ -128,11 +134,11 @@ def follow_choice(
         engine: the engine in use.
         costs: of its steps.
         cache: the cache folder.
+        gpu_bytes: memory of the GPU that may be used.
         progress: told what is measured.
     """
     if settings.model not in ("", AUTO) or not hub_id:
         return "", None
-    gpu_bytes = 0 if settings.engine.startswith("cpu-") else None
     choice = chosen_model(cache, progress, threads=settings.threads or None, gpu_bytes=gpu_bytes)
     measured = read_measured(cache)
     bits = next((bits for bits in BITS if engine.startswith(f"cpu-int{bits}")), 0)

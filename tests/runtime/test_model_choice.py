@@ -115,10 +115,10 @@ def test_by_the_real_kernels_every_size_has_times(monkeypatch: pytest.MonkeyPatc
 def test_the_engine_runs_the_precision_that_was_chosen(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
     on(4)
     chosen_model(tmp_path, quiet, gpu_bytes=0)
-    assert bits_by_choice(Settings(), NEXT, tmp_path) == 4
-    assert bits_by_choice(Settings(), SMALL, tmp_path) is None
-    assert bits_by_choice(Settings(engine="cpu-int8"), NEXT, tmp_path) is None
-    assert bits_by_choice(Settings(model=NEXT), NEXT, tmp_path) is None
+    assert bits_by_choice(Settings(), NEXT, tmp_path, 0) == 4
+    assert bits_by_choice(Settings(), SMALL, tmp_path, 0) is None
+    assert bits_by_choice(Settings(engine="cpu-int8"), NEXT, tmp_path, 0) is None
+    assert bits_by_choice(Settings(model=NEXT), NEXT, tmp_path, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -142,13 +142,13 @@ def test_the_engine_auto_follows_on_a_cpu_and_on_a_gpu(
 
 def test_a_larger_model_is_offered_once(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
     on(6)
-    told, watched = follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, quiet)
+    told, watched = follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, 0, quiet)
     assert f"model pull {NEXT}" in told
     assert "3.1 GB" in told
     assert watched is not None
-    assert follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, quiet)[0] == ""
-    assert follow_choice(Settings(), NEXT, "cpu-int8", COSTS, tmp_path, quiet)[0] == ""
-    assert follow_choice(Settings(model=SMALL), SMALL, "cpu-int8", COSTS, tmp_path, quiet) == ("", None)
+    assert follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, 0, quiet)[0] == ""
+    assert follow_choice(Settings(), NEXT, "cpu-int8", COSTS, tmp_path, 0, quiet)[0] == ""
+    assert follow_choice(Settings(model=SMALL), SMALL, "cpu-int8", COSTS, tmp_path, 0, quiet) == ("", None)
 
 
 def test_an_offer_that_cannot_be_remembered_is_not_made(tmp_path: Path) -> None:

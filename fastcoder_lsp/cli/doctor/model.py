@@ -46,13 +46,12 @@ def check_choice(settings: Settings) -> Iterator[Check]:
     """Which size `auto` chooses for this machine, why, and what the others would be like."""
     from fastcoder_lsp.cli.model_table import OTHERWISE, table
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.runtime.model_choice import chosen_model
+    from fastcoder_lsp.runtime.model_choice import chosen_model, gpu_for_choice
 
     if settings.model != "auto":
         return
-    gpu_bytes = 0 if settings.engine.startswith("cpu-") else None
-    threads = settings.threads or None
-    choice = chosen_model(cache_folder(), lambda _share, _what: None, threads=threads, gpu_bytes=gpu_bytes)
+    threads, gpu = settings.threads or None, gpu_for_choice(settings)
+    choice = chosen_model(cache_folder(), lambda _share, _what: None, threads=threads, gpu_bytes=gpu)
     state = "note" if choice.chosen.against else "ok"
     details: dict[str, object] = {"model": choice.chosen.size.hub_id, "engine": choice.chosen.engine}
     yield Check("choice", state, f"{choice.reason}\n{table(choice)}", OTHERWISE, details)
