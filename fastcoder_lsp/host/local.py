@@ -34,6 +34,7 @@ from fastcoder_lsp.host.address import front_part, model_part
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
+from fastcoder_lsp.scheduling.model import LocalModel
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.shared_stores import SharedStores
@@ -199,7 +200,7 @@ class LocalHost:
             process_id=self._process.pid,
             fronts=self._server.fronts(),
             turn=self._turn(),
-            context=loaded.runtime.prompts.options.context_tokens > 0 if loaded is not None else None,
+            context=loaded.runtime.prompts.options.context_tokens > 0 if isinstance(loaded, LocalModel) else None,
         )
 
     def close(self, wait_s: float) -> None:

@@ -12,7 +12,7 @@ from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import CacheLost, Counts, DraftTree
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import DecodeRequest
-from fastcoder_lsp.scheduling.generation import Generation
+from fastcoder_lsp.scheduling.generation import LocalGeneration
 from fastcoder_lsp.scheduling.prefetch import Prefill
 
 EARLY_TOKENS = 8
@@ -40,7 +40,7 @@ class Alternatives:
         branch: the one that the model is saying.
     """
 
-    def __init__(self, first: Generation, most: int) -> None:
+    def __init__(self, first: LocalGeneration, most: int) -> None:
         self.found: list[Suggestion] = [first.made()]
         self.counts = Counts()
         self.finished = most < 2 or not self.found[0].text
@@ -48,7 +48,7 @@ class Alternatives:
         self._engine = first.runtime.engine_for(first.snapshot.uri)
         self._prompt = Prefill(self._engine, first.latency, first.clock, first.request.prompt[:-1])
         self._branches: list[Branch] | None = None
-        self.branch: Generation | None = None
+        self.branch: LocalGeneration | None = None
 
     def work(self, room_ms: float) -> bool:
         """One piece of work; False where none fits into `room_ms`."""
@@ -103,11 +103,11 @@ class Alternatives:
         begun = from_branch(first.request, self._branches.pop(0))
         if begun is not None:
             head, request = begun
-            self.branch = Generation(
+            self.branch = LocalGeneration(
                 first.runtime, first.latency, first.clock, first.snapshot, first.place, request, head
             )
 
-    def _take(self, branch: Generation) -> None:
+    def _take(self, branch: LocalGeneration) -> None:
         """A branch is over: it is a candidate if it shows what no other does."""
         self.branch, self.counts = None, self.counts + branch.counts()
         suggestion = branch.useful()

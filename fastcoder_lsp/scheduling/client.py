@@ -32,8 +32,8 @@ from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, Budgets, first_tokens
-from fastcoder_lsp.scheduling.generation import Generation, begin
+from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, Budgets
+from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import ClientModel, Loaded
 from fastcoder_lsp.scheduling.prefetch import Prefetch
 from fastcoder_lsp.scheduling.request import ActiveRequest
@@ -94,7 +94,7 @@ class Client:
         """Have the scheduler's thread do this; what concerns files or the loading of models is the host's business."""
         if isinstance(command, Enable):
             self.enabled = command.enabled
-        self.post(self, partial(self._do, command))
+        self.post(self, partial(self.do, command))
 
     def leave(self) -> None:
         """The front is gone: what it has is given back within a piece of work."""
@@ -103,7 +103,7 @@ class Client:
 
     def info(self) -> EngineInfo | None:
         """The engine that runs; None while none is loaded."""
-        return loaded.runtime.info if (loaded := self.model.loaded) is not None else None
+        return loaded.info if (loaded := self.model.loaded) is not None else None
 
     # Work, in the scheduler's thread ---------------------------------------------------------------------------------
 
@@ -112,8 +112,8 @@ class Client:
         if self._active is not None and self._active is not self.request:
             self._leave(self._active)
 
-    def serve(self, others_ms: float) -> None:
-        """One piece of work for the request, or its answer.
+    def serve(self, others_ms: float) -> float:
+        """One piece of work for the request, or its answer; returns 0, or for how many milliseconds there is none.
 
         `others_ms`: what other clients do until it is this one's turn again; 0 where no other has a request.
         """
@@ -122,18 +122,18 @@ class Client:
         if not self._taken():
             self._take(request)
             if not others_ms or self.request is not request or not self._taken():
-                return  # what has arrived meanwhile is looked at first
+                return 0.0  # what has arrived meanwhile is looked at first
         generation, budgets = self.generation, self.budgets
         assert generation is not None and budgets is not None, "it is worked on"  # noqa: PT018
         allowed_ms = request.allowed_ms(budgets)
-        budget_ms, now = allowed_ms - generation.latency.answer_ms(), self._clock()
+        budget_ms, now = allowed_ms - generation.answer_ms(), self._clock()
         room_ms = request.asked_ms + budget_ms - now
         if generation.finished:
             answer = request.finished(generation, room_ms)
         elif (answer := request.overdue(generation, budget_ms, now)) is not None:
             pass
         elif generation.work(room_ms):
-            request.pieces += 1
+            request.worked(generation)
         elif (answer := request.beginning(generation)) is not None:
             pass
         elif request.tries(room_ms, budget_ms):
@@ -144,6 +144,7 @@ class Client:
             answer = request.before_others(generation, allowed_ms, budget_ms, self._clock() + others_ms)
         if answer is not None:
             self._answer(request, answer)
+        return room_ms if answer is None and self.generation is generation and generation.waits else 0.0
 
     def works_on(self) -> Generation | None:
         """The generation that the next piece of work goes to."""
@@ -161,7 +162,7 @@ class Client:
         loaded = self.model.loaded or (self._ready(self) if question is self._unserved else None)
         if loaded is None:
             return
-        self._background = BackgroundBudget.of(question, Budgets.of(question.policy, loaded.latency.costs))
+        self._background = loaded.background(question)
         if not known and self.serving(question) is None:
             self.begin(question, question.asked_ms, Spans(), ahead=True)
 
@@ -189,20 +190,10 @@ class Client:
     ) -> None:
         """A new generation for `question`; the text of the old one is outdated. `whole`: by the whole prompt."""
         self.give_up()
-        loaded, place = self.model.loaded, question.place
+        loaded = self.model.loaded
         assert loaded is not None, "the model is loaded"
-        self.generation = begin(
-            loaded.runtime,
-            loaded.latency,
-            self._clock,
-            question.request,
-            place,
-            self._outdated.expected(question.uri, place),
-            spans,
-            hurried=question.hurried,
-            room=first_tokens(question, loaded.latency),
-            whole=whole,
-        )
+        expected = self._outdated.expected(question.uri, question.place)
+        self.generation = loaded.begin(question, expected, spans, self._clock, whole=whole)
         self.generation.begun_ms, self.generation.ahead = asked_ms, ahead
 
     def made(self, suggestion: Suggestion) -> None:
@@ -211,8 +202,9 @@ class Client:
         assert generation is not None, "a generation makes suggestions"
         uri = generation.snapshot.uri
         self._keep_outdated(uri, suggestion)
-        if unserved is not None and unserved.uri == uri and suggestion.rest(unserved.place) is not None:
-            self._unserved = None
+        # Whoever waits is told more of a server's text as it grows.
+        if not generation.waits and unserved is not None and unserved.uri == uri:
+            self._unserved = unserved if suggestion.rest(unserved.place) is None else None
         self.emit(Made(uri, suggestion))
 
     def count(self) -> None:
@@ -227,7 +219,12 @@ class Client:
         if (generation := self.generation) is not None:
             self.count()
             self._keep_outdated(generation.snapshot.uri, Suggestion(generation.place, generation.said()))
-        self.generation = None
+        self._drop()
+
+    def _drop(self) -> None:
+        generation, self.generation = self.generation, None
+        if generation is not None:
+            generation.close()
 
     def _give_up_of(self, uri: str) -> None:
         if self.generation is not None and self.generation.snapshot.uri == uri:
@@ -242,9 +239,13 @@ class Client:
 
     def fail(self, error: BaseException) -> None:
         """Answer the request with the failure; the generation is not to be trusted."""
+        request, loaded, self._active, self._background = self._active, self.model.loaded, None, None
+        self._drop()
+        question = request.question if request is not None and request is self.request else None
+        if loaded is not None and loaded.took_over(question, error):
+            self.request = None if self.request is request else self.request
+            return
         status = failure("An internal error occurred", error)
-        request, self._active, self._background = self._active, None, None
-        self.generation = None
         if request is not None:
             self._answer(request, Answer.failed(status))
         self.emit(StatusChanged(status))
@@ -263,7 +264,8 @@ class Client:
                 self._leave(self._active)
             self.emit(Forgotten(None))
         finally:  # whether anybody is there to be told or not
-            self.generation = self._background = None
+            self._drop()
+            self._background = None
             self._outdated.clear()
             self._prefetch.clear()
             self.model.unload()
@@ -286,8 +288,8 @@ class Client:
                 self._answer(request, Answer.failed(self.model.failed))
             return  # it was exchanged while it was loaded: the other one is loaded at the next turn
         self.emit(StatusChanged(Status("thinking")))
-        self.budgets = Budgets.of(request.question.policy, loaded.latency.costs)
-        self._background = BackgroundBudget.of(request.question, self.budgets)
+        self.budgets = loaded.budgets(request.question.policy)
+        self._background = loaded.background(request.question)
         request.take()
 
     def _answer(self, request: ActiveRequest, answer: Answer) -> None:
@@ -305,7 +307,8 @@ class Client:
         self.emit(Worked(alternatives))
         self.emit(StatusChanged(Status("ready")))
 
-    def _do(self, command: Command) -> None:  # noqa: C901 a case for each command
+    def do(self, command: Command) -> None:  # noqa: C901 a case for each command
+        """Do this now, in the scheduler's thread."""
         match command:
             case Load(ticket):
                 self._load(ticket)

@@ -1,45 +1,196 @@
-"""What the model says at one place: prompt, decoding and post-processing, one piece of work at a time.
+"""The text at one place, as it grows: what is shown of it, and the model's prompt, decoding and post-processing.
 
-A generation can pause between any two pieces; other generations use other KV caches. It outlives the question it began
-with, and serves any later one whose text agrees with it. Runs in the scheduler's thread.
+A generation can pause between any two pieces of work; other generations use other KV caches. It outlives the question
+it began with, and serves any later one whose text agrees with it. Runs in the scheduler's thread.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 
+from typing_extensions import override
+
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, Work, are_closers
-from fastcoder_lsp.core import (
-    CompletionRequest,
-    Counts,
-    DraftTree,
-    Reason,
-    Snapshot,
-    StepTrace,
-    Verified,
-)
+from fastcoder_lsp.core import CompletionRequest, Counts, DraftTree, EngineInfo, Reason, Snapshot, StepTrace, Verified
 from fastcoder_lsp.core.certainty import Certainty
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
-from fastcoder_lsp.decode.stop import stop_rule
+from fastcoder_lsp.decode.stop import StopRule, stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import TextAround, doubt, finish_at, useful_at, whole_lines, written_over
 from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.scheduling.budget import LINE_STEPS, LatencyEstimator
+from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, LatencyEstimator
 
 
-class Generation:
-    """The text between `place.before` and `place.after` of a document, as far as the model has said it.
+class Generation(ABC):
+    """The text between `place.before` and `place.after` of a document, as far as it is said.
 
     Attributes:
         begun_ms: when the first question it served was asked.
         ahead: whether nobody has asked for it yet.
         shown: whether an answer has shown some of it.
         told: the work that its client was told of.
+        context: the other files whose code is in the prompt (`core.Completion.context`).
+        interim: whether the prompt is only a part of the whole one.
+        grows: whether the text comes as it is said; otherwise it serves no other place before it is whole.
+
+    Args:
+        snapshot: the document.
+        place: the cursor.
+    """
+
+    context: tuple[str, ...] = ()
+    interim = False
+    grows = True
+
+    def __init__(self, snapshot: Snapshot, place: CursorContext) -> None:
+        self.snapshot, self.place = snapshot, place
+        self.begun_ms, self.ahead, self.shown, self.told = 0.0, False, False, Counts()
+        self._useful: tuple[str, Suggestion] | None = None
+        self._made: Suggestion | None = None
+
+    @abstractmethod
+    def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
+        """One piece of work; False where none fits into `room_ms`.
+
+        `in_any_case`: a small piece runs even where it seems not to fit.
+        """
+
+    @property
+    def waits(self) -> bool:
+        """Whether the next piece comes from elsewhere, so that there is nothing to do until then."""
+        return False
+
+    def fits(self, room_ms: float) -> bool:
+        """Whether the next piece fits into `room_ms`."""
+        return room_ms > 0
+
+    def piece_ms(self) -> float:
+        """What the next piece usually takes."""
+        return 0.0
+
+    def lost_cache(self) -> bool:
+        """Whether other work has evicted its KV cache since its last piece."""
+        return False
+
+    def answer_ms(self) -> float:
+        """The part of a budget that the answer itself needs."""
+        return ANSWER_MS
+
+    def answered(self, took_ms: float) -> None:  # noqa: B027 only who estimates learns
+        """Learn how long it took to find a beginning worth showing."""
+
+    @abstractmethod
+    def can_branch(self) -> bool:
+        """Whether other candidates for its place can still be had."""
+
+    @abstractmethod
+    def measured_by(self, spans: Spans) -> None:
+        """Add its times to `spans` from now on."""
+
+    def adopt(self, asked_ms: float, spans: Spans) -> bool:
+        """A question is served by it, and its times are that question's; whether it was another question's before."""
+        self.measured_by(spans)
+        if self.ahead:
+            self.ahead, self.begun_ms = False, asked_ms
+            return False
+        return True
+
+    def close(self) -> None:  # noqa: B027 a model on this machine is asked for no further piece
+        """End the work: the text is of no use any more."""
+
+    @property
+    @abstractmethod
+    def info(self) -> EngineInfo:
+        """What says it."""
+
+    @property
+    @abstractmethod
+    def finish(self) -> str:
+        """Why the text ended (`decode.loop.Decoded.finish`), "" while it may go on."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing more to do."""
+        return bool(self.finish)
+
+    @abstractmethod
+    def said(self) -> str:
+        """The text so far, as the model said it."""
+
+    @abstractmethod
+    def counts(self) -> Counts:
+        """The work so far; `reused` is known once the prompt is in the KV cache."""
+
+    def trace(self) -> tuple[StepTrace, ...]:
+        """The trace of every step so far."""
+        return ()
+
+    def agrees(self, place: CursorContext) -> bool:
+        """Whether it serves `place` too, as far as is known: the user typed along it, or nothing."""
+        if self.finish:
+            return place == self.place or self.made().rest(place) is not None
+        if place == self.place:
+            return True
+        goes_on = place.before.startswith(self.place.before) and place.after.endswith(self.place.after)
+        if not (self.grows and goes_on):
+            return False
+        typed, said = place.before[len(self.place.before) :], self.said()
+        closers = place.after[: len(place.after) - len(self.place.after)]
+        if closers and not (are_closers(closers) and len(closers) <= len(typed)):
+            return False
+        return said.startswith(typed) or typed.startswith(said)
+
+    def made(self) -> Suggestion:
+        """The whole text, as it is shown."""
+        assert self.finish, "it is still being said"
+        if self._made is None:
+            said = self.said()
+            if self.finish in {"length", "context"}:
+                said = whole_lines(said, self.place.before)
+            self._made = self._suggestion(finish_at(said, self._around))
+        return self._made
+
+    def useful(self) -> Suggestion:
+        """What can be shown now: all, or a beginning that will stay; its text is empty where there is none."""
+        if self.finish:
+            return self.made()
+        said = self.said()
+        if self._useful is None or self._useful[0].count("\n") != said.count("\n"):
+            self._useful = said, self._suggestion(useful_at(said, self._around, self._rule.cut))
+        return self._useful[1]
+
+    def why_nothing(self) -> Reason:
+        """Why there is nothing to show, where that is so."""
+        if not self.finish:
+            return reasons.cancelled()
+        return reasons.nothing_worth_showing() if self.said().strip() else reasons.models_end()
+
+    @abstractmethod
+    def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:
+        """Why nothing was ready within `allowed_ms`, of which `over_ms` more have passed."""
+
+    def _suggestion(self, text: str) -> Suggestion:
+        return Suggestion(self.place, text, written_over(text, self._around) if text else 0)
+
+    @cached_property
+    def _around(self) -> TextAround:
+        """The text around the place, lexed once for all that is shown of this generation."""
+        return TextAround(self.place.before, self.place.after, self.snapshot.language)
+
+    @cached_property
+    def _rule(self) -> StopRule:
+        """Where the text ends."""
+        return stop_rule(self.place.before, self.place.after, self.snapshot.language)
+
+
+class LocalGeneration(Generation):
+    """A text that the model on this machine says.
 
     Args:
         runtime: the model and its parts.
@@ -61,33 +212,21 @@ class Generation:
         request: DecodeRequest,
         head: str = "",
     ) -> None:
+        super().__init__(snapshot, place)
         self.runtime, self.latency, self.clock = runtime, latency, clock
-        self.snapshot, self.place = snapshot, place
         self.context = runtime.prompts.context_of(snapshot.uri)
         self.interim = runtime.is_interim(snapshot.uri)
-        self.begun_ms, self.ahead, self.shown, self.told = 0.0, False, False, Counts()
         self._head = head
         self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
         self._rows = 1
-        self._decoding = Decoding(
-            runtime.engine_for(snapshot.uri),
-            GuardedDrafter(runtime.drafter),
-            request,
-            Spans(),
-            on_step=self._stepped,
-        )
+        engine, drafter = runtime.engine_for(snapshot.uri), GuardedDrafter(runtime.drafter)
+        self._decoding = Decoding(engine, drafter, request, Spans(), on_step=self._stepped)
         self._most = min(request.nodes, runtime.info.max_nodes)
         self._cached = 0  # tokens in its KV cache after the last piece
-        self._useful: tuple[str, Suggestion] | None = None
-        self._made: Suggestion | None = None
 
-    # Its work ---------------------------------------------------------------------------------------------------------
-
+    @override
     def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
-        """One piece of work, a stretch of the prefill or a step; False where none fits into `room_ms`.
-
-        `in_any_case`: a small piece runs even where it seems not to fit.
-        """
+        """A stretch of the prefill, or a step."""
         assert not self.finished, "all is said"
         decoding, latency, started = self._decoding, self.latency, self.clock()
         if missing := decoding.missing():
@@ -109,16 +248,16 @@ class Generation:
         self._cached = len(decoding.engine.cached())
         return fits
 
+    @override
     def fits(self, room_ms: float) -> bool:
-        """Whether the next piece fits into `room_ms`."""
         decoding, latency = self._decoding, self.latency
         if missing := decoding.missing():
             return latency.stretch_within(room_ms, missing) > 0
         least = decoding.rows()
         return latency.rows_within(room_ms, least) >= least
 
+    @override
     def piece_ms(self) -> float:
-        """What the next piece usually takes."""
         if self.finished:
             return 0.0
         latency = self.latency
@@ -126,42 +265,35 @@ class Generation:
             return latency.prefill_ms(latency.stretch_within(math.inf, missing))
         return latency.step_ms(max(self._rows, self._decoding.rows()))
 
-    def line_ms(self) -> float:
-        """What it usually takes from here until a line is said."""
-        missing, steps = self._decoding.missing(), self.counts().steps
-        prefill_ms = self.latency.prefill_ms(missing) if missing else 0.0
-        return prefill_ms + max(LINE_STEPS - steps, 1) * self.latency.step_ms(1)
+    @override
+    def answer_ms(self) -> float:
+        return self.latency.answer_ms()
 
+    @override
+    def answered(self, took_ms: float) -> None:
+        self.latency.answered(took_ms)
+
+    @override
     def lost_cache(self) -> bool:
-        """Whether other work has evicted its KV cache since its last piece."""
         return not self.finished and len(self._decoding.engine.cached()) < self._cached
 
-    def is_cached(self) -> bool:
-        """Whether its document's KV cache still holds its prompt, or a beginning of it; not after an exchange."""
+    @override
+    def can_branch(self) -> bool:
+        """While its document's KV cache holds its prompt, or a beginning of it; not after an exchange."""
         return self._decoding.engine is self.runtime.engine_for(self.snapshot.uri)
 
+    @override
     def measured_by(self, spans: Spans) -> None:
-        """Add its times to `spans` from now on."""
         self._decoding.spans = spans
 
-    def adopt(self, asked_ms: float, spans: Spans) -> bool:
-        """A question is served by it, and its times are that question's; whether it was another question's before."""
-        self.measured_by(spans)
-        if self.ahead:
-            self.ahead, self.begun_ms = False, asked_ms
-            return False
-        return True
-
-    # What it says -----------------------------------------------------------------------------------------------------
+    @property
+    @override
+    def info(self) -> EngineInfo:
+        return self.runtime.info
 
     @property
-    def finished(self) -> bool:
-        """Whether the model has said all that it will say."""
-        return bool(self._decoding.finish)
-
-    @property
+    @override
     def finish(self) -> str:
-        """Why it ended (`decode.loop.Decoded.finish`), "" while it may go on."""
         return self._decoding.finish
 
     @property
@@ -169,50 +301,20 @@ class Generation:
         """What the model is asked."""
         return self._decoding.request
 
-    def agrees(self, place: CursorContext) -> bool:
-        """Whether it serves `place` too, as far as is known: the user typed along it, or nothing."""
-        if self.finished:
-            return place == self.place or self.made().rest(place) is not None
-        if not place.before.startswith(self.place.before) or not place.after.endswith(self.place.after):
-            return False
-        typed, said = place.before[len(self.place.before) :], self.said()
-        closers = place.after[: len(place.after) - len(self.place.after)]
-        if closers and not (are_closers(closers) and len(closers) <= len(typed)):
-            return False
-        return said.startswith(typed) or typed.startswith(said)
-
+    @override
     def said(self) -> str:
-        """The text so far, as the model said it."""
         return self._head + self._decoding.text
 
-    def made(self) -> Suggestion:
-        """The whole text of a finished generation, as it is shown."""
-        assert self.finished, "it is still being said"
-        if self._made is None:
-            said = self.said()
-            if self.finish in {"length", "context"}:
-                said = whole_lines(said, self.place.before)
-            self._made = self._suggestion(finish_at(said, self._around))
-        return self._made
+    @override
+    def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:
+        """With what it usually takes from here until a line is said."""
+        missing, steps = self._decoding.missing(), self.counts().steps
+        prefill_ms = self.latency.prefill_ms(missing) if missing else 0.0
+        line_ms = prefill_ms + max(LINE_STEPS - steps, 1) * self.latency.step_ms(1)
+        return reasons.slow("", allowed_ms, over_ms + line_ms, invoked=invoked)
 
-    def useful(self) -> Suggestion:
-        """What can be shown now: all, or a beginning that will stay; its text is empty where there is none."""
-        if self.finished:
-            return self.made()
-        said = self.said()
-        if self._useful is None or self._useful[0].count("\n") != said.count("\n"):
-            cut = stop_rule(self.place.before, self.place.after, self.snapshot.language).cut
-            self._useful = said, self._suggestion(useful_at(said, self._around, cut))
-        return self._useful[1]
-
-    def why_nothing(self) -> Reason:
-        """Why there is nothing to show, where that is so."""
-        if not self.finished:
-            return reasons.cancelled()
-        return reasons.nothing_worth_showing() if self.said().strip() else reasons.models_end()
-
+    @override
     def counts(self) -> Counts:
-        """The work so far; `reused` is known once the prompt is in the KV cache."""
         counts = self._decoding.result().counts
         return counts if self._decoding.prefilled else replace(counts, reused=0)
 
@@ -220,27 +322,22 @@ class Generation:
         """The model's tokens, the healed ones included."""
         return self._decoding.result().tokens
 
+    @override
     def trace(self) -> tuple[StepTrace, ...]:
-        """The trace of every step so far."""
         return self._tracer.trace(len(self.tokens()))
-
-    @cached_property
-    def _around(self) -> TextAround:
-        """The text around the place, lexed once for all that is shown of this generation."""
-        return TextAround(self.place.before, self.place.after, self.snapshot.language)
 
     def _weighed(self, text: str) -> tuple[Certainty, TextAround]:
         """How sure the model was of `text`; unknown where post-processing changed a letter of it."""
         said = not self._head and self.said().startswith(text.rstrip())
         return self._decoding.certainty() if said else Certainty((), b""), self._around
 
+    @override
     def _suggestion(self, text: str) -> Suggestion:
         certainty, around = self._weighed(text)
-        text = doubt.without_unsure_closers(text, certainty, around)
-        replaces = written_over(text, around) if text else 0
+        suggestion = super()._suggestion(doubt.without_unsure_closers(text, certainty, around))
         work = Work(self.counts(), self.trace(), self.context)
-        unsure = doubt.unsure_at(text, certainty, around)
-        return Suggestion(self.place, text, replaces, work=work, interim=self.interim, unsure=unsure)
+        unsure = doubt.unsure_at(suggestion.text, certainty, around)
+        return replace(suggestion, work=work, interim=self.interim, unsure=unsure)
 
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:
         self._rows = len(tree)
@@ -259,7 +356,7 @@ def begin(
     hurried: bool = False,
     room: int | None = None,
     whole: bool = False,
-) -> Generation:
+) -> LocalGeneration:
     """A generation for `request`, which asks at `place`.
 
     `expected`: likely beginnings. `hurried`, `room`, `whole`: as for `Runtime.prompt_for` and `whole_prompt_for`.
@@ -282,6 +379,6 @@ def begin(
             weighed=True,
             outdated=tuple(tuple(runtime.tokenizer.encode(healing + text)) for text in expected),
         )
-    generation = Generation(runtime, latency, clock, snapshot, place, asked)
+    generation = LocalGeneration(runtime, latency, clock, snapshot, place, asked)
     generation.measured_by(spans)
     return generation

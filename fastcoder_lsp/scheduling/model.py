@@ -8,17 +8,21 @@ import ctypes
 import gc
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from fastcoder_lsp.completion.question import Clock
+from typing_extensions import override
+
+from fastcoder_lsp.completion.question import Clock, Policy, Question
 from fastcoder_lsp.completion.status import Status, failure
-from fastcoder_lsp.core import Preparing, Progress, StepCosts
+from fastcoder_lsp.core import EngineInfo, Preparing, Progress, StepCosts
 from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.runtime.parts import Model, Runtime
-from fastcoder_lsp.scheduling.budget import LatencyEstimator
+from fastcoder_lsp.scheduling.budget import BackgroundBudget, Budgets, LatencyEstimator, first_tokens
+from fastcoder_lsp.scheduling.generation import Generation, begin
 
 logger = logging.getLogger(__name__)
 
@@ -43,12 +47,69 @@ class ModelResources(Protocol):
 SomeModel = TypeVar("SomeModel", bound=ModelResources)
 
 
+class Loaded(Protocol):
+    """A model that is there, as one client has it: on this machine, or a server in its place."""
+
+    @property
+    def info(self) -> EngineInfo:
+        """What runs."""
+        ...
+
+    def budgets(self, policy: Policy) -> Budgets:
+        """The budgets of a request with `policy`."""
+        ...
+
+    def background(self, question: Question) -> BackgroundBudget:
+        """How much work may follow `question`."""
+        ...
+
+    def begin(
+        self, question: Question, expected: Sequence[str], spans: Spans, clock: Clock, *, whole: bool
+    ) -> Generation:
+        """A generation for `question`. `expected`: likely beginnings. `whole`: by the whole prompt."""
+        ...
+
+    def took_over(self, question: Question | None, error: BaseException) -> bool:  # noqa: ARG002 see below
+        """Whether it deals with the failure of a piece of work, and with the question that waited for it."""
+        return False
+
+
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """A model that is there, as one client has it: its parts, and what their work takes."""
+class LocalModel(Loaded):
+    """The model on this machine: a client's parts of it, and what their work takes."""
 
     runtime: Runtime
     latency: LatencyEstimator
+
+    @property
+    @override
+    def info(self) -> EngineInfo:
+        return self.runtime.info
+
+    @override
+    def budgets(self, policy: Policy) -> Budgets:
+        return Budgets.of(policy, self.latency.costs)
+
+    @override
+    def background(self, question: Question) -> BackgroundBudget:
+        return BackgroundBudget.of(question, self.budgets(question.policy))
+
+    @override
+    def begin(
+        self, question: Question, expected: Sequence[str], spans: Spans, clock: Clock, *, whole: bool
+    ) -> Generation:
+        return begin(
+            self.runtime,
+            self.latency,
+            clock,
+            question.request,
+            question.place,
+            expected,
+            spans,
+            hurried=question.hurried,
+            room=first_tokens(question, self.latency),
+            whole=whole,
+        )
 
 
 class SharedModel(Generic[SomeModel]):
@@ -172,20 +233,20 @@ class ClientModel:
 
     def forget(self, uri: str) -> None:
         """A document was closed; a failure here must not cost an answer in another document."""
-        if self.loaded is not None:
+        if isinstance(self.loaded, LocalModel):
             with logged("forgetting a document failed"):
                 self.loaded.runtime.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
         """A document has another name."""
-        if self.loaded is not None:
+        if isinstance(self.loaded, LocalModel):
             with logged("renaming a document failed"):
                 self.loaded.runtime.rename(old, new)
 
     def unload(self) -> None:
         """Give back what this client has of its own."""
         loaded, self.loaded = self.loaded, None
-        if loaded is not None:
+        if isinstance(loaded, LocalModel):
             with logged("closing the model failed"):  # what could not be kept is learnt again
                 loaded.runtime.close()
 

@@ -19,6 +19,7 @@ from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.prompt.build import begun
 from fastcoder_lsp.runtime.parts import FEW, missing
 from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, LatencyEstimator
+from fastcoder_lsp.scheduling.model import LocalModel
 
 if TYPE_CHECKING:
     from fastcoder_lsp.scheduling.client import Client
@@ -98,8 +99,10 @@ class Prefetch:
             took_ms = self._clock() - started
             budget.charge(took_ms, preparing=preparing)
             self._lead_ms = min(self._lead_ms + (-took_ms if preparing else took_ms), CHUNK_MS)
-            return 0.0
-        if (room_ms := budget.preparing_ms()) <= 0:
+            return room_ms if generation.waits else 0.0
+        if generation is not None and generation.waits:
+            self._client.give_up()
+        if not isinstance(loaded, LocalModel) or (room_ms := budget.preparing_ms()) <= 0:
             return math.inf
         if (wait_ms := self._prepare(loaded, budget, asked_ms, room_ms)) > 0:
             return wait_ms
@@ -144,11 +147,11 @@ class Prefetch:
         takes a whole pause.
         """
         room_ms, paused = budget.preparing_ms(), asked_ms + self._idle_ms <= self._clock()
-        if not paused or self._lead_ms <= 0 or room_ms <= 0:
+        if not isinstance(loaded, LocalModel) or not paused or self._lead_ms <= 0 or room_ms <= 0:
             return False
         return self._fill_second_cache(loaded, budget, room_ms, paused=True, still=False)
 
-    def _prepare(self, loaded: "Loaded", budget: BackgroundBudget, asked_ms: float, room_ms: float) -> float:
+    def _prepare(self, loaded: LocalModel, budget: BackgroundBudget, asked_ms: float, room_ms: float) -> float:
         """A piece of the next prompt; returns 0, or for how many milliseconds there will be nothing to do.
 
         The second cache waits for no pause: no key waits for it either.
@@ -167,7 +170,7 @@ class Prefetch:
         budget.prepare = False
         return 0.0
 
-    def _settle(self, loaded: "Loaded", question: Question, room_ms: float) -> None:
+    def _settle(self, loaded: LocalModel, question: Question, room_ms: float) -> None:
         """In a pause, with a single cache: move the prompt's anchor to the cursor, and bring the cache up to date."""
         runtime = loaded.runtime
         if self._settling is None or self._settling[0] is not question:
@@ -181,7 +184,7 @@ class Prefetch:
             self._settling, self._settled = None, question
 
     def _fill_second_cache(
-        self, loaded: "Loaded", budget: BackgroundBudget, room_ms: float, *, paused: bool, still: bool
+        self, loaded: LocalModel, budget: BackgroundBudget, room_ms: float, *, paused: bool, still: bool
     ) -> bool:
         """One piece of the question's next prompt; False where there is none.
 
@@ -219,7 +222,7 @@ class Prefetch:
             self._client.begin(question, question.asked_ms, Spans(), ahead=True)
         return True
 
-    def _plan(self, loaded: "Loaded", engine: Engine, question: Question, *, paused: bool) -> _Planned:
+    def _plan(self, loaded: LocalModel, engine: Engine, question: Question, *, paused: bool) -> _Planned:
         prompts, snapshot, offset = loaded.runtime.prompts, question.request.snapshot, question.request.offset
         planned = prompts.planned(snapshot, offset)
         if paused or (planned is None and prompts.is_partial(question.uri)):

@@ -14,7 +14,7 @@ from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.scheduling.alternatives import Alternatives
 from fastcoder_lsp.scheduling.budget import MOST_MS, Budgets
-from fastcoder_lsp.scheduling.generation import Generation
+from fastcoder_lsp.scheduling.generation import Generation, LocalGeneration
 
 if TYPE_CHECKING:
     from fastcoder_lsp.scheduling.client import Client
@@ -80,6 +80,12 @@ class ActiveRequest:
         self._adopted = generation.adopt(self.asked_ms, self.spans)
         self._client.emit(Counted("adopted", 1))
 
+    def worked(self, generation: Generation) -> None:
+        """It has had a piece of work; a server's text that goes another way than the user is not waited for."""
+        self.pieces += 1
+        if generation.waits and not generation.agrees(self.question.place):
+            self._begin()
+
     def leave(self) -> Counts:
         """Give up the alternatives; returns the work that went into them."""
         alternatives, self._alternatives = self._alternatives, None
@@ -119,7 +125,7 @@ class ActiveRequest:
         begun_ms = self._clock()
         with self.spans.measure("post"):
             beginning = generation.useful()
-        generation.latency.answered(self._clock() - begun_ms)
+        generation.answered(self._clock() - begun_ms)
         if beginning.rest(self.question.place) is None:
             return None
         self._client.emit(Counted("budgeted", 1))
@@ -129,7 +135,7 @@ class ActiveRequest:
         """The empty answer: there is nothing to show, and no time."""
         self._client.emit(Counted("budgeted_empty", 1))
         over_ms = max(self._clock() - self.asked_ms - allowed_ms, 0.0)
-        too_slow = reasons.slow("", allowed_ms, over_ms + generation.line_ms(), invoked=self.question.request.invoked)
+        too_slow = generation.why_slow(allowed_ms, over_ms, invoked=self.question.request.invoked)
         return self._answer(generation, Suggestion(self.question.place, ""), "budget", too_slow)
 
     def before_others(
@@ -152,17 +158,18 @@ class ActiveRequest:
         self._client.begin(self.question, self.asked_ms, self.spans, whole=whole)
 
     def _can_branch(self, generation: Generation) -> bool:
-        """Whether alternatives can branch from it, in the KV cache that the document has now."""
-        return generation.place == self.question.place and generation.is_cached()
+        """Whether alternatives can branch from it."""
+        return generation.place == self.question.place and generation.can_branch()
 
     def _is_overdue(self, generation: Generation, budget_ms: float, now: float) -> bool:
         return self._adopted and now >= generation.begun_ms + budget_ms
 
     def _look_further(self, generation: Generation, room_ms: float) -> bool:
         """One piece of work on alternatives; False where no more are wanted, to be had, or in time."""
-        if self.question.candidates < 2:
+        if self.question.candidates < 2 or generation.made().others is not None:
             return False
         if self._alternatives is None:
+            assert isinstance(generation, LocalGeneration), "a server's alternatives come with its text"
             self._client.made(generation.made())
             self._alternatives = Alternatives(generation, self.question.candidates)
         alternatives = self._alternatives
@@ -172,13 +179,14 @@ class ActiveRequest:
 
     def _candidates(self, generation: Generation) -> Suggestion:
         """The generation's suggestion, with its alternatives where they were looked for."""
-        if self._alternatives is None:
-            return generation.made()
-        first, *others = self._alternatives.found
-        for other in reversed(others):
-            self._client.made(other)
-        self._client.emit(Counted("alternatives", len(others)))
-        return replace(first, others=tuple(others))
+        made = generation.made()
+        if self._alternatives is not None:
+            made = replace(made, others=tuple(self._alternatives.found[1:]))
+        if made.others is not None:
+            for other in reversed(made.others):
+                self._client.made(other)
+            self._client.emit(Counted("alternatives", len(made.others)))
+        return made
 
     def _answer(
         self, generation: Generation, suggestion: Suggestion, finish: str, reason: Reason | None = None
@@ -190,7 +198,7 @@ class ActiveRequest:
         held = not question.request.invoked and bool(rests) and rests[0].unsure
         rests = [] if held else rests
         generation.shown = generation.shown or bool(rests)
-        info = generation.runtime.info
+        info = generation.info
         answer = Answer(
             "shown" if rests else "empty",
             tuple(rests),

@@ -23,7 +23,7 @@ from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import CHUNK_MS
 from fastcoder_lsp.scheduling.client import Client
 from fastcoder_lsp.scheduling.generation import Generation
-from fastcoder_lsp.scheduling.model import ClientModel, Loaded, SharedModel, SomeModel, logged
+from fastcoder_lsp.scheduling.model import ClientModel, Loaded, LocalModel, SharedModel, SomeModel, logged
 
 IDLE_MS = 1000.0
 """After so long without a question the document in view is prepared for the next one."""
@@ -113,7 +113,11 @@ class Scheduler(Generic[SomeModel]):
             make_runtime: makes what the front has for itself, of the shared model; called in the scheduler's thread.
             enabled: whether the front wants the model; it is loaded at the first question or by `Client.load`.
         """
-        model = ClientModel(partial(self._make, make_runtime), lambda status: emit(StatusChanged(status)), self._clock)
+        make = partial(self._make, make_runtime)
+        return self.add(emit, ClientModel(make, lambda status: emit(StatusChanged(status)), self._clock), enabled)
+
+    def add(self, emit: HostListener, model: ClientModel, enabled: bool = True) -> Client:
+        """A client with a model of its own, for example a server."""
         client = Client(
             emit, model, self._post, self._ready, self._changed, self._clock, self._idle_ms, enabled=enabled
         )
@@ -131,6 +135,10 @@ class Scheduler(Generic[SomeModel]):
     def close(self) -> None:
         """End within a piece of work, and give the model's memory back."""
         self._closing = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Look again whether there is work: for a generation that waits, something has come."""
         self._inbox.put(lambda: None)
 
     def info(self) -> EngineInfo | None:
@@ -172,12 +180,13 @@ class Scheduler(Generic[SomeModel]):
             if asking:
                 client = self._acting = self._served = self._clients.next(asking)
                 others = [] if self._clients.keeps(client) else [other for other in asking if other is not client]
-                client.serve(sum(other.piece_ms() for other in others))
-            elif expecting := [client for client in self._clients if client.upcoming is not None]:
+                wait_ms = client.serve(sum(other.piece_ms() for other in others))
+                return 0.0 if others else wait_ms
+            if expecting := [client for client in self._clients if client.upcoming is not None]:
                 self._acting = self._clients.next(expecting)
                 self._acting.prefetch()
-            else:
-                return self._work_ahead()
+                return 0.0
+            return self._work_ahead()
         except Exception as error:  # noqa: BLE001 a bug of ours must not cost the user every later completion
             self._fail(error)
         return 0.0
@@ -239,11 +248,11 @@ class Scheduler(Generic[SomeModel]):
                     other.request.waited_for_model()
         return client.model.loaded  # perhaps it was exchanged or switched off meanwhile
 
-    def _make(self, make_runtime: Callable[[SomeModel], Runtime]) -> Loaded:
+    def _make(self, make_runtime: Callable[[SomeModel], Runtime]) -> LocalModel:
         """The model as one client has it."""
         first = self._model.loaded is None
         model, latency = self._model.get()
-        loaded = Loaded(make_runtime(model), latency)
+        loaded = LocalModel(make_runtime(model), latency)
         if first:
             self._model.settle()
         return loaded

@@ -55,7 +55,7 @@ async def test_a_keystroke_passes_through_few_functions() -> None:
         assert host_way.split() == [
             "Scheduler.turn",
             "Client.serve",
-            "Generation.work",
+            "LocalGeneration.work",
             "Decoding.step",
             "_Borrowed.step",
         ]
