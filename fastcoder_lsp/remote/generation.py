@@ -1,195 +1,294 @@
-"""The text that a server generates at one place of a document, and the suggestions and answers made from it.
+"""A server in a model's place, as the scheduler's client has it: a text that comes over the network is a generation.
 
-Decides where the text ends, and whether it also serves another place, where the user has typed along it.
+A generation's pieces are what a server sends. They come on the event loop's thread, and the scheduler's takes them in.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Final
 
+from typing_extensions import override
+
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.question import MOST_ALTERNATIVES, Answer, Question
-from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, are_closers
-from fastcoder_lsp.core import Counts, Reason
-from fastcoder_lsp.decode.stop import stop_rule
-from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
-from fastcoder_lsp.remote.dialects import AnswerChunk
+from fastcoder_lsp.completion.question import MOST_ALTERNATIVES, Clock, Policy, Question
+from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.core import Counts, EngineInfo, Reason
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.postprocess import finish_at
+from fastcoder_lsp.remote import failures
+from fastcoder_lsp.remote.dialects import AnswerChunk, Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt
-from fastcoder_lsp.remote.identity import Identity
+from fastcoder_lsp.remote.failures import NotSentError, RemoteError
 from fastcoder_lsp.remote.server import RemoteServer
+from fastcoder_lsp.remote.timing import Backoff, IdleTimeout, budgets_of
+from fastcoder_lsp.scheduling.budget import Budgets
+from fastcoder_lsp.scheduling.generation import Generation
+from fastcoder_lsp.scheduling.model import Loaded
 
 LETTERS_A_TOKEN: Final = 32
 """An upper bound, for servers that ignore `max_tokens`."""
 _PIECES_A_TOKEN: Final = 4
+_WHOLE_S: Final = 120.0
+"""No answer takes longer, however it drips."""
 
 
-class RemoteGeneration:
-    """The text of one request.
-
-    Attributes:
-        question: what it was begun for.
-        place: where.
-        said: what came so far, up to its end once that is known.
-        finish: why it ended; "" while it goes on.
-        others: other answers for the same place; None while nobody has looked for any.
-        pieces: how many events came.
-        ahead: nobody has asked for it yet.
+class RemoteModel(Loaded):
+    """Asks a server for texts. Used in the scheduler's thread.
 
     Args:
-        grows: whether its text comes as it is said; else it serves no other place before it is whole.
+        server: is asked.
+        loop: on which the server is.
+        excerpt: makes what is sent for a question, on the loop.
+        wake: called when something has come, from the loop's thread.
+        failed: told of a failure, with the question that waited for an answer.
+        well: told of an answer.
+        backoff: how long the server is left alone after failures.
+        clock: milliseconds.
     """
 
-    def __init__(self, question: Question, *, grows: bool, ahead: bool = False) -> None:
-        self.question, self.place, self.grows, self.ahead = question, question.place, grows, ahead
-        self.said, self.finish, self.pieces = "", "", 0
-        self.others: tuple[Suggestion, ...] | None = None
-        snapshot = question.request.snapshot
-        self.uri, self._language = snapshot.uri, snapshot.language
-        self._rule = stop_rule(self.place.before, self.place.after, self._language)
-        self._cut = self.follow()
-        self._made: Suggestion | None = None
+    def __init__(
+        self,
+        server: RemoteServer,
+        loop: asyncio.AbstractEventLoop,
+        excerpt: Callable[[Question, Dialect], Awaitable[Excerpt]],
+        wake: Callable[[], None],
+        failed: Callable[[Question | None, RemoteError], None],
+        well: Callable[[], None],
+        backoff: Backoff,
+        clock: Clock,
+    ) -> None:
+        self.server, self.loop, self.excerpt, self.wake = server, loop, excerpt, wake
+        self._failed, self._well, self._backoff, self._clock = failed, well, backoff, clock
+        self._unheard_ms: float | None = None
+        """Since when requests have had no answer: typing cancels each request before it could time out."""
+
+    def refusal(self, generation: Generation | None) -> RemoteError | None:
+        """Why the server is not asked now, if so; `generation`: what it is asked for already."""
+        now_ms = self._clock()
+        if generation is None:
+            self._unheard_ms = None
+        if self._unheard_ms is not None and now_ms - self._unheard_ms > self.server.silent_ms:
+            return failures.slow(self.server.host)
+        return self._backoff.holds(now_ms)
+
+    def heard(self) -> None:
+        """A piece has come."""
+        self._unheard_ms = None
+
+    def answered(self) -> None:
+        """A text is whole."""
+        self._backoff.answered()
+        self._well()
 
     @property
-    def finished(self) -> bool:
-        """Whether the text is complete."""
-        return bool(self.finish)
+    @override
+    def info(self) -> EngineInfo:
+        identity = self.server.identity
+        name, model = ("", "") if identity is None else (identity.dialect.name, identity.model)
+        return EngineInfo(name, model, self.server.host, "", vocabulary=0, context=0, max_nodes=0)
 
-    def hear(self, heard: AnswerChunk, max_tokens: int) -> None:
-        """A piece came: the text goes on, and may end by it, by the rule of this place, or by its length."""
-        self.pieces += 1
-        most = LETTERS_A_TOKEN * max_tokens
-        said = (self.said + heard.text).replace("\r\n", "\n")
-        self.said = said[:most]
-        end = self._cut(self.said)
-        if end is not None:
-            self.said, self.finish = self.said[:end], "stop"
-        elif len(said) > most or self.pieces > _PIECES_A_TOKEN * max_tokens:
-            self.finish = "length"
-        elif heard.finish:
-            self.finish = heard.finish
-        if self.finished:
-            others = heard.others[: MOST_ALTERNATIVES - 1]
-            self.others = tuple(self.variant(other[:most]) for other in others) or None
+    @override
+    def budgets(self, policy: Policy) -> Budgets:
+        return budgets_of(policy)
 
-    def serves(self, question: Question) -> bool:
-        """Whether the text so far serves `question`, too."""
-        return self.uri == question.uri and self.agrees(question.place)
+    @override
+    def background(self, question: Question) -> IdleTimeout:
+        return IdleTimeout(question, self._clock)
 
-    def has_enough_for(self, question: Question) -> bool:
-        """Whether it has the candidates that the question wants; others are looked for where it was begun."""
-        return question.candidates < 2 or (self.place == question.place and self.question.candidates > 1)
+    @override
+    def begin(
+        self, question: Question, expected: Sequence[str], spans: Spans, clock: Clock, *, whole: bool
+    ) -> "RemoteGeneration":
+        self._unheard_ms = self._clock() if self._unheard_ms is None else self._unheard_ms
+        generation = RemoteGeneration(self, question)
+        generation.measured_by(spans)
+        return generation
 
-    def agrees(self, place: CursorContext) -> bool:
-        """Whether the text so far serves `place`: the user has typed along it, or nothing."""
-        if self.finished:
-            return place == self.place or self.made().rest(place) is not None
-        if place == self.place:
-            return True
-        if not self.grows or not place.before.startswith(self.place.before):
+    @override
+    def took_over(self, question: Question | None, error: BaseException) -> bool:
+        if not isinstance(error, RemoteError):
             return False
-        if not place.after.endswith(self.place.after):
-            return False
-        typed = place.before[len(self.place.before) :]
-        closers = place.after[: len(place.after) - len(self.place.after)]
-        if closers and not (are_closers(closers) and len(closers) <= len(typed)):
-            return False
-        return self.said.startswith(typed) or typed.startswith(self.said)
-
-    def made(self) -> Suggestion:
-        """The whole text as a suggestion."""
-        assert self.finished, "the text is not complete"
-        if self._made is None:
-            self._made = self._shown(self.said, self.finish)
-        return self._made
-
-    def useful(self) -> Suggestion:
-        """The suggestion so far: all, or a beginning that will not change; empty if there is none."""
-        if self.finished:
-            return self.made()
-        return self._suggestion(useful_at(self.said, self._around, self._rule.cut))
-
-    def follow(self) -> Callable[[str], int | None]:
-        """Where another text ends that is said here and grows (`StopRule.follow`)."""
-        return self._rule.follow()
-
-    def variant(self, said: str, finish: str = "stop") -> Suggestion:
-        """Another answer for this place, as it is shown."""
-        end = self._rule.cut(said)
-        return self._shown(said, finish) if end is None else self._shown(said[:end], "stop")
-
-    def why_nothing(self) -> Reason:
-        """Why there is nothing to show, where that is so."""
-        return reasons.nothing_worth_showing() if self.said.strip() else reasons.models_end()
-
-    def _shown(self, said: str, finish: str) -> Suggestion:
-        text = whole_lines(said, self.place.before) if finish == "length" else said
-        return self._suggestion(finish_at(text, self._around))
-
-    @cached_property
-    def _around(self) -> TextAround:
-        return TextAround(self.place.before, self.place.after, self._language)
-
-    def _suggestion(self, text: str) -> Suggestion:
-        return Suggestion(self.place, text, written_over(text, self._around) if text else 0)
+        if not isinstance(error, NotSentError) and error is not self._backoff.failure:
+            self._backoff.failed(error, self._clock())
+        self._failed(question, error)
+        return True
 
 
-def answer_of(
-    question: Question,
-    suggestion: Suggestion,
-    finish: str,
-    ms: Mapping[str, float],
-    generation: RemoteGeneration | None,
-    identity: Identity | None,
-    reason: Reason | None = None,
-) -> Answer:
-    """The answer that shows `suggestion`, and the others with it, where they go on at the question's place.
+class RemoteGeneration(Generation):
+    """The text of one request to a server.
 
     Args:
-        question: is answered.
-        suggestion: of that place, or of one before it.
-        finish: why it ended.
-        ms: milliseconds by span.
-        generation: what it is of; None where the server has said nothing.
-        identity: of the server; None while it is not known.
-        reason: why there is nothing, if it is not the model's doing.
+        model: the server.
+        question: what it is begun for.
+        variant: 0 is the greedy answer.
+        excerpt: is sent; made of the question where there is none.
     """
-    candidates = (suggestion, *(suggestion.others or ()))
-    rests = tuple(rest for one in candidates if (rest := one.rest(question.place)) is not None)
-    if not rests and reason is None and generation is not None:
-        reason = generation.why_nothing()
-    pieces = generation.pieces if generation is not None else 0
-    return Answer(
-        "shown" if rests else "empty",
-        rests,
-        finish,
-        reason=None if rests else reason,
-        counts=Counts(steps=pieces, tokens=pieces),
-        ms=ms,
-        model=identity.model if identity is not None else "",
-        engine=identity.dialect.name if identity is not None else "",
-    )
 
+    def __init__(
+        self, model: RemoteModel, question: Question, variant: int = 0, excerpt: Excerpt | None = None
+    ) -> None:
+        super().__init__(question.request.snapshot, question.place)
+        self._model, self._question, self._variant, self._excerpt = model, question, variant, excerpt
+        self._said, self._finish, self._pieces = "", "", 0
+        self._cut = self._rule.follow()
+        self._others: tuple[Suggestion, ...] | None = None
+        self._variants: list[RemoteGeneration] = []
+        """Other answers for the same place, on their way."""
+        self._spans = Spans()
+        self._arrived: deque[AnswerChunk | Exception] = deque()
+        self._stream = asyncio.run_coroutine_threadsafe(self._listen(), model.loop)
 
-async def vary(
-    server: RemoteServer, excerpt: Excerpt, generation: RemoteGeneration, wanted: int
-) -> tuple[Suggestion, ...]:
-    """So many at most, each once and none like the first; one that fails is none."""
-    asked = (_one(server, excerpt, generation, 1 + number) for number in range(wanted))
-    results = await asyncio.gather(*asked, return_exceptions=True)
-    others = {one.text: one for one in results if isinstance(one, Suggestion) and one.text}
-    others.pop(generation.made().text, None)
-    return tuple(others.values())
+    # On the loop's thread -------------------------------------------------------------------------------------------
 
+    async def _listen(self) -> None:
+        """Leave the scheduler's thread each piece of the answer, or the failure."""
+        server = self._model.server
+        try:
+            async with asyncio.timeout(_WHOLE_S):
+                identity = await server.meet()
+                if self._excerpt is None:
+                    self._excerpt = await self._model.excerpt(self._question, identity.dialect)
+                wanted = 1 if self._variant else self._question.candidates
+                async with aclosing(server.say(self._excerpt, self._variant, wanted)) as pieces:
+                    async for heard in pieces:
+                        self._tell(heard)
+        except TimeoutError:
+            self._tell(failures.slow(server.host))
+        except Exception as error:  # noqa: BLE001 the boundary: the scheduler raises it
+            self._tell(error)
 
-async def _one(server: RemoteServer, excerpt: Excerpt, generation: RemoteGeneration, variant: int) -> Suggestion:
-    said, finish, pieces = "", "", server.say(excerpt, variant)
-    most, cut = LETTERS_A_TOKEN * excerpt.max_tokens, generation.follow()
-    try:
-        async for heard in pieces:
-            said, finish = (said + heard.text)[:most], heard.finish
-            if cut(said) is not None or len(said) == most:
-                break
-    finally:
-        await pieces.aclose()
-    return generation.variant(said, finish)
+    def _tell(self, arrived: AnswerChunk | Exception) -> None:
+        self._arrived.append(arrived)
+        self._model.wake()
+
+    # In the scheduler's thread --------------------------------------------------------------------------------------
+
+    @override
+    def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
+        """Take in what has arrived; True while there is time to wait for more.
+
+        Raises:
+            RemoteError: the request failed.
+        """
+        if room_ms <= 0 and not in_any_case:
+            return False
+        while self._arrived and not self._finish:
+            arrived = self._arrived.popleft()
+            if isinstance(arrived, Exception):
+                raise arrived
+            self._hear(arrived)
+        if self._finish and self._variants:
+            self._look_at_variants(room_ms)
+        return True
+
+    @property
+    @override
+    def waits(self) -> bool:
+        return not self.finished
+
+    @override
+    def can_branch(self) -> bool:
+        return self._question.candidates > 1
+
+    @override
+    def measured_by(self, spans: Spans) -> None:
+        self._spans = spans
+
+    @override
+    def close(self) -> None:
+        self._stream.cancel()
+        for variant in self._variants:
+            variant.close()
+
+    @property
+    @override
+    def info(self) -> EngineInfo:
+        return self._model.info
+
+    @property
+    @override
+    def grows(self) -> bool:  # type: ignore[override]  # known once the server is
+        identity = self._model.server.identity
+        return identity is not None and identity.dialect.streams
+
+    @property
+    @override
+    def finish(self) -> str:
+        return self._finish
+
+    @property
+    @override
+    def finished(self) -> bool:
+        return bool(self._finish) and not self._variants
+
+    @override
+    def said(self) -> str:
+        return self._said
+
+    @override
+    def counts(self) -> Counts:
+        return Counts(steps=self._pieces, tokens=self._pieces)
+
+    @override
+    def made(self) -> Suggestion:
+        return replace(super().made(), others=self._others)
+
+    @override
+    def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:
+        return reasons.slow(self._model.server.host, allowed_ms, None, invoked=invoked)
+
+    def _hear(self, heard: AnswerChunk) -> None:
+        """A piece came: the text goes on, and may end by it, by the rule of this place, or by its length."""
+        assert self._excerpt is not None, "it was sent"
+        ms = self._spans.close()
+        self._spans.add("verify" if self._pieces else "prefill", 2 * ms["total"] - sum(ms.values()))
+        self._model.heard()
+        self._pieces += 1
+        most = LETTERS_A_TOKEN * self._excerpt.max_tokens
+        said = (self._said + heard.text).replace("\r\n", "\n")
+        self._said = said[:most]
+        end = self._cut(self._said)
+        if end is not None:
+            self._said, self._finish = self._said[:end], "stop"
+        elif len(said) > most or self._pieces > _PIECES_A_TOKEN * self._excerpt.max_tokens:
+            self._finish = "length"
+        elif heard.finish:
+            self._finish = heard.finish
+        if self._finish:
+            if not heard.finish:  # the server would go on
+                self._stream.cancel()
+            self._end(tuple(other[:most] for other in heard.others[: MOST_ALTERNATIVES - 1]))
+
+    def _end(self, others: Sequence[str]) -> None:
+        """The text is whole; `others`: further answers that came with it."""
+        if self._variant:
+            return
+        self._model.answered()
+        identity, wanted = self._model.server.identity, self._question.candidates
+        if others or wanted > 1:
+            self._others = tuple(map(self._other, others))
+            if wanted > 1 and identity is not None and identity.dialect.variants:
+                self._variants = [
+                    RemoteGeneration(self._model, self._question, variant, self._excerpt)
+                    for variant in range(1, wanted)
+                ]
+
+    def _other(self, said: str) -> Suggestion:
+        """Another answer for this place, as it is shown."""
+        return self._suggestion(finish_at(said[: self._rule.cut(said)], self._around))
+
+    def _look_at_variants(self, room_ms: float) -> None:
+        """Once all are there: each once and none like the first; one that fails is none."""
+        for variant in tuple(self._variants):
+            try:
+                if not variant.finished:
+                    variant.work(room_ms, in_any_case=True)
+            except RemoteError:
+                self._variants.remove(variant)
+        if all(variant.finished for variant in self._variants):
+            found = {suggestion.text: suggestion for variant in self._variants if (suggestion := variant.made()).text}
+            found.pop(super().made().text, None)
+            self._others, self._variants = tuple(found.values()), []

@@ -1,21 +1,20 @@
 """`ModelHost` over a server: the front's rules, budgets and post-processing stay, and the model is somewhere else.
 
-Owns what the front may tell it, the thread where it happens, and what is told of failures. Only questions are sent to
+Owns what the front may tell it, the threads where it happens, and what is told of failures. Only questions are sent to
 the server; files, folders and settings go no further than this machine.
 """
 
 import asyncio
 import contextlib
 import threading
-import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import psutil
 
+from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.protocol import (
     Answered,
     Ask,
@@ -24,8 +23,7 @@ from fastcoder_lsp.completion.protocol import (
     DocumentClosed,
     Enable,
     Expect,
-    Forget,
-    Forgotten,
+    FilesChanged,
     HostFacts,
     HostListener,
     Load,
@@ -34,67 +32,32 @@ from fastcoder_lsp.completion.protocol import (
     Noticed,
     OpenHost,
     Reload,
-    Rename,
     StatusChanged,
     Use,
-    Withdraw,
 )
 from fastcoder_lsp.completion.question import Answer, Clock, Question, policy_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Reason
+from fastcoder_lsp.core import Progress, Reason
 from fastcoder_lsp.remote.client import NetworkOptions, TimeOuts
 from fastcoder_lsp.remote.dialects import Dialect
-from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, ExcerptSnippet, SendingRules
+from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, ExcerptSnippet, SendingRules, stays_here
 from fastcoder_lsp.remote.failures import NotSentError, RemoteError
 from fastcoder_lsp.remote.fallback import Fallback
+from fastcoder_lsp.remote.generation import RemoteModel
 from fastcoder_lsp.remote.pieces import Pieces
-from fastcoder_lsp.remote.scheduler import RemoteScheduler
 from fastcoder_lsp.remote.server import RemoteServer
-from fastcoder_lsp.remote.timing import PAUSES_S, Backoff, by_kind
+from fastcoder_lsp.remote.timing import PAUSES_S, Backoff, budgets_of
+from fastcoder_lsp.scheduling.model import ClientModel, ModelResources
+from fastcoder_lsp.scheduling.scheduler import Scheduler, now_ms
 from fastcoder_lsp.workspace.open_texts import OpenTexts
-
-
-class LoopThread:
-    """A thread with an event loop, which runs all requests to the server in order; it starts at once."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="fastcoder-remote", daemon=True)
-        self._thread.start()
-
-    def post(self, call: Callable[[], object]) -> None:
-        """Run `call` on the thread, in order; ignored once the thread has ended."""
-        with contextlib.suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(call)
-
-    def end(self, last: Callable[[], Coroutine[Any, Any, None]], wait_s: float) -> None:
-        """Run `last` on the thread and end it; waits at most `wait_s` seconds."""
-
-        def begin() -> None:
-            task = self.loop.create_task(last())
-            task.add_done_callback(lambda _: self.loop.stop())
-
-        self.post(begin)
-        self._thread.join(wait_s)
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        finally:
-            for task in asyncio.all_tasks(self.loop):
-                task.cancel()
-            self.loop.run_until_complete(asyncio.sleep(0))
-            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-            self.loop.close()
 
 
 class ServerHost:
     """A server in the place of a model.
 
     Args:
-        listener: told what comes of it all, by the loop's thread or the local model's.
+        listener: told what comes of it all, by the scheduler's thread, the loop's or the local model's.
         settings: name the server.
         folders: of the workspace, with their settings.
         texts: of the open documents.
@@ -115,7 +78,7 @@ class ServerHost:
         open_local: OpenHost,
         time_outs: TimeOuts = TimeOuts(),  # noqa: B008 a frozen value
         pauses_s: tuple[float, ...] = PAUSES_S,
-        clock: Clock = lambda: time.monotonic() * 1e3,
+        clock: Clock = now_ms,
     ) -> None:
         self._listener, self._settings, self._texts = listener, settings, texts
         self._pieces, self._excerpts = Pieces(folders, texts, lambda text: listener(Notice(text))), Excerpts()
@@ -124,31 +87,31 @@ class ServerHost:
         self._server = RemoteServer(settings, way, time_outs)
         self._backoff = Backoff(pauses_s)
         self._clock = clock
-        self._scheduler = RemoteScheduler(
-            self._server, self._excerpt, listener, self._failed, self._well, self._backoff, clock
-        )
         self._fallback = Fallback(open_local, listener, settings, folders, texts) if settings.remote_fallback else None
         self._noticed: str | None = None
         self._process = psutil.Process()
-        self._loop = LoopThread()
+        self._loop, self._closing = asyncio.new_event_loop(), asyncio.Event()
+        self._scheduler = Scheduler[ModelResources](_no_model, clock)
+        wake, failed, well = self._scheduler.wake, self._failed, self._well
+        self._model = RemoteModel(self._server, self._loop, self._excerpt, wake, failed, well, self._backoff, clock)
+        model = ClientModel(lambda: self._model, lambda _: None, clock)
+        model.ready()
+        self._client = self._scheduler.add(listener, model)
+        self._threads = [
+            threading.Thread(target=self._scheduler.run, name="fastcoder-scheduler", daemon=True),
+            threading.Thread(target=self._run_loop, name="fastcoder-remote", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
 
     # `ModelHost`, from any thread -----------------------------------------------------------------------------------
 
     def send(self, command: Command) -> None:
         """Questions go to the server; all but them is told to the local model too, which may have to stand in."""
         match command:
-            case Ask(question):
-                self._loop.post(partial(self._scheduler.ask, question))
-            case Noticed(_, answered):
-                self._loop.post(partial(self._scheduler.noticed, answered=answered))
-                self._tell_local(command)
-            case Withdraw() | Expect() | Forget() | Reload() | Enable():
-                self._loop.post(partial(self._take, command))
-            case Rename(old, new):
-                self._loop.post(partial(self._scheduler.rename, old, new))
-                self._tell_local(command)
             case Load(ticket):  # asks the server what it is
-                self._loop.post(lambda: asyncio.get_running_loop().create_task(self._load(ticket)))
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._load(ticket)))
             case Use(settings, folders):  # another server is another host's
                 self._settings = settings
                 self._sending_rules.change(settings, folders)
@@ -160,8 +123,10 @@ class ServerHost:
             case DocumentClosed(path):
                 self._texts.remove(path)
                 self._tell_local(command)
-            case _:
+            case FilesChanged():
                 self._tell_local(command)
+            case _:
+                self._client.post(self._client, partial(self._do, command))
 
     def facts(self) -> HostFacts:
         """Of the server, or of the local model while that stands in."""
@@ -171,21 +136,33 @@ class ServerHost:
         return HostFacts(
             model=(identity.model if identity is not None else "") or self._settings.remote_model,
             engine=identity.dialect.name if identity is not None else "",
-            budget_ms=by_kind(policy_of(self._settings)),
+            budget_ms=budgets_of(policy_of(self._settings)).by_kind(),
             resident_bytes=self._process.memory_info().rss,
             process_id=self._process.pid,
             asks=self._server.host,
         )
 
     def close(self, wait_s: float) -> None:
-        """End the thread, and the local model."""
+        """End the threads, and the local model."""
         if self._fallback is not None:
-            self._fallback.host.close(wait_s / 2)
-        self._loop.end(self._end, wait_s / 2)
+            self._fallback.host.close(wait_s / 3)
+        self._scheduler.close()
+        self._threads[0].join(wait_s / 3)
+        with contextlib.suppress(RuntimeError):  # it has ended before
+            self._loop.call_soon_threadsafe(self._closing.set)
+        self._threads[1].join(wait_s / 3)
         self._reader.shutdown(wait=False, cancel_futures=True)
         self._pieces.close()
 
     # On the loop's thread -------------------------------------------------------------------------------------------
+
+    def _run_loop(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._until_closed())
+
+    async def _until_closed(self) -> None:
+        await self._closing.wait()
+        await self._server.close()
 
     async def _excerpt(self, question: Question, dialect: Dialect) -> Excerpt:
         """The excerpt that is sent, made only here; other files are read in a thread of their own.
@@ -202,48 +179,71 @@ class ServerHost:
         most = question.request.max_tokens or self._settings.completion_max_tokens
         return self._excerpts.take(question, pieces, most, far=dialect.finishes)
 
-    def _take(self, command: Withdraw | Expect | Forget | Reload | Enable) -> None:
+    async def _load(self, ticket: int) -> None:
+        self._listener(StatusChanged(Status("loading", message=f"connecting to {self._server.host}")))
+        error: RemoteError | None = None
+        try:
+            await self._server.meet()
+        except RemoteError as failure:
+            error = failure
+        self._client.post(self._client, partial(self._loaded, ticket, error))
+
+    # In the scheduler's thread --------------------------------------------------------------------------------------
+
+    def _do(self, command: Command) -> None:
         match command:
-            case Withdraw(number):
-                self._scheduler.withdraw(number)
-            case Expect(question, known, unserved):
-                stands_in = self._fallback is not None and self._fallback.active
-                if not stands_in or self._backoff.holds(self._clock()) is None:
-                    self._scheduler.expect(question, known=known, unserved=unserved)
+            case Ask(question):
+                self._ask(question)
+                return
+            case Expect(question):
+                left_alone = self._backoff.holds(self._clock()) is not None
+                if not left_alone and not stays_here(question):
+                    self._client.do(command)
+                if not left_alone or self._fallback is None or not self._fallback.active:
                     return
-            case Forget(uri):
-                self._scheduler.forget(uri)
-                self._listener(Forgotten(uri))
             case Reload():  # the server is asked anew what it is, at once and whatever went wrong
-                self._scheduler.clear()
+                self._client.unload()
                 self._server.forget()
                 self._backoff.answered()
                 self._noticed = None
-                self._listener(Forgotten(None))
-            case Enable(enabled) if not enabled:
-                self._scheduler.clear()
+            case Enable(enabled):
+                self._client.enabled = enabled
+                self._client.do(command)
+            case _:
+                self._client.do(command)
         self._tell_local(command)
-        if isinstance(command, Enable):
-            self._listener(StatusChanged(Status("starting" if command.enabled else "off")))
+
+    def _ask(self, question: Question) -> None:
+        """Have the question answered by the server, unless it may not be asked."""
+        client, error = self._client, self._model.refusal(self._client.generation)
+        secret = stays_here(question)
+        if not secret and error is None:
+            client.do(Ask(question))
+            if self._server.identity is None and client.request is not None:
+                client.request.waited_for_model()
+            client.settle()
+            client.serve(0.0)  # each question counts, be it overtaken at once
+            return
+        client.do(Noticed(question.asked_ms, answered=True))
+        if secret:
+            self._listener(Answered(question.number, Answer("empty", (), "secret", reasons.secret_line())))
+        elif error is not None:
+            client.give_up()
+            self._model.took_over(question, error)
+
+    def _loaded(self, ticket: int, error: RemoteError | None) -> None:
+        if error is None:
+            self._listener(StatusChanged(Status("ready")))
+        else:
+            self._model.took_over(None, error)
+            if self._fallback is not None:
+                self._fallback.load(ticket, error.reason)
+                return
+        self._listener(LoadFinished(ticket, error is None))
 
     def _tell_local(self, command: Command) -> None:
         if self._fallback is not None:
             self._fallback.host.send(command)
-
-    async def _load(self, ticket: int) -> None:
-        there = False
-        try:
-            self._listener(StatusChanged(Status("loading", message=f"connecting to {self._server.host}")))
-            await self._server.meet()
-            self._listener(StatusChanged(Status("ready")))
-            there = True
-        except RemoteError as error:
-            self._backoff.failed(error, self._clock())
-            self._failed(None, error)
-            if self._fallback is not None:
-                self._fallback.load(ticket, error.reason)
-                return
-        self._listener(LoadFinished(ticket, there))
 
     def _failed(self, question: Question | None, error: RemoteError) -> None:
         """The server did not answer: the local model does, or the question has a reason for its answer."""
@@ -278,6 +278,6 @@ class ServerHost:
         if self._fallback is not None:
             self._fallback.calm()
 
-    async def _end(self) -> None:
-        self._scheduler.clear()
-        await self._server.close()
+
+def _no_model(_: Progress) -> ModelResources:
+    raise AssertionError("the scheduler's only client has a model of its own")
