@@ -7,7 +7,7 @@ without control characters, for nobody vouches for it.
 import json
 import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -39,6 +39,107 @@ class NotSentError(RemoteError):
     """A rule forbids that a document is sent: nothing is wrong with the server."""
 
 
+_REFUSALS: Final[Mapping[int, str]] = {401: "remote-key", 403: "remote-forbidden", 404: "remote-model"}
+_CAUSES: Final[tuple[tuple[type[BaseException], str], ...]] = (
+    (ssl.SSLError, "remote-tls"),
+    (socket.gaierror, "remote-name"),
+    (ConnectionRefusedError, "remote-refused"),
+)
+
+
+def failed(name: str, host: str, what: object = "", says: str = "", wait_s: float = 0.0) -> RemoteError:
+    """The failure of this reason's code.
+
+    Args:
+        name: the code.
+        host: the server, as a person knows it.
+        what: its status, or what is wrong with its answer.
+        says: what it says of that.
+        wait_s: see `RemoteError`.
+    """
+    reasons = (
+        Reason(
+            "remote-moved",
+            f"{host} redirects to another address ({what}). Code never follows a redirect.",
+            "If the new address is right, set `remote.url` to it.",
+        ),
+        Reason(
+            "remote-busy",
+            f"{host} limits requests ({what}{says})" + (f" and asks to wait {wait_s:.0f} s." if wait_s else "."),
+            'Wait: fastcoder tries again by itself. To send fewer requests, set `power` to "saver".',
+        ),
+        Reason(
+            "remote-broken",
+            f"{host} failed ({what}{says}).",
+            "fastcoder tries again by itself. If it keeps failing, read the server's log.",
+        ),
+        Reason(
+            "remote-silent",
+            f"{host} did not answer in time.",
+            "It may be loading its model, or be busy. fastcoder tries again by itself.",
+        ),
+        Reason(
+            "remote-cut",
+            f"{host} or a proxy closed the connection during the answer.",
+            "fastcoder tries again by itself.",
+        ),
+        Reason(
+            "remote-page",
+            f"{host} did not answer as a completion server: {what}.",
+            "Check `remote.url`, and whether a proxy or a sign-in page stands in between.",
+        ),
+        Reason(
+            "remote-setting",  # the proxy's address may hold a password, and is not told
+            f"The system's proxy for {host} cannot be used.",
+            "Set HTTPS_PROXY or HTTP_PROXY to an address that begins with http:// or https://. To use no proxy for "
+            "this host, add it to NO_PROXY.",
+        ),
+        Reason(
+            "remote-key",
+            f"{host} rejects the key ({what}{says}).",
+            "Put the right key into the file that `remote.key_file` names, or the variable that `remote.key_env` "
+            "names.",
+        ),
+        Reason(
+            "remote-forbidden",
+            f"{host} denies access ({what}{says}).",
+            "Check that your key may use this model, and that the server allows your address.",
+        ),
+        Reason(
+            "remote-model",
+            f"{host} has no such model or address ({what}{says}).",
+            "Check `remote.model`, `remote.kind`, and `remote.url`, which ends before `/v1`.",
+        ),
+        Reason(
+            "remote-rejected",
+            f"{host} rejects the request ({what}{says}).",
+            "Set `remote.kind` and `remote.template` to the form that the server expects.",
+        ),
+        Reason(
+            "remote-unreachable",
+            f"{host} cannot be reached.",
+            "Check the network, the VPN and the server. fastcoder tries again by itself.",
+        ),
+        Reason(
+            "remote-tls",
+            f"The certificate of {host} is not valid (TLS), so nothing was sent.",
+            "Check the certificate, the name in `remote.url`, and this machine's clock. If your company has its own "
+            "certificate authority, install it in the system.",
+        ),
+        Reason(
+            "remote-name",
+            f"The host name {host} cannot be resolved.",
+            "Check the name in `remote.url`, and whether it needs a VPN.",
+        ),
+        Reason(
+            "remote-refused",
+            f"No server listens at {host}.",
+            "Start the server, or correct the port in `remote.url`. fastcoder tries again by itself.",
+        ),
+    )
+    return RemoteError(next(reason for reason in reasons if reason.code == name), wait_s)
+
+
 def not_sent(host: str, code: str, rule: str) -> NotSentError:
     """A document stays on this machine, by `rule`; `code` is the reason's."""
     return NotSentError(
@@ -62,96 +163,41 @@ def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now
     """
     says = _said(headers.get("content-type", ""), body)
     if 300 <= code < 400:
-        return RemoteError(
-            Reason(
-                "remote-moved",
-                f"{host} redirects to another address ({code}). Code never follows a redirect.",
-                "If the new address is right, set `remote.url` to it.",
-            )
-        )
+        return failed("remote-moved", host, code)
     if code == 407:
         return page(host, "a proxy requires a user name and a password (407)")
     if code == 429 or (code == 503 and "retry-after" in headers):
-        wait_s = _retry_after_s(headers.get("retry-after", ""), now_s)
-        return RemoteError(
-            Reason(
-                "remote-busy",
-                f"{host} limits requests ({code}{says})" + (f" and asks to wait {wait_s:.0f} s." if wait_s else "."),
-                'Wait: fastcoder tries again by itself. To send fewer requests, set `power` to "saver".',
-            ),
-            wait_s,
-        )
+        return failed("remote-busy", host, code, says, _retry_after_s(headers.get("retry-after", ""), now_s))
     if code >= 500 and code != 501:  # that says what the server does not know
-        return RemoteError(
-            Reason(
-                "remote-broken",
-                f"{host} failed ({code}{says}).",
-                "fastcoder tries again by itself. If it keeps failing, read the server's log.",
-            )
-        )
-    return RemoteError(_REFUSALS.get(code, _rejected)(host, code, says))
+        return failed("remote-broken", host, code, says)
+    return failed(_REFUSALS.get(code, "remote-rejected"), host, code, says)
 
 
 def of_exception(host: str, error: BaseException, *, begun: bool) -> RemoteError:
     """The failure that an exception of the transport means; `begun`: a response had begun."""
     causes = list(_causes(error))
-    for kinds, reason in _CAUSES:
+    for kinds, code in _CAUSES:
         if any(isinstance(cause, kinds) for cause in causes):
-            return RemoteError(reason(host))
+            return failed(code, host)
     if isinstance(error, httpx2.ProxyError):
         return page(host, "the proxy refused the request")
     if isinstance(error, (httpx2.ConnectTimeout, httpx2.PoolTimeout)):
-        return RemoteError(_unreachable(host))
+        return failed("remote-unreachable", host)
     if isinstance(error, httpx2.TimeoutException):
         return slow(host)
     if begun or isinstance(error, (httpx2.RemoteProtocolError, httpx2.ReadError)):
-        return cut(host)
-    return RemoteError(_unreachable(host))
+        return failed("remote-cut", host)
+    return failed("remote-unreachable", host)
 
 
 def slow(host: str) -> RemoteError:
     """The server took the request and sent nothing for too long."""
-    return RemoteError(
-        Reason(
-            "remote-silent",
-            f"{host} did not answer in time.",
-            "It may be loading its model, or be busy. fastcoder tries again by itself.",
-        )
-    )
-
-
-def cut(host: str) -> RemoteError:
-    """The answer ended before its end."""
-    return RemoteError(
-        Reason(
-            "remote-cut",
-            f"{host} or a proxy closed the connection during the answer.",
-            "fastcoder tries again by itself.",
-        )
-    )
+    return failed("remote-silent", host)
 
 
 def page(host: str, what: str) -> RemoteError:
     """The failure for an answer that is not a completion server's."""
-    return RemoteError(
-        Reason(
-            "remote-page",
-            f"{host} did not answer as a completion server: {what}.",
-            "Check `remote.url`, and whether a proxy or a sign-in page stands in between.",
-        )
-    )
-
-
-def no_way(host: str) -> RemoteError:
-    """The proxy between cannot be used; its address may hold a password, and is not told."""
-    return RemoteError(
-        Reason(
-            "remote-setting",
-            f"The system's proxy for {host} cannot be used.",
-            "Set HTTPS_PROXY or HTTP_PROXY to an address that begins with http:// or https://. To use no proxy for "
-            "this host, add it to NO_PROXY.",
-        )
-    )
+    return failed("remote-page", host, what)
 
 
 def failed_within(host: str, value: object) -> RemoteError:
@@ -201,78 +247,3 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         if isinstance(one, BaseExceptionGroup):
             todo.extend(one.exceptions)
         todo.extend(cause for cause in (one.__cause__, one.__context__) if cause is not None)
-
-
-def _key_wrong(host: str, code: int, says: str) -> Reason:
-    return Reason(
-        "remote-key",
-        f"{host} rejects the key ({code}{says}).",
-        "Put the right key into the file that `remote.key_file` names, or the variable that `remote.key_env` names.",
-    )
-
-
-def _forbidden(host: str, code: int, says: str) -> Reason:
-    return Reason(
-        "remote-forbidden",
-        f"{host} denies access ({code}{says}).",
-        "Check that your key may use this model, and that the server allows your address.",
-    )
-
-
-def _missing(host: str, code: int, says: str) -> Reason:
-    return Reason(
-        "remote-model",
-        f"{host} has no such model or address ({code}{says}).",
-        "Check `remote.model`, `remote.kind`, and `remote.url`, which ends before `/v1`.",
-    )
-
-
-def _rejected(host: str, code: int, says: str) -> Reason:
-    return Reason(
-        "remote-rejected",
-        f"{host} rejects the request ({code}{says}).",
-        "Set `remote.kind` and `remote.template` to the form that the server expects.",
-    )
-
-
-_REFUSALS: Final[Mapping[int, Callable[[str, int, str], Reason]]] = {401: _key_wrong, 403: _forbidden, 404: _missing}
-
-
-def _unreachable(host: str) -> Reason:
-    return Reason(
-        "remote-unreachable",
-        f"{host} cannot be reached.",
-        "Check the network, the VPN and the server. fastcoder tries again by itself.",
-    )
-
-
-def _tls(host: str) -> Reason:
-    return Reason(
-        "remote-tls",
-        f"The certificate of {host} is not valid (TLS), so nothing was sent.",
-        "Check the certificate, the name in `remote.url`, and this machine's clock. If your company has its own "
-        "certificate authority, install it in the system.",
-    )
-
-
-def _unknown_name(host: str) -> Reason:
-    return Reason(
-        "remote-name",
-        f"The host name {host} cannot be resolved.",
-        "Check the name in `remote.url`, and whether it needs a VPN.",
-    )
-
-
-def _refused(host: str) -> Reason:
-    return Reason(
-        "remote-refused",
-        f"No server listens at {host}.",
-        "Start the server, or correct the port in `remote.url`. fastcoder tries again by itself.",
-    )
-
-
-_CAUSES: Final[tuple[tuple[type[BaseException], Callable[[str], Reason]], ...]] = (
-    (ssl.SSLError, _tls),
-    (socket.gaierror, _unknown_name),
-    (ConnectionRefusedError, _refused),
-)

@@ -72,7 +72,7 @@ class RemoteServer:
                 yield heard
                 if heard.finish:
                     return
-        raise failures.cut(client.target.host)
+        raise failures.failed("remote-cut", client.target.host)
 
     def forget(self) -> None:
         """It may be another one by now: it is asked anew."""
@@ -99,7 +99,7 @@ class RemoteServer:
             try:
                 self._client = RemoteClient(target, self._way, self._time_outs)
             except (ValueError, ImportError):  # its proxy's address, or a kind of proxy that needs another package
-                raise failures.no_way(target.host) from None
+                raise failures.failed("remote-setting", target.host) from None
         return self._client
 
 
