@@ -12,7 +12,12 @@ import pytest
 from safetensors.numpy import save
 
 from fastcoder_lsp.config import kernels_folder
+from fastcoder_lsp.engine.int8.team import default_threads
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError, UsageError
+from fastcoder_lsp.kernels.cache import current_version
+from fastcoder_lsp.model.catalogue import BITS, FAMILY
+from fastcoder_lsp.model.choice import Measured, Speed, write_measured
+from fastcoder_lsp.model.machine import on_battery
 from tests.model.hub_server import COMMIT, Hub, serving
 from tests.model.tiny import tokenizer_json, write_folder, write_gguf
 
@@ -186,6 +191,9 @@ def test_a_switched_off_hub_is_not_asked(run: Run, hub: Hub) -> None:
 
 
 def test_list_path_and_remove(run: Run, tmp_path: Path) -> None:
+    """On a machine that was measured."""
+    times = {(size.hub_id, bits): Speed(9.0, 99.0) for size in FAMILY for bits in BITS}
+    write_measured(tmp_path / "cache", Measured(times, default_threads(), current_version(), on_battery(), 0))
     run("pull", HUB_ID)
     gguf = tmp_path / "tiny.gguf"
     write_gguf(gguf)
