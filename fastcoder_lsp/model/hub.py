@@ -39,7 +39,7 @@ class RemoteFile:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteModel:
+class HubModel:
     """The files of a model in a repository, at one commit."""
 
     hub_id: str
@@ -75,7 +75,7 @@ def repository_folder(hub_id: str) -> Path:
     return _cache() / f"models--{hub_id.replace('/', '--')}"
 
 
-def look_up(hub_id: str) -> RemoteModel:
+def look_up(hub_id: str) -> HubModel:
     """Ask the hub for the files of a model.
 
     Raises:
@@ -109,7 +109,7 @@ def look_up(hub_id: str) -> RemoteModel:
     files = [RemoteFile(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else "") for s in siblings]
     card = info.card_data
     licence = str(getattr(card, "license", None) or "not stated")
-    return RemoteModel(hub_id, info.sha or "main", licence, choose_files(hub_id, files))
+    return HubModel(hub_id, info.sha or "main", licence, choose_files(hub_id, files))
 
 
 def unreachable(error: Exception) -> NetworkError:
@@ -140,7 +140,7 @@ def choose_files(hub_id: str, files: Sequence[RemoteFile]) -> tuple[RemoteFile, 
     return tuple(by_name[name] for name in (*DESCRIPTIONS, *weights) if name in by_name)
 
 
-def fetch(remote: RemoteModel, dialogue: Dialogue) -> Path:
+def fetch(remote: HubModel, dialogue: Dialogue) -> Path:
     """Download a model's missing files into the hub's cache and check every sum; returns the model's folder.
 
     Raises:
