@@ -92,7 +92,7 @@ def serve_traced(folder: Path) -> None:
         return BackendSelector(shared, shared, listener, settings, folders, texts)
 
     stdin, stdout = take_wire()
-    settings = {"drafter": "none", "budget.automatic_ms": 60_000, "host.linger_s": 1}  # it would want a real tokenizer
+    settings = {"drafter": "none", "budget.automatic_ms": 60_000, "host.linger_s": 10}  # it would want a real tokenizer
     leave(serve(stdin, stdout, open_host, ServeOptions(settings)))
 
 
