@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 MOST_FRONTS: Final = 128
 """Most connected fronts; more are turned away. Each has one or two threads."""
+FIRST_S: Final = 30.0
+"""Seconds that the first front has to connect, however soon the process ends after its last one."""
 _MOST_OTHERS: Final = 16
 """Most other connections: of the command line, and those without a greeting yet."""
 
@@ -57,7 +59,8 @@ class HostServer:
         self._changed = threading.Condition()
         self._connections: set[Channel] = set()
         self._fronts: set[ClientConnection] = set()
-        self._alone_since = self._started = time.monotonic()
+        self._started = time.monotonic()
+        self._alone_since = self._started + FIRST_S
         self._known = HostFacts()
         """The facts that the last front left behind: the model stays as long as the process."""
         self._closed = threading.Event()
@@ -107,7 +110,7 @@ class HostServer:
         return len(self._fronts)
 
     def alone_s(self) -> float:
-        """Seconds without fronts; 0 while there are any."""
+        """Seconds without fronts; 0 while there are any, negative while the first one may still be connecting."""
         with self._changed:
             return 0.0 if self._fronts else time.monotonic() - self._alone_since
 

@@ -139,7 +139,9 @@ def test_fronts_that_start_at_once_find_one_process(machine: Machine) -> None:
     assert os.getsid(process.pid) != os.getsid(0)
 
 
-def test_it_ends_after_its_last_front_and_the_next_one_starts_another(machine: Machine) -> None:
+@pytest.mark.parametrize("linger_s", [0, 1])
+def test_it_ends_after_its_last_front_and_the_next_one_starts_another(machine: Machine, linger_s: int) -> None:
+    machine.settings = Settings(host_linger_s=linger_s)
     _, front = machine.asked()
     process_id = front.facts().process_id
     front.close(1)

@@ -227,3 +227,15 @@ def test_a_status_goes_with_whose_turn_it_is(place: Place) -> None:
     assert [one.turn for one in place.server._all_fronts().fronts] == [False, False]
     place.hosts[0].turn = "own"
     assert sorted(one.turn for one in place.server._all_fronts().fronts) == [False, True]
+
+
+def test_the_time_alone_counts_from_the_last_front_and_spares_the_first(place: Place) -> None:
+    """A process that ends at once after its last editor has to wait for its first one."""
+    assert place.server.alone_s() < -10
+    heard = Heard()
+    front = place.front(heard)
+    heard.wait(lambda: place.server.fronts() == 1)
+    assert place.server.alone_s() == 0
+    front.close(1)
+    heard.wait(lambda: place.server.fronts() == 0)
+    assert place.server.alone_s() >= 0
