@@ -93,6 +93,15 @@ def test_where_no_size_keeps_the_limits_the_smallest_is_taken_with_a_word() -> N
     assert "1.4 s" in found.reason
 
 
+def test_a_precision_that_was_not_timed_is_not_taken_for_a_better_one() -> None:
+    """Where a prompt alone is too slow, four bits change nothing, and a start leaves out timing them."""
+    slow = machine(16, "24/14 74/43 148/86 339/199", "1813 2699 5717 13442")
+    left_out = {key: speed for key, speed in slow.speeds.items() if key[1] == 8}
+    for found in (choose(slow), choose(replace(slow, speeds=left_out))):
+        assert said(found) == "0.5B int8"
+        assert "a prompt of 400 tokens takes 1.4 s" in found.reason
+
+
 def test_the_gpus_sizes_are_those_of_the_guide() -> None:
     """docs/gpu.md: 7B with a KV cache for 512 tokens."""
     assert [round(FAMILY[-1].gpu_bytes(bits, 512) / 1e9, 1) for bits in (16, 8, 4)] == [15.3, 8.7, 6.3]
