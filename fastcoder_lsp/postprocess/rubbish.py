@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
-from fastcoder_lsp.syntax import KNOWN, indent, is_comment, width
+from fastcoder_lsp.syntax import KNOWN, MARKUP, indent, is_comment, lex, width
 
 _CONTROL = re.compile(
     r"<\|[a-z_]+\|>|<(?:fim_(?:prefix|middle|suffix|pad)|file_sep)>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd"
@@ -24,6 +24,12 @@ _LINES_ABOVE = 60
 _ENTRIES = 3
 _BELOW = 3
 _HALF_TYPED = 8
+_OPEN_ENDS = tuple("=.+-*/%&|^")
+"""Signs after which a line goes on."""
+_NAMES_ALONE = re.compile(r"\s*(?:[\w$]*$|(?:import|from|use|using|case|package)\b)")
+"""Lines that hold hardly more than a name, of which one may well begin another."""
+_ENDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac", "endif", "#endif"})
+_CLOSING_TAG = re.compile(r"</[\w:.-]*>")
 
 
 def control_text(text: str, around: TextAround) -> str:
@@ -94,7 +100,7 @@ def _blocks_again(whole: list[str], cursor: int) -> Iterator[int]:
 
 def _entries_again(whole: list[str], cursor: int, around: TextAround) -> Iterator[int]:
     """Lines with which a list's entries begin again: they stand in the same bracket already, in this order."""
-    if not around.head.openers:
+    if not around.head.openers or around.head.comment or around.head.quote:
         return
     opened = around.near_before.count("\n", around.head.openers[-1][0]) + 1
     own = width(indent(whole[cursor]))
@@ -106,6 +112,8 @@ def _entries_again(whole: list[str], cursor: int, around: TextAround) -> Iterato
         code = [line for line in said if not is_comment(line, around.language)]
         if any(width(indent(line)) != own for line in said) or not _telling(code):
             continue
+        if not all(line.endswith(",") for line in code[:-1]):
+            continue  # statements of a block in braces
         if any(entries[one : one + _ENTRIES] == said for one in range(at - _ENTRIES + 1)):
             yield at - first
             return
@@ -126,7 +134,22 @@ def _typed_above_again(lines: list[str], around: TextAround) -> Iterator[int]:
     above, first = around.above.rstrip(), lines[0]
     if around.left.strip() or len(above.strip()) < _HALF_TYPED or not first.startswith(above) or first == above:
         return
-    yield 0
+    if _half_typed(above, first[len(above) :], around.language):
+        yield 0
+
+
+def _half_typed(line: str, rest: str, language: str) -> bool:
+    """Whether `line` is no whole line, as `rest` shows, which goes on from it: `import os` is one."""
+    if language in MARKUP:
+        return False
+    if line.endswith(_OPEN_ENDS) or lex(line, language).openers:
+        return True
+    in_word = _wordy(line[-1]) and _wordy(rest[0])
+    return in_word and language in KNOWN and _NAMES_ALONE.match(line) is None
+
+
+def _wordy(sign: str) -> bool:
+    return sign.isalnum() or sign == "_"
 
 
 def _telling(lines: Sequence[str]) -> bool:
@@ -160,10 +183,14 @@ def rubbish(text: str, around: TextAround) -> bool:
     right = around.right.strip()
     if right and said == right:
         return True
-    below = next((line.strip() for line in around.below if line.strip()), "")
-    return not around.left.strip() and said in {below, around.above.strip()} and not _structural(said)
+    below = next((line for line in around.below if line.strip()), "")
+    if around.left.strip():
+        return False
+    if _CLOSING_TAG.fullmatch(said):  # the line below closes an outer element, unless it is as deep
+        return said == below.strip() and width(indent(below)) >= width(around.left)
+    return said in {below.strip(), around.above.strip()} and not _structural(said)
 
 
 def _structural(line: str) -> bool:
     """Whether a line may well occur twice in a row: signs alone, `end`."""
-    return not any(map(str.isalnum, line)) or line in {"end", "fi", "done", "esac", "endif"}
+    return not any(map(str.isalnum, line)) or line in _ENDS

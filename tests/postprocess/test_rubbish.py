@@ -359,6 +359,144 @@ if a:
 else:
     self.on_close.append(service)
     service = service.enter()▮
+--- python: a line that begins like the whole one above
+def test_orders():
+    assert response
+    ▮assert response.ok▮
+>>>
+def test_orders():
+    assert response
+    ▮assert response.ok▮
+--- python: a module whose name begins like the one above
+import typing
+▮import typing_extensions▮
+>>>
+import typing
+▮import typing_extensions▮
+--- python: a word that was typed by half in the line above
+def f(orders):
+    return total_o
+    ▮return total_of(orders)▮
+>>>
+def f(orders):
+    return total_o
+    ▮▮
+--- python: a line above that ends in a sign
+total = order.
+▮total = order.total()▮
+>>>
+total = order.
+▮▮
+--- yaml: an entry that begins like the one above
+steps:
+  - run: scripts/test
+  ▮- run: scripts/test-arm▮
+>>>
+steps:
+  - run: scripts/test
+  ▮- run: scripts/test-arm▮
+--- c: statements of a block are no entries
+void f(void) {
+    fill(list, 2, 2, 1);
+    check(status == LIST_OK);
+    check(list->size == 4);
+    // once more, of no items
+    ▮fill(list, 2, 2, 1);
+    check(status == LIST_OK);
+    check(list->size == 4);
+    free_all(list);▮
+}
+>>>
+void f(void) {
+    fill(list, 2, 2, 1);
+    check(status == LIST_OK);
+    check(list->size == 4);
+    // once more, of no items
+    ▮fill(list, 2, 2, 1);
+    check(status == LIST_OK);
+    check(list->size == 4);
+    free_all(list);▮
+}
+--- typescript: a comment as of the member above
+class Store {
+  /**
+   * Reads one order of those that are kept here,
+   * or all of them, if no name is given,
+   * and fails where none are kept.
+   */
+  one(name?: string): Order;
+  /**
+   ▮* Reads one order of those that are kept here,
+   * or all of them, if no name is given,
+   * and fails where none are kept.
+   */▮
+  all(): Order[];
+}
+>>>
+class Store {
+  /**
+   * Reads one order of those that are kept here,
+   * or all of them, if no name is given,
+   * and fails where none are kept.
+   */
+  one(name?: string): Order;
+  /**
+   ▮* Reads one order of those that are kept here,
+   * or all of them, if no name is given,
+   * and fails where none are kept.
+   */▮
+  all(): Order[];
+}
+--- html: a closing tag above that of the outer element
+<div>
+  <div>
+    <p>a</p>
+  ▮</div>▮
+</div>
+>>>
+<div>
+  <div>
+    <p>a</p>
+  ▮</div>▮
+</div>
+--- typescriptreact: a closing tag below that of the inner element
+const page = (
+  <div>
+    <div>
+      <p>a</p>
+    </div>
+  ▮</div>▮
+);
+>>>
+const page = (
+  <div>
+    <div>
+      <p>a</p>
+    </div>
+  ▮</div>▮
+);
+--- html: the closing tag that stands below
+<div>
+  <p>a</p>
+▮</div>▮
+</div>
+>>>
+<div>
+  <p>a</p>
+▮▮
+</div>
+--- c: the end of an outer condition
+#if A
+#if B
+int a;
+#endif
+▮#endif▮
+>>>
+#if A
+#if B
+int a;
+#endif
+▮#endif▮
 --- html: a loop of tags
 <ul>
   ▮<li>a</li>
