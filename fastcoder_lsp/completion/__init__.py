@@ -1,1 +1,1 @@
-"""ONE REQUEST: `service` answers what needs no model, `scheduler` has the model work on the rest, the latest first."""
+"""Completion: `service` answers what needs no model, and sends the other questions to the model's host."""

@@ -1,8 +1,8 @@
-"""What crosses between the server and the model: commands down, events up.
+"""The values that cross between the server and the model: commands down, events up.
 
-The model may live in this process, in one that all editors share, or on a server. The values are the same everywhere;
-the bounds in their types are checked where they come from another process. Every command returns at once and raises
-nothing, whatever has become of the model.
+The model runs in this process, in one that all editors share, or on a server. The values are the same everywhere; a
+process checks the bounds in their types on what it receives. Every command returns at once and raises nothing,
+whatever the state of the model.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,37 +21,37 @@ from fastcoder_lsp.core.bounds import MOST_NAMES, Moment, Name, Natural, Short, 
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 Turn = Literal["", "own", "other"]
-"""Whose question is worked on while a client waits for an answer: its own, or another client's."""
+"""While a client waits for an answer: whether the scheduler works on its own question or on another client's."""
 
 
 class Message(Struct, frozen=True, array_like=True, tag=True):
-    """Encoded as an array of the class' name and the fields in their order."""
+    """Encoded as an array of the class' name and its fields, in their order."""
 
 
 # Commands -------------------------------------------------------------------------------------------------------------
 
 
 class Ask(Message, frozen=True):
-    """The client's newest question; nobody waits for an older one any more."""
+    """The client's newest question; it replaces any older one."""
 
     question: Question
 
 
 class Noticed(Message, frozen=True):
-    """A request was answered without the model; `answered`: nobody waits at the last place."""
+    """The service answered a request without the model; `answered`: no client waits at the last place."""
 
     asked_ms: Moment
     answered: bool
 
 
 class Withdraw(Message, frozen=True):
-    """Nobody waits for the answer to a question; what was begun for it may serve the next one."""
+    """The client withdrew a question; the scheduler may keep its generation for the next one."""
 
     number: Natural
 
 
 class Expect(Message, frozen=True):
-    """What will be asked next; `known`: what follows there is; `unserved`: somebody waits there for a late text."""
+    """The likely next question; `known`: its answer is cached; `unserved`: a client waits there for a late text."""
 
     question: Question
     known: bool
@@ -59,13 +59,13 @@ class Expect(Message, frozen=True):
 
 
 class Forget(Message, frozen=True):
-    """Drop what is kept for a document."""
+    """Drop the state of a document."""
 
     uri: Name
 
 
 class Rename(Message, frozen=True):
-    """A document has another name: whoever waits for an answer in it goes on waiting."""
+    """Rename a document; requests in it stay open."""
 
     old: Name
     new: Name
@@ -78,10 +78,10 @@ class Load(Message, frozen=True):
 
 
 class Use(Message, frozen=True):
-    """Other settings of the model, or of the workspace's folders, from the next question on.
+    """New settings of the model, or of the workspace's folders, from the next question on.
 
-    The model is loaded anew only where what it is made from differs. The host reads in these folders what their
-    settings allow, and nothing else.
+    The model is reloaded only if settings that it is built from change. The host reads these folders only as far as
+    their settings allow.
     """
 
     settings: Settings
@@ -89,11 +89,11 @@ class Use(Message, frozen=True):
 
 
 class Reload(Message, frozen=True):
-    """Load the model anew, from the next question on."""
+    """Reload the model for the next question."""
 
 
 class Enable(Message, frozen=True):
-    """Off: this client needs no model; it is unloaded once no client does."""
+    """False: this client needs no model; the host unloads it once no client needs it."""
 
     enabled: bool
 
@@ -106,13 +106,13 @@ class DocumentChanged(Message, frozen=True):
 
 
 class DocumentClosed(Message, frozen=True):
-    """A document was closed: the disk holds again."""
+    """A document was closed: its text on the disk holds again."""
 
     path: Path
 
 
 class FilesChanged(Message, frozen=True):
-    """Files on the disk that the client has seen change."""
+    """Files on the disk that changed, as the client reports them."""
 
     paths: Annotated[tuple[Path, ...], Meta(max_length=MOST_NAMES)]
 
@@ -138,27 +138,27 @@ Command: TypeAlias = (
 
 
 class Answered(Message, frozen=True):
-    """The question of this number has its answer."""
+    """The answer to the question of this number."""
 
     number: Natural
     answer: Answer
 
 
 class Made(Message, frozen=True):
-    """This is suggested in a document from now on, wherever it fits; with a reason, why nothing is."""
+    """A suggestion for a document, wherever it fits from now on; `reason`: why it is empty."""
 
     uri: Name
     suggestion: Suggestion
 
 
 class Forgotten(Message, frozen=True):
-    """What was made for a document holds no more; None: for any."""
+    """The suggestions for a document are outdated; None: for every document."""
 
     uri: Name | None
 
 
 class Counted(Message, frozen=True):
-    """A field of `Statistics` grows by so many."""
+    """A field of `Statistics` grows by this amount."""
 
     what: Short
     by: Whole
@@ -171,13 +171,13 @@ class Worked(Message, frozen=True):
 
 
 class StatusChanged(Message, frozen=True):
-    """The state of the worker has changed."""
+    """The state of the worker changed."""
 
     status: Status
 
 
 class Indexing(Message, frozen=True):
-    """So many files of the workspace were looked at; `building`: for the first time."""
+    """Progress of indexing the workspace, in files; `building`: for the first time."""
 
     done: Natural
     total: Natural
@@ -185,13 +185,13 @@ class Indexing(Message, frozen=True):
 
 
 class Notice(Message, frozen=True):
-    """What a person should know, once."""
+    """A message for the user, shown once."""
 
     text: Short
 
 
 class LoadFinished(Message, frozen=True):
-    """The reply to `Load`: whether the model is there."""
+    """The reply to `Load`: whether the model is loaded."""
 
     ticket: Natural
     well: bool
@@ -205,19 +205,19 @@ Event: TypeAlias = Answered | Made | Forgotten | Counted | Worked | StatusChange
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What a client knows of the host, as it was told last.
+    """The host's state, as it last reported it to a client.
 
     Attributes:
         model: the model's name; empty while none is loaded.
         engine: the engine's name.
-        budget_ms: by kind, of the last question.
+        budget_ms: the last question's budgets by kind.
         resident_bytes: memory of the host's process.
         process_id: of the host.
         fronts: how many clients share it.
         shared: whether it is a process of its own.
-        asks: the server that questions are sent to; empty: none, nothing leaves the machine.
-        turn: whose turn it is, where this client waits for an answer.
-        context: whether other files' code goes along with this client's prompts; None before a model says so.
+        asks: the server that questions are sent to; empty: nothing leaves the machine.
+        turn: whose question the scheduler works on, while this client waits for an answer.
+        context: whether prompts of this client hold other files' code; None before a model reports it.
     """
 
     model: Short = ""
@@ -233,28 +233,28 @@ class HostFacts:
 
     @property
     def company(self) -> tuple[int, int, Turn, bool | None]:
-        """What goes with every status: which process it is, how many share it, whose turn it is, what goes along."""
+        """The part of every status that describes the host: process, clients, whose question it works on, context."""
         return self.process_id, self.fronts, self.turn, self.context
 
 
 class ModelHost(Protocol):
-    """Where the model lives, as one client sees it; for any thread."""
+    """The model's host, as one client sees it; thread-safe."""
 
     def send(self, command: Command) -> None:
-        """Have this done; commands are taken in the order of the calls."""
+        """Send a command; the host runs commands in the order of the calls."""
         ...
 
     def facts(self) -> HostFacts:
-        """What was told last."""
+        """The latest report."""
         ...
 
     def close(self, wait_s: float) -> None:
-        """The client is done; waits at most so long for its work to end in order."""
+        """Disconnect; waits at most this long for an orderly end."""
         ...
 
 
 HostListener: TypeAlias = Callable[[Event], None]
-"""Told what comes of it all, by a thread of the host's, or of the connection's."""
+"""Receives the host's events, on a thread of the host or of the connection."""
 OpenHost = Callable[[HostListener, Settings, Mapping[Path, Settings], OpenTexts], ModelHost]
-"""Opens a host for a listener, with the settings of the model and of the folders, and the open documents; returns at
-once. The host is not told what is open already, and puts the texts that it is told into the same place."""
+"""Opens a host for a listener, with the settings of the model and of the folders, and the store of open documents;
+returns at once. The host reads that store and writes the texts of later commands into it."""

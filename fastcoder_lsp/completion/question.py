@@ -1,7 +1,6 @@
 """Questions and answers as plain values: all that passes between documents on one side and the model on the other.
 
-Owns what they hold, and the arithmetic between a text and an answer. The editor's popup selection is inserted before
-anybody else looks.
+A question's text already contains the entry that is selected in the editor's popup.
 """
 
 import math
@@ -22,23 +21,23 @@ from fastcoder_lsp.workspace.paths import path_of
 
 Value = TypeVar("Value")
 Clock = Callable[[], float]
-"""Milliseconds since some moment that is the same for all processes of a machine."""
+"""Milliseconds since a moment that all processes of a machine share."""
 MOST_ALTERNATIVES = 3
-"""Candidates of an invoked request: what a person still cycles through."""
+"""Candidates of an invoked request that a person still cycles through."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for a request; by default it gets one whole answer, however long that takes.
+    """How a request is treated; by default it gets one whole answer, without a deadline.
 
     Attributes:
         automatic_ms: the budget of a request while typing; 0: chosen from the machine's speed; infinite: none.
-        invoked_ms: the same for one that was asked for by a key.
-        background_ms: the same for work while nobody waits.
-        ahead: work before anybody asks.
-        alternatives: so many candidates at most for an invoked request, the first included.
-        in_words: whether there are suggestions in the middle of words.
-        in_secrets: whether there are suggestions in what looks like a secret.
+        invoked_ms: the budget of a request by key.
+        background_ms: the budget of background work after a request.
+        ahead: whether to work before the next request.
+        alternatives: the most candidates for an invoked request, the first included.
+        in_words: whether to suggest in the middle of words.
+        in_secrets: whether to suggest in text that looks like a secret.
         rejections: see the setting `where.rejections`.
     """
 
@@ -73,10 +72,10 @@ class Question:
     Attributes:
         number: counts questions; later ones have higher numbers.
         request: what was asked.
-        place: where, as text.
-        policy: how it is to be treated.
-        asked_ms: when, by the service's clock.
-        opened_s: when, by the clock of `observe.Spans`.
+        place: the text around the cursor.
+        policy: how to treat it.
+        asked_ms: its time on the service's clock.
+        opened_s: its time on the clock of `observe.Spans`.
     """
 
     number: Natural
@@ -93,7 +92,7 @@ class Question:
 
     @property
     def hurried(self) -> bool:
-        """Whether whoever waits types on: nobody asked by a key, nor for a whole answer however long it takes."""
+        """Whether the client types on while it waits: the request is not by key, and has a deadline."""
         return not self.request.invoked and self.request.snapshot.edited and math.isfinite(self.policy.automatic_ms)
 
     @property
@@ -102,17 +101,17 @@ class Question:
         return self.policy.alternatives if self.request.invoked else 1
 
     def asks(self, request: CompletionRequest) -> bool:
-        """Whether it asks just what `request` does: a popup and ghost text at one place."""
+        """Whether `request` asks the same: a popup and ghost text at one place."""
         a, b = self.request.snapshot, request.snapshot
         same_text = a.uri == b.uri and a.version == b.version and a.text == b.text
         return same_text and replace(self.request, snapshot=b) == request
 
     def is_at(self, other: "Question") -> bool:
-        """Whether it is about the place that `other` is about."""
+        """Whether both ask about the same place."""
         return self.uri == other.uri and self.place == other.place
 
     def renamed(self, uri: str) -> "Question":
-        """The same question, its document having another name."""
+        """The same question under the document's new name."""
         path = path_of(uri)
         snapshot = replace(self.request.snapshot, uri=uri, path=None if path is None else str(path))
         return replace(self, request=replace(self.request, snapshot=snapshot))
@@ -120,15 +119,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model has for a question.
+    """The model's answer to a question.
 
     Attributes:
         outcome: a field of `Statistics`: "shown", "empty" or "failed".
-        candidates: what goes on at the question's place, the likeliest first; none where nothing is worth showing.
+        candidates: texts for the question's place, the likeliest first; none where nothing is worth showing.
         finish: why it ended (`core.Completion.finish`).
-        reason: why there is nothing, where that is so.
-        counts: the work that was done for it.
-        ms: milliseconds by span; empty where the model was not asked.
+        reason: why it is empty.
+        counts: the work for it.
+        ms: milliseconds by span; empty without the model.
         model: the model's name.
         engine: the engine's name.
         trace: every step.
@@ -148,11 +147,11 @@ class Answer:
 
     @classmethod
     def failed(cls, status: Status | None) -> "Answer":
-        """There is none; `status` says why."""
+        """The answer to a failed question; `status` says why it failed."""
         return cls("failed", (), "error", reasons.failed(status or Status("error")))
 
     def to(self, request: CompletionRequest) -> Completion:
-        """The answer to `request` as it is given."""
+        """The completion for `request`."""
         return replace(
             answering(request, self.candidates, self.finish, self.ms)
             if self.candidates
@@ -167,26 +166,26 @@ class Answer:
 
 @dataclass(slots=True)
 class Waiting:
-    """A question, and everybody who waits for its answer."""
+    """A question and the futures that wait for its answer."""
 
     question: Question
     futures: "list[Future[Completion]]"
 
     def join(self, future: "Future[Completion]") -> None:
-        """One more asks the same; who has taken that back is not kept."""
+        """Add a request for the same question; a cancelled one is removed."""
         self.futures = [*(other for other in self.futures if not other.done()), future]
 
     def wanted(self) -> bool:
-        """Whether anybody still wants the answer."""
+        """Whether any future still waits for the answer."""
         return not all(future.done() for future in self.futures)
 
     def answer(self, completion: Completion) -> int:
-        """Give the answer to everybody who has none yet and still wants it; returns to how many."""
+        """Give the answer to every future that still waits; returns how many."""
         return sum(settle(future, completion) for future in self.futures)
 
 
 def place_of(request: CompletionRequest) -> CursorContext:
-    """Where `request` asks, as text."""
+    """The text around the cursor of `request`."""
     text, selected = request.snapshot.text, request.selected
     if selected is None:
         return CursorContext(text[: request.offset], text[request.offset :])
@@ -219,7 +218,7 @@ def _inserting(request: CompletionRequest, candidate: CachedSuffix, finish: str)
 
 
 def settle(future: "Future[Value]", value: Value) -> bool:
-    """Answer whoever waits; whether somebody still did."""
+    """Resolve a future; returns whether it still waited."""
     try:
         future.set_result(value)
     except InvalidStateError:

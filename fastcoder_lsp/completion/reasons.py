@@ -1,7 +1,6 @@
-"""Why an answer is empty: every reason there is, in words a person can act on.
+"""Why an answer is empty: a code and a text that a person can act on for every reason.
 
-Owns the codes and the texts. The front uses it for what it decides itself (ignored, secret or too large files, off),
-the service for the rest.
+The server uses it for its own decisions (ignored, secret or too large files, off), the service for the rest.
 """
 
 import math
@@ -11,8 +10,8 @@ from fastcoder_lsp.completion.suggestions import Rule
 from fastcoder_lsp.core import Reason
 
 CODES = (
-    "slow",  # nothing was ready within the budget; the text says how much longer it takes
-    "loading",  # the model loads, or its code is compiled; the text says which, and how far it is
+    "slow",  # no suggestion was ready within the budget; the text says how much longer it takes
+    "loading",  # the model loads, or its code compiles; the text says which, and the progress
     "secret",  # the line or the file looks like a secret
     "ignored",  # rules of the workspace or settings exclude the file
     "large",  # the file or a line of it is too large
@@ -56,12 +55,12 @@ def off() -> Reason:
 
 
 def ignored(rule: str) -> Reason:
-    """The file is not read, by `rule`: which pattern of which file or setting."""
+    """`rule` excludes the file: which pattern of which file or setting."""
     return Reason("ignored", f"This file is excluded: {rule}.", "To get suggestions here, change that rule.")
 
 
 def large_file(size: int, limit: int) -> Reason:
-    """The file is over the limit of its size, both in bytes."""
+    """The file exceeds its size limit, both in bytes."""
     return Reason(
         "large",
         f"File too large: {_in_units(size)}, and the limit is {_in_units(limit)}.",
@@ -70,19 +69,19 @@ def large_file(size: int, limit: int) -> Reason:
 
 
 def _in_units(size: int) -> str:
-    """A size for people, rounded up, so that what is over a limit reads so."""
+    """A size for people, rounded up, so that a size over a limit reads as one."""
     if size < 1_000_000:
         return f"{math.ceil(size / 1e3)} KB"
     return f"{math.ceil(size / 1e5) / 10:g} MB"
 
 
 def long_line() -> Reason:
-    """A line of the file is over the limit of its length."""
+    """A line of the file exceeds its length limit."""
     return Reason("large", "This file has a line that is too long.", "Raise `read.max_line_length`.")
 
 
 def secret_file() -> Reason:
-    """The file's name says that it holds secrets."""
+    """The file's name marks it as a file of secrets."""
     return Reason(
         "secret",
         "This file's name says that it holds secrets.",
@@ -110,17 +109,17 @@ def rejected() -> Reason:
 
 
 def unfit(rule: Rule) -> Reason:
-    """The rule that says that a suggestion would be in the way at a place."""
+    """The rule that suppresses a suggestion at a place."""
     return {"middle_of_word": in_word, "rejections": rejected, "secret": secret_line}[rule]()
 
 
 def slow(who: str, allowed_ms: float, more_ms: float | None, *, invoked: bool) -> Reason:
-    """Nothing whole was ready within the budget.
+    """No whole line was ready within the budget.
 
     Args:
         who: the server that was asked; empty where the model is on this machine.
         allowed_ms: the budget.
-        more_ms: about how much longer it takes; None where that is not known.
+        more_ms: about how much longer it takes; None if unknown.
         invoked: whether a key requested it; each kind of request has a budget of its own.
     """
     text = f"{f'{who} was not' if who else 'Not'} ready within {allowed_ms:.0f} ms."
@@ -130,7 +129,7 @@ def slow(who: str, allowed_ms: float, more_ms: float | None, *, invoked: bool) -
 
 
 def loading(status: Status) -> Reason:
-    """The model is not ready yet; `status` says what is being done, and how far it is."""
+    """The model is not ready yet; `status` says what it is doing, and the progress."""
     percent = "" if status.percent is None else f" ({status.percent} %)"
     doing = status.message or "loading the model"
     return Reason("loading", f"Not ready yet: {doing}{percent}.", "Wait until it is ready. Later starts are faster.")
@@ -157,7 +156,7 @@ def failed(status: Status) -> Reason:
 
 
 def host_lost(why: str) -> Reason:
-    """The shared model process is not there; `why` says what happened to it."""
+    """The shared model process is gone; `why` says what happened to it."""
     return Reason("host", f"No answer: {why}.", "It restarts by itself. For details, run: fastcoder-lsp host log")
 
 
@@ -172,5 +171,5 @@ def cancelled() -> Reason:
 
 
 def changed() -> Reason:
-    """The document is not the one that was asked about any more."""
+    """The document changed since the request."""
     return Reason("changed", "The text changed before the answer came.", "")

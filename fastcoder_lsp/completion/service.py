@@ -1,8 +1,8 @@
-"""The completion service: what a front asks of it, from any thread.
+"""The completion service: the server's interface to completion, from any thread.
 
-Owns the side that knows documents and no model: who waits for which answer, what was suggested of late, what is shown.
-The `host`, perhaps another process, answers a `Question` once, never, twice, or late; every request is answered exactly
-once, and no caller waits for the model.
+It knows documents and no model: who waits for which answer, recent suggestions, what is shown. The `host`, perhaps
+another process, answers a `Question` once, never, twice, or late; the service answers every request exactly once, and
+no caller waits for the model.
 """
 
 import logging
@@ -32,14 +32,14 @@ class CompletionService:
     """Turns requests into completions, one at a time, the latest first.
 
     Attributes:
-        host: where the model lives; what concerns neither requests nor answers is told to it without the service.
-        lock: held by one verb at a time. The host's thread takes it to hand over what it made, and has no other.
+        host: the model's host; commands that concern neither requests nor answers go to it directly.
+        lock: each method holds it. The host's thread takes it to deliver events, while holding no other lock.
 
     Args:
-        open_host: opens the host for this listener, with the settings that hold; whether completion is on among them.
-        on_status: told every change of state, from the host's thread.
-        on_late: told, from that thread, what is known at the last question's place by now: more, or why nothing comes.
-        on_indexing, on_notice: told, from any thread, what `Indexing` and `Notice` say.
+        open_host: opens the host for this listener, with the current settings, which include whether completion is on.
+        on_status: receives every change of state, on the host's thread.
+        on_late: receives, on that thread, the late answer at the last question's place: more text, or why none.
+        on_indexing, on_notice: receive `Indexing` and `Notice`, on any thread.
         enabled: while False every request is answered empty.
         clock: milliseconds, the same for the host.
     """
@@ -60,22 +60,22 @@ class CompletionService:
         self._on_status, self._on_late, self._on_indexing, self._on_notice = on_status, on_late, on_indexing, on_notice
         self._status = Status("starting")
         self._number = self._tickets = 0
-        self._heard = 0  # questions up to this number have their answers, or never will
+        self._heard = 0  # questions up to this number are answered, or never will be
         self._waiting: Waiting | None = None
         self._loads: dict[int, Future[bool]] = {}
         self._known, self._tally = SuggestionCache(), Tally()
         self.on(protocol.StatusChanged(Status("starting" if enabled else "off")))
         self.host = open_host(self.on)
 
-    # For the front, from any thread ---------------------------------------------------------------------------------
+    # For the server, from any thread --------------------------------------------------------------------------------
 
     def submit(
         self, request: CompletionRequest, policy: Policy | None = None, waited_ms: float = 0.0
     ) -> "Future[Completion]":
-        """Ask for a completion; every earlier request that is still open is answered empty at once ("superseded").
+        """Ask for a completion; every earlier open request is answered empty at once ("superseded").
 
-        Cancelling the future ends the work for it within a step. Requests for the same place share one answer. Without
-        a policy the answer is whole. `waited_ms`: the client has waited so long already; its budget counts from there.
+        Cancelling the future ends its work within a step. Requests for the same place share one answer. Without a
+        policy the answer is whole. `waited_ms`: how long the client has waited already; its budget counts from there.
         """
         with self.lock:
             future: Future[Completion] = Future()
@@ -93,7 +93,7 @@ class CompletionService:
                 waiting.answer(nothing(request, rule, reasons.unfit(rule)))
             elif (recalled := self._known.recall(question)) and not (request.invoked and recalled[0].interim):
                 self._supersede()
-                # A pause makes its text anew, by a better prompt.
+                # In a pause the model makes the text again with a better prompt.
                 self.host.send(protocol.Expect(question, known=True, unserved=False))
                 if self._known.held_back(question, recalled):
                     self._tally.count("empty", waiting.answer(nothing(request, "unsure", reasons.unsure())))
@@ -114,7 +114,7 @@ class CompletionService:
             return future
 
     def accepted(self, request: CompletionRequest, policy: Policy) -> None:
-        """A suggestion was taken whole: `request` is what will probably be asked next."""
+        """A suggestion was accepted whole: `request` is the likely next one."""
         with self.lock:
             self._known.taken()
             if self._enabled and policy.ahead and self._waiting is None:
@@ -124,7 +124,7 @@ class CompletionService:
                 self.host.send(protocol.Noticed(self._clock(), answered=False))
 
     def preload(self) -> "Future[bool]":
-        """Load the model now, before the first request; the answer is whether that went well."""
+        """Load the model now, before the first request; the future's result is whether that succeeded."""
         with self.lock:
             future: Future[bool] = Future()
             if self._closing:
@@ -136,7 +136,7 @@ class CompletionService:
             return future
 
     def document_closed(self, uri: str) -> None:
-        """Drop everything kept for a document."""
+        """Drop the state of a document."""
         with self.lock:
             self._known.forget(uri)
             if self._waiting is not None and self._waiting.question.uri == uri:
@@ -145,7 +145,7 @@ class CompletionService:
             self.host.send(protocol.Forget(uri))
 
     def document_renamed(self, old: str, new: str) -> None:
-        """Carry what is kept for a document over to its new name."""
+        """Move the state of a document to its new name."""
         with self.lock:
             self._known.rename(old, new)
             if self._waiting is not None and self._waiting.question.uri == old:
@@ -161,14 +161,14 @@ class CompletionService:
             self.host.send(protocol.Enable(enabled))
 
     def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
-        """Another model from the next request on; where it stays the same, the host alone is told."""
+        """Use another model or other settings from the next request on; the host reloads only what changed."""
         with self.lock:
             self._known.forget(None)
             self._supersede()
             self.host.send(protocol.Use(settings, folders))
 
     def reload(self) -> None:
-        """The model is loaded anew for the next request."""
+        """Reload the model for the next request."""
         with self.lock:
             self._known.forget(None)
             self._supersede()
@@ -183,7 +183,7 @@ class CompletionService:
             )
 
     def shutdown(self, wait_s: float = 2.0) -> None:
-        """Answer what is open, and have the host give back within a step what this front has of it."""
+        """Answer open requests, and have the host free this client's resources within a step."""
         with self.lock:
             self._closing = True
             self._supersede()
@@ -192,7 +192,7 @@ class CompletionService:
     # For the host, from its threads ---------------------------------------------------------------------------------
 
     def on(self, event: protocol.Event) -> None:  # noqa: C901 a case for each event
-        """The host says this."""
+        """Handle an event of the host."""
         match event:
             case protocol.Answered(number, answer):
                 self._answered(number, answer)
@@ -219,7 +219,7 @@ class CompletionService:
                     self._tally.worked(counts)
 
     def _answered(self, number: int, answer: Answer) -> None:
-        """The question of this number has its answer; what comes for another one, or once more, is none."""
+        """Take the answer to the question of this number; ignore one to another question, or a second one."""
         with self.lock:
             if not self._heard < number <= self._number:
                 return
@@ -238,7 +238,7 @@ class CompletionService:
             self._tally.count(answer.outcome, waiting.answer(completion))
 
     def _made(self, uri: str, suggestion: Suggestion) -> None:
-        """This is suggested from now on; whoever waits where it goes on is told."""
+        """Remember a suggestion; if no request is open, tell the client where it says more than is shown."""
         with self.lock:
             idle = self._waiting is None
             self._known.remember(uri, suggestion, instead=idle)
@@ -254,7 +254,7 @@ class CompletionService:
         return Question(self._number, request, place_of(request), policy, asked_ms, opened_s)
 
     def _supersede(self, reason: Reason | None = None) -> None:
-        """Whoever waits is answered with nothing: something newer came, or `reason`."""
+        """Answer the waiting request empty: superseded, or for `reason`."""
         self._known.shows_nothing()
         waiting, self._waiting = self._waiting, None
         if waiting is None:
@@ -267,7 +267,7 @@ class CompletionService:
         return self._status.state in {"starting", "loading"}
 
     def _count_cancelled(self, future: "Future[Completion]") -> None:
-        """Somebody may wait no more; what the model was not there for is made all the same, once it is."""
+        """A future was cancelled; while the model loads, the question is kept for when it is ready."""
         with self.lock:
             if not future.cancelled():
                 return
@@ -287,5 +287,5 @@ class CompletionService:
 def _tell(listener: Callable[[Value], object], value: Value) -> None:
     try:
         listener(value)
-    except BaseException:  # whoever listens must not stop it: libraries written in Rust raise what is no Exception
+    except BaseException:  # a listener must not stop the service: Rust extensions raise BaseExceptions
         logger.exception("a listener failed")

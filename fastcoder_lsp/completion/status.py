@@ -1,4 +1,4 @@
-"""What the service tells about itself: plain values for a status bar and a statistics panel."""
+"""The service's reports about itself: plain values for a status bar and a statistics panel."""
 
 import logging
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ logger = logging.getLogger(__name__)
 
 State = Literal["starting", "loading", "ready", "thinking", "off", "error"]
 _LONGEST = 300
-"""Characters of an exception's text that a status still shows."""
+"""How many characters of an exception's text a status shows."""
 _HINT = "The server tries again. To find the cause, read the log or run `fastcoder-lsp doctor`."
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the service is doing.
+    """The state of the service.
 
     Attributes:
         state: the state, in one word.
-        percent: how far it is, while loading.
+        percent: progress, while loading.
         message: what is wrong.
         hint: what to do about it.
     """
@@ -36,7 +36,7 @@ class Status:
 
 
 def failure(what: str, error: BaseException) -> Status:
-    """The status for an exception: what it says itself, or where nobody foresaw it (the log has it), `what` failed."""
+    """The status for an exception: its own text, or, for an unexpected one (logged), that `what` failed."""
     if isinstance(error, FastcoderError):
         return Status("error", message=error.message, hint=error.hint)
     logger.error(what, exc_info=error)
@@ -59,29 +59,29 @@ class Statistics:
     Attributes:
         model: the model's name.
         engine: the engine's name.
-        requests: all that were asked.
+        requests: all requests.
         shown: answered by a suggestion.
         empty: answered by nothing.
         typed_through: answered by the rest of an earlier suggestion.
-        superseded: a newer request came.
-        cancelled: the client withdrew them.
-        failed: there was an error.
-        steps: forward passes of all work, whoever it was for.
+        superseded: replaced by a newer request.
+        cancelled: withdrawn by the client.
+        failed: ended by an error.
+        steps: forward passes of all work.
         tokens: tokens of all work.
-        accepted_drafts: drafted tokens that were accepted, of all work.
-        prefilled: prompt tokens that were computed, of all work.
-        reused: prompt tokens that were in the KV cache, of all work.
-        prefill_ms: milliseconds that computing prompts took, of all work.
-        budgeted: of the shown ones, those that are the beginning of an answer that its budget cut short.
-        budgeted_empty: of the empty ones, those that had nothing whole to show at their deadline.
-        adopted: requests that went on with a decode that was running.
-        background: decodes that were finished while nobody asked.
-        ahead: prompts and completions that were made before anybody asked.
+        accepted_drafts: accepted draft tokens of all work.
+        prefilled: prompt tokens computed, of all work.
+        reused: prompt tokens found in the KV cache, of all work.
+        prefill_ms: milliseconds of prefill, of all work.
+        budgeted: shown answers that the budget cut short.
+        budgeted_empty: empty answers that had no whole line at their deadline.
+        adopted: requests that continued a running generation.
+        background: generations finished in the background.
+        ahead: prompts and completions made before a request.
         alternatives: candidates beside the first.
-        resident_bytes: memory of the process that has the model.
-        suppressed: empty ones by the rule that kept a suggestion away.
-        budget_ms: what the requests have, by kind ("automatic", "invoked", "background"), once known.
-        accepted_by_source: `accepted_drafts` by who guessed them.
+        resident_bytes: memory of the model's process.
+        suppressed: empty answers by the rule that suppressed a suggestion.
+        budget_ms: the budgets of requests by kind ("automatic", "invoked", "background"), once known.
+        accepted_by_source: `accepted_drafts` by draft source.
         ms: span → {p50, p95}.
     """
 

@@ -1,7 +1,7 @@
-"""The suggestion cache: recent suggestions, what is shown of them, and what became of them.
+"""The suggestion cache: recent suggestions, how much of them is shown, and whether the user took them.
 
-Owns the answers that cost nothing: the rest of a suggestion that is typed along, and that a suggestion would be in the
-way. It says, too, where more is known by now than is shown. Whoever calls holds the service's lock.
+It answers without the model: with the rest of a suggestion that is typed along, or with the rule that suppresses a
+suggestion. It also tells when more is known than is shown. Callers hold the service's lock.
 """
 
 from collections import deque
@@ -22,39 +22,40 @@ from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.workspace.secret_lines import in_secret
 
 _WORKS = 8
-"""Suggestions of which it is known how they came about: each of their steps holds a tree."""
+"""How many suggestions keep their `work`, whose steps each hold a tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
     """A question and the text that its answer showed behind the cursor, "" for none.
 
-    The client is told when there is more, text where nothing was shown or text that goes on where a beginning was, and
-    in a pause, when the model says something else by a better prompt. A shown text is never withdrawn by that.
+    The client is told of a late text where nothing was shown, of a continuation where a beginning was shown, and in a
+    pause of another text by a better prompt. None of these withdraws a shown text.
     """
 
     question: Question
     text: str = ""
 
     def changes_to(self, text: str) -> bool:
-        """Whether `text` is more, or something else."""
+        """Whether `text` continues the shown text, or replaces it."""
         return not self.text.startswith(text)
 
 
 class SuggestionCache:
-    """Recent suggestions, and the one that is shown now."""
+    """Recent suggestions, and the one on screen."""
 
     def __init__(self) -> None:
         self._memory, self._rejections = SuggestionMemory(), Rejections()
         self._explained: deque[tuple[str, Suggestion]] = deque(maxlen=_WORKS)
         """The latest suggestions with their work, the newest first."""
         self._shown: ShownAnswer | None = None
-        """The last question, once it is answered, and with what; None where nothing more is wanted for it."""
+        """The last answered question with its shown text; None where its client wants no late text."""
 
     def in_the_way(self, question: Question) -> Rule | None:
-        """The rule by which nothing is to be suggested, if there is one. Who asks by a key gets all but secrets.
+        """The rule that suppresses suggestions at the question's place. A request by key is denied only secrets.
 
-        That holds for the next question at the same place too: a client asks as if typed for what it is told of.
+        The same holds for the next question at that place: a client that is told of a late text asks for it as if by
+        typing.
         """
         request, place, policy = question.request, question.place, question.policy
         if not policy.in_secrets and in_secret(place.before, request.snapshot.language):
@@ -69,10 +70,10 @@ class SuggestionCache:
         return "rejections" if self._rejections.too_many(question.uri, place, policy.rejections) else None
 
     def recall(self, question: Question) -> tuple[CachedSuffix, ...]:
-        """Cached suggestions that continue at the question's place; empty where the model is to be asked.
+        """Cached suggestions that continue at the question's place; empty where the model must be asked.
 
-        Who asks by a key is not answered with one candidate alone where others were not looked for: editors take such
-        an answer for all there is, and their keys for the next one do nothing from then on.
+        A request by key needs alternatives: without them it goes to the model, even if one candidate is cached. Editors
+        take the first answer for the whole list, and their keys for the next candidate do nothing from then on.
         """
         uri, place = question.uri, question.place
         if question.candidates > 1:
@@ -81,11 +82,11 @@ class SuggestionCache:
         return () if recalled is None else (recalled,)
 
     def held_back(self, question: Question, recalled: Sequence[CachedSuffix]) -> bool:
-        """Whether nothing is shown of what is recalled: the model was unsure, and no key asks."""
+        """Whether to hide the recalled text: the model was unsure of it, and the request is not by key."""
         return not question.request.invoked and recalled[0].unsure
 
     def completion(self, question: Question, recalled: Sequence[CachedSuffix]) -> Completion:
-        """The answer to the question with that, and how it came about, as far as that is still known."""
+        """The answer to the question with these candidates, and their work, if it is still stored."""
         ms = Spans.since(question.opened_s).close()
         completion = answering(question.request, recalled, "typed-through", ms)
         for uri, suggestion in self._explained:
@@ -95,11 +96,11 @@ class SuggestionCache:
         return completion
 
     def holds(self, question: Question) -> bool:
-        """Whether anything is known to go on at the question's place."""
+        """Whether a cached suggestion continues at the question's place."""
         return self._memory.recall(question.uri, question.place) is not None
 
     def shows(self, question: Question, completion: Completion) -> None:
-        """This is shown now, where it is anything."""
+        """Record the shown text, if it is not empty."""
         # The popup's selected entry, which the text begins with, belongs to the place already.
         selected = question.request.selected
         head = selected.text if selected is not None else ""
@@ -108,26 +109,26 @@ class SuggestionCache:
             self._rejections.shown(question.uri, question.place, completion.text)
 
     def awaited(self, question: Question) -> None:
-        """Nothing is shown, and somebody waits for a late suggestion."""
+        """Record that nothing is shown, and that the client waits for a late suggestion."""
         self._shown = ShownAnswer(question)
 
     def shows_nothing(self, uri: str | None = None) -> None:
-        """Nobody waits for more at the last place, where that is in the document; None: wherever it is."""
+        """Stop late texts for the last place if it is in the document; None: in any document."""
         if self._shown is not None and uri in {None, self._shown.question.uri}:
             self._shown = None
 
     def taken(self) -> None:
-        """A suggestion was taken whole."""
+        """Record that a suggestion was accepted whole."""
         self._rejections.taken()
 
     def remember(self, uri: str, suggestion: Suggestion, *, instead: bool) -> None:
-        """Remember a suggestion that was made; `instead`: it takes the place of any other for its place."""
+        """Remember a suggestion; `instead`: it replaces any other for its place."""
         if suggestion.work is not None and suggestion.text:
             self._explained.appendleft((uri, suggestion))
         self._memory.remember(uri, replace(suggestion, work=None), instead=instead)
 
     def late(self, uri: str, made: Suggestion) -> Late | None:
-        """The place of the last question, if `made` tells more than its answer showed, or why it showed nothing."""
+        """The place of the last question, if `made` says more than its answer did: a text, or why there is none."""
         shown = self._shown
         if shown is None:
             return None
@@ -142,7 +143,7 @@ class SuggestionCache:
         return late
 
     def forget(self, uri: str | None) -> None:
-        """What was made for a document holds no more; None: for any."""
+        """Drop the suggestions for a document; None: for all."""
         for explained in tuple(self._explained):
             if uri in {None, explained[0]}:
                 self._explained.remove(explained)
@@ -152,6 +153,6 @@ class SuggestionCache:
             self._memory.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
-        """A document has another name."""
+        """Move a document's suggestions to its new name."""
         self._memory.rename(old, new)
         self.shows_nothing(old)

@@ -1,7 +1,7 @@
-"""Suggestions of late, by document: what still fits answers without the model, what no longer fits is a guess.
+"""Recent suggestions by document: one that still fits answers without the model, another one is a draft.
 
-Owns the memories, bounded, and how typed text is laid along a suggestion. The first answers where the text around the
-cursor is what the suggestion was made for, plus a part of it; the second finds drafts; a third counts rejections.
+Holds three bounded memories. `SuggestionCache` uses the first to answer where the user typed along a suggestion, the
+second for drafts, the third to count dismissals.
 """
 
 import re
@@ -17,17 +17,17 @@ from fastcoder_lsp.documents import PerDocument
 
 TYPED_BY_EDITORS = ")]}>\"'`"
 MOST_CHARACTERS = 2_000_000
-"""Of the texts that a document's suggestions were made for."""
+"""Bound on the texts that a document's suggestions were made for."""
 _NEAR = 48
-"""Characters left of a place by which it is found again after edits elsewhere."""
+"""Characters left of a place that identify it after edits elsewhere."""
 _FAR = 400
-"""Typed characters since a suggestion was made, beyond which it tells nothing about this place."""
+"""After so many typed characters a suggestion says nothing about its place any more."""
 _AT_REST_MS = 20_000.0
-"""A rejection that is older counts no more."""
+"""A dismissal expires after this time."""
 _WORD_TAKEN = re.compile(r"\w\W")
 
 Rule = Literal["middle_of_word", "rejections", "secret"]
-"""Why a suggestion would be in the way at a place."""
+"""Why a suggestion is suppressed at a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class CursorContext:
 
 @dataclass(frozen=True, slots=True)
 class CachedSuffix:
-    """The rest of a suggestion (`interim` as it has it): insert `text`, replacing so many characters to the right.
+    """The rest of a suggestion: insert `text`, replacing `replaces` characters to the right; `interim` as it has it.
 
     `unsure`: only a request by key shows it.
     """
@@ -53,7 +53,7 @@ class CachedSuffix:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How a suggestion came about: the work that was done for it, every step, and `core.Completion.context`."""
+    """The work for a suggestion: counts, every step, and `core.Completion.context`."""
 
     counts: Counts
     trace: tuple[StepTrace, ...]
@@ -62,16 +62,16 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A suggestion that was made for a place.
+    """A suggestion for a place.
 
     Attributes:
         place: the place.
-        text: what was suggested there.
+        text: the text.
         replaces: how many characters right of the place it replaces.
-        others: more candidates for this place; None where nobody has looked for any.
-        work: how it came about, as far as that is still known; two suggestions are the same whatever it was.
+        others: more candidates for this place; None if they were not computed.
+        work: the work for it, while it is stored; not compared.
         reason: why the text is empty.
-        interim: it was made by a part of the prompt; a text by the whole one is made in a pause, or if asked by a key.
+        interim: its prompt was partial; a pause or a request by key replaces it by one with the whole prompt.
         unsure: lengths of its beginnings after which only a request by key shows the rest (`postprocess.doubt`).
     """
 
@@ -85,7 +85,7 @@ class Suggestion:
     unsure: tuple[Natural, ...] = field(default=(), compare=False, repr=False)
 
     def rest(self, place: CursorContext) -> CachedSuffix | None:
-        """What is left of this suggestion at `place`; None where that does not belong to it, or nothing is."""
+        """The rest of this suggestion at `place`; None where it does not fit there, or nothing is left."""
         if not place.before.startswith(self.place.before):
             return None
         typed = place.before[len(self.place.before) :]
@@ -94,7 +94,7 @@ class Suggestion:
         rest, unsure = self.text[len(typed) :], len(typed) in self.unsure
         if place.after == self.place.after:
             return CachedSuffix(rest, self.replaces, self.interim, unsure)
-        # An opening bracket or quote was typed, and the editor closed it: the rest brings its own closer.
+        # The user typed an opening bracket or quote and the editor closed it: the rest brings its own closer.
         closers = place.after[: len(place.after) - len(self.place.after)]
         if len(closers) <= len(typed) and place.after.endswith(self.place.after) and _closes(closers, rest):
             return CachedSuffix(rest, len(closers) + self.replaces, self.interim, unsure)
@@ -102,12 +102,12 @@ class Suggestion:
 
 
 def are_closers(text: str) -> bool:
-    """Whether `text` is something, and all of it what editors type by themselves."""
+    """Whether `text` consists only of closers that editors insert by themselves, and is not empty."""
     return bool(text) and all(letter in TYPED_BY_EDITORS for letter in text)
 
 
 def _closes(closers: str, rest: str) -> bool:
-    """Whether `rest` holds all of `closers` in their order."""
+    """Whether `rest` contains all of `closers` in their order."""
     if not are_closers(closers):
         return False
     found = accumulate(closers, lambda place, closer: rest.find(closer, place) + 1 or len(rest) + 1, initial=0)
@@ -126,7 +126,7 @@ class SuggestionMemory:
         self._of = PerDocument(partial(deque[Suggestion], maxlen=suggestions), documents)
 
     def remember(self, document: str, suggestion: Suggestion, *, instead: bool = False) -> None:
-        """A suggestion was made; `instead`: it takes the place of any other for its place."""
+        """Remember a suggestion; `instead`: it replaces any other for its place."""
         if not suggestion.text:
             return
         of = self._of.fetch(document)
@@ -134,17 +134,17 @@ class SuggestionMemory:
             for other in [one for one in of if one.place == suggestion.place]:
                 of.remove(other)
         of.appendleft(suggestion)
-        # Each holds the whole text: of a huge one, a few are enough.
+        # Each holds the whole text: keep only a few of a huge one.
         while len(of) > 1 and sum(len(one.place.before) + len(one.place.after) for one in of) > MOST_CHARACTERS:
             of.pop()
 
     def recall(self, document: str, place: CursorContext) -> CachedSuffix | None:
-        """The rest of the latest suggestion that goes on at `place`."""
+        """The rest of the latest suggestion that continues at `place`."""
         rests = (suggestion.rest(place) for suggestion in self._of.get(document) or ())
         return next((rest for rest in rests if rest is not None), None)
 
     def recall_all(self, document: str, place: CursorContext) -> tuple[CachedSuffix, ...]:
-        """All candidates for exactly this place, the first one first; empty where nobody has looked for others."""
+        """All candidates for exactly this place, the first one first; empty if alternatives were not computed."""
         for suggestion in self._of.get(document) or ():
             if suggestion.others is not None and suggestion.place == place:
                 all_of_it = (suggestion, *suggestion.others)
@@ -152,20 +152,20 @@ class SuggestionMemory:
         return ()
 
     def forget(self, document: str) -> None:
-        """The document was closed."""
+        """Drop a closed document."""
         self._of.forget(document)
 
     def rename(self, old: str, new: str) -> None:
-        """The document has another name now."""
+        """Move a document to its new name."""
         self._of.rename(old, new)
 
     def clear(self) -> None:
-        """Another model or other settings: nothing of before holds."""
+        """Forget everything: the model or its settings changed."""
         self._of.clear()
 
 
 class OutdatedSuggestions:
-    """The last suggestions of each document, whatever became of them.
+    """The last suggestions of each document, taken or not.
 
     Args:
         documents: how many documents are remembered.
@@ -176,36 +176,37 @@ class OutdatedSuggestions:
         self._of = PerDocument(partial(deque[Suggestion], maxlen=suggestions), documents)
 
     def keep(self, document: str, suggestion: Suggestion) -> None:
-        """A suggestion was made, whole or not."""
+        """Remember a suggestion, whole or not."""
         if not suggestion.text.strip():
             return
         of = self._of.fetch(document)
         if of and of[0].place.before == suggestion.place.before and suggestion.text.startswith(of[0].text):
-            of.popleft()  # there is more of it now
+            of.popleft()  # the new one is longer
         of.appendleft(suggestion)
 
     def expected(self, document: str, place: CursorContext) -> tuple[str, ...]:
-        """What may be said at `place` in the light of what was said before, the likeliest first."""
+        """Likely texts at `place` in view of earlier suggestions, the likeliest first."""
         texts = (rest_after(suggestion, place) for suggestion in self._of.get(document) or ())
         return tuple(dict.fromkeys(text for text in texts if text.strip()))
 
     def forget(self, document: str) -> None:
-        """The document was closed."""
+        """Drop a closed document."""
         self._of.forget(document)
 
     def rename(self, old: str, new: str) -> None:
-        """The document has another name now."""
+        """Move a document to its new name."""
         self._of.rename(old, new)
 
     def clear(self) -> None:
-        """Another model: it would say something else."""
+        """Forget everything: another model would suggest something else."""
         self._of.clear()
 
 
 class Rejections:
-    """How many suggestions in a row were not taken: shown while typing, and then something else was typed.
+    """Counts dismissals in a row: suggestions shown while typing, followed by other text.
 
-    Once there were too many, a line gets one suggestion, until one is taken, a key asks for one, or some time passes.
+    After too many, show at most one suggestion per line, until one is accepted, a key requests one, or some time
+    passes.
     """
 
     def __init__(self) -> None:
@@ -215,17 +216,17 @@ class Rejections:
         self._rejected_ms = 0.0
 
     def shown(self, document: str, place: CursorContext, text: str) -> None:
-        """This was shown; what is left of what was shown before does not count again."""
+        """Record a shown text; the rest of the last one does not count again."""
         if self._shown is None or not self._shown[2].endswith(text):
             self._shown = document, place, text
 
     def taken(self) -> None:
-        """A suggestion was taken, or one was asked for."""
+        """Reset the count: a suggestion was accepted, or requested by key."""
         self._streak, self._shown = 0, None
 
     def asked(self, document: str, place: CursorContext, now_ms: float) -> None:
-        """The next question tells what became of the last suggestion."""
-        if abs(now_ms - self._rejected_ms) > _AT_REST_MS:  # either way: a clock may be put back
+        """Judge the last suggestion by the next question."""
+        if abs(now_ms - self._rejected_ms) > _AT_REST_MS:  # in both directions: a clock may be put back
             self._streak = 0
         if self._shown is None:
             return
@@ -240,20 +241,20 @@ class Rejections:
         self._rejected_in, self._rejected_ms = _line(document, place), now_ms
 
     def too_many(self, document: str, place: CursorContext, most: int) -> bool:
-        """Whether this line has had its suggestion, `most` in a row having been rejected; 0: never too many."""
+        """Whether this line has had its suggestion after `most` dismissals in a row; 0: no limit."""
         return 0 < most <= self._streak and self._rejected_in == _line(document, place)
 
 
 def in_word(place: CursorContext) -> bool:
-    """Whether the cursor stands in a word that goes on to its right."""
+    """Whether the cursor is in a word that continues to its right."""
     return _wordy(place.before[-1:]) and _wordy(place.after[:1])
 
 
 def rest_after(suggestion: Suggestion, place: CursorContext) -> str:
-    """What of `suggestion` is still to come at `place`; "" where the two have nothing to do with each other.
+    """The part of `suggestion` still to come at `place`; "" where the two are unrelated.
 
-    What was typed since is laid along the suggestion: as far as both agree, and then by the last whole piece of it, a
-    word or a run of signs, that the suggestion holds too, from where they parted on.
+    Aligns the text typed since with the suggestion: first their common beginning, then, from where they differ, the
+    last whole token (a word or a run of signs) that the suggestion contains too.
     """
     typed = _typed_since(suggestion, place)
     if typed is None:
@@ -265,15 +266,15 @@ def rest_after(suggestion: Suggestion, place: CursorContext) -> str:
     for length in range(min(len(tail), len(text)), 0, -1):
         piece = tail[-length:]
         found = text.find(piece)
-        # No word is cut in two on either side.
+        # Cut no word in two on either side.
         if piece.strip() and found >= 0 and _begins(tail, len(tail) - length) and _begins(text, found):
             return text[found + length :]
-    # Perhaps a name was changed and no more: what came after the name that stood here.
+    # Perhaps only a name changed: take the text after the old name.
     return text[_word(text) :] if _word(tail) == len(tail) else ""
 
 
 def _typed_since(suggestion: Suggestion, place: CursorContext) -> str | None:
-    """What was typed since it was made; None where its place is not to be found, or is left long since."""
+    """The text typed since the suggestion; None where its place is gone, or too far back."""
     site = len(suggestion.place.before)
     if not place.before.startswith(suggestion.place.before):
         near = suggestion.place.before[-_NEAR:]
@@ -290,7 +291,7 @@ def _shared(left: str, right: str) -> int:
 
 
 def _word(text: str) -> int:
-    """The length of the word that `text` begins with."""
+    """The length of the word at the start of `text`."""
     return next((i for i, letter in enumerate(text) if not (letter.isalnum() or letter == "_")), len(text))
 
 
