@@ -1,1 +1,1 @@
-"""THE MODEL'S HALF: one thread that has the model work on the questions of all fronts, a piece at a time."""
+"""Scheduling: one thread that runs the model for the questions of all clients, one piece of work at a time."""

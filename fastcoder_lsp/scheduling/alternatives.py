@@ -16,28 +16,28 @@ from fastcoder_lsp.scheduling.generation import LocalGeneration
 from fastcoder_lsp.scheduling.prefetch import Prefill
 
 EARLY_TOKENS = 8
-"""Candidates branch from the first one within so many tokens: later branches would look the same."""
+"""Candidates branch from the first one within so many tokens; later branches would look the same."""
 TOP_K = 3
-"""Tokens that are considered at each position."""
+"""How many tokens are considered at each position."""
 ATTEMPTS = 5
-"""Branches that are decoded at most, in search of candidates that look different."""
+"""The most branches that are decoded in search of candidates that look different."""
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Another beginning: `tokens`, of which the last is not the model's first choice, by `gap` in its logit."""
+    """Another beginning: `tokens`, whose last one is below the model's first choice by `gap` in its logit."""
 
     tokens: tuple[int, ...]
     gap: float
 
 
 class Alternatives:
-    """The search for other candidates than `first`, which is finished; at most `most` with it.
+    """The search for alternatives to the finished candidate `first`; at most `most` candidates with it.
 
     Attributes:
         found: the candidates so far, the plain answer first.
         counts: the work for the others.
-        branch: the one that the model is saying.
+        branch: the one being decoded.
     """
 
     def __init__(self, first: LocalGeneration, most: int) -> None:
@@ -51,7 +51,7 @@ class Alternatives:
         self.branch: LocalGeneration | None = None
 
     def work(self, room_ms: float) -> bool:
-        """One piece of work; False where none fits into `room_ms`."""
+        """Do one piece of work; returns False where none fits into `room_ms`."""
         if not self._prompt.finished:
             return self._prompt.work(room_ms)
         if self._branches is None:
@@ -65,13 +65,13 @@ class Alternatives:
         return True
 
     def close(self) -> None:
-        """End the search, and take what is whole of the candidate in the making."""
+        """End the search, and keep the whole lines of the unfinished candidate."""
         if self.branch is not None:
             self._take(self.branch)
         self.finished = True
 
     def _look(self, room_ms: float) -> bool:
-        """One pass over the first tokens: what else could have stood in the place of each?"""
+        """One pass over the first tokens, which finds the alternatives to each."""
         first, latency = self._first, self._first.latency
         said = first.tokens()[:EARLY_TOKENS]
         chain = DraftTree.chain((first.request.prompt[-1], *said[:-1]))
@@ -80,7 +80,7 @@ class Alternatives:
         started = first.clock()
         try:
             verified = self._engine.step(chain, top_k=TOP_K)
-        except CacheLost:  # others needed the room, and would again if this were another piece
+        except CacheLost:  # the caches evict each other, and would do so again
             self._engine.prefill(first.request.prompt[:-1], lambda: False)
             verified = self._engine.step(chain, top_k=TOP_K)
         latency.stepped(len(chain), first.clock() - started)
@@ -108,7 +108,7 @@ class Alternatives:
             )
 
     def _take(self, branch: LocalGeneration) -> None:
-        """A branch is over: it is a candidate if it shows what no other does."""
+        """End a branch; keep it as a candidate if its text differs from all others."""
         self.branch, self.counts = None, self.counts + branch.counts()
         suggestion = branch.useful()
         shown = {" ".join(known.text.split()) for known in self.found}
@@ -120,7 +120,7 @@ class Alternatives:
 def branches(
     request: DecodeRequest, said: tuple[int, ...], top_ids: list[list[int]], top_logits: list[list[float]]
 ) -> list[Branch]:
-    """Where else the text could have gone, the least unlikely ones first.
+    """Where the text can branch, the most likely branches first.
 
     `top_ids`, `top_logits`: the best ids of each position of `said` and their logits. Tokens that end the text, or
     contradict what the user has typed, are left out.
@@ -139,7 +139,7 @@ def branches(
 
 
 def from_branch(request: DecodeRequest, branch: Branch) -> tuple[str, DecodeRequest] | None:
-    """The beginning of the branch's text, and the request that continues it; None where the text ends there."""
+    """The branch's text so far, and the request that continues it; None where the text ends there."""
     said = b"".join(map(request.piece, branch.tokens))
     new = said[len(request.healing) :]
     try:

@@ -17,46 +17,46 @@ from fastcoder_lsp.runtime.costs import believable
 from fastcoder_lsp.runtime.first_hour import FirstHour
 
 ANSWER_MS = 12.0
-"""Kept back of every budget, beside what it takes to find a beginning worth showing: for the way to the client."""
+"""Reserved in every budget for the way to the client, besides the time that the answer itself needs."""
 FIRST_MS, FIRST_INVOKED_MS = 1000.0, 1200.0
-"""Reading the first prompt at a new place takes no longer, while the user types or waits after asking by a key: the
-window is shorter where it would, and the whole prompt is read between keys."""
+"""Bound on the prefill of the first prompt at a new place, while the user types or waits after asking by a key: the
+window is shortened to fit, and the whole prompt is prefilled between keys."""
 _LEAST_FIRST = 192
-"""Tokens of a first prompt, however slow the machine is."""
+"""The fewest tokens of a first prompt, however slow the machine is."""
 _LEAST_TOKEN_MS = 1e-6
-"""A clock that stood still shows prefills that take no time."""
+"""Lower bound on a prefill's time: a clock that stood still shows none."""
 CHUNK_MS = 60.0
-"""One stretch of a prefill takes no longer, so that a newer request need not wait."""
+"""Bound on one stretch of a prefill, so that a newer request need not wait."""
 MOST = 6.0
-"""So many times what was measured is reckoned with at most: work that takes longer still is late by one piece of it,
-while a belief that nothing fits any more would keep every later answer away."""
+"""Bound on estimates, as a multiple of the measured cost. Slower work is late by one piece; an unbounded estimate
+would find that nothing fits, and suppress every later answer."""
 FORGET_MS = 5000.0
-"""Older observations say nothing about the next piece of work."""
+"""Older observations are ignored."""
 _EFFICIENT = 2.5
-"""A stretch may take so many times what a single token takes, on slow machines too."""
+"""A stretch may take this many times the time of a single token, on slow machines too."""
 _SEEN, _IN_A_ROW = 8, 3
 _OVER = 1.5
-"""After a few pieces in a row, the next one takes hardly longer than so many times the slowest of them."""
+"""After a few pieces in a row, the next one rarely exceeds this multiple of the slowest of them."""
 _ALONE = 2.0
-"""Times the usual value: the most that a first slow piece is believed."""
+"""Bound on the estimate after a single slow piece, as a multiple of the usual value."""
 _BEGINNING_MS, _MOST_BEGINNING_MS = 3.0, 40.0
 _UNKNOWN = StepCosts((1, 8, 64), (30.0, 40.0, 120.0), 1.0)
-"""Of a machine that nothing sensible is known about: what is measured soon takes its place."""
+"""Costs of an unmeasured machine; measurements soon replace them."""
 LINE_STEPS = 16
-"""Steps without drafts that say a line, as a rule."""
+"""Steps without drafts that usually make a line."""
 _LINE_PREFILL = 256
-"""Tokens of a prompt that are new after a change of place in the same file."""
+"""New tokens of a prompt after a move within the same file."""
 _MOST_INVOKED_MS = 60_000.0
-"""A person who asked by a key has left by then; more than the settings allow."""
+"""The user has given up after this time; longer than the settings allow."""
 MOST_MS = 8500.0
-"""Of work after a request, whatever is allowed: ten seconds after it all is quiet…"""
+"""Bound on all work after a request, whatever the setting: ten seconds later the machine is idle…"""
 PREPARING_MS = 14_000.0
-"""Of work after a request where a prompt is prepared: what a slow machine needs to read the longest one."""
+"""Bound on work after a request where a prompt is prepared: a slow machine needs it to read the longest one."""
 OWED_MS = 30_000.0
-"""…unless nothing was shown at the place yet and nobody has set another limit: the text is made for whoever waits,
-and what is kept for preparing comes after it."""
+"""…unless nothing was shown at the place yet and no other limit is set: then the text is made for the waiting client
+first, and the time reserved for preparing comes after it."""
 _CHARGED_MS = 1000.0
-"""A piece of work that took longer was interrupted; it is not charged with what it did not use."""
+"""A longer piece of work was interrupted; the budget is charged no more than this for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,11 @@ class Budgets:
 
     @classmethod
     def of(cls, policy: Policy, costs: StepCosts) -> "Budgets":
-        """What `policy` says; what it leaves open is chosen by the time that a line takes, its prompt included.
+        """The budgets of `policy`; those that it leaves open follow from the time of a line, its prompt included.
 
-        Between 200 ms, the pause between two keys of an ordinary typist, and 400 ms: after that a person has typed on,
-        and gets the rest when it is made. Who asks by a key waits at least five times as long, and for two lines
-        however slow the machine is. `costs` are believable (`costs.believable`).
+        They lie between 200 ms, the pause between two keys of an ordinary typist, and 400 ms: a later answer comes
+        after the next key, and is shown when it is made. A request by key gets at least five times as long, and enough
+        for two lines on the slowest machine. `costs` must be believable (`costs.believable`).
         """
         line = LINE_STEPS * costs.step_ms(1) + _LINE_PREFILL * costs.prefill_ms
         automatic = min(max(200.0, line), 400.0)
@@ -84,12 +84,12 @@ class Budgets:
         )
 
     def by_kind(self) -> dict[str, float]:
-        """The name of each without its unit → milliseconds."""
+        """Name without its unit → milliseconds."""
         return {"automatic": self.automatic_ms, "invoked": self.invoked_ms, "background": self.background_ms}
 
 
 def first_tokens(question: Question, latency: "LatencyEstimator") -> int | None:
-    """How many tokens may be read before the first text at a new place; None where the wait has no limit."""
+    """How many tokens to prefill before the first text at a new place; None where the wait has no limit."""
     invoked = question.request.invoked
     if not math.isfinite(question.policy.invoked_ms if invoked else question.policy.automatic_ms):
         return None
@@ -99,16 +99,16 @@ def first_tokens(question: Question, latency: "LatencyEstimator") -> int | None:
 
 @dataclass(slots=True)
 class BackgroundBudget:
-    """How much background work may follow `question`.
+    """The time left for background work after `question`.
 
     Attributes:
-        question: the one that all of it is for.
-        granted_ms: so much at first.
-        left_ms: so much of that is left.
-        owed_ms: so much more where nothing was shown at the question's place.
-        kept_ms: so much more for preparing alone: finishing a long text on a slow machine takes all the rest.
-        again_ms: so much more for a text by a prompt that was prepared: reading that may take all the rest.
-        prepare: whether the document is to be prepared for the next question, when the user pauses.
+        question: the question that all of it is for.
+        granted_ms: the initial grant.
+        left_ms: what is left of the grant.
+        owed_ms: extra time if nothing was shown at the question's place.
+        kept_ms: extra time for preparing alone, since finishing a long text on a slow machine takes all the rest.
+        again_ms: extra time for a text by a prepared prompt, since prefilling that may take all the rest.
+        prepare: whether to prepare the document for the next question, when the user pauses.
     """
 
     question: Question
@@ -121,44 +121,44 @@ class BackgroundBudget:
 
     @classmethod
     def of(cls, question: Question, budgets: Budgets) -> "BackgroundBudget":
-        """The budget that a new question brings."""
+        """The budget of a new question."""
         granted = min(budgets.background_ms, MOST_MS)
         limited = question.policy.background_ms > 0
         owed, kept = (0.0, 0.0) if limited else (max(OWED_MS - granted, 0.0), PREPARING_MS - granted)
         return cls(question, granted, granted, owed, kept, 0.0 if limited else granted, question.policy.ahead)
 
     def room_ms(self, *, owed: bool) -> float:
-        """How much finishing may be done now, in milliseconds."""
+        """How much time finishing may take now, in milliseconds."""
         return self.left_ms + (self.owed_ms if owed else 0.0)
 
     def preparing_ms(self) -> float:
-        """How much may be prepared now, in milliseconds."""
+        """How much time preparing may take now, in milliseconds."""
         return max(self.left_ms, 0.0) + self.kept_ms if self.prepare else 0.0
 
     def charge(self, ms: float, *, preparing: bool = False) -> None:
-        """A piece of work took so long."""
+        """Charge a piece of work."""
         ms = min(max(ms, 0.0), _CHARGED_MS)
         kept = min(ms, self.kept_ms) if preparing else 0.0
         self.kept_ms -= kept
         self.left_ms -= ms - kept
 
     def again(self) -> None:
-        """The text is made anew, by a prompt that was prepared."""
+        """Grant time for the text to be made again, by a prepared prompt."""
         self.owed_ms += min(self.left_ms, 0.0)
         self.left_ms, self.again_ms = max(self.left_ms, self.again_ms), 0.0
 
     def end(self) -> None:
-        """Nothing more may be finished."""
+        """Stop finishing."""
         self.left_ms = -self.owed_ms
 
 
 class LatencyEstimator:
-    """Estimates what steps and prefills will take at most, apart from rare exceptions.
+    """Estimates an upper bound on the time of steps and prefills, apart from rare exceptions.
 
     Args:
-        costs: as measured; not taken where they cannot be true.
-        clock: tells how old an observation is.
-        first_hour: told of each observation, too.
+        costs: as measured; implausible ones are replaced.
+        clock: gives the age of observations.
+        first_hour: receives each observation, too.
     """
 
     def __init__(self, costs: StepCosts, clock: Clock, first_hour: FirstHour | None = None) -> None:
@@ -168,11 +168,11 @@ class LatencyEstimator:
         self._beginnings_ms = _RecentHigh(_BEGINNING_MS, _MOST_BEGINNING_MS, clock)
 
     def step_ms(self, rows: int) -> float:
-        """How long a step of so many rows takes."""
+        """The time of a step of so many rows."""
         return self._steps.high() * self.costs.step_ms(rows)
 
     def prefill_ms(self, tokens: int) -> float:
-        """How long a stretch of so many prompt tokens takes."""
+        """The time of a stretch of so many prompt tokens."""
         return self._prefills.high() * self._plain_prefill_ms(tokens)
 
     def answer_ms(self) -> float:
@@ -180,27 +180,24 @@ class LatencyEstimator:
         return ANSWER_MS + self._beginnings_ms.high()
 
     def rows_within(self, ms: float, at_most: int) -> int:
-        """The widest step that `ms` holds, 0 where it holds none."""
+        """The widest step that fits into `ms`; 0 if none does."""
         slower = self._steps.high()
         return _largest(at_most, lambda rows: slower * self.costs.step_ms(rows) <= ms)
 
     def stretch_within(self, ms: float, at_most: int) -> int:
-        """How many tokens of a prompt are to be computed in one stretch that `ms` holds, 0 where it holds none.
-
-        One at least where `ms` is infinite.
-        """
+        """The longest stretch of a prompt that fits into `ms`, in tokens; 0 if none does, at least 1 without limit."""
         slower = self._prefills.high()
         most_ms = min(ms, max(CHUNK_MS, _EFFICIENT * slower * self._plain_prefill_ms(1)))
         return _largest(at_most, lambda tokens: slower * self._plain_prefill_ms(tokens) <= most_ms)
 
     def stepped(self, rows: int, took_ms: float) -> None:
-        """A step of so many rows took so long."""
+        """Learn the time of a step of so many rows."""
         self._steps.saw(took_ms / self.costs.step_ms(rows))
         if self._first_hour is not None:
             self._first_hour.stepped(rows, took_ms)
 
     def prefilled(self, tokens: int, took_ms: float) -> None:
-        """A stretch of a prefill took so long."""
+        """Learn the time of a stretch of a prefill."""
         self._prefills.saw(took_ms / self._plain_prefill_ms(tokens))
         if self._first_hour is not None:
             self._first_hour.prefilled(tokens, took_ms)
@@ -210,7 +207,7 @@ class LatencyEstimator:
         self._beginnings_ms.saw(took_ms)
 
     def _plain_prefill_ms(self, tokens: int) -> float:
-        """A pass reads all weights, and works on every token; a step of as many rows does more."""
+        """The estimate from the costs of steps: a pass reads all weights and works on every token, as a step does."""
         costs = self.costs
         return min(costs.step_ms(tokens), costs.step_ms(1) + tokens * costs.prefill_ms)
 
@@ -219,8 +216,8 @@ class _RecentHigh:
     """A value's recent observations, and a bound that it rarely exceeds.
 
     Args:
-        usual: what it is where nothing was seen of late.
-        most: what is reckoned with at most.
+        usual: the value without recent observations.
+        most: cap on the bound.
         clock: milliseconds.
     """
 
@@ -231,7 +228,7 @@ class _RecentHigh:
     def high(self) -> float:
         """The bound: all but the highest of the last few values stay below it."""
         now = self._clock()
-        # By the distance either way: a clock that jumped back makes what was seen no fresher.
+        # The absolute distance: a clock that jumped back makes old observations no fresher.
         fresh = [value for when, value in self._seen if abs(now - when) < FORGET_MS]
         if not fresh:
             return self._usual
@@ -241,13 +238,13 @@ class _RecentHigh:
         return min(high, self._most)
 
     def saw(self, value: float) -> None:
-        """One more observation; what no clock can have measured is none."""
+        """Add an observation; ignore implausible ones."""
         if value >= 0 and math.isfinite(value):
             self._seen.append((self._clock(), value))
 
 
 def _largest(at_most: int, fits: Callable[[int], bool]) -> int:
-    """The largest number from 1 to `at_most` that fits, of numbers that fit up to some one; 0 for none."""
+    """The largest number from 1 to `at_most` that fits, if all up to some number fit; 0 for none."""
     low, high = 0, at_most
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,7 +1,7 @@
-"""A client of the scheduler: what it knows of one front.
+"""The scheduler's state of one connected editor.
 
-Owns the front's newest request, what it will probably ask next, and what the model is saying for it. Any thread may
-send commands; the scheduler's thread runs them in their order.
+Holds its newest request, its likely next question, and its generation. Any thread may send commands; the scheduler's
+thread runs them in their order.
 """
 
 import math
@@ -40,24 +40,24 @@ from fastcoder_lsp.scheduling.request import ActiveRequest
 
 
 class Client:
-    """One front: the scheduler works on its newest request alone.
+    """One editor's client; the scheduler works only on its newest request.
 
     Attributes:
         model: the model as this client has it.
-        post: leaves the scheduler a message of a client's.
-        enabled: whether the front wants the model at all.
-        gone: whether the front has left.
-        request: the question that somebody waits for.
-        upcoming: what the front will probably ask next, and whether the answer is known.
-        generation: what the model is saying.
+        post: leaves a message for the scheduler.
+        enabled: whether the client wants the model at all.
+        gone: whether the client has left.
+        request: the open request.
+        upcoming: the likely next question, and whether its answer is known.
+        generation: the text that the model generates.
         budgets: of the last request; None before the first one.
 
     Args:
-        emit: told what comes of it.
+        emit: receives the events.
         model: loaded when it is first needed.
         post: the scheduler's; takes a message.
         ready: the scheduler's; loads the model.
-        changed: the scheduler's; told that the client was switched off, or left.
+        changed: the scheduler's; called when the client is switched off, or leaves.
         clock: milliseconds.
         idle_ms: a pause begins after so long without a request.
     """
@@ -77,13 +77,13 @@ class Client:
         self.emit, self.model, self.post, self.enabled, self.gone = emit, model, post, enabled, False
         self._ready, self._changed, self._clock = ready, changed, clock
         self.request: ActiveRequest | None = None
-        self._active: ActiveRequest | None = None  # the request that is worked on
+        self._active: ActiveRequest | None = None  # the request being served
         self.upcoming: tuple[Question, bool] | None = None
         self.generation: Generation | None = None
         self._outdated = OutdatedSuggestions()
         self._prefetch = Prefetch(self, clock, idle_ms)
         self._unserved: Question | None = None
-        """The last question, where its answer showed nothing: the background makes its text."""
+        """The last question, if its answer showed nothing: the background generates its text."""
         self._background: BackgroundBudget | None = None
         self._asked_ms = clock()
         self.budgets: Budgets | None = None
@@ -91,38 +91,38 @@ class Client:
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
     def send(self, command: Command) -> None:
-        """Have the scheduler's thread do this; what concerns files or the loading of models is the host's business."""
+        """Run a command on the scheduler's thread; the host handles those about files or the loading of models."""
         if isinstance(command, Enable):
             self.enabled = command.enabled
         self.post(self, partial(self.do, command))
 
     def leave(self) -> None:
-        """The front is gone: what it has is given back within a piece of work."""
+        """The client disconnects: free its state within a piece of work."""
         self.gone, self.enabled = True, False
         self.post(self, self._left)
 
     def info(self) -> EngineInfo | None:
-        """The engine that runs; None while none is loaded."""
+        """The running engine; None while none is loaded."""
         return loaded.info if (loaded := self.model.loaded) is not None else None
 
     # Work, in the scheduler's thread ---------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Leave a request that was answered, withdrawn or overtaken."""
+        """Leave a request that was answered, withdrawn or superseded."""
         if self._active is not None and self._active is not self.request:
             self._leave(self._active)
 
     def serve(self, others_ms: float) -> float:
-        """One piece of work for the request, or its answer; returns 0, or for how many milliseconds there is none.
+        """Do one piece of work for the request, or answer it; returns 0, or how many milliseconds to wait.
 
-        `others_ms`: what other clients do until it is this one's turn again; 0 where no other has a request.
+        `others_ms`: the time that other clients take before the next turn; 0 where no other has a request.
         """
         request = self.request
         assert request is not None, "there is a request"
         if not self._taken():
             self._take(request)
             if not others_ms or self.request is not request or not self._taken():
-                return 0.0  # what has arrived meanwhile is looked at first
+                return 0.0  # read the inbox first
         generation, budgets = self.generation, self.budgets
         assert generation is not None and budgets is not None, "it is worked on"  # noqa: PT018
         allowed_ms = request.allowed_ms(budgets)
@@ -147,7 +147,7 @@ class Client:
         return room_ms if answer is None and self.generation is generation and generation.waits else 0.0
 
     def works_on(self) -> Generation | None:
-        """The generation that the next piece of work goes to."""
+        """The generation that gets the next piece of work."""
         return (self.request.branch if self.request is not None else None) or self.generation
 
     def piece_ms(self) -> float:
@@ -156,7 +156,7 @@ class Client:
         return generation.piece_ms() if generation is not None and self._taken() else CHUNK_MS
 
     def prefetch(self) -> None:
-        """Begin the upcoming question, for example the one after a suggestion that was taken whole."""
+        """Begin the likely next question, for example the one after an accepted suggestion."""
         assert self.upcoming is not None, "something is expected"
         (question, known), self.upcoming = self.upcoming, None
         loaded = self.model.loaded or (self._ready(self) if question is self._unserved else None)
@@ -167,12 +167,12 @@ class Client:
             self.begin(question, question.asked_ms, Spans(), ahead=True)
 
     def work_ahead(self) -> float:
-        """One piece of background work; returns 0, or for how many milliseconds there will be none."""
+        """Do one piece of background work; returns 0, or how many milliseconds to wait."""
         loaded, budget, unserved = self.model.loaded, self._background, self._unserved
         if loaded is None or budget is None:
             return math.inf
         if unserved is not None and budget.room_ms(owed=True) > 0 and self.serving(unserved) is None:
-            # The generation that this question took over from an earlier one has gone another way than the user.
+            # The generation that this question adopted differs from what the user typed.
             self.begin(unserved, unserved.asked_ms, Spans())
         return self._prefetch.work(loaded, budget, self._asked_ms, unserved=unserved is not None)
 
@@ -188,7 +188,7 @@ class Client:
     def begin(
         self, question: Question, asked_ms: float, spans: Spans, *, ahead: bool = False, whole: bool = False
     ) -> None:
-        """A new generation for `question`; the text of the old one is outdated. `whole`: by the whole prompt."""
+        """Begin a generation for `question`; the old one's text becomes a draft. `whole`: with the whole prompt."""
         self.give_up()
         loaded = self.model.loaded
         assert loaded is not None, "the model is loaded"
@@ -197,25 +197,25 @@ class Client:
         self.generation.begun_ms, self.generation.ahead = asked_ms, ahead
 
     def made(self, suggestion: Suggestion) -> None:
-        """The generation has said this."""
+        """Publish a suggestion of the generation."""
         generation, unserved = self.generation, self._unserved
         assert generation is not None, "a generation makes suggestions"
         uri = generation.snapshot.uri
         self._keep_outdated(uri, suggestion)
-        # Whoever waits is told more of a server's text as it grows.
+        # A server's text is published as it grows, to a client that waits.
         if not generation.waits and unserved is not None and unserved.uri == uri:
             self._unserved = unserved if suggestion.rest(unserved.place) is None else None
         self.emit(Made(uri, suggestion))
 
     def count(self) -> None:
-        """Tell what the generation has done since it was told last."""
+        """Publish the generation's work since the last report."""
         if (generation := self.generation) is not None:
             counts = generation.counts()
             self.emit(Worked(counts - generation.told))
             generation.told = counts
 
     def give_up(self) -> None:
-        """The generation is of no use any more, but as a draft."""
+        """Drop the generation; its text becomes a draft."""
         if (generation := self.generation) is not None:
             self.count()
             self._keep_outdated(generation.snapshot.uri, Suggestion(generation.place, generation.said()))
@@ -231,14 +231,14 @@ class Client:
             self.give_up()
 
     def _keep_outdated(self, uri: str, suggestion: Suggestion) -> None:
-        """Where it does not fit any more, it is a draft of what comes."""
+        """Keep a suggestion as a draft for places where it no longer fits."""
         if suggestion.text:
             self._outdated.keep(uri, replace(suggestion, work=None))
 
     # Its state -------------------------------------------------------------------------------------------------------
 
     def fail(self, error: BaseException) -> None:
-        """Answer the request with the failure; the generation is not to be trusted."""
+        """Fail the request, and drop the generation."""
         request, loaded, self._active, self._background = self._active, self.model.loaded, None, None
         self._drop()
         question = request.question if request is not None and request is self.request else None
@@ -251,19 +251,19 @@ class Client:
         self.emit(StatusChanged(status))
 
     def replace(self, make: Callable[[], Loaded] | None = None) -> None:
-        """The client's part is made otherwise from now on; None: it is the model that is exchanged."""
+        """Replace the client's part of the model from now on; None: the shared model is replaced."""
         self.unload()
         self.model.replace(make)
         if self.enabled:
             self.emit(StatusChanged(Status("starting")))
 
     def unload(self) -> None:
-        """Give back the client's part of the model, and forget what it said."""
+        """Free the client's part of the model, and forget its suggestions."""
         try:
             if self._active is not None:
                 self._leave(self._active)
             self.emit(Forgotten(None))
-        finally:  # whether anybody is there to be told or not
+        finally:  # even if the listener is gone
             self._drop()
             self._background = None
             self._outdated.clear()
@@ -271,22 +271,22 @@ class Client:
             self.model.unload()
 
     def _taken(self) -> bool:
-        """Whether the request is worked on. Its generation may be gone: its document was renamed, for one."""
+        """Whether the request is being served. Its generation may be gone, for example after a rename."""
         there = None not in (self._active, self.generation, self.model.loaded, self.budgets)
         return there and self._active is self.request
 
     def _take(self, request: ActiveRequest) -> None:
-        self._active = request  # from here on a failure of ours is its answer
+        self._active = request  # from here on an error of ours fails the request
         request.spans.add("queue", request.spans.elapsed_ms())
         loaded = self.model.loaded or self._ready(self)
-        if self.request is not request:  # taken back, or overtaken, while the model was loaded
+        if self.request is not request:  # withdrawn or superseded while the model loaded
             self._active = None
             return
         if loaded is None:
             self._active = None
             if self.model.failed is not None or not self.enabled:
                 self._answer(request, Answer.failed(self.model.failed))
-            return  # it was exchanged while it was loaded: the other one is loaded at the next turn
+            return  # it was replaced while it loaded; the next turn loads the new one
         self.emit(StatusChanged(Status("thinking")))
         self.budgets = loaded.budgets(request.question.policy)
         self._background = loaded.background(request.question)
@@ -298,7 +298,7 @@ class Client:
         self.emit(Answered(request.question.number, answer))
 
     def _leave(self, request: ActiveRequest) -> None:
-        """The request is over; its generation stays, and its times are no request's."""
+        """The request is over; its generation stays, without the request's spans."""
         self._active = None
         alternatives = request.leave()
         if self.generation is not None:
@@ -308,7 +308,7 @@ class Client:
         self.emit(StatusChanged(Status("ready")))
 
     def do(self, command: Command) -> None:  # noqa: C901 a case for each command
-        """Do this now, in the scheduler's thread."""
+        """Run a command now, on the scheduler's thread."""
         match command:
             case Load(ticket):
                 self._load(ticket)
@@ -337,7 +337,7 @@ class Client:
         if self.upcoming is not None and self.upcoming[0].uri == uri:
             self.upcoming = None
         self._stop_preparing(uri)
-        self.emit(Forgotten(uri))  # once more: what was made since is about it, too
+        self.emit(Forgotten(uri))  # once more, for suggestions made since
         self._give_up_of(uri)
         self._outdated.forget(uri)
         self.model.forget(uri)

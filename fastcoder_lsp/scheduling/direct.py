@@ -1,6 +1,6 @@
 """Hosts in this process without a workspace: one for a client of a scheduler, one with a scheduler of its own.
 
-They ignore commands about files: for programs and tests that have one model, made by a function.
+They ignore commands about files: programs and tests use them with a single model that a function makes.
 """
 
 import threading
@@ -28,7 +28,7 @@ LoadRuntime = Callable[[Progress], Runtime]
 
 
 class SingleClientModel:
-    """A model that is one front's, and closed with its runtime."""
+    """A model that belongs to one client, and closes with its runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -39,7 +39,7 @@ class SingleClientModel:
         return self.runtime.costs
 
     def close(self) -> None:
-        """Its runtime has closed it."""
+        """Do nothing: its runtime has closed it."""
 
 
 class SchedulerHost:
@@ -47,10 +47,10 @@ class SchedulerHost:
 
     Args:
         scheduler: has the model.
-        listener: told what comes of it.
-        make_runtime: makes this front's part of the model.
-        reload: has the model loaded anew: whoever makes it knows by which settings.
-        enabled: whether the front wants the model at first.
+        listener: receives the events.
+        make_runtime: makes this client's part of the model.
+        reload: reloads the model; its maker knows the settings.
+        enabled: whether the client wants the model at first.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SchedulerHost:
         self.client = scheduler.join(listener, make_runtime, enabled=enabled)
 
     def send(self, command: Command) -> None:
-        """Pass it on; there is no workspace, so that commands about files are nothing to it."""
+        """Pass the command on; ignore commands about files, since there is no workspace."""
         match command:
             case Use() | Reload():
                 self._reload()
@@ -76,7 +76,7 @@ class SchedulerHost:
                 self.client.send(command)
 
     def facts(self) -> HostFacts:
-        """What is known of it."""
+        """The host's state."""
         info, budgets, process = self.client.info(), self.client.budgets, psutil.Process()
         return HostFacts(
             model=info.model if info else "",
@@ -87,17 +87,17 @@ class SchedulerHost:
         )
 
     def close(self, wait_s: float) -> None:  # noqa: ARG002 as the protocol has it
-        """The front is gone."""
+        """Disconnect the client."""
         self.client.leave()
 
 
 class DirectHost(SchedulerHost):
-    """A host of one front, with a scheduler of its own.
+    """A host of one client, with a scheduler of its own.
 
     Args:
-        listener: the front.
-        load: makes its model ready; `load_runtime` from the next load on.
-        enabled: whether the front wants it at first.
+        listener: receives the events.
+        load: makes the model ready; `load_runtime` replaces it from the next load on.
+        enabled: whether the client wants it at first.
         clock: milliseconds.
         idle_ms: see `Scheduler`.
         threaded: False where the caller drives `scheduler` itself, turn by turn.
@@ -123,7 +123,7 @@ class DirectHost(SchedulerHost):
             self._thread.start()
 
     def close(self, wait_s: float) -> None:
-        """The scheduler ends within a piece of work."""
+        """Stop the scheduler within a piece of work."""
         self.scheduler.close()
         if self._thread.is_alive():
             self._thread.join(wait_s)

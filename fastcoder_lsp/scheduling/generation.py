@@ -1,7 +1,7 @@
-"""The text at one place, as it grows: what is shown of it, and the model's prompt, decoding and post-processing.
+"""The text at one place, as it grows: the shown part of it, and the model's prompt, decoding and post-processing.
 
-A generation can pause between any two pieces of work; other generations use other KV caches. It outlives the question
-it began with, and serves any later one whose text agrees with it. Runs in the scheduler's thread.
+A generation can pause between any two pieces of work; other generations use other KV caches. It outlives its first
+question, and serves any later one whose text agrees with it. Runs in the scheduler's thread.
 """
 
 import math
@@ -28,16 +28,16 @@ from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, LatencyEstima
 
 
 class Generation(ABC):
-    """The text between `place.before` and `place.after` of a document, as far as it is said.
+    """The text between `place.before` and `place.after` of a document, as far as it is generated.
 
     Attributes:
         begun_ms: when the first question it served was asked.
-        ahead: whether nobody has asked for it yet.
+        ahead: whether no request has asked for it yet.
         shown: whether an answer has shown some of it.
-        told: the work that its client was told of.
+        told: the work that was reported to its client.
         context: the other files whose code is in the prompt (`core.Completion.context`).
         interim: whether the prompt is only a part of the whole one.
-        grows: whether the text comes as it is said; otherwise it serves no other place before it is whole.
+        grows: whether its text is usable as it grows; otherwise it serves no other place before it is whole.
 
     Args:
         snapshot: the document.
@@ -56,9 +56,9 @@ class Generation(ABC):
 
     @abstractmethod
     def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
-        """One piece of work; False where none fits into `room_ms`.
+        """Do one piece of work; returns False where none fits into `room_ms`.
 
-        `in_any_case`: a small piece runs even where it seems not to fit.
+        `in_any_case`: run a small piece even where it seems not to fit.
         """
 
     @property
@@ -71,7 +71,7 @@ class Generation(ABC):
         return room_ms > 0
 
     def piece_ms(self) -> float:
-        """What the next piece usually takes."""
+        """How long the next piece usually takes."""
         return 0.0
 
     def lost_cache(self) -> bool:
@@ -82,46 +82,46 @@ class Generation(ABC):
         """The part of a budget that the answer itself needs."""
         return ANSWER_MS
 
-    def answered(self, took_ms: float) -> None:  # noqa: B027 only who estimates learns
+    def answered(self, took_ms: float) -> None:  # noqa: B027 only an estimator learns
         """Learn how long it took to find a beginning worth showing."""
 
     @abstractmethod
     def can_branch(self) -> bool:
-        """Whether other candidates for its place can still be had."""
+        """Whether alternatives for its place are available."""
 
     @abstractmethod
     def measured_by(self, spans: Spans) -> None:
         """Add its times to `spans` from now on."""
 
     def adopt(self, asked_ms: float, spans: Spans) -> bool:
-        """A question is served by it, and its times are that question's; whether it was another question's before."""
+        """Serve a question, and record times in its spans, no longer in an earlier question's."""
         self.measured_by(spans)
         if self.ahead:
             self.ahead, self.begun_ms = False, asked_ms
             return False
         return True
 
-    def close(self) -> None:  # noqa: B027 a model on this machine is asked for no further piece
-        """End the work: the text is of no use any more."""
+    def close(self) -> None:  # noqa: B027 a local model needs no notice
+        """End the work: the text is no longer needed."""
 
     @property
     @abstractmethod
     def info(self) -> EngineInfo:
-        """What says it."""
+        """The engine that generates it."""
 
     @property
     @abstractmethod
     def finish(self) -> str:
-        """Why the text ended (`decode.loop.Decoded.finish`), "" while it may go on."""
+        """Why the text ended (`decode.loop.Decoded.finish`), "" while it may continue."""
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing more to do."""
+        """Whether the work is done."""
         return bool(self.finish)
 
     @abstractmethod
     def said(self) -> str:
-        """The text so far, as the model said it."""
+        """The text so far, before post-processing."""
 
     @abstractmethod
     def counts(self) -> Counts:
@@ -147,7 +147,7 @@ class Generation(ABC):
         return said.startswith(typed) or typed.startswith(said)
 
     def made(self) -> Suggestion:
-        """The whole text, as it is shown."""
+        """The whole text, post-processed."""
         assert self.finish, "it is still being said"
         if self._made is None:
             said = self.said()
@@ -157,7 +157,7 @@ class Generation(ABC):
         return self._made
 
     def useful(self) -> Suggestion:
-        """What can be shown now: all, or a beginning that will stay; its text is empty where there is none."""
+        """What can be shown now: the whole text, or a beginning that will stay; its text may be empty."""
         if self.finish:
             return self.made()
         said = self.said()
@@ -166,31 +166,31 @@ class Generation(ABC):
         return self._useful[1]
 
     def why_nothing(self) -> Reason:
-        """Why there is nothing to show, where that is so."""
+        """Why there is nothing to show; None if there is something."""
         if not self.finish:
             return reasons.cancelled()
         return reasons.nothing_worth_showing() if self.said().strip() else reasons.models_end()
 
     @abstractmethod
     def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:
-        """Why nothing was ready within `allowed_ms`, of which `over_ms` more have passed."""
+        """Why no text was ready within `allowed_ms`, `over_ms` after the deadline."""
 
     def _suggestion(self, text: str) -> Suggestion:
         return Suggestion(self.place, text, written_over(text, self._around) if text else 0)
 
     @cached_property
     def _around(self) -> TextAround:
-        """The text around the place, lexed once for all that is shown of this generation."""
+        """The text around the place, lexed once for all suggestions of this generation."""
         return TextAround(self.place.before, self.place.after, self.snapshot.language)
 
     @cached_property
     def _rule(self) -> StopRule:
-        """Where the text ends."""
+        """The rules that end the text."""
         return stop_rule(self.place.before, self.place.after, self.snapshot.language)
 
 
 class LocalGeneration(Generation):
-    """A text that the model on this machine says.
+    """A text that the model on this machine generates.
 
     Args:
         runtime: the model and its parts.
@@ -198,8 +198,8 @@ class LocalGeneration(Generation):
         clock: milliseconds.
         snapshot: the document, with the text of `place`.
         place: the cursor.
-        request: what the model is asked.
-        head: what the text begins with before the model says anything.
+        request: the decoding request.
+        head: a beginning of the text that the model does not generate.
     """
 
     def __init__(
@@ -226,7 +226,7 @@ class LocalGeneration(Generation):
 
     @override
     def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
-        """A stretch of the prefill, or a step."""
+        """Prefill a stretch, or do a step."""
         assert not self.finished, "all is said"
         decoding, latency, started = self._decoding, self.latency, self.clock()
         if missing := decoding.missing():
@@ -234,7 +234,7 @@ class LocalGeneration(Generation):
             fits = tokens > 0
             if fits:
                 decoding.prefill(lambda: False, tokens)
-                if decoding.computed:  # none where all was copied from another text's beginning
+                if decoding.computed:  # none if all was copied from another cache
                     latency.prefilled(decoding.computed, self.clock() - started)
         else:
             least = decoding.rows()
@@ -279,7 +279,7 @@ class LocalGeneration(Generation):
 
     @override
     def can_branch(self) -> bool:
-        """While its document's KV cache holds its prompt, or a beginning of it; not after an exchange."""
+        """Whether its KV cache is still its document's, and so holds its prompt; not after the caches were swapped."""
         return self._decoding.engine is self.runtime.engine_for(self.snapshot.uri)
 
     @override
@@ -298,7 +298,7 @@ class LocalGeneration(Generation):
 
     @property
     def request(self) -> DecodeRequest:
-        """What the model is asked."""
+        """The decoding request."""
         return self._decoding.request
 
     @override
@@ -307,7 +307,7 @@ class LocalGeneration(Generation):
 
     @override
     def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:
-        """With what it usually takes from here until a line is said."""
+        """With the usual time from here to the end of a line."""
         missing, steps = self._decoding.missing(), self.counts().steps
         prefill_ms = self.latency.prefill_ms(missing) if missing else 0.0
         line_ms = prefill_ms + max(LINE_STEPS - steps, 1) * self.latency.step_ms(1)
@@ -327,7 +327,7 @@ class LocalGeneration(Generation):
         return self._tracer.trace(len(self.tokens()))
 
     def _weighed(self, text: str) -> tuple[Certainty, TextAround]:
-        """How sure the model was of `text`; unknown where post-processing changed a letter of it."""
+        """The model's certainty of `text`; unknown where post-processing changed a character of it."""
         said = not self._head and self.said().startswith(text.rstrip())
         return self._decoding.certainty() if said else Certainty((), b""), self._around
 

@@ -1,7 +1,6 @@
-"""The life of the model: loaded once for all clients when first needed, and for each of them a runtime made from it.
+"""The life of the model: loaded once for all clients when first needed, with a runtime for each of them.
 
-Owns what is loaded and what is told of it. Whatever goes wrong is a status, never an exception, and is tried again.
-Runs in the scheduler's thread.
+Every failure becomes a status, never an exception, and loading is tried again. Runs in the scheduler's thread.
 """
 
 import ctypes
@@ -28,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 NOT_LOADED = "The model could not be loaded"
 RETRY_MS = 5000.0
-"""A model that could not be loaded is not tried again sooner: its cause has to be cured first."""
+"""Time before a failed load is tried again: the user has to fix its cause first."""
 
 
 class ModelResources(Protocol):
@@ -40,7 +39,7 @@ class ModelResources(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         ...
 
 
@@ -48,11 +47,11 @@ SomeModel = TypeVar("SomeModel", bound=ModelResources)
 
 
 class Loaded(Protocol):
-    """A model that is there, as one client has it: on this machine, or a server in its place."""
+    """A loaded model, as one client has it: on this machine, or a server in its place."""
 
     @property
     def info(self) -> EngineInfo:
-        """What runs."""
+        """The running engine."""
         ...
 
     def budgets(self, policy: Policy) -> Budgets:
@@ -60,23 +59,23 @@ class Loaded(Protocol):
         ...
 
     def background(self, question: Question) -> BackgroundBudget:
-        """How much work may follow `question`."""
+        """The budget of background work after `question`."""
         ...
 
     def begin(
         self, question: Question, expected: Sequence[str], spans: Spans, clock: Clock, *, whole: bool
     ) -> Generation:
-        """A generation for `question`. `expected`: likely beginnings. `whole`: by the whole prompt."""
+        """A generation for `question`. `expected`: likely beginnings. `whole`: with the whole prompt."""
         ...
 
     def took_over(self, question: Question | None, error: BaseException) -> bool:  # noqa: ARG002 see below
-        """Whether it deals with the failure of a piece of work, and with the question that waited for it."""
+        """Whether it handles the failure of a piece of work, and answers the question that waited for it."""
         return False
 
 
 @dataclass(frozen=True, slots=True)
 class LocalModel(Loaded):
-    """The model on this machine: a client's parts of it, and what their work takes."""
+    """The model on this machine: a client's parts of it, and its latency estimates."""
 
     runtime: Runtime
     latency: LatencyEstimator
@@ -116,11 +115,11 @@ class SharedModel(Generic[SomeModel]):
     """The model that all clients share.
 
     Attributes:
-        loaded: it, and what its work takes, for all clients: it is one machine.
+        loaded: the model, and its latency estimates, which all clients on the machine share.
 
     Args:
         load: makes it ready.
-        progress: told how far it is.
+        progress: receives the progress.
         clock: milliseconds.
     """
 
@@ -134,14 +133,14 @@ class SharedModel(Generic[SomeModel]):
         """The model, loaded now if need be.
 
         Raises:
-            FastcoderError: it cannot be, or could not be of late; what a person is told.
+            FastcoderError: loading fails, or failed recently; its text is for the user.
         """
         if self.loaded is None:
             if self._failure is None or not of_late(self._failure[1], self._clock):
                 try:
                     model = self._load(self._progress)
-                except BaseException as error:  # noqa: BLE001 libraries written in Rust raise what is no Exception
-                    # Not the exception itself: its frames hold what of the model was there already.
+                except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions
+                    # Keep no exception: its frames hold the parts of the model that were loaded.
                     self._failure = failure(NOT_LOADED, error), self._clock()
                 else:
                     first_hour = model.first_hour if isinstance(model, Model) else None
@@ -153,15 +152,15 @@ class SharedModel(Generic[SomeModel]):
         return self.loaded
 
     def settle(self) -> None:
-        """Exempt all objects that exist now from garbage collection: they live as long as the model.
+        """Exempt all current objects from garbage collection: they live as long as the model.
 
-        A full collection of it holds all threads for 150 ms, most of a keystroke's budget.
+        A full collection of them stops all threads for 150 ms, most of a keystroke's budget.
         """
         gc.collect()
         gc.freeze()
 
     def left(self) -> None:
-        """A client has given back what it had: of that, what holds itself in a circle waits for `tidy`."""
+        """A client has freed its part; `tidy` collects its reference cycles."""
         self._untidy = self.loaded is not None
 
     def tidy(self) -> None:
@@ -172,16 +171,16 @@ class SharedModel(Generic[SomeModel]):
             self.settle()
 
     def prepare(self) -> bool:
-        """Let the engine do a piece of work that can wait; False where there is none."""
+        """Let the engine do a piece of deferrable work; returns False where there is none."""
         model: object = None if self.loaded is None else self.loaded[0]
         return isinstance(model, Preparing) and model.prepare()
 
     def replace(self, load: Callable[[Progress], SomeModel]) -> None:
-        """Another model, or other settings of it, once this one is unloaded."""
+        """Unload this model, and load another, or with other settings, when it is next needed."""
         self._load, self._failure = load, None
 
     def unload(self) -> None:
-        """Give the model's memory back."""
+        """Free the model's memory."""
         loaded, self.loaded = self.loaded, None
         if loaded is not None:
             with logged("closing the model failed"):
@@ -194,13 +193,13 @@ class SharedModel(Generic[SomeModel]):
 
 
 class ClientModel:
-    """The model as one client has it, made ready when it is first needed.
+    """The model as one client has it, loaded when it is first needed.
 
-    `loaded`: that. `failed`: why there is none, where making it ready went wrong.
+    `loaded`: the model. `failed`: why loading failed.
 
     Args:
-        make: makes it ready, the shared model with it.
-        on_status: told every change of state.
+        make: loads it, and the shared model with it.
+        on_status: receives every change of state.
         clock: milliseconds.
     """
 
@@ -211,49 +210,49 @@ class ClientModel:
         self.loaded: Loaded | None = None
 
     def ready(self) -> Loaded | None:
-        """The model, made ready now if need be; None where that fails (`failed` and the status say why)."""
+        """The model, loaded now if need be; None where that fails (`failed` and the status say why)."""
         if self.loaded is None and not (self.failed is not None and of_late(self._failed_ms, self._clock)):
             self._tell(Status("loading", percent=0))
             try:
                 self.loaded, self.failed = self._make(), None
                 self._tell(Status("ready"))
-            except BaseException as error:  # noqa: BLE001 libraries written in Rust raise what is no Exception
+            except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions
                 self.unload()
                 self.failed, self._failed_ms = failure(NOT_LOADED, error), self._clock()
                 self._tell(self.failed)
         return self.loaded
 
     def progress(self, share: float, what: str) -> None:
-        """So much of the way is done, and this is being done."""
+        """Report progress: the percentage, and the current stage."""
         self._tell(Status("loading", int(share * 100), what))
 
     def replace(self, make: Callable[[], Loaded] | None = None) -> None:
-        """It is made otherwise from now on, once this one is unloaded; None: of another model."""
+        """Unload, and load by `make` when next needed; None: the shared model is replaced."""
         self._make, self.failed = make or self._make, None
 
     def forget(self, uri: str) -> None:
-        """A document was closed; a failure here must not cost an answer in another document."""
+        """Close a document; a failure here must not cost an answer in another document."""
         if isinstance(self.loaded, LocalModel):
             with logged("forgetting a document failed"):
                 self.loaded.runtime.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
-        """A document has another name."""
+        """Move a document to its new name."""
         if isinstance(self.loaded, LocalModel):
             with logged("renaming a document failed"):
                 self.loaded.runtime.rename(old, new)
 
     def unload(self) -> None:
-        """Give back what this client has of its own."""
+        """Free this client's part."""
         loaded, self.loaded = self.loaded, None
         if isinstance(loaded, LocalModel):
-            with logged("closing the model failed"):  # what could not be kept is learnt again
+            with logged("closing the model failed"):  # unsaved state is learnt again
                 loaded.runtime.close()
 
 
 def of_late(failed_ms: float, clock: Clock) -> bool:
-    """Whether a failure at that time is too fresh to try again."""
-    # A clock that was put back does not put it off.
+    """Whether a failure at that time is too recent to try again."""
+    # The absolute distance: a clock that was put back does not delay the next try.
     return 0 <= clock() - failed_ms < RETRY_MS
 
 
@@ -262,21 +261,21 @@ def logged(what: str) -> Iterator[None]:
     """Log exceptions of the block, and go on."""
     try:
         yield
-    except BaseException:  # libraries written in Rust raise what is no Exception
+    except BaseException:  # Rust extensions raise BaseExceptions
         logger.exception(what)
 
 
 def trim_heap() -> None:
-    """Give the C library's free memory back to the system, within some milliseconds.
+    """Return the C library's free memory to the system, within some milliseconds.
 
-    glibc keeps the memory of small blocks, by thread, and another thread loads the next model: a server that loads its
-    model again and again would grow by some 150 MB each time. Other libraries do so themselves.
+    glibc keeps the memory of small blocks by thread, and another thread loads the next model: without this, every
+    reload adds some 150 MB. Other C libraries return it by themselves.
     """
     if sys.platform != "linux":
         return
     try:
         trim = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError):  # another library than glibc
+    except (OSError, AttributeError):  # a C library other than glibc
         return
     trim.argtypes, trim.restype = (ctypes.c_size_t,), ctypes.c_int
     trim(0)

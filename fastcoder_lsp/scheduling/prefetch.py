@@ -1,9 +1,8 @@
-"""Background work: finishing the generation that was begun, and preparing the next prompt.
+"""Background work: finish the current generation, and prepare the next prompt.
 
 The last request's `BackgroundBudget` limits it, and any request interrupts it between two pieces. Code of other files
-is prefilled in a second KV cache of its document, while keys go on with the first one; `Runtime` says when the second
-takes the first one's place. Prefilled tokens survive the requests that come between. Runs in the scheduler's
-thread.
+is prefilled in a second KV cache of its document, while keystrokes use the first; `Runtime` decides when the second
+replaces the first. Prefilled tokens survive intervening requests. Runs in the scheduler's thread.
 """
 
 import math
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Prefill:
-    """Tokens on their way into a KV cache; `prefilled` of them were computed for that."""
+    """A prefill of a KV cache in progress; `prefilled` tokens were computed for it."""
 
     def __init__(self, engine: Engine, latency: LatencyEstimator, clock: Clock, prompt: Tokens) -> None:
         self._engine, self._latency, self._clock, self._prompt = engine, latency, clock, prompt
@@ -36,14 +35,14 @@ class Prefill:
         self.prefilled = 0
 
     def work(self, room_ms: float) -> bool:
-        """One stretch of the prefill; False where none fits into `room_ms`."""
+        """Prefill one stretch; returns False where none fits into `room_ms`."""
         started = self._clock()
         cached = self._engine.prefill(self._prompt, lambda: True).reused
         missing = len(self._prompt) - cached
         tokens = self._latency.stretch_within(room_ms, missing)
         if tokens:
             if not self._engine.prefill(self._prompt[: cached + tokens], lambda: False).done:
-                return False  # it is a second cache, and no cache in use gives way to it
+                return False  # a second cache evicts no cache in use
             self._latency.prefilled(tokens, self._clock() - started)
             self.prefilled += tokens
         self.finished = tokens == missing
@@ -56,7 +55,7 @@ class _Planned:
 
     Attributes:
         question: the question.
-        looked: whether code of other files was looked for, as in a pause.
+        looked: whether it was retrieved anew from other files, as in a pause.
         prefill: of that prompt; None where there is nothing to compute.
     """
 
@@ -69,7 +68,7 @@ class Prefetch:
     """A client's background work.
 
     Args:
-        client: its generation is finished, and its next prompts are prepared.
+        client: whose generation it finishes, and whose next prompts it prepares.
         clock: milliseconds.
         idle_ms: a pause begins after so long without a request.
     """
@@ -80,15 +79,15 @@ class Prefetch:
         self._settled: Question | None = None
         self._planned: _Planned | None = None
         self._lead_ms = 0.0
-        """How far finishing is ahead of preparing, where they take turns."""
+        """How far finishing is ahead of preparing, while they take turns."""
 
     def work(self, loaded: "Loaded", budget: BackgroundBudget, asked_ms: float, *, unserved: bool) -> float:
-        """One piece of work; returns 0, or for how many milliseconds there will be none.
+        """Do one piece of work; returns 0, or how many milliseconds to wait.
 
         Args:
             loaded: the model.
             budget: of the last question.
-            asked_ms: when somebody asked last.
+            asked_ms: the time of the last question.
             unserved: whether nothing was shown for the last question.
         """
         started, generation = self._clock(), self._unfinished()
@@ -110,7 +109,7 @@ class Prefetch:
         return 0.0
 
     def clear(self) -> None:
-        """Forget what was begun: the model changes."""
+        """Forget unfinished work: the model changes."""
         self._settling = self._settled = self._planned = None
         self._lead_ms = 0.0
 
@@ -119,10 +118,9 @@ class Prefetch:
         return generation if generation is not None and not generation.finished else None
 
     def _finish(self, generation: "Generation", budget: BackgroundBudget, room_ms: float, *, owed: bool) -> None:
-        """A piece of the generation; its suggestion is told once it is finished, or as it grows where somebody waits.
+        """Do a piece of the generation; publish its suggestion once finished, or as it grows for a waiting client.
 
-        As long as there is much time, a piece runs even where none seems to fit: only that shows that an estimate from
-        a stall is wrong.
+        While much time is left, a piece runs even where none seems to fit: only that corrects an estimate from a stall.
         """
         if not generation.work(room_ms, in_any_case=2 * room_ms > budget.granted_ms):
             budget.end()
@@ -141,10 +139,10 @@ class Prefetch:
             self._client.made(Suggestion(generation.place, "", reason=reason))
 
     def _takes_turn(self, loaded: "Loaded", budget: BackgroundBudget, asked_ms: float) -> bool:
-        """A piece in the second cache, in its turn; False where it is not, or there is none.
+        """Prefill a piece in the second cache, if it is its turn; returns False if it is not, or there is none.
 
-        In a pause preparing and finishing have half of the time each, once something is shown: the rest of a long text
-        takes a whole pause.
+        In a pause preparing and finishing share the time equally once something is shown: the rest of a long text takes
+        a whole pause.
         """
         room_ms, paused = budget.preparing_ms(), asked_ms + self._idle_ms <= self._clock()
         if not isinstance(loaded, LocalModel) or not paused or self._lead_ms <= 0 or room_ms <= 0:
@@ -152,13 +150,13 @@ class Prefetch:
         return self._fill_second_cache(loaded, budget, room_ms, paused=True, still=False)
 
     def _prepare(self, loaded: LocalModel, budget: BackgroundBudget, asked_ms: float, room_ms: float) -> float:
-        """A piece of the next prompt; returns 0, or for how many milliseconds there will be nothing to do.
+        """Prefill a piece of the next prompt; returns 0, or how many milliseconds to wait.
 
-        The second cache waits for no pause: no key waits for it either.
+        The second cache needs no pause, since no keystroke waits for it.
         """
         question, wait_ms = budget.question, asked_ms + self._idle_ms - self._clock()
         if wait_ms <= 0 and self._unfinished() is not None:
-            self._client.give_up()  # there is no time for the rest, and its KV cache may be taken from here on
+            self._client.give_up()  # no time is left, and its KV cache may be taken from here on
         if loaded.runtime.slots.beside(question.uri) is None and wait_ms <= 0 and self._settled is not question:
             self._settle(loaded, question, room_ms)
             return 0.0
@@ -186,15 +184,15 @@ class Prefetch:
     def _fill_second_cache(
         self, loaded: LocalModel, budget: BackgroundBudget, room_ms: float, *, paused: bool, still: bool
     ) -> bool:
-        """One piece of the question's next prompt; False where there is none.
+        """Do one piece of the question's next prompt; returns False where there is none.
 
         Args:
             loaded: the model.
             budget: of the last question.
             room_ms: how long it may take.
-            paused: whether there was no request for a while: code of other files is looked for anew.
-            still: whether nothing was typed since the question, and nothing is being said: the second cache may take
-                the first one's place. In the middle of a line it does so after a pause, or if the old prompt is short.
+            paused: whether a pause began: other files are searched anew.
+            still: whether nothing was typed since the question, and no generation runs: the second cache may replace
+                the first. In the middle of a line it does so after a pause, or if the old prompt is short.
         """
         question, planned = budget.question, self._planned
         engine = loaded.runtime.slots.beside(question.uri)
@@ -217,7 +215,7 @@ class Prefetch:
         may = paused or not begun(snapshot.text, offset) or loaded.runtime.prompts.is_short(question.uri)
         if not may or not loaded.runtime.exchange_computed(snapshot, offset):
             return False
-        if math.isfinite(question.policy.automatic_ms):  # else the answer was whole, and no late one is told
+        if math.isfinite(question.policy.automatic_ms):  # else the answer was whole, with no late text
             budget.again()
             self._client.begin(question, question.asked_ms, Spans(), ahead=True)
         return True
@@ -232,5 +230,5 @@ class Prefetch:
             return _Planned(question, paused, None)
         stays = not paused and begun(snapshot.text, offset) and not prompts.is_short(question.uri)
         if stays and missing(engine, planned.tokens) <= FEW:
-            return _Planned(question, paused, None)  # computing a line key by key would cost a pass for each
+            return _Planned(question, paused, None)  # prefilling a line key by key would cost a pass each
         return _Planned(question, paused, Prefill(engine, loaded.latency, self._clock, planned.tokens[:-1]))

@@ -1,4 +1,4 @@
-"""A question that somebody waits for: how much time it has, and what its answer is.
+"""An open request: its time, and its answer.
 
 Runs in the scheduler's thread. `Client.serve` does the work between the decisions made here.
 """
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fastcoder_lsp.scheduling.client import Client
 
 _TRIED = 2
-"""The first pieces for a request, a stretch of its prompt and a step, run even where they seem not to fit, while half
-of its time is left: only trying shows that an estimate from a slow hour is wrong."""
+"""How many first pieces of a request, a stretch of its prompt and a step, run even where they seem not to fit, while
+half of its time is left: only trying corrects an estimate from a stall."""
 
 
 class ActiveRequest:
@@ -29,12 +29,12 @@ class ActiveRequest:
 
     Attributes:
         question: the question.
-        asked_ms: its budget counts from here.
+        asked_ms: start of its budget.
         spans: its times.
         pieces: how many pieces of work it has had.
 
     Args:
-        client: whose question it is.
+        client: the client that asked.
         question: as it arrived.
         clock: milliseconds.
     """
@@ -50,7 +50,7 @@ class ActiveRequest:
 
     @property
     def branch(self) -> Generation | None:
-        """The alternative that the model is saying, if any."""
+        """The alternative being decoded, if any."""
         return self._alternatives.branch if self._alternatives is not None else None
 
     def waited_for_model(self) -> None:
@@ -60,17 +60,17 @@ class ActiveRequest:
             self.asked_ms, self._waited_for_model = now, True
 
     def renamed(self, old: str, new: str) -> None:
-        """A document has another name: its generation is gone, and begins anew."""
+        """The document was renamed: its generation is gone, and begins anew."""
         if self.question.uri == old:
             self.question = self.question.renamed(new)
 
     def take(self) -> None:
-        """Go on with the client's generation where it serves this question; otherwise begin a new one."""
+        """Continue the client's generation where it serves this question; otherwise begin a new one."""
         self._alternatives = None
         question, generation = self.question, self._client.serving(self.question)
         known = generation is not None and (generation.finished or generation.shown)
         if question.request.invoked and known and generation is not None and generation.interim:
-            self._wants_whole_prompt = True  # asking again by key asks for the better text
+            self._wants_whole_prompt = True  # a repeated request by key asks for the better text
             self._begin(whole=True)
             return
         if generation is None or (question.candidates > 1 and not self._can_branch(generation)):
@@ -81,13 +81,13 @@ class ActiveRequest:
         self._client.emit(Counted("adopted", 1))
 
     def worked(self, generation: Generation) -> None:
-        """It has had a piece of work; a server's text that goes another way than the user is not waited for."""
+        """Count a piece of work; drop a server's text that differs from what the user typed."""
         self.pieces += 1
         if generation.waits and not generation.agrees(self.question.place):
             self._begin()
 
     def leave(self) -> Counts:
-        """Give up the alternatives; returns the work that went into them."""
+        """Drop the search for alternatives; returns its work."""
         alternatives, self._alternatives = self._alternatives, None
         return alternatives.counts if alternatives is not None else Counts()
 
@@ -112,8 +112,8 @@ class ActiveRequest:
     # Its answer -------------------------------------------------------------------------------------------------------
 
     def finished(self, generation: Generation, room_ms: float) -> Answer | None:
-        """The answer of a finished generation; None after one more piece of work, for alternatives for one."""
-        if not generation.agrees(self.question.place):  # post-processing took another way than the user
+        """The answer of a finished generation; None if more work is needed, for example for alternatives."""
+        if not generation.agrees(self.question.place):  # post-processing differs from what the user typed
             self._begin()
             return None
         if self._look_further(generation, room_ms):
@@ -132,7 +132,7 @@ class ActiveRequest:
         return self._answer(generation, beginning, "budget")
 
     def too_slow(self, generation: Generation, allowed_ms: float) -> Answer:
-        """The empty answer: there is nothing to show, and no time."""
+        """The empty answer: there is nothing to show, and no time left."""
         self._client.emit(Counted("budgeted_empty", 1))
         over_ms = max(self._clock() - self.asked_ms - allowed_ms, 0.0)
         too_slow = generation.why_slow(allowed_ms, over_ms, invoked=self.question.request.invoked)
@@ -141,7 +141,7 @@ class ActiveRequest:
     def before_others(
         self, generation: Generation, allowed_ms: float, budget_ms: float, next_ms: float
     ) -> Answer | None:
-        """The answer now, where the deadline passes before its next piece, at `next_ms`."""
+        """The answer if the deadline passes before the next piece, at `next_ms`; else None."""
         if generation.finished:
             done = self.question.candidates < 2 and generation.agrees(self.question.place)
             return self.finished(generation, 0.0) if done else None
@@ -158,14 +158,14 @@ class ActiveRequest:
         self._client.begin(self.question, self.asked_ms, self.spans, whole=whole)
 
     def _can_branch(self, generation: Generation) -> bool:
-        """Whether alternatives can branch from it."""
+        """Whether alternatives can branch from the generation."""
         return generation.place == self.question.place and generation.can_branch()
 
     def _is_overdue(self, generation: Generation, budget_ms: float, now: float) -> bool:
         return self._adopted and now >= generation.begun_ms + budget_ms
 
     def _look_further(self, generation: Generation, room_ms: float) -> bool:
-        """One piece of work on alternatives; False where no more are wanted, to be had, or in time."""
+        """Do one piece of work on alternatives; returns False where none are wanted, available, or affordable."""
         if self.question.candidates < 2 or generation.made().others is not None:
             return False
         if self._alternatives is None:
@@ -178,7 +178,7 @@ class ActiveRequest:
         return not alternatives.finished
 
     def _candidates(self, generation: Generation) -> Suggestion:
-        """The generation's suggestion, with its alternatives where they were looked for."""
+        """The generation's suggestion, with its alternatives if they were computed."""
         made = generation.made()
         if self._alternatives is not None:
             made = replace(made, others=tuple(self._alternatives.found[1:]))
@@ -191,7 +191,7 @@ class ActiveRequest:
     def _answer(
         self, generation: Generation, suggestion: Suggestion, finish: str, reason: Reason | None = None
     ) -> Answer:
-        """What `suggestion` holds for the question's place; `reason`: why it is empty, if not the generation's."""
+        """The answer to the question from `suggestion`; `reason`: why it is empty, if not the generation's."""
         question = self.question
         candidates = (suggestion, *(suggestion.others or ()))
         rests = [rest for one in candidates if (rest := one.rest(question.place)) is not None]

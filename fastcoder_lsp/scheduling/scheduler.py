@@ -1,9 +1,8 @@
-"""The scheduler: one thread that touches the model, and does the most urgent piece of work first.
+"""The scheduler: one thread that owns the model, and does the most urgent piece of work first.
 
-A front asks its `Client`, from any thread, and its messages wait in the one inbox. The scheduler takes in all that has
-arrived between any two pieces of work, a stretch of a prefill or a step. `turn` is the whole cycle: the inbox, then a
-piece for a request, round robin among the clients that have one, and while there is none, a piece of prefetching. The
-state of all clients belongs to this thread: others leave messages. Listeners of the clients are told what comes of it.
+Clients send messages to its one inbox, from any thread. Between any two pieces of work, a stretch of a prefill or a
+step, it reads the whole inbox. `turn` is the whole cycle: the inbox, then a piece for a request, round robin among the
+clients that have one, and if there is none, a piece of prefetching. The state of all clients belongs to this thread.
 """
 
 import math
@@ -28,7 +27,7 @@ from fastcoder_lsp.scheduling.model import ClientModel, Loaded, LocalModel, Shar
 IDLE_MS = 1000.0
 """After so long without a question the document in view is prepared for the next one."""
 STEPS_AT_ONCE = 8
-"""Steps in a row of a client that lost its KV cache: computing its prompt again must not be most of the work."""
+"""Steps in a row for a client that lost its KV cache: most of the work must not be computing its prompt again."""
 
 
 def now_ms() -> float:
@@ -37,10 +36,10 @@ def now_ms() -> float:
 
 
 class RoundRobin:
-    """The clients, the one that was served last at the end: each does a piece, and then the others come first.
+    """Round robin: the clients, the one served last at the end.
 
-    Where there are fewer KV caches than clients at work, each evicts another's, and a piece each in turn would compute
-    the same prompts without end. So a client that lost its cache keeps its turn for some steps.
+    Where more clients work than there are KV caches, each evicts another's, and strict turns would compute the same
+    prompts again and again. So a client that lost its cache keeps its turn for some steps.
     """
 
     def __init__(self) -> None:
@@ -53,16 +52,16 @@ class RoundRobin:
         return iter(tuple(self._clients))
 
     def join(self, client: Client) -> None:
-        """One more."""
+        """Add a client."""
         self._clients.append(client)
 
     def leave(self, client: Client) -> None:
-        """One less."""
+        """Remove a client."""
         if client in self._clients:
             self._clients.remove(client)
 
     def next(self, clients: Sequence[Client]) -> Client:
-        """Whose turn it is of `clients`, which have something to do and are some of these in their order."""
+        """The next of `clients`, which have something to do; a part of all, in the same order."""
         if self.keeps(clients[-1]):
             return clients[-1]
         client, self._kept = clients[0], None
@@ -74,7 +73,7 @@ class RoundRobin:
         return client
 
     def keeps(self, client: Client) -> bool:
-        """Whether it is this one's turn again, even if others wait."""
+        """Whether this client keeps its turn, even if others wait."""
         generation = client.works_on()
         if generation is None or self._kept is None or self._kept[0] is not generation:
             return False
@@ -82,10 +81,10 @@ class RoundRobin:
 
 
 class Scheduler(Generic[SomeModel]):
-    """Works for one client at a time, a piece for each in turn.
+    """Runs the model for all clients, one piece of work for each in turn.
 
     Args:
-        load: makes the model ready that all clients share; called in the scheduler's thread, when it is first needed.
+        load: loads the model that all clients share; called in the scheduler's thread, when it is first needed.
         clock: milliseconds.
         idle_ms: after so long without a question of a client its document in view is prepared for the next one.
     """
@@ -97,27 +96,27 @@ class Scheduler(Generic[SomeModel]):
         self._model = SharedModel(load, self._progress, clock)
         self._clients = RoundRobin()
         self._heard: set[Client] = set()
-        """The clients that were told of the progress of the current load."""
+        """The clients that were told of the current load's progress."""
         self._acting: Client | None = None
-        """The client that is worked for: what goes wrong is its failure, and no other's."""
+        """The client being served: an error is its failure, and no other client's."""
         self._served: Client | None = None
-        """Whose question had the last piece of work."""
+        """The client whose question had the last piece of work."""
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
     def join(self, emit: HostListener, make_runtime: Callable[[SomeModel], Runtime], *, enabled: bool = True) -> Client:
-        """A client for one more front.
+        """Add a client.
 
         Args:
-            emit: told what comes of its questions.
-            make_runtime: makes what the front has for itself, of the shared model; called in the scheduler's thread.
-            enabled: whether the front wants the model; it is loaded at the first question or by `Client.load`.
+            emit: receives its events.
+            make_runtime: makes the client's part of the shared model; called in the scheduler's thread.
+            enabled: whether the client wants the model; it is loaded at the first question or by `Client.load`.
         """
         make = partial(self._make, make_runtime)
         return self.add(emit, ClientModel(make, lambda status: emit(StatusChanged(status)), self._clock), enabled)
 
     def add(self, emit: HostListener, model: ClientModel, enabled: bool = True) -> Client:
-        """A client with a model of its own, for example a server."""
+        """Add a client with a model of its own, for example a server."""
         client = Client(
             emit, model, self._post, self._ready, self._changed, self._clock, self._idle_ms, enabled=enabled
         )
@@ -125,20 +124,20 @@ class Scheduler(Generic[SomeModel]):
         return client
 
     def refit(self, client: Client, make_runtime: Callable[[SomeModel], Runtime]) -> None:
-        """Other parts of the same model for a client, from its next question on."""
+        """Replace a client's part of the same model, from its next question on."""
         self._post(client, partial(client.replace, partial(self._make, make_runtime)))
 
     def use(self, load: Callable[[Progress], SomeModel]) -> None:
-        """Another model, or other settings of it, for all clients from their next questions on."""
+        """Replace the model, or its settings, for all clients from their next questions on."""
         self._inbox.put(partial(self._use, load))
 
     def close(self) -> None:
-        """End within a piece of work, and give the model's memory back."""
+        """End within a piece of work, and free the model's memory."""
         self._closing = True
         self.wake()
 
     def wake(self) -> None:
-        """Look again whether there is work: for a generation that waits, something has come."""
+        """Wake the scheduler: a generation received what it waited for."""
         self._inbox.put(lambda: None)
 
     def info(self) -> EngineInfo | None:
@@ -146,18 +145,18 @@ class Scheduler(Generic[SomeModel]):
         return next((info for client in self._clients if (info := client.info()) is not None), None)
 
     def turn_of(self) -> Client | None:
-        """The client whose request is worked on, if any."""
+        """The client whose request is being served, if any."""
         served = self._served
         return served if served is not None and served.request is not None else None
 
     # The cycle ------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Work until it is closed."""
+        """Run until closed."""
         while not self._closing:
             try:
                 wait_ms = self.turn()
-            except BaseException as error:  # noqa: BLE001 libraries written in Rust raise what is no Exception; the thread goes on
+            except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions; the thread must survive
                 self._fail(error)
                 wait_ms = 0.0
             if wait_ms > 0 and not self._closing:
@@ -165,11 +164,11 @@ class Scheduler(Generic[SomeModel]):
                     self._arrived.append(self._inbox.get(timeout=None if wait_ms == math.inf else wait_ms / 1e3))
         self._unload()
         while not self._inbox.empty() or self._arrived:
-            with suppress(BaseException):  # somebody may wait for a reply
+            with suppress(BaseException):  # a caller may wait for a reply
                 self._receive()
 
     def turn(self) -> float:
-        """Do the most urgent piece of work; returns 0, or for how many milliseconds there will be nothing to do."""
+        """Do the most urgent piece of work; returns 0, or how many milliseconds to wait."""
         self._acting = None
         try:
             self._receive()
@@ -192,7 +191,7 @@ class Scheduler(Generic[SomeModel]):
         return 0.0
 
     def _receive(self) -> None:
-        """Take in all that has arrived, in its order."""
+        """Run all messages in the inbox, in their order."""
         while True:
             with suppress(Empty):
                 while True:
@@ -202,7 +201,7 @@ class Scheduler(Generic[SomeModel]):
             self._arrived.popleft()()
 
     def _work_ahead(self) -> float:
-        """One piece of background work; returns 0, or for how many milliseconds there will be none."""
+        """Do one piece of background work; returns 0, or how many milliseconds to wait."""
         idle, wait_ms = list(self._clients), math.inf
         while idle:
             client = self._acting = self._clients.next(idle)
@@ -217,7 +216,7 @@ class Scheduler(Generic[SomeModel]):
         self._inbox.put(partial(self._act, client, call))
 
     def _act(self, client: Client, call: Callable[[], None]) -> None:
-        """Run a client's message; its failure is that client's alone, in the middle of another's work too."""
+        """Run a client's message; its failure is that client's alone, even while another is served."""
         acting, self._acting = self._acting, client
         try:
             call()
@@ -226,7 +225,7 @@ class Scheduler(Generic[SomeModel]):
         self._acting = acting
 
     def _fail(self, error: BaseException) -> None:
-        """Whoever was worked for is told, if they can be."""
+        """Report an error to the client being served, if possible."""
         if self._acting is not None:
             with logged("a front could not be told of a failure"):
                 self._acting.fail(error)
@@ -246,7 +245,7 @@ class Scheduler(Generic[SomeModel]):
             for other in self._clients:
                 if other.request is not None and (long or other is client):
                     other.request.waited_for_model()
-        return client.model.loaded  # perhaps it was exchanged or switched off meanwhile
+        return client.model.loaded  # it may have been replaced or switched off meanwhile
 
     def _make(self, make_runtime: Callable[[SomeModel], Runtime]) -> LocalModel:
         """The model as one client has it."""
@@ -258,7 +257,7 @@ class Scheduler(Generic[SomeModel]):
         return loaded
 
     def _progress(self, share: float, what: str) -> None:
-        """Tell the clients that wait for the model how far it is."""
+        """Report the progress of loading to the clients that wait for the model."""
         for client in self._clients:
             if client.model.loaded is None and (client.enabled or client is self._acting):
                 self._heard.add(client)
@@ -266,7 +265,7 @@ class Scheduler(Generic[SomeModel]):
                     client.model.progress(share, what)
 
     def _tell_those_who_heard(self, loading: Client) -> None:
-        """Of a load that another client wanted: it has failed, or theirs is made when they ask."""
+        """End the report of a load that another client wanted: it failed, or theirs is loaded when they ask."""
         heard, self._heard = self._heard, set()
         failed = loading.model.failed if self._model.loaded is None else None
         for client in heard - {loading}:
@@ -281,7 +280,7 @@ class Scheduler(Generic[SomeModel]):
             self._act(client, client.replace)
 
     def _changed(self, client: Client) -> None:
-        """A client gave back its part: unload the model once no client wants it; keep it while there is no client."""
+        """A client freed its part: unload the model once no client wants it; keep it while there is no client."""
         if client.gone:
             self._clients.leave(client)
             self._served = None if self._served is client else self._served
@@ -292,7 +291,7 @@ class Scheduler(Generic[SomeModel]):
             self._model.left()
 
     def _unload(self) -> None:
-        """The model goes, and all that it said."""
+        """Unload the model, and drop its generations."""
         for client in self._clients:
             self._act(client, client.unload)
         self._model.unload()
