@@ -1,7 +1,7 @@
 """The model: weights, KV cache, and verification of draft trees, behind `core.Engine`.
 
-Owns everything that computes with the model's weights. Never sees text, prompts or documents. Importing this package
-imports no torch: `load` does, when the engine is wanted.
+It computes with the model's weights and never sees text, prompts or documents. Importing this package imports no torch;
+`load` does, if the engine needs it.
 """
 
 from collections.abc import Callable
@@ -30,23 +30,23 @@ def load(
     enter: Callable[[str], None] = _nobody_records,
     kernels: Path | None = None,
 ) -> Engine:
-    """Load a model; seconds the first time, when its weights are converted, a second or two after.
+    """Load a model: seconds the first time, which converts its weights, a second or two after.
 
     Args:
         files_folder: config.json and safetensors weights in the ordinary transformers format.
         name: what the user calls the model.
-        source: where its files came from, in plain words.
+        source: where its files came from, for the user.
         digest: hash of the weights; names the converted form.
         options: device, arithmetic, context, threads.
         cache: folder for converted weights.
-        progress: told what is being done.
-        enter: told the stage that begins: "weights", "convert" (the first time), "kernels".
+        progress: receives the progress.
+        enter: receives the stage that begins: "weights", "convert" (the first time), "kernels".
         kernels: folder for machine code; by default "kernels" in `cache`.
 
     Raises:
-        ModelInvalidError: the files are damaged or of a kind that cannot be run.
+        ModelInvalidError: the files are damaged, or of a kind that cannot run.
         ResourceError: memory or disk does not suffice.
-        UsageError: an option is out of its range, or asks for a device that is not there.
+        UsageError: an option is out of its range, or its device is missing.
     """
     from fastcoder_lsp.engine.job import prepare  # noqa: PLC0415 numpy takes a while
     from fastcoder_lsp.engine.loader import load_engine  # noqa: PLC0415 torch and numba take seconds
@@ -77,7 +77,7 @@ def load_engines(
     enter: Callable[[str], None] = _nobody_records,
     kernels: Path | None = None,
 ) -> Engines:
-    """The same with a KV cache for each of several texts, `options.kv_mb` in all; arguments and errors as of `load`."""
+    """Load a model with several KV caches, `options.kv_mb` in all; arguments and errors as of `load`."""
     from fastcoder_lsp.engine.slots import several  # noqa: PLC0415 numpy takes a while
 
     engine = load(

@@ -1,6 +1,6 @@
-"""What a transformer looks like, read from its `config.json`: the shapes that our own engines run.
+"""The shape of a transformer, read from its `config.json`: the shapes that our own engines run.
 
-Owns the reading of the configuration; knows no weights and no device.
+Independent of weights and devices.
 """
 
 import json
@@ -16,23 +16,23 @@ import numpy.typing as npt
 from fastcoder_lsp.errors import ModelInvalidError
 
 MOST_SIZE = 1 << 22
-"""Of anything that a model counts; the largest vocabularies are a sixteenth of it."""
+"""Bound on every count in a configuration; the largest vocabularies are a sixteenth of it."""
 MOST_LAYERS = 1024
 MOST_HEAD_DIM = 4096
 MOST_POSITIONS = 1 << 30
 BROKEN_HINT = "Download the model again: fastcoder-lsp model pull"
 _GRANITES = ("granite", "granitemoehybrid")
 _KINDS = ("qwen2", "qwen3", "llama", "mistral", "starcoder2", *_GRANITES)
-"""Values of `model_type` that our engines run."""
+"""The values of `model_type` that our engines run."""
 _WINDOWS = {"mistral": 4096, "starcoder2": None}
-"""Those whose sliding window, where there is one, holds in every layer, and the window where `config.json` has none."""
+"""Models whose sliding window, if any, holds in every layer, and the window where `config.json` has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Sizes of a model. `angles_H`: radians that one position turns each half pair of a head by.
 
-    `positions`: tokens that it can look back on.
+    `positions`: how many tokens it can attend to.
     """
 
     kind: str
@@ -54,22 +54,22 @@ class Shape:
 
     @property
     def starcoder(self) -> bool:
-        """LayerNorm and a plain inner layer with tanh-GELU, in place of RMSNorm and a gated one with SiLU."""
+        """LayerNorm and a plain inner layer with tanh-GELU, instead of RMSNorm and a gated one with SiLU."""
         return self.kind == "starcoder2"
 
     @property
     def norms_heads(self) -> bool:
-        """RMSNorm of every query and key head before they are turned."""
+        """RMSNorm of every query and key head before the rotation."""
         return self.kind == "qwen3"
 
     @property
     def norm_size(self) -> int:
-        """Numbers of a layer's norm: its scales, and where it centres its offsets."""
+        """Numbers of a layer's norm: its scales, and for LayerNorm its offsets."""
         return (2 if self.starcoder else 1) * self.width
 
     @property
     def weight_count(self) -> int:
-        """Numbers in the weight matrices; embedding and head counted once."""
+        """Numbers in the weight matrices; a tied embedding and head count once."""
         heads = self.heads + 2 * self.kv_heads
         inner = (2 if self.starcoder else 3) * self.inner
         layer = self.width * (heads * self.head_dim + self.heads * self.head_dim + inner)
@@ -100,7 +100,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def _check_positions(config: Mapping[str, Any]) -> None:
-    """The context's length, where it is said, is one: every kind of engine makes its memory by it."""
+    """Check the context's length, if stated: every kind of engine allocates by it."""
     limits = {
         "max_position_embeddings": config.get("max_position_embeddings", 1),
         "sliding_window": _window(config) or 1,
@@ -111,13 +111,13 @@ def _check_positions(config: Mapping[str, Any]) -> None:
 
 
 def _window(config: Mapping[str, Any]) -> Any:
-    """The sliding window that holds in every layer, as `config.json` has it; None for none."""
+    """The sliding window of every layer, as `config.json` has it; None for none."""
     kind = config["model_type"]
     return config.get("sliding_window", _WINDOWS[kind]) if kind in _WINDOWS else None
 
 
 def fast_shape(config: Mapping[str, Any]) -> Shape | None:
-    """The shape for our own engines, or None where transformers' own forward has to run the model.
+    """The shape for our own engines, or None if only transformers' own forward can run the model.
 
     Raises:
         ModelInvalidError: sizes are missing or don't fit together.
@@ -141,9 +141,9 @@ def has_experts(config: Mapping[str, Any]) -> bool:
 
 
 def longest(config: Mapping[str, Any]) -> int | None:
-    """Tokens that a model looks back on at most, None if it does not say.
+    """How many tokens a model attends to at most, None if the configuration does not say.
 
-    A sliding window is no obstacle within it, for there attention is the ordinary one.
+    Within a sliding window attention is the ordinary one, so our engines can run such a model up to that length.
     """
     said = [limit for limit in (config.get("max_position_embeddings"), _window(config)) if limit]
     return min(map(int, said), default=None)
@@ -151,10 +151,10 @@ def longest(config: Mapping[str, Any]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Multipliers:
-    """Constants that weights are multiplied with when they are read, so that no engine has to know them (Granite).
+    """Constants that weights are multiplied with as they are read, so that no engine has to know them (Granite).
 
-    `attention`: of queries, whose scores are divided by the root of a head's size; `residual`: of what a part of a
-    layer adds; `logits`: of all logits.
+    `attention`: of queries, whose scores are divided by the root of a head's size; `residual`: of the output of each
+    part of a layer; `logits`: of all logits.
     """
 
     embedding: float = 1.0
@@ -164,7 +164,7 @@ class Multipliers:
 
 
 def multipliers(config: Mapping[str, Any]) -> Multipliers:
-    """Those of a model (transformers, `GraniteConfig`)."""
+    """The multipliers of a model (transformers, `GraniteConfig`)."""
     if config.get("model_type") not in _GRANITES:
         return Multipliers()
     head_dim = int(config.get("head_dim") or int(config["hidden_size"]) // int(config["num_attention_heads"]))
@@ -177,7 +177,7 @@ def multipliers(config: Mapping[str, Any]) -> Multipliers:
 
 
 def _shape(config: Mapping[str, Any]) -> Shape | None:
-    """The sizes; None for rotations, windows and quantised weights that only transformers knows."""
+    """The sizes; None for rotations, windows and quantised weights that only transformers supports."""
     if config.get("use_sliding_window") or ("quantization_config" in config and not _is_readable(config)):
         return None
     hybrid = config["model_type"] == "granitemoehybrid"
@@ -185,7 +185,7 @@ def _shape(config: Mapping[str, Any]) -> Shape | None:
     try:
         heads, width = int(config["num_attention_heads"]), int(config["hidden_size"])
         head_dim = int(config.get("head_dim") or width // max(1, heads))
-        with np.errstate(all="ignore"):  # what comes of garbled numbers is refused below, and so is another size
+        with np.errstate(all="ignore"):  # the results of garbled numbers are refused below
             angles_H = rope_angles(config, min(max(2, head_dim), MOST_HEAD_DIM))
             factors = multipliers(config)
         if angles_H is None:
@@ -220,16 +220,16 @@ def _shape(config: Mapping[str, Any]) -> Shape | None:
 
 
 def _is_readable(config: Mapping[str, Any]) -> bool:
-    """Whether weights so quantised can be read without the libraries that made them."""
+    """Whether weights of this quantisation can be read without the libraries that made them."""
     from fastcoder_lsp.model.tensors import scheme_of  # noqa: PLC0415 brings packages that a benchmark does without
 
     return scheme_of(config) is not None
 
 
 def rope_angles(config: Mapping[str, Any], head_dim: int) -> npt.NDArray[np.float64] | None:
-    """Rotation speeds of rotary embeddings, or None for a kind that only transformers knows.
+    """Rotation speeds of rotary embeddings, or None for a kind that only transformers supports.
 
-    Known: the plain one, linear scaling (DeepSeek-Coder), and Llama 3's, which slows long wavelengths alone.
+    Supported: the plain one, linear scaling (DeepSeek-Coder), and Llama 3's, which slows only long wavelengths.
     """
     rope: Mapping[str, Any] = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))

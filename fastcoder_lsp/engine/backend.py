@@ -1,6 +1,6 @@
-"""What runs a model's arithmetic below the engine: rows in, logits out, and a KV cache by slots.
+"""The protocol of a model's arithmetic below the engine: rows in, logits out, and a KV cache by slots.
 
-Owns the protocol alone. A backend knows nothing of prompts, acceptance or sampling.
+A backend knows nothing of prompts, acceptance or sampling.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ class Rows:
     """Rows of one forward pass after `cached` slots of the KV cache.
 
     Row i holds `tokens[i]`, writes slot `cached + i`, stands at position `cached + depths[i]`, and sees the cache, its
-    ancestors by `parents` (-1: the cache), and itself. Logits are wanted for the rows from `logits_from` on. `skipped`:
-    parts of the model that are left out, of layer l its attention as 2l and its inner layer as 2l + 1; a backend that
-    has `sublayers` alone is asked for that.
+    ancestors by `parents` (-1: the cache), and itself. The pass computes logits for the rows from `logits_from` on.
+    `skipped`: parts of the model that are left out, of layer l its attention as 2l and its inner layer as 2l + 1; only
+    backends with `sublayers` support it.
     """
 
     tokens: npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ class Rows:
         return cls(np.asarray(tokens, dtype=np.int64), count - 1, count, cached, len(tokens))
 
     def ancestors(self) -> list[list[int]]:
-        """For each row the rows of this pass that it sees, root side first, itself last."""
+        """For each row the rows of this pass that it sees, from the root down, itself last."""
         seen: list[list[int]] = []
         for row, parent in enumerate(self.parents.tolist()):
             seen.append([*(seen[parent] if parent >= 0 else []), row])
@@ -53,7 +53,7 @@ class Backend(Protocol):
     vocabulary: int
     capacity: int
     chunk: int
-    """Rows of one prefill chunk: the time between two looks at a cancel."""
+    """Rows of one prefill chunk; cancellation is checked between chunks."""
 
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
@@ -64,7 +64,7 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         ...
 
 

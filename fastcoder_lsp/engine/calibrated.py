@@ -1,6 +1,6 @@
-"""Four-bit weights chosen by what a model computes on texts: made when asked for, kept, and judged by what they lose.
+"""Four-bit weights calibrated on texts: made on request, stored, and judged by their loss.
 
-Owns the judgement and when `auto` relies on it. The numbers are `int4.calibrate`'s, the files `int8.stored`'s.
+Decides when `auto` uses them. `int4.calibrate` computes the numbers, `int8.stored` handles the files.
 """
 
 import json
@@ -28,13 +28,13 @@ Tokens = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 MOST_LOSS = 0.03
-"""Nats a token, twice its standard error included, that `auto` gives up for half the bytes of a step."""
+"""Loss in nats a token, twice its standard error included, that `auto` accepts for half the bytes of a step."""
 _ROWS = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What four-bit weights lose against eight-bit ones, in nats a token, on texts that did not guide the rounding."""
+    """The loss of four-bit weights against eight-bit ones, in nats a token, on texts not used to calibrate."""
 
     nats: float
     standard_error: float
@@ -42,15 +42,15 @@ class Loss:
 
     @property
     def small(self) -> bool:
-        """Whether `auto` takes such weights."""
+        """Whether `auto` accepts such weights."""
         return self.nats + 2 * self.standard_error <= MOST_LOSS
 
 
 def known_loss(digest: str, cache: Path, shape: Shape | None = None) -> Loss | None:
-    """What was measured for the model with this hash; None: its weights were never chosen so, or are gone.
+    """The measured loss of the calibrated weights of the model with this hash; None if there are none.
 
-    Those that an earlier version or another machine laid out otherwise are not read here, so they count as gone: of a
-    model of this `shape`, all but those of the layout that runs it; None: those that nothing here reads.
+    Weights in a layout of an earlier version or another machine do not count. With a `shape`, only the layout that runs
+    it counts; without, every layout that this machine can read.
     """
     from fastcoder_lsp.engine.int8.dot import in_four_bits, kinds_here  # noqa: PLC0415 numba takes a while to import
     from fastcoder_lsp.engine.int8.selftest import fitting_kinds  # noqa: PLC0415
@@ -59,7 +59,7 @@ def known_loss(digest: str, cache: Path, shape: Shape | None = None) -> Loss | N
     kinds = map(in_four_bits, kinds_here()) if shape is None else islice(fitting_kinds(shape, 4), 1)
     read_here = {f"{calibrated_name(digest)}-{form_of(kind)}" for kind in kinds}
     for path in (cache / "int4").glob(f"{calibrated_name(digest)}*.json"):
-        if path.stem.rpartition("-")[0] not in read_here:  # behind it: how embeddings are kept
+        if path.stem.rpartition("-")[0] not in read_here:  # after it: how embeddings are stored
             continue
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
@@ -72,38 +72,38 @@ def known_loss(digest: str, cache: Path, shape: Shape | None = None) -> Loss | N
 
 
 def taken_by_auto(digest: str, cache: Path, shape: Shape | None = None) -> Loss | None:
-    """What is given up by the four-bit weights that `auto` takes for a model on a CPU; None: it takes eight bits."""
+    """The loss of the four-bit weights that `auto` takes for a model on a CPU; None: it takes eight bits."""
     loss = known_loss(digest, cache, shape)
     return loss if loss is not None and loss.small else None
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationResult:
-    """What chosen weights lose, and what plainly rounded ones do; chosen ones are kept where they lose less."""
+    """The losses of calibrated and of plainly rounded weights; the calibrated ones are kept if theirs is lower."""
 
     chosen: Loss
     plain: Loss
 
     @property
     def kept(self) -> bool:
-        """Whether the chosen ones are taken from now on."""
+        """Whether the calibrated weights are used from now on."""
         return self.chosen.nats < self.plain.nats
 
 
 def choose_weights(job: LoadJob, guiding_SC: Tokens, judging_SC: Tokens) -> CalibrationResult:
-    """Choose a model's four-bit weights by what it computes, and keep them where they lose less than plain ones.
+    """Calibrate a model's four-bit weights, and keep them if they lose less than plain ones.
 
-    Until then, whatever becomes of it, those that were chosen before are taken, or plain ones.
+    Until it ends, and if it fails, the engine uses the weights that were calibrated before, or plain ones.
 
     Args:
         job: of the model.
-        guiding_SC: tokens of equally long texts, no longer than the job's context, by which they are chosen.
-        judging_SC: tokens of others, on which both are compared with eight bits.
+        guiding_SC: tokens of equally long texts, no longer than the job's context, for the calibration.
+        judging_SC: tokens of other texts, on which both are compared with eight bits.
 
     Raises:
         ModelInvalidError: the model's files are damaged.
         ResourceError: memory or disk does not suffice.
-        UsageError: this machine or this model has no four-bit engine, or another process chooses them.
+        UsageError: this machine or this model has no four-bit engine, or another process calibrates them.
     """
     from fastcoder_lsp.engine.int4.calibrate import calibrate  # noqa: PLC0415 numba takes a while to import
     from fastcoder_lsp.engine.int8.stored import choosing_alone, load_arrays, read_chosen, write_chosen  # noqa: PLC0415
@@ -129,17 +129,17 @@ def choose_weights(job: LoadJob, guiding_SC: Tokens, judging_SC: Tokens) -> Cali
 
 
 def _settle(job: LoadJob, path: Path, found: CalibrationResult) -> None:
-    """What was judged takes the place of what was chosen before, or that goes, too."""
+    """Replace the stored weights by the judged ones, or delete them if plain ones lose less."""
     place = path.with_name(path.name.partition(".safetensors")[0] + ".safetensors")
     told = place.with_suffix(".json")
     try:
         before = told.read_text(encoding="utf-8") if told.exists() else None
-        # Killed in between, weights are left of which nobody knows what they lose, never with what others lose.
+        # If the process is killed in between, weights remain without a loss, but never with the loss of others.
         told.unlink(missing_ok=True)
         if found.kept:
             try:
                 put_in_place(path, place)
-            except OSError:  # on Windows a server may have those before open: they stay, with what they lose
+            except OSError:  # on Windows a server may have the old ones open: they stay, with their loss
                 if before is not None:
                     write_small(told, before)
                 raise
@@ -151,7 +151,7 @@ def _settle(job: LoadJob, path: Path, found: CalibrationResult) -> None:
 
 
 def forget_chosen(digest: str, cache: Path) -> bool:
-    """Delete the four-bit weights that were chosen for the model with this hash: whether there were any.
+    """Delete the calibrated weights of the model with this hash; returns whether there were any.
 
     Raises:
         ResourceError: they cannot be deleted.

@@ -1,8 +1,8 @@
 """The models of `architecture` in plain torch: the fp32 reference on the CPU, and bf16 on Apple's MPS or on the CPU.
 
-Owns weights and KV cache as tensors of one device and precision. Tree attention is a boolean mask over slots, grouped
-query heads are folded into rows so that the cache is never repeated. Not bit-exact across widths: fp32 gives the same
-ids, bf16 nearly always.
+Weights and KV cache are tensors of one device and precision. Tree attention is a boolean mask over slots; grouped query
+heads are folded into rows, so that the cache is never repeated. Not bit-exact across widths: fp32 gives the same ids,
+bf16 nearly always.
 
 Legend: T rows, E width, G query heads of a group, K key/value heads, C columns (slots), D head dimension.
 """
@@ -26,7 +26,7 @@ from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 
 @dataclass(frozen=True, slots=True)
 class EagerNorm:
-    """RMSNorm, or LayerNorm where there are offsets."""
+    """RMSNorm, or LayerNorm if there are offsets."""
 
     scale_E: torch.Tensor
     offset_E: torch.Tensor | None
@@ -41,7 +41,7 @@ class EagerNorm:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Weights of one block; query, key and value rows stand together, gate and up rows too."""
+    """Weights of one block; query, key and value rows are stacked, gate and up rows too."""
 
     norm1: EagerNorm
     qkv: torch.Tensor
@@ -87,13 +87,13 @@ class EagerBackend:
         self.empty_cache()
 
     def another(self) -> Self:
-        """One more over the same weights, its cache empty."""
+        """Another backend over the same weights, with an empty cache."""
         other = copy(self)
         other.empty_cache()
         return other
 
     def empty_cache(self) -> None:
-        """Take new memory for keys and values, none of which is written."""
+        """Allocate memory for keys and values."""
         shape = self._shape
         size = (shape.layers, shape.kv_heads, self.capacity, shape.head_dim)
         self.keys_LKCD, self.values_LKCD = (self._zeros(size) for _ in range(2))
@@ -102,7 +102,7 @@ class EagerBackend:
         self.touched = 0
 
     def take(self, other: Self, start: int, stop: int) -> None:
-        """Copy the slots `start`…`stop` of another one's cache."""
+        """Copy the slots `start`…`stop` of another backend's cache."""
         self.keys_LKCD[:, :, start:stop] = other.keys_LKCD[:, :, start:stop]
         self.values_LKCD[:, :, start:stop] = other.values_LKCD[:, :, start:stop]
         if self._wanted:
@@ -110,13 +110,13 @@ class EagerBackend:
         self.touched = max(self.touched, stop)
 
     def keep_states(self, layers: Sequence[int]) -> None:
-        """Keep hidden states behind these layers from now on (`states.KeepingBackend`); the KV cache is empty after."""
+        """Keep hidden states behind these layers from now on (`states.KeepingBackend`); empties the KV cache."""
         self._wanted = tuple(layers)
         self.empty_cache()
 
     @property
     def kept_layers(self) -> tuple[int, ...]:
-        """Behind which layers hidden states are kept."""
+        """The layers behind which hidden states are kept."""
         return self._wanted
 
     def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
@@ -132,7 +132,7 @@ class EagerBackend:
         return rows
 
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
-        """The weights of the norm before the head, [E], or [2 E] where it centres, and its ε."""
+        """The weights of the norm before the head, [E], or [2 E] for LayerNorm, and its ε."""
         parts = [self._norm.scale_E] if self._norm.offset_E is None else [self._norm.scale_E, self._norm.offset_E]
         return torch.cat(parts).float().cpu().numpy(), self._norm.eps
 
@@ -147,13 +147,13 @@ class EagerBackend:
         return self._shape.layers
 
     def bytes_of(self, slots: int) -> int:
-        """Memory that the cache takes where so many slots were written: on a device it is all taken at once."""
+        """Memory of the cache with so many slots written; a device allocates all of it at once."""
         each = self._shape.slot_numbers * self._dtype.itemsize
         states = slots * self.states_CSE[:1].nbytes
         return (slots if self.device == "cpu" else self.capacity) * each + states
 
     def trim(self, slots: int) -> None:
-        """Nothing: the memory of one cache stays together until it is closed."""
+        """Do nothing: the cache is one allocation, freed as a whole."""
 
     @torch.inference_mode()
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
@@ -192,11 +192,11 @@ class EagerBackend:
                 self.states_CSE[news] = self.states_CSE[olds]
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         del self._layers, self._embedding_VE, self._head_VE, self.keys_LKCD, self.values_LKCD
 
     def _zeros(self, size: tuple[int, ...]) -> torch.Tensor:
-        """Zeros; on a CPU they take memory as they are written."""
+        """Zeros; on a CPU their pages are allocated as they are written."""
         if self.device != "cpu":
             return torch.zeros(size, dtype=self._dtype, device=self.device)
         numbers = np.float32 if self._dtype.itemsize == np.dtype(np.float32).itemsize else np.int16
@@ -211,7 +211,7 @@ class EagerBackend:
         mask_TC: torch.Tensor,
         cached: int,
     ) -> torch.Tensor:
-        """Rotate, write keys and values into their slots, and mix the values that each row sees: [T, heads·D]."""
+        """Rotate, write keys and values into their slots, and attend: [T, heads·D]."""
         shape, count = self._shape, len(qkv)
         heads, kv, dim = shape.heads, shape.kv_heads, shape.head_dim
         q, k, v = qkv.tensor_split((heads * dim, (heads + kv) * dim), dim=1)

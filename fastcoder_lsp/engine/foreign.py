@@ -1,8 +1,7 @@
-"""Any causal model that transformers knows, by its own forward: right first, slower.
+"""Any causal model that transformers supports, by its own forward: correct first, slower.
 
-Owns the model object and its cache. A tree is run as its chains from root to leaf, each through the model's ordinary
-causal path, so nothing is assumed about masks and positions; where the model's cache can't be cut back (recurrent
-state), everything is recomputed.
+A tree runs as its chains from root to leaf, each through the model's ordinary causal path, so that nothing is assumed
+about masks and positions; if the model's cache can't be cut back (recurrent state), everything is recomputed.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from fastcoder_lsp.errors import ModelInvalidError
 
 
 class ForeignBackend:
-    """A backend over a transformers model. Which tokens its slots hold it remembers itself, to run them again."""
+    """A backend over a transformers model. It remembers the tokens of its slots, to run them again."""
 
     def __init__(self, kind: str, folder: Path, *, capacity: int, arithmetic: str, device: str) -> None:
         dtype = torch.float32 if arithmetic == "fp32" else torch.bfloat16
@@ -56,7 +55,7 @@ class ForeignBackend:
         leaves = sorted(set(range(len(rows))) - set(rows.parents.tolist()), reverse=True)
         wanted = len(rows) - rows.logits_from
         logits_RV = np.empty((wanted, self.vocabulary), dtype=np.float32)
-        for leaf in leaves:  # the last leaf run is the first child's chain: most often the one that is kept
+        for leaf in leaves:  # the last chain run is the first child's, which is most often kept
             path = paths[leaf]
             found = self._run([*prefix, *(tokens[row] for row in path)], len(path) if wanted else 1)
             for row, logits_V in zip(path[-len(found) :], found, strict=True):
@@ -74,7 +73,7 @@ class ForeignBackend:
         del self._model, self._cache
 
     def _run(self, tokens: list[int], last: int) -> npt.NDArray[np.float32]:
-        """Logits of the `last` positions of `tokens`, of which what the cache holds already is not run again."""
+        """Logits of the last `last` positions of `tokens`; reuses the tokens that the cache holds already."""
         kept = 0
         if self._cuttable and self._cache is not None:
             kept = next(
@@ -92,7 +91,7 @@ class ForeignBackend:
         return found
 
     def _can_cut(self) -> bool:
-        """Whether a cache that is cut back gives what a fresh one gives, tried on a few tokens."""
+        """Whether a cut cache gives the same results as a fresh one, tried on a few tokens."""
         tokens = [token % self.vocabulary for token in (11, 12, 13, 14, 15)]
         with torch.inference_mode():
             expected = self._model(torch.tensor([tokens], device=self.device), use_cache=False).logits[0, -1]

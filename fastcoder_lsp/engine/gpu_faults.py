@@ -1,7 +1,7 @@
-"""Engines that a GPU's fault has ended on this machine: the next start takes another one.
+"""The record of engines that a GPU fault ended on this machine: the next start takes another one.
 
-After an illegal access or a lost device every later call of the process fails, so the process ends, as one that hangs
-does. Owns the record of such faults.
+After an illegal access or a lost device every later call of the process fails, so the process exits, as a hanging one
+does.
 """
 
 import hashlib
@@ -18,19 +18,19 @@ from fastcoder_lsp.engine.trial import read_json, write_json
 
 logger = logging.getLogger(__name__)
 REMEMBERED_S = 7 * 24 * 3600.0
-"""A kind of engine is tried again so long after its fault: a driver may have been mended meanwhile."""
+"""A kind of engine is tried again this long after its fault: the driver may have been fixed meanwhile."""
 LOST = 70
-"""Exit code of a process that ends itself because of its GPU; the same as of one that hangs."""
+"""Exit code of a process that ends itself after a GPU fault; the same as of one that hangs."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuFaults:
-    """Faults by kind of engine, of one GPU and the versions of what drives it. `path`: where they are kept."""
+    """Faults by kind of engine, for one GPU and its driver's versions. `path`: of the record."""
 
     path: Path
 
     def of(self, kind: str) -> str | None:
-        """What went wrong with a kind of late; None where nothing did."""
+        """A kind's recent fault; None if there is none."""
         found: dict[str, Any] = read_json(self.path).get(kind) or {}
         try:
             return str(found["reason"]) if 0 <= time.time() - float(found["time"]) < REMEMBERED_S else None
@@ -38,11 +38,11 @@ class GpuFaults:
             return None
 
     def record(self, kind: str, reason: str) -> None:
-        """Remember what went wrong."""
+        """Record a fault."""
         write_json(self.path, read_json(self.path) | {kind: {"reason": reason, "time": time.time()}})
 
     def end(self, kind: str, reason: str) -> NoReturn:
-        """Remember what went wrong, and end the process at once: nothing on this GPU works in it any more."""
+        """Record a fault and exit at once: every later call to this GPU would fail in this process."""
         self.record(kind, reason)
         logger.critical("the GPU failed while %s ran: %s: this process ends", kind, reason)
         for stream in (sys.__stderr__, *(handler for handler in logging.getLogger().handlers)):
@@ -58,7 +58,7 @@ def gpu_faults(cache: Path) -> GpuFaults:
 
 
 def cuda_machine() -> str:
-    """Names the GPU and the versions of what drives it."""
+    """Names the GPU, and the versions of its driver and libraries."""
     import torch  # noqa: PLC0415 its import takes seconds
 
     found = torch.cuda.get_device_name(), torch.cuda.get_device_capability(), torch.__version__, torch.version.cuda
@@ -66,7 +66,7 @@ def cuda_machine() -> str:
 
 
 def is_lost() -> bool:
-    """Whether CUDA's errors stay: then every call fails, whatever it is."""
+    """Whether CUDA's errors persist, so that every call fails."""
     import torch  # noqa: PLC0415 as above
 
     try:

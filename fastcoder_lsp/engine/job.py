@@ -1,6 +1,6 @@
-"""What an engine is to be loaded from, and by which options: checked before anything is read.
+"""An engine's model and options, checked before anything is read.
 
-Owns the values alone; `loader` chooses and builds.
+Plain values; `loader` chooses and builds.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from fastcoder_lsp.engine.tree_engine import MAX_NODES
 
 @dataclass(frozen=True, slots=True)
 class LoadJob:
-    """What is to be loaded: the arguments of `fastcoder_lsp.engine.load`, and the model's configuration."""
+    """A model to load: the arguments of `fastcoder_lsp.engine.load`, and the model's configuration."""
 
     folder: Path
     name: str
@@ -36,7 +36,7 @@ class LoadJob:
 
     @property
     def context(self) -> int:
-        """What was asked for, or what the model can do at most."""
+        """The requested context, limited to the model's."""
         return min(self.options.context, longest(self.config) or self.options.context)
 
 

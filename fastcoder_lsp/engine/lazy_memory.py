@@ -1,7 +1,7 @@
-"""Zeroed memory that the system gives page by page as it is written, and takes back on request.
+"""Zeroed memory that the system allocates page by page as it is written, and frees on request.
 
-Owns the calls to the system. What has no large pages costs a look at a table more for every 4 kB read, which cannot be
-measured here, and saves the two megabytes that the first byte of a large page takes.
+Small pages cost one more table lookup for every 4 kB read, which is too little to measure here, and save the two
+megabytes that the first byte of a huge page takes.
 """
 
 import mmap
@@ -23,19 +23,19 @@ class LazyMemory:
 
     def __init__(self, shape: tuple[int, ...], dtype: type[np.generic]) -> None:
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        # Private: what is shared with other processes, as Python would have it, is not given back before its end.
+        # Private: a shared mapping, Python's default, frees no memory before its end.
         private = {} if sys.platform == "win32" else {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
         self._map = mmap.mmap(-1, max(size, 1), **private)
         if hasattr(mmap, "MADV_NOHUGEPAGE"):
-            with suppress(OSError):  # a kernel without large pages
+            with suppress(OSError):  # a kernel without huge pages
                 self._map.madvise(mmap.MADV_NOHUGEPAGE)
         self.array: npt.NDArray[Any] = np.frombuffer(self._map, dtype=dtype, count=size // np.dtype(dtype).itemsize)
         self.array = self.array.reshape(shape)
 
     def give_back(self, start: int, stop: int) -> None:
-        """The bytes `start`…`stop` count no more: whole pages among them are the system's again, where it takes them.
+        """Free the whole pages within the bytes `start`…`stop`, where the system supports it.
 
-        What is read there afterwards is either what was there or zero.
+        Their content is undefined afterwards: the old bytes, or zeros.
         """
         first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
         if CAN_GIVE_BACK and first < last:
@@ -43,4 +43,4 @@ class LazyMemory:
 
 
 CAN_GIVE_BACK = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap, "MADV_NOHUGEPAGE")
-"""Linux alone frees at once what is not needed; elsewhere the word means less."""
+"""Only Linux frees the pages at once; the flag is weaker elsewhere."""

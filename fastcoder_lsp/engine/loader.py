@@ -1,6 +1,6 @@
-"""Choosing and building the engine for a model and a machine: the only place where kinds of engines are compared.
+"""Chooses and builds the engine for a model and a machine: the only place where kinds of engines are compared.
 
-torch is imported where a kind needs it: the int8 engine starts from its packed form without.
+Kinds that need torch import it: the int8 engine starts from its packed form without.
 """
 
 import gc
@@ -28,7 +28,7 @@ from fastcoder_lsp.model.needs import require_packages
 
 logger = logging.getLogger(__name__)
 GPU_KIND, SINGLY = "cuda-graphs", "cuda-bf16"
-"""What `auto` takes on an NVIDIA GPU, and the same engine with its operations launched one by one, its fallback."""
+"""`auto`'s choice on an NVIDIA GPU, and its fallback: the same engine without CUDA graphs."""
 GRAPH_KINDS = {
     "cpu-graphs": "plain",
     GPU_KIND: "plain",
@@ -44,7 +44,7 @@ BITS = {"cpu-int8": 8, "cpu-int4": 4}
 
 
 def load_engine(job: LoadJob) -> TreeEngine:
-    """The engine for a job; raises what `fastcoder_lsp.engine.load` says."""
+    """The engine for a job; raises as `fastcoder_lsp.engine.load` does."""
     shape = fast_shape(job.config)
     kind, notes = _choose(job, shape)
     if kind.startswith("cuda-"):
@@ -59,8 +59,8 @@ def load_engine(job: LoadJob) -> TreeEngine:
         except Exception as why:
             if isinstance(why, FastcoderError) and job.options.kind != "auto":
                 raise
-            # Drivers, torch's allocator, Triton: what a GPU's programs raise has no common class. Logged as text, for
-            # a record that is kept would keep the frames, and with them what they have loaded.
+            # Errors of drivers, torch's allocator and Triton have no common class. Logged as text: a stored exception
+            # would keep its frames alive, and the tensors in them.
             logger.warning("%s cannot be used: %s", kind, "".join(traceback.format_exception(why)))
             reason = why.message if isinstance(why, FastcoderError) else f"{type(why).__name__}: {why}".splitlines()[0]
             lost = not isinstance(why, FastcoderError) and _is_lost(job, kind, reason)
@@ -75,7 +75,7 @@ def load_engine(job: LoadJob) -> TreeEngine:
 
 
 def _lesser(job: LoadJob, shape: Shape | None, kind: str) -> list[str]:
-    """What is tried in turn where a GPU's engine fails to load: without graphs, and the CPU if the choice was ours."""
+    """The fallbacks if a GPU's engine fails to load: without graphs, and, for `auto`, the CPU."""
     if not kind.startswith("cuda-"):
         return []
     on_cpu = [] if job.options.kind != "auto" else ["cpu-fp32" if shape is None else "cpu-int8"]
@@ -83,7 +83,7 @@ def _lesser(job: LoadJob, shape: Shape | None, kind: str) -> list[str]:
 
 
 def _without_faults(job: LoadJob, shape: Shape | None, kind: str, notes: list[str]) -> str:
-    """The kind, or the next one that has not failed at a request on this GPU of late, with a note."""
+    """The kind, or the next one without a recent fault on this GPU, with a note."""
     from fastcoder_lsp.engine.gpu_faults import gpu_faults  # noqa: PLC0415 asks torch
 
     faults = gpu_faults(job.cache)
@@ -96,7 +96,7 @@ def _without_faults(job: LoadJob, shape: Shape | None, kind: str, notes: list[st
 
 
 def _is_lost(job: LoadJob, kind: str, reason: str) -> bool:
-    """Whether a failure has left the GPU unusable to this process; then it is recorded."""
+    """Whether a failure has left the GPU unusable to this process; records it if so."""
     from fastcoder_lsp.engine.gpu_faults import gpu_faults, is_lost  # noqa: PLC0415 asks torch
 
     if not is_lost():
@@ -106,24 +106,24 @@ def _is_lost(job: LoadJob, kind: str, reason: str) -> bool:
 
 
 def _give_back() -> None:
-    """Give the GPU's memory back that a failed load has left."""
+    """Free the GPU memory of a failed load."""
     import torch  # noqa: PLC0415 imported already
 
     gc.collect()
     try:
         torch.cuda.empty_cache()
-    except RuntimeError as why:  # a GPU that is lost
+    except RuntimeError as why:  # the GPU is lost
         logger.warning("the GPU's memory cannot be given back: %s", why)
 
 
 def _load(job: LoadJob, shape: Shape | None, kind: str, notes: list[str]) -> TreeEngine:
-    """The engine of this kind; the GPU's memory is given back where it fails."""
+    """The engine of this kind; frees the GPU's memory if it fails."""
     if kind not in BITS:
         require_packages(f"the engine {kind}", "torch")
     if kind.startswith("cuda-"):
         import torch  # noqa: PLC0415 as said above
 
-        # cuDNN's attention makes a plan for every length of its keys, and each step has another.
+        # cuDNN's attention builds a plan for every length of its keys, and each step has another.
         torch.backends.cuda.enable_cudnn_sdp(False)
     if kind in GRAPH_KINDS:
         if shape is not None:
@@ -182,10 +182,10 @@ def _choose(job: LoadJob, shape: Shape | None) -> tuple[str, list[str]]:
 
 
 def _on_nvidia(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]]:
-    """What `auto` takes on an NVIDIA GPU that has room; None for the CPU's engine."""
+    """`auto`'s choice on an NVIDIA GPU with enough memory; None for the CPU's engine."""
     from fastcoder_lsp.engine.static.memory import lacking_room  # noqa: PLC0415 asks torch
 
-    if (lacking := lacking_room(job)) is not None:  # asked anew at each start: another time more may be free
+    if (lacking := lacking_room(job)) is not None:  # asked at each start: more may be free
         return None, [f"the GPU is not used: {lacking}"]
     if shape is None:
         return SINGLY, []
@@ -203,7 +203,7 @@ def _on_nvidia(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]
 
 
 def _on_apple(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]]:
-    """MPS, where our CPU kernels cannot run the model, or a trial at the first start has shown that they are slower."""
+    """MPS, if our CPU kernels cannot run the model, or if a trial found them slower."""
     lacking = "only transformers can run this model" if shape is None else _against_ours(shape, job.kernels, 8)
     if lacking is not None:
         return "mps-bf16", [f"the CPU's kernels cannot be used: {lacking}", "MPS is untested"]
@@ -217,7 +217,7 @@ def _on_apple(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]]
 
 
 def _against_ours(shape: Shape, kernels: Path, bits: int) -> str | None:
-    """Why our CPU kernels can't run here with weights of so many bits; None where they can."""
+    """Why our CPU kernels can't run here with weights of so many bits; None if they can."""
     from fastcoder_lsp.engine.int8.packing import fits  # noqa: PLC0415 numba takes a while to import
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
 
@@ -229,7 +229,7 @@ def _against_ours(shape: Shape, kernels: Path, bits: int) -> str | None:
 
 
 def _accelerator() -> str | None:
-    """The kind of engine for a GPU that is there. Looks for its driver first: importing torch takes seconds."""
+    """The kind of engine for a GPU that is present. Looks for its driver first: importing torch takes seconds."""
     apple = platform.system() == "Darwin" and platform.machine() == "arm64"
     nvidia = any(Path(place).exists() for place in ("/dev/nvidiactl", "/dev/dxg", "C:/Windows/System32/nvcuda.dll"))
     if not (apple or nvidia) or importlib.util.find_spec("torch") is None:
@@ -344,7 +344,7 @@ def _build_other(job: LoadJob, kind: str, notes: list[str]) -> Backend:
 
 
 def _why_foreign(config: Mapping[str, Any]) -> str:
-    """That transformers runs a model, why, and what to do."""
+    """The note that transformers runs a model, why, and what to do."""
     kind = config["model_type"]
     if has_experts(config):
         return (

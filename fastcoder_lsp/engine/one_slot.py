@@ -1,7 +1,7 @@
-"""Several names for the one KV cache of an engine that has no more: `core.Engines` for engines of every kind.
+"""Several names for the single KV cache of an engine: `core.Engines` for engines of every kind.
 
-Owns whose tokens the cache holds. Whoever begins to prefill takes it over, and keeps what the engine finds of its text
-there; whoever had it finds its own gone.
+A slot that begins to prefill takes the cache over, and keeps the prefix of its text that it finds there; the previous
+owner's next call raises CacheLost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,33 +40,33 @@ class OneSlot(Preparing):
 
     @property
     def info(self) -> EngineInfo:
-        """What runs."""
+        """The engine's description."""
         return self._engine.info
 
     def slot(self, name: str) -> Engine:
-        """The engine by this name; launching and collecting apart where the one below can."""
+        """The engine by this name; launches and collects separately if the engine below can."""
         if name not in self._slots:
             kind = _BorrowedLaunching if isinstance(self._engine, LaunchingEngine) else _Borrowed
             self._slots[name] = kind(self)
         return self._slots[name]
 
     def beside(self, name: str) -> Engine | None:  # noqa: ARG002 as the protocol has it
-        """There is no second cache: what is prepared for later would take the one away from who uses it."""
+        """None: preparing a second cache would take the only one away from its user."""
         return None
 
     def exchange(self, name: str) -> None:
-        """There is no second cache."""
+        """Do nothing: there is no second cache."""
 
     def swap(self, name: str) -> None:
-        """There is no second cache."""
+        """Do nothing: there is no second cache."""
 
     def forget(self, name: str) -> None:
-        """The cache is nobody's, where it was this one's; its memory is the engine's for good."""
+        """Release the cache, if this slot owns it; the engine keeps its memory."""
         if (slot := self._slots.pop(name, None)) is not None:
             slot.close()
 
     def rename(self, old: str, new: str) -> None:
-        """Carry a slot over to another name."""
+        """Rename a slot."""
         if old != new and old in self._slots:
             self.forget(new)
             self._slots[new] = self._slots.pop(old)
@@ -78,28 +78,28 @@ class OneSlot(Preparing):
         self._engine.close()
 
     def prepare(self) -> bool:
-        """Work of the engine that can wait (`core.Preparing`)."""
+        """Do deferrable work of the engine (`core.Preparing`)."""
         return isinstance(self._engine, Preparing) and self._engine.prepare()
 
     @property
     def engine(self) -> Engine:
-        """The engine, whoever has its cache: for what is not about the cache's tokens."""
+        """The engine, whichever slot owns its cache: for calls that do not concern the cache's tokens."""
         return self._engine
 
     def owned_by(self, slot: "_Borrowed") -> bool:
-        """Whether the cache holds what `slot` left there."""
+        """Whether `slot` owns the cache."""
         return self._owner is slot
 
     def taken_by(self, slot: "_Borrowed | None") -> Engine:
-        """The engine, for this slot from now on."""
+        """The engine, with the cache owned by this slot from now on."""
         self._owner = slot
         return self._engine
 
     def engine_of(self, slot: "_Borrowed") -> Engine:
-        """The engine, where the cache is this slot's.
+        """The engine, if this slot owns the cache.
 
         Raises:
-            CacheLost: another one has taken it.
+            CacheLost: another slot has taken it.
         """
         if self._owner is not slot:
             raise CacheLost
@@ -132,7 +132,7 @@ class _Borrowed:
         return self._owner.engine_of(self).cached() if self._owner.owned_by(self) else ()
 
     def keep_states(self, layers: Sequence[int]) -> bool:
-        """Hidden states are the engine's, as the cache is: whoever asks for more of them empties it for all."""
+        """Keep hidden states behind these layers; asking for more of them empties the one cache for every slot."""
         engine = self._owner.engine
         return engine.keep_states(layers) if isinstance(engine, KeepingEngine) else not layers
 
@@ -152,7 +152,7 @@ class _Borrowed:
 
 
 class _BorrowedLaunching(_Borrowed):
-    """The same of an engine whose step can be launched and collected apart."""
+    """A slot of an engine whose step can be launched and collected separately."""
 
     def launch(
         self,

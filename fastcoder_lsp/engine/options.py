@@ -1,4 +1,4 @@
-"""What a caller may choose about an engine. Plain values; decides nothing."""
+"""A caller's choices about an engine, as plain values."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ from fastcoder_lsp.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """`kind`: device and arithmetic, "auto" takes the fastest that is there; `context`: tokens that the KV cache holds.
+    """`kind`: device and arithmetic, "auto" takes the fastest available; `context`: tokens that the KV cache holds.
 
-    `bits`: of a weight, that "auto" takes; None for its own choice. `threads`: CPU threads, None for what the cores
-    suggest. `kv_mb`: of all KV caches together, where there are several (`engine.load_engines`). Of the graph engine
-    alone: `gpu_memory_percent` of the GPU's memory that it may take; `strict`: one verify width and float64 attention,
+    `bits`: of a weight, for "auto"; None for its own choice. `threads`: CPU threads, None for a number that suits the
+    cores. `kv_mb`: of all KV caches together, where there are several (`engine.load_engines`). For the graph engine
+    only: `gpu_memory_percent` limits its share of the GPU's memory; `strict`: one verify width and float64 attention,
     so that drafts change no token.
     """
 
@@ -25,7 +25,7 @@ class EngineOptions:
     bits: int | None = None
 
     def check(self) -> None:
-        """Raises UsageError where a value is out of its range."""
+        """Raises UsageError if a value is out of its range."""
         if self.kind not in ENGINES:
             raise UsageError(f"there is no engine {self.kind!r}", f"Choose one of: {', '.join(ENGINES)}.")
         if self.context < 16:

@@ -1,4 +1,4 @@
-"""What two sequences of tokens share from their start."""
+"""The common prefix of two sequences of tokens."""
 
 from operator import eq, indexOf
 
@@ -6,8 +6,8 @@ from fastcoder_lsp.core import Tokens
 
 
 def common_prefix(left: Tokens, right: Tokens) -> int:
-    """How many tokens are equal from the start on."""
+    """The length of the common prefix."""
     try:
         return indexOf(map(eq, left, right), False)
-    except ValueError:  # equal as far as the shorter one goes
+    except ValueError:  # equal up to the end of the shorter one
         return min(len(left), len(right))

@@ -1,7 +1,7 @@
-"""How one token is chosen from one row of logits: greedy, or by noise that is a function of (seed, position) alone.
+"""Chooses one token from one row of logits: greedily, or by noise that depends only on (seed, position).
 
-Owns the choice; knows no tree. The Gumbel-max trick: the argmax of logits/temperature + Gumbel noise is a draw from
-their softmax, so the noise alone is random, and a row drawn in a tree gives the token that plain decoding draws.
+Knows no tree. The Gumbel-max trick: the argmax of logits/temperature + Gumbel noise is a draw from their softmax, so
+only the noise is random, and a row drawn in a tree gives the token that plain decoding draws.
 """
 
 from typing import Any
@@ -13,18 +13,18 @@ from fastcoder_lsp.core import Sampler
 from fastcoder_lsp.core.noise import gumbel
 
 HEAD = 512
-"""Tokens that are sorted first where top-p asks for the best."""
+"""How many of the best tokens top-p sorts first."""
 _FOLD = 64
 
 
 def choose(
     logits_V: npt.NDArray[np.float32], sampler: Sampler, position: int, allowed: npt.NDArray[np.int64] | None = None
 ) -> int:
-    """The token that follows. Ties go to the lowest id.
+    """The next token. Ties go to the lowest id.
 
     Args:
         logits_V: one row.
-        sampler: greedy where its temperature is 0.
+        sampler: greedy if its temperature is 0.
         position: of the token to be chosen, counted from the start of the text.
         allowed: the only ids that may be chosen, in any order; None for all.
     """
@@ -59,7 +59,7 @@ def distribution(
 
 
 def _nucleus(scaled: npt.NDArray[np.float64], sampler: Sampler) -> npt.NDArray[np.int64]:
-    """Ascending indices that top-k and then top-p leave; ties at an edge go to the lower index."""
+    """Ascending indices that top-k and then top-p keep; ties at an edge go to the lower index."""
     count = len(scaled)
     top_k = min(sampler.top_k, count) if sampler.top_k > 0 else count
     if top_k == count and sampler.top_p >= 1.0:
@@ -67,7 +67,7 @@ def _nucleus(scaled: npt.NDArray[np.float64], sampler: Sampler) -> npt.NDArray[n
     if sampler.top_p >= 1.0:
         return np.sort(best_first(scaled, top_k))
     weights = np.exp(scaled - scaled.max())
-    # Nearly always a few hundred tokens hold the mass, so the vocabulary is not sorted whole.
+    # A few hundred tokens nearly always hold the mass, so the whole vocabulary is rarely sorted.
     taken = min(HEAD, top_k)
     while True:
         order = best_first(scaled, taken)
@@ -89,10 +89,10 @@ def best_first(values: npt.NDArray[np.floating], count: int) -> npt.NDArray[np.i
 
 
 def _near_best(values: npt.NDArray[np.floating], count: int) -> npt.NDArray[np.int64]:
-    """Ascending indices that hold the `count` highest values and all their equals; few where `values` are many.
+    """Ascending indices of the `count` highest values and all their equals; few where `values` are many.
 
-    Laid out in `_FOLD` lines, the highest of each column comes from a few wide maxima: sorting out
-    the columns whose highest is too low takes a sixth of the time of a partition of all (54 µs a row of 151,936).
+    Folds the values into `_FOLD` lines and takes each column's maximum with a few wide operations: dropping the columns
+    whose maximum is too low takes a sixth of the time of partitioning all values (54 µs a row of 151,936).
     """
     width = len(values) // _FOLD
     if width <= 4 * count:

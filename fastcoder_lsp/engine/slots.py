@@ -1,10 +1,9 @@
-"""Several KV caches over one set of weights: one for each text that is worked on, as many as a budget of memory holds.
+"""Several KV caches over one set of weights: one per text, as many as a memory budget holds.
 
-Owns which slot has memory. What a new text shares with another one's beginning is copied, which takes a thousandth of
-the time of computing it and gives the same bits; where memory is short, what a shortened cache does not use any more
-goes first, then what is only prepared beside another one, then the cache that was used least recently. What is prepared
-takes no memory from those that were used last. The arithmetic is the backend's, the order of things in a slot
-`TreeEngine`'s.
+Decides which slot has memory. A new text copies the prefix that it shares with another slot's, which takes a thousandth
+of the time of computing it and gives the same bits. If memory is short, the unused end of shortened caches is freed
+first, then caches that are only prefetched, then the least recently used one. Prefetching never evicts a recently used
+cache. The arithmetic is the backend's, the order of things in a slot `TreeEngine`'s.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,45 +32,45 @@ from fastcoder_lsp.engine.states import KeepingBackend, can_keep, with_layers
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 
 WORTH = 16
-"""Tokens of another slot's beginning that must be gained for a copy to pay: it touches every layer."""
+"""Tokens of a shared prefix that make a copy worth it: a copy touches every layer."""
 RECENT = 4
-"""So many caches that were used last give way to nothing that is only prepared. Older ones do: nobody closes a cache
-before memory is short, so that after a day's work there would be no room for what is prepared."""
+"""Prefetching never evicts this many of the most recently used caches. It evicts older ones: caches are closed only
+when memory is short, so after a day's work there would be no room to prefetch."""
 SLACK = 128
-"""Tokens beyond what a slot holds whose memory is worth giving back to the system."""
+"""Tokens beyond a slot's content whose memory is worth freeing."""
 
 
 @runtime_checkable
 class SharingBackend(Backend, Protocol):
-    """A backend of which there may be several over the same weights, each with a KV cache of its own."""
+    """A backend that allows several over the same weights, each with a KV cache of its own."""
 
     @property
     def touched(self) -> int:
-        """Slots of the cache from the first on that take memory."""
+        """Slots of the cache, from the first on, that take memory."""
         ...
 
     def another(self) -> Self:
-        """One more over the same weights, its cache empty; its `close` gives its cache back and no more."""
+        """Another backend over the same weights, with an empty cache; its `close` frees only its cache."""
         ...
 
     def take(self, other: Self, start: int, stop: int) -> None:
-        """Copy the slots `start`…`stop` of another one's cache, and perhaps some beside them.
+        """Copy the slots `start`…`stop` of another backend's cache, and perhaps some beside them.
 
-        Both agree up to `start`, and of what is behind `stop` nothing counts here.
+        Both caches agree up to `start`; the content after `stop` is undefined.
         """
         ...
 
     def bytes_of(self, slots: int) -> int:
-        """Memory that the cache takes where so many slots were written."""
+        """Memory of the cache with so many slots written."""
         ...
 
     def trim(self, slots: int) -> None:
-        """Give back what memory can be given back beyond the first `slots`; their content counts no more."""
+        """Free the memory beyond the first `slots` where possible; its content becomes undefined."""
         ...
 
 
 def several(engine: Engine, kv_mb: int) -> Engines:
-    """KV caches for several texts over an engine that was just loaded: of `kv_mb` MB in all, or one that goes round."""
+    """KV caches for several texts over a newly loaded engine: `kv_mb` MB in all, or a single one that they share."""
     if isinstance(engine, TreeEngine) and isinstance(engine.backend, SharingBackend):
         return SlotEngines(engine.backend, engine.info, kv_mb * 1_000_000)
     return OneSlot(engine)
@@ -93,7 +92,7 @@ class SlotEngines:
         self._slots: dict[str, Slot] = {}
         self._beside: dict[str, Slot] = {}
         self._held: dict[Slot, None] = {}
-        """Those that have memory, the one used last at the end; forgotten ones among them, if they are used still."""
+        """Slots that have memory, the most recently used last; closed names among them, while they are still in use."""
 
     def slot(self, name: str) -> "Slot":
         """The engine whose KV cache goes by this name."""
@@ -102,36 +101,36 @@ class SlotEngines:
         return self._slots[name]
 
     def beside(self, name: str) -> "Slot":
-        """A second KV cache for the text of this name: it gives way to every other, and none that is in use to it."""
+        """A second KV cache for the text of this name: every other cache may evict it, and it evicts none in use."""
         if name not in self._beside:
             self._beside[name] = Slot(self, self._group_of(name), spare=True)
         return self._beside[name]
 
     def exchange(self, name: str) -> None:
-        """The second cache of this name takes the place of the first."""
+        """Replace the first cache of this name by the second."""
         if (slot := self._beside.pop(name, None)) is not None:
             self.forget(name)
             slot.spare = False
             self._slots[name] = slot
 
     def swap(self, name: str) -> None:
-        """The two caches of this name exchange their places."""
+        """Swap the two caches of this name."""
         main, beside = self.slot(name), self.beside(name)
         main.spare, beside.spare = True, False
         self._slots[name], self._beside[name] = beside, main
 
     def part(self, group_of: Callable[[str], str]) -> None:
-        """From now on nothing is copied between groups of slots; to which a new one belongs, its name says for good."""
+        """Copy prefixes only within groups of slots from now on; a slot's name determines its group."""
         self._group_of = group_of
 
     def forget(self, name: str) -> None:
-        """Give back the memory of this slot, and of what was prepared beside it."""
+        """Free this slot's memory, and its second cache's."""
         for slots in (self._slots, self._beside):
             if (slot := slots.pop(name, None)) is not None:
                 slot.close()
 
     def rename(self, old: str, new: str) -> None:
-        """Carry a slot over to another name, and what was prepared beside it."""
+        """Rename a slot and its second cache."""
         if old != new and old in self._slots:
             self.forget(new)
             for slots in (self._slots, self._beside):
@@ -139,7 +138,7 @@ class SlotEngines:
                     slots[new] = slots.pop(old)
 
     def close(self) -> None:
-        """Give all memory back, the weights' too."""
+        """Free all memory, the weights' too."""
         for slot in list(self._held):
             slot.close()
         self._slots.clear()
@@ -147,13 +146,13 @@ class SlotEngines:
         self._backend.close()
 
     def bytes_held(self) -> int:
-        """Memory that all caches take."""
+        """Memory of all caches."""
         return sum(slot.bytes_held() for slot in self._held)
 
     def claim(self, slot: "Slot", tokens: Tokens) -> TreeEngine | None:
-        """Give `slot` a cache that holds as much of `tokens` as is known anywhere; its engine.
+        """Give `slot` a cache that holds as much of `tokens` as any slot has; returns its engine.
 
-        None where it is a spare one for which others would have to give way that were used lately.
+        None for a spare slot that would have to evict recently used ones.
         """
         engine = slot.engine or self._open(slot)
         if engine is None or (slot.spare and not self._spares(slot, len(tokens))):
@@ -161,19 +160,19 @@ class SlotEngines:
             return None
         shared = common_prefix(engine.cached(), tokens)
         if len(tokens) - shared >= WORTH:
-            self._share(slot, tokens, shared)  # before others give way: it may be one of them that is copied from
+            self._share(slot, tokens, shared)  # before evicting: the source may be evicted
         self.make_room(slot, len(tokens))
         return engine
 
     def make_room(self, slot: "Slot", tokens: int) -> None:
-        """`slot` is about to hold so many tokens: others give way if need be, as little as will do."""
+        """Evict as few other slots as possible so that `slot` can hold so many tokens."""
         self._held.pop(slot, None)
         self._held[slot] = None
         if self._fits(slot, tokens):
             return
         for other in list(self._held):
             other.trim()
-        for other in sorted(self._held, key=lambda one: not one.spare):  # of a kind, the one used least recently
+        for other in sorted(self._held, key=lambda one: not one.spare):  # of a kind, the least recently used first
             if other is slot or self._fits(slot, tokens):
                 return
             other.close()
@@ -184,7 +183,7 @@ class SlotEngines:
         return self._backend.sublayers if isinstance(self._backend, SkimmingBackend) else 0
 
     def keep_states(self, layers: Sequence[int]) -> bool:
-        """Keep hidden states behind these layers in all caches; they are given up where they have not all of them."""
+        """Keep hidden states behind these layers in all caches; caches that lack some of them are dropped."""
         if not can_keep(self._backend, layers):
             return not layers
         if (needed := with_layers(self._backend, layers)) is not None:
@@ -199,19 +198,19 @@ class SlotEngines:
         return self._backend.embed(np.asarray(tokens, np.int64))
 
     def given_up(self, slot: "Slot") -> None:
-        """`slot` has no memory any more."""
+        """Record that `slot` has no memory any more."""
         self._held.pop(slot, None)
 
     def _fits(self, slot: "Slot", tokens: int, freed: int = 0) -> bool:
-        """Whether all caches stay within what they may take where `slot` comes to hold so many tokens.
+        """Whether all caches fit the budget if `slot` holds so many tokens.
 
-        `freed`: bytes that others are to give back.
+        `freed`: bytes that other slots would free.
         """
         others = self.bytes_held() - slot.bytes_held() - freed
         return others + slot.bytes_at(tokens + self.info.max_nodes) <= self._most
 
     def _spares(self, slot: "Slot", tokens: int) -> bool:
-        """Whether `slot` may come to hold so many tokens; what others do not use, or not lately, they give back."""
+        """Make room for a spare slot by freeing only unused memory and old caches; returns whether that suffices."""
         if self._fits(slot, tokens):
             return True
         for other in list(self._held):
@@ -227,13 +226,13 @@ class SlotEngines:
         return True
 
     def _open(self, slot: "Slot") -> TreeEngine | None:
-        """An empty cache for `slot`; where the system has no memory for it, all others are given up first.
+        """An empty cache for `slot`; if the system has no memory for it, all others are dropped first.
 
-        None where it is a spare one, for which none is.
+        None for a spare slot, which drops no other.
         """
         try:
             backend = self._backend.another()
-        except (MemoryError, OSError, RuntimeError):  # by the system, by the map of memory, and by torch
+        except (MemoryError, OSError, RuntimeError):  # from the system, from mmap, and from torch
             if slot.spare:
                 return None
             for other in list(self._held):
@@ -242,7 +241,7 @@ class SlotEngines:
         return slot.open(backend)
 
     def _share(self, slot: "Slot", tokens: Tokens, shared: int) -> None:
-        """Copy the beginning of `tokens` from the slot that has most of it, where that is more than `shared`."""
+        """Copy the longest prefix of `tokens` from another slot, if it is longer than `shared`."""
         best, most = None, shared
         for other in self._held:
             if other is slot or other.group != slot.group:
@@ -254,11 +253,11 @@ class SlotEngines:
 
 
 class Slot:
-    """One KV cache by name: an ordinary `core.Engine`, whose memory comes and goes.
+    """One KV cache by name: an ordinary `core.Engine` whose cache may be evicted.
 
     Attributes:
-        group: only within it is anything copied.
-        spare: a second one of its name: it gives way to every other, and none that was used lately to it.
+        group: prefixes are copied only within it.
+        spare: whether it is the second of its name: every other may evict it, and it evicts no recently used one.
     """
 
     def __init__(self, pool: SlotEngines, group: str, *, spare: bool = False) -> None:
@@ -268,15 +267,15 @@ class Slot:
 
     @property
     def info(self) -> EngineInfo:
-        """What runs."""
+        """The engine's description."""
         return self._pool.info
 
     def cached(self) -> tuple[int, ...]:
-        """The tokens in the cache; none where it was given up."""
+        """The tokens in the cache; none after an eviction."""
         return () if self.engine is None else self.engine.cached()
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        """Make the cache hold `tokens`; what another slot begins with is taken over."""
+        """Make the cache hold `tokens`; copies a prefix that another slot holds."""
         engine = self._pool.claim(self, tokens)
         return Prefilled(0, 0, done=False) if engine is None else engine.prefill(tokens, should_stop)
 
@@ -287,7 +286,7 @@ class Slot:
         allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
         top_k: int = 0,
     ) -> Verified:
-        """One forward pass over `tree`; raises CacheLost where the cache was given up."""
+        """One forward pass over `tree`; raises CacheLost after an eviction."""
         if self.engine is None:
             raise CacheLost
         self._pool.make_room(self, self.engine.length)
@@ -321,7 +320,7 @@ class Slot:
         return self._pool.embed(tokens)
 
     def close(self) -> None:
-        """Give the cache's memory back."""
+        """Free the cache's memory."""
         if self.backend is not None:
             self.backend.close()
         self.backend = self.engine = None
@@ -333,7 +332,7 @@ class Slot:
         return self.engine
 
     def copy(self, other: "Slot", start: int, stop: int) -> None:
-        """Hold the first `stop` tokens of `other`, the same as its own up to `start`."""
+        """Copy the first `stop` tokens of `other`, of which it holds the first `start` already."""
         assert self.backend is not None
         assert self.engine is not None
         assert other.backend is not None
@@ -341,15 +340,15 @@ class Slot:
         self.engine.assume(other.cached()[:stop])
 
     def bytes_held(self) -> int:
-        """Memory that the cache takes."""
+        """Memory of the cache."""
         return 0 if self.backend is None else self.backend.bytes_of(self.backend.touched)
 
     def bytes_at(self, tokens: int) -> int:
-        """Memory that it will take where it comes to hold so many tokens."""
+        """Memory of the cache once it holds so many tokens."""
         return 0 if self.backend is None else self.backend.bytes_of(max(tokens, self.backend.touched))
 
     def trim(self) -> None:
-        """Give back what was written beyond what counts, where it is worth a call to the system."""
+        """Free the memory beyond the cached tokens, if it is worth a system call."""
         if self.backend is not None and self.engine is not None:
             kept = self.engine.length
             if self.backend.touched - kept >= SLACK:

@@ -1,8 +1,8 @@
-"""How fast models of other sizes are on this CPU: timed on slices of their shape with random weights.
+"""The speed of models of other sizes on this CPU, timed on slices of their shape with random weights.
 
 A slice has a few layers of the size's widths, and for a step as much of its head, so that more is read than a cache
-holds. The engine's own kernels and threads run it; the whole model takes as much longer as it has more weights. All
-slices have heads like the 0.5B model's, so that one compiled pass serves all sizes.
+holds. The engine's own kernels and threads run it; the whole model's time follows from the ratio of weights. All slices
+have heads like the 0.5B model's, so that one compiled pass serves all sizes.
 """
 
 import math
@@ -32,25 +32,25 @@ GROUP, HEAD_DIM = 7, 64
 STEP_BYTES, PROMPT_BYTES = 1 << 28, 1 << 26
 """Weights of a slice for a step, which only reads, and for a prompt, where arithmetic is most of the time."""
 SHARE = 4
-"""At most this part of the free memory is taken: the system could end a download in a small container."""
+"""Uses at most this part of the free memory: in a small container the system could kill a download."""
 SECONDS, ROUNDS = 0.2, 6
-"""A size is timed once; then again in each round that this time holds, with its next one."""
+"""Each size is timed once, then again together with the next one, for as many rounds as fit into this time."""
 _STEPS = 2
-"""In each round."""
+"""Steps in each round."""
 _BUSY = 0.85
 """Below this share of the threads' time on the CPU, other programs had the cores meanwhile."""
 _LINE, _SPARE = 64, 1 << 19
-"""Bytes that matrices are aligned to, and that this and the head's last block may take."""
+"""Alignment of matrices in bytes, and spare bytes for it and the head's last block."""
 _CAPACITY, _CACHED = 512, 136
 """Slots of the KV cache, and those in use: the mean of a prompt's chunks."""
 _UNFINISHED = 0.9
-"""Of the last layer, a prompt computes only keys and values."""
+"""The part of the last layer that a prompt skips: it computes only keys and values there."""
 _TYPES: dict[str, type[np.generic]] = {"I32": np.int32, "F32": np.float32, "F16": np.float16}
 
 
 @dataclass(slots=True)
 class _Slices:
-    """A size's slices, the parts of the model that they are, and their least times."""
+    """A size's slices, their shares of the model, and their shortest times."""
 
     size: Size
     stepping: Int8Backend
@@ -64,7 +64,7 @@ class _Slices:
     rounds: int = 0
 
     def take(self, clock: Callable[[], float]) -> None:
-        """Time steps, a chunk of a prompt, and the rows of a prompt's last chunk; nothing where it was timed enough."""
+        """Time steps, a chunk of a prompt, and the rows of a prompt's last chunk; nothing once it was timed enough."""
         if self.rounds and self.spent_s * (1 + 1 / self.rounds) > SECONDS:
             return
         began = clock()
@@ -75,7 +75,7 @@ class _Slices:
         self.rounds, self.spent_s = self.rounds + 1, self.spent_s + max(0.0, clock() - began)
 
     def speed(self) -> Speed:
-        """The whole model's."""
+        """The whole model's speed."""
         prompt_ms = PROMPT_TOKENS // CHUNK * self.chunk_ms + self.rest_ms
         return Speed(self.step_ms / self.step_part, prompt_ms / self.prompt_part)
 
@@ -96,20 +96,20 @@ def measure_speeds(
     progress: Progress,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timed:
-    """Time all sizes: within a second, but for compiling the pass where that was not done yet.
+    """Time all sizes: within a second, apart from compiling the pass if it is not cached.
 
-    A size of which one layer exceeds the free memory's share is reckoned from the size before it, by the weights.
+    If one layer of a size exceeds the free memory's share, its speed follows from the size before it, by the weights.
 
     Args:
         sizes: smallest first.
         bits: of a weight, 8 or 4.
         threads: of the engine.
         kernels: folder for machine code.
-        progress: told while the pass is compiled.
+        progress: receives the progress of compiling the pass.
         clock: seconds.
 
     Returns:
-        The speeds; none where the kernels do not run on this CPU.
+        The speeds; none if the kernels do not run on this CPU.
     """
     kind = exact_kind(_shape(sizes[0], 1, 1), kernels, bits)
     if kind is None:
@@ -146,7 +146,7 @@ def measure_speeds(
 
 
 def _slices(size: Size, bits: int, kind: DotKind, first: Int8Backend, weights: Array) -> _Slices | None:
-    """The slices of a size; None where the weights do not suffice for a layer."""
+    """The slices of a size; None if the weights do not suffice for a layer."""
     layer, room = _bytes(_shape(size, 1, 0), kind), weights.nbytes - _SPARE
     if layer > room:
         return None
@@ -186,7 +186,7 @@ def _layer_weights(shape: Shape) -> int:
 
 
 def _bytes(shape: Shape, kind: DotKind) -> int:
-    """Of the matrices, which a step reads."""
+    """Bytes of the matrices, which a step reads."""
     arrays = layout(shape, kind, "F16")
     return sum(math.prod(sizes) for name, (_, sizes) in arrays.items() if name.endswith(".weights"))
 

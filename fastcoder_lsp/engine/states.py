@@ -1,8 +1,7 @@
-"""Hidden states of the rows that stand in the KV cache, for drafters that are made of them.
+"""Hidden states of the rows in the KV cache, for drafters that read them.
 
-They are kept beside keys and values, slot by slot, so that whatever becomes of these (a shorter text, an accepted path,
-a beginning that is copied from another document) becomes of them. Owns which layers are kept and what is read of them;
-backends write them, and keep none until somebody asks.
+They are stored beside keys and values, slot by slot, so that truncation, accepted paths and prefix copies apply to them
+too. Selects the layers and reads the states; backends write them, and keep none before the first request.
 """
 
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from fastcoder_lsp.engine.backend import Backend
 
 @runtime_checkable
 class KeepingBackend(Backend, Protocol):
-    """A backend that can keep hidden states: of each slot, what leaves some of its layers."""
+    """A backend that can keep hidden states: for each slot, the output of some layers."""
 
     @property
     def layers(self) -> int:
@@ -26,19 +25,19 @@ class KeepingBackend(Backend, Protocol):
 
     @property
     def kept_layers(self) -> tuple[int, ...]:
-        """Behind which layers hidden states are kept, each from 1 on."""
+        """The layers behind which hidden states are kept, each from 1 on."""
         ...
 
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
-        """The weights of the norm before the head, and its ε: scales [E], or scales and offsets [2 E] if it centres."""
+        """The weights of the norm before the head, and its ε: scales [E], or scales and offsets [2 E] for LayerNorm."""
         ...
 
     def keep_states(self, layers: Sequence[int]) -> None:
-        """Keep those behind these layers from now on; the KV cache is empty after."""
+        """Keep the states behind these layers from now on; empties the KV cache."""
         ...
 
     def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
-        """Those of the slots `start`…`stop`, [slots, kept layers, E]."""
+        """The states of the slots `start`…`stop`, [slots, kept layers, E]."""
         ...
 
     def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
@@ -54,9 +53,9 @@ def can_keep(backend: Backend, layers: Sequence[int]) -> TypeGuard[KeepingBacken
 
 
 def with_layers(backend: KeepingBackend, layers: Sequence[int]) -> tuple[int, ...] | None:
-    """What `backend` must keep so that `layers` can be read, beside what it keeps; None where it does so already.
+    """The layers that `backend` must keep so that `layers` can be read, besides its present ones; None if it has them.
 
-    It only ever becomes more, so that drafters of several fronts over one model do not empty each other's caches.
+    The set only grows, so that drafters of several clients over one model do not empty each other's caches.
     """
     wanted = {backend.layers if layer == NORMED else layer for layer in layers}
     kept = set(backend.kept_layers)

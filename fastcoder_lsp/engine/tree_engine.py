@@ -1,6 +1,6 @@
 """The engine over any backend: prefix reuse, chunked prefill, and a step from a draft tree to accepted tokens.
 
-Owns which tokens the KV cache holds, and in which order things happen; the arithmetic is the backend's.
+Tracks the tokens in the KV cache; the arithmetic is the backend's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +21,9 @@ MAX_NODES = 128
 
 
 class TreeEngine:
-    """`core.Engine` over a backend. The cache's slots 0…len(cached) hold the tokens of `cached()`, nothing else counts.
+    """`core.Engine` over a backend. The cache's slots 0…len(cached) hold the tokens of `cached()`, others nothing.
 
-    Drafts that would stand beyond the context are never accepted, so what fits is the same with and without drafts.
+    Drafts beyond the context are never accepted, so the output's limit is the same with and without drafts.
     """
 
     def __init__(self, backend: Backend, info: EngineInfo) -> None:
@@ -34,7 +34,7 @@ class TreeEngine:
 
     @property
     def info(self) -> EngineInfo:
-        """What runs."""
+        """The engine's description."""
         return self._info
 
     def cached(self) -> tuple[int, ...]:
@@ -47,11 +47,11 @@ class TreeEngine:
         return len(self._cached)
 
     def assume(self, tokens: Tokens) -> None:
-        """The cache holds `tokens`: whoever calls has put their keys and values there."""
+        """Record that the cache holds `tokens`: the caller has written their keys and values."""
         self._cached[:] = tokens
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        """Make the cache hold `tokens`, chunk by chunk; raises ResourceError where they don't fit the context."""
+        """Make the cache hold `tokens`, chunk by chunk; raises ResourceError if they exceed the context."""
         self._check_fits(tokens)
         reused = common_prefix(self._cached, tokens)
         del self._cached[reused:]
@@ -88,7 +88,7 @@ class TreeEngine:
     def skim(
         self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """`core.SkimmingEngine.skim`: keys and values go to slots behind the cached ones, where the next step's go."""
+        """`core.SkimmingEngine.skim`: writes to slots behind the cached ones, where the next step overwrites them."""
         self._check_ids(tokens)
         start, count = len(self._cached) + after, len(tokens)
         assert start + count <= self._info.context, "skimmed beyond the context"
@@ -99,7 +99,7 @@ class TreeEngine:
         return ids_RK[0], best_RK[0]
 
     def keep_states(self, layers: Sequence[int]) -> bool:
-        """Keep hidden states behind these layers; the cache is given up where it has not all of them."""
+        """Keep hidden states behind these layers; drops the cache if it lacks some of them."""
         if not can_keep(self.backend, layers):
             return not layers
         if (needed := with_layers(self.backend, layers)) is not None:
@@ -119,7 +119,7 @@ class TreeEngine:
         return self.backend.embed(np.asarray(tokens, np.int64))
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self._cached.clear()
         self.backend.close()
 
@@ -135,18 +135,18 @@ class TreeEngine:
         )
 
     def _check_fits(self, tokens: Tokens) -> None:
-        """Raises ResourceError where the cache cannot hold `tokens`."""
+        """Raises ResourceError if the cache cannot hold `tokens`."""
         self._check_ids(tokens)
         if len(tokens) > self._info.context:
             raise self._full(len(tokens))
 
     def _check_step(self, tree: DraftTree) -> int:
-        """How many of the tree's guesses fit; raises ResourceError where not even what is decided does."""
+        """How many of the tree's drafts fit; raises ResourceError if not even the pending tokens do."""
         tree.check()
         return self._room(tree)
 
     def _room(self, tree: DraftTree) -> int:
-        """The same of a well-formed tree."""
+        """`_room` for a well-formed tree."""
         assert len(tree) <= self._info.max_nodes, f"{len(tree)} nodes, at most {self._info.max_nodes}"
         self._check_ids(tree.tokens[: tree.pending])
         needed = len(self._cached) + tree.pending

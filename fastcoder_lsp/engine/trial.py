@@ -1,8 +1,8 @@
-"""A GPU that may be slower than the CPU, compared with it once for each model: which engine takes the next start?
+"""A trial that compares a GPU, which may be slower, with the CPU once for each model, and decides the next start.
 
 The first start serves at once, with the CPU's engine. The comparison runs in a process of its own while this one is
-idle, with a time limit, and is given up when somebody types: a fault of the GPU costs the comparison, not the server.
-Owns the record of what was found; `trial_process` finds it. Where anything is in doubt the CPU's engine stays.
+idle, with a time limit, and stops when the user types: a GPU fault costs the comparison, not the server. Keeps the
+record of results; `trial_process` does the timing. In doubt the CPU's engine stays.
 """
 
 import hashlib
@@ -23,20 +23,20 @@ from fastcoder_lsp.engine.job import LoadJob
 
 logger = logging.getLogger(__name__)
 SECONDS = 420.0
-"""The whole trial at most: two loads, and kernels that are compiled for the first time."""
+"""Time limit of the whole trial: two loads, and kernels that compile for the first time."""
 ATTEMPTS = 2
-"""Trials that may end without an outcome, by a crash or by being killed, before none is begun any more."""
+"""How many trials may end without an outcome, by a crash or by being killed, before no more begin."""
 IDLE_S = 60.0
-"""The process must have done nothing for so long before a trial begins."""
+"""How long the process must be idle before a trial begins."""
 LOOK_S = 1.0
 BUSY = 0.2
-"""Share of a core that a process uses at most while it is idle."""
+"""Share of a core that an idle process uses at most."""
 THREAD = "fastcoder-trial"
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """Which kind is taken, why, in the user's words, and milliseconds of a step by kind and rows."""
+    """The chosen kind, the reason for the user, and milliseconds of a step by kind and rows."""
 
     chosen: str
     reason: str
@@ -50,12 +50,12 @@ def choose_engine(
     kinds: tuple[str, str],
     command: Callable[[Path], list[str]] | None = None,
 ) -> TrialResult:
-    """The kind for this model on this machine, as remembered; else the first, and a trial begins when nobody types.
+    """The recorded kind for this model on this machine; else the first one, and a trial begins once idle.
 
     Args:
-        job: what is to be loaded.
-        machine: names the GPU and the versions of what drives it.
-        kinds: the one that is taken in doubt, and the one that is tried.
+        job: the model to load.
+        machine: names the GPU and the versions of its driver and libraries.
+        kinds: the default, and the one on trial.
         command: of the trial's process, given the folder of its request; a test brings its own.
     """
     key = f"{__version__} {machine} {job.digest} {job.context} {kinds}"
@@ -73,7 +73,7 @@ def choose_engine(
 
 @dataclass(frozen=True, slots=True)
 class _PendingTrial:
-    """A trial that waits for its time. `record`: where what it finds is kept; `command`: of its process."""
+    """A trial that waits for an idle process. `record`: of its result; `command`: of its process."""
 
     job: LoadJob
     kinds: tuple[str, str]
@@ -81,7 +81,7 @@ class _PendingTrial:
     command: Callable[[Path], list[str]]
 
     def run(self) -> None:
-        """Wait until this process is idle, and try; from the beginning where somebody types meanwhile."""
+        """Wait until this process is idle, and try; start over if the user types meanwhile."""
         try:
             while not self._tried():
                 pass
@@ -89,7 +89,7 @@ class _PendingTrial:
             logger.warning("the trial of %s cannot begin: %s", self.kinds[1], why)
 
     def _tried(self) -> bool:
-        """One trial, once nothing has been done for a while; False where it was given up."""
+        """One trial, once the process has been idle for a while; returns False if it was stopped."""
         quiet_s = 0.0
         while quiet_s < IDLE_S:
             quiet_s = 0.0 if _busy() else quiet_s + LOOK_S
@@ -111,7 +111,7 @@ class _PendingTrial:
                 self.command(folder),
                 cwd=folder,
                 stdin=subprocess.PIPE,  # ends with this process, and the trial with it
-                stdout=subprocess.DEVNULL,  # a server's own belongs to its protocol
+                stdout=subprocess.DEVNULL,  # stdout is reserved for the server's protocol
                 stderr=log,
             )
             began, given_up = time.monotonic(), False
@@ -132,25 +132,25 @@ class _PendingTrial:
 
 
 def _busy() -> bool:
-    """Whether this process works, watched for a moment: an idle server uses no CPU."""
+    """Whether this process works, sampled for a moment: an idle server uses no CPU."""
     used, began = time.process_time(), time.monotonic()
     time.sleep(LOOK_S)
     return time.process_time() - used > BUSY * (time.monotonic() - began)
 
 
 def _attempts(record: Path) -> int:
-    """Trials that were begun and came to no verdict."""
+    """Trials that began and reached no verdict."""
     found = read_json(record).get("attempts")
     return found if isinstance(found, int) else 0
 
 
 def _command(folder: Path) -> list[str]:
-    """Not from the folder that it is started in: a workspace is no place to take programs from."""
+    """The command of the trial's process; -P keeps it from importing modules of the current folder, a workspace."""
     return [sys.executable, "-P", "-m", "fastcoder_lsp.engine.trial_process", str(folder)]
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """What a file holds; nothing where it is missing or damaged."""
+    """A file's content; empty if it is missing or damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -159,7 +159,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write it whole or not at all; a folder that cannot be written costs a trial at the next start, no more."""
+    """Write atomically; a failure to write only costs a trial at the next start."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(".new")

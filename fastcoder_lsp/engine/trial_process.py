@@ -1,4 +1,4 @@
-"""The trial's own process: two kinds of engine, one after the other, and how long a step of each takes."""
+"""The trial's own process: loads two kinds of engine, one after the other, and times a step of each."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def _end_with_parent() -> None:
 
 
 def compare(job: LoadJob, kinds: tuple[str, str]) -> TrialResult:
-    """Both engines, one after the other."""
+    """Time both engines, one after the other."""
     found: list[tuple[float, float]] = []
     for kind in kinds:
         options = replace(job.options, kind=kind)  # type: ignore[arg-type]  # a key of `Kind`
@@ -59,9 +59,9 @@ def compare(job: LoadJob, kinds: tuple[str, str]) -> TrialResult:
 
 
 def judge(kinds: tuple[str, str], first: tuple[float, float], second: tuple[float, float]) -> TrialResult:
-    """The second where a step of one row and one of many take less time together.
+    """The second kind, if a step of one row and one of many take less time together.
 
-    Time alone decides: their weights are rounded differently, so that both may say different things.
+    Only time decides: their weights are rounded differently, so that their texts may differ.
     """
     ms = {
         f"{kind}, {rows} rows": each
@@ -82,7 +82,7 @@ def _listen(engine: Engine) -> tuple[float, float]:
 
 
 def _step_ms(engine: Engine, prompt: list[int], rows: int) -> float:
-    """Median milliseconds of a step, whatever of it is accepted."""
+    """Median milliseconds of a step, whatever it accepts."""
     tree = DraftTree((prompt[-1], *range(rows - 1)), (-1, *[0] * (rows - 1)))
     taken = []
     for _ in range(TIMED):

@@ -1,13 +1,13 @@
-"""Which drafts of a tree the model agrees with: a walk from the root that draws once for each node that it reaches.
+"""Decides which drafts of a tree the model accepts: a walk from the root that draws once for each node it reaches.
 
-Two rules. By the default one each row's token is what plain decoding would say. By rejection sampling the text has the
-distribution of plain sampling, whatever was guessed.
+There are two rules. By default each row's token is the one that plain decoding would emit. Rejection sampling gives the
+text the distribution of plain sampling, whatever the drafts.
 
-Rejection is Leviathan et al. 2023, section 2.3, and Chen et al. 2023, Algorithm 2: a token x that was drawn from q is
-accepted with the probability min(1, p(x) / q(x)); where it is not, p becomes what of it exceeds q, scaled up to 1. Miao
-et al. 2024 (SpecInfer, section 4.3): several guesses in one place are tried one after the other, each against what the
-ones before it left of p. A guess that was not drawn follows from the text alone: it is tried as a draw from a
-distribution that holds nothing else. Tokens that no drafter guessed are drawn with the noise of plain sampling.
+Rejection is Leviathan et al. 2023, section 2.3, and Chen et al. 2023, Algorithm 2: a token x drawn from q is accepted
+with the probability min(1, p(x) / q(x)); otherwise p becomes its excess over q, scaled up to 1. Miao et al. 2024
+(SpecInfer, section 4.3): siblings are tried one after the other, each against the residual p of the previous ones. A
+draft that was not drawn follows from the text alone: it is tried as a draw from a point distribution. Tokens without a
+draft are drawn with the noise of plain sampling.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ from fastcoder_lsp.core.noise import gumbel, uniform
 from fastcoder_lsp.engine.sampling import choose, distribution
 
 Attempts = Mapping[int, list[tuple[int, Proposal]]]
-"""node → its children as they are to be tried, each with what it was drawn from."""
+"""node → its children in the order of trial, each with the distribution it was drawn from."""
 
 
 def accept_by_rejection(
@@ -51,7 +51,7 @@ def accept_by_rejection(
 
 
 def attempts_of(tree: DraftTree) -> Attempts:
-    """What is tried at each node: what was drawn, in the order of drawing, then what was not, in the tree's order."""
+    """The children to try at each node: drawn ones in the order of drawing, then the others in the tree's order."""
     attempts: defaultdict[int, list[tuple[int, Proposal]]] = defaultdict(list)
     drawn = set()
     for draw in tree.draws:
@@ -67,7 +67,7 @@ def attempts_of(tree: DraftTree) -> Attempts:
 def _try(
     tree: DraftTree, tried: list[tuple[int, Proposal]], target_V: npt.NDArray[np.float64], seed: int, position: int
 ) -> tuple[int | None, npt.NDArray[np.float64]]:
-    """The child that is accepted, or None and what is left of the distribution."""
+    """The accepted child, or None and the residual distribution."""
     for index, (child, proposal) in enumerate(tried):
         token = tree.tokens[child]
         wanted = target_V[token] if 0 <= token < len(target_V) else 0.0
@@ -78,14 +78,14 @@ def _try(
         known = (proposal.ids >= 0) & (proposal.ids < len(target_V))
         np.subtract.at(left_V, proposal.ids[known], proposal.probabilities[known])
         np.maximum(left_V, 0.0, out=left_V)
-        # Nothing is left where p is q up to rounding; then a rejection was rounding, too.
+        # p equals q up to rounding, so the rejection was a rounding error too.
         if (mass := left_V.sum()) > 0:
             target_V = left_V / mass
     return None, target_V
 
 
 def _draw(target_V: npt.NDArray[np.float64], seed: int, position: int) -> int:
-    """One token from the distribution: the same that `sampling.choose` draws where nothing was rejected."""
+    """One token from the distribution: the same that `sampling.choose` draws if nothing was rejected."""
     ids = np.flatnonzero(target_V)
     return int(ids[int(np.argmax(np.log(target_V[ids]) + gumbel(seed, position, ids)))])
 
@@ -98,10 +98,10 @@ def accept(
     cached: int,
     room: int,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The accepted draft nodes, root side first, and the tokens emitted: theirs and the model's own next one.
+    """The accepted draft nodes, root first, and the tokens emitted: theirs and the model's own next one.
 
     Args:
-        tree: the rows; those before the last pending one are not looked at.
+        tree: the rows; those before the last pending one are ignored.
         logits_RV: logits of the tree's last R rows, the last pending one among them.
         sampler: how a token is chosen.
         allowed: node → the only ids that may follow it.

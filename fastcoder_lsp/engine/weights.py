@@ -1,7 +1,7 @@
 """A model's tensors, read whole or a few rows at a time: for the CPU's kernels by numpy, for other engines by torch.
 
-Owns the checks of what is read: there, of the shape that config.json says, finite. Names are Llama's, and a model's
-multipliers are applied (`architecture.Multipliers`), so that no engine has to know either.
+Checks that each tensor is present, finite, and of the shape in config.json. Names are Llama's, and a model's
+multipliers are applied (`architecture.Multipliers`), so that engines need to know neither.
 """
 
 import re
@@ -29,13 +29,13 @@ _GRANITE_4 = {
     "mlp.up_proj": ("shared_mlp.input_linear", 1, 2),
     "mlp.down_proj": ("shared_mlp.output_linear", 0, 1),
 }
-"""Llama's name → Granite 4's, which of its parts that is, and how many it has."""
+"""Llama's name → Granite 4's, the index of its part, and the number of parts."""
 
 Floats = npt.NDArray[np.float32]
 
 
 class Weights:
-    """Tensors by name, read when asked for. Made by `open_weights`."""
+    """Tensors by name, read on demand. Made by `open_weights`."""
 
     def __init__(self, tensors: Tensors, factors: Multipliers) -> None:
         self._tensors, self._factors = tensors, factors
@@ -44,10 +44,10 @@ class Weights:
         return self._place(name)[0] in self._tensors
 
     def rows(self, name: str, start: int, stop: int, *shape: int) -> Floats:
-        """The rows `start` to `stop` of the tensor `name`, which is of this shape, as fp32.
+        """The rows `start` to `stop` of the tensor `name` of this shape, as fp32.
 
         Raises:
-            ModelInvalidError: it is absent, of another shape, or holds what is no finite number.
+            ModelInvalidError: it is absent, of another shape, or holds a number that is not finite.
             ResourceError: there is no memory for it.
         """
         held, part = self._check(name, shape)
@@ -68,11 +68,11 @@ class Weights:
         return self.rows(name, 0, shape[0], *shape)
 
     def optional_array(self, name: str, *shape: int) -> Floats | None:
-        """Like `array`, but None where there is none: biases."""
+        """Like `array`, but None if there is none: biases."""
         return self.array(name, *shape) if name in self else None
 
     def kind(self, name: str, *shape: int) -> str:
-        """What the tensor's numbers are kept as, "BF16" or another; raises like `rows`."""
+        """The type of the tensor's numbers, such as "BF16"; raises like `rows`."""
         held, _ = self._check(name, shape)
         return self._tensors.kind(held) if self._factor(name) == 1 else "F32"
 
@@ -83,9 +83,9 @@ class Weights:
         return torch.from_numpy(_writeable(self.array(name, *shape)))
 
     def raw(self, name: str, *shape: int) -> "torch.Tensor":
-        """The tensor `name` in the precision of its file, fp32 for blocks of a GGUF; raises like `rows`.
+        """The tensor `name` in its file's precision; fp32 for GGUF blocks, parts of tensors, and multiplied ones.
 
-        Fp32, too, where it is a part of a tensor, or multiplied.
+        Raises like `rows`.
         """
         import torch  # noqa: PLC0415 as above
 
@@ -103,11 +103,11 @@ class Weights:
             raise ModelInvalidError(f"{name} cannot be read: {error}", BROKEN_HINT) from error
 
     def optional(self, name: str, *shape: int) -> "torch.Tensor | None":
-        """Like `get`, but None where there is none: biases."""
+        """Like `get`, but None if there is none: biases."""
         return self.get(name, *shape) if name in self else None
 
     def head_name(self) -> str:
-        """The tensor of the head, which is the embedding where the file has none of its own (tied)."""
+        """The tensor of the head; the embedding if the file has none of its own (tied)."""
         return HEAD if HEAD in self else EMBEDDING
 
     def head(self, shape: Shape) -> "torch.Tensor":
@@ -115,7 +115,7 @@ class Weights:
         return self.get(self.head_name(), shape.vocabulary, shape.width)
 
     def _factor(self, name: str) -> float:
-        """What a tensor is multiplied with; the norm undoes the factor of a head that is the embedding."""
+        """The factor of a tensor; for a tied head, the norm undoes the embedding's."""
         factors = self._factors
         if name == NORM:
             return factors.logits / (1.0 if HEAD in self else factors.embedding)
@@ -126,7 +126,7 @@ class Weights:
         return factors.residual if ".o_proj." in name or ".down_proj." in name else 1.0
 
     def _place(self, name: str) -> tuple[str, int, int]:
-        """The tensor in the file that holds `name`, which of its equal parts that is, and how many it has."""
+        """The tensor in the file that holds `name`, the index of its part, and the number of equal parts."""
         if name not in self._tensors and (found := _PART.fullmatch(name)):
             held, part, parts = _GRANITE_4[found[2]]
             if (whole := found[1] + held + found[3]) in self._tensors:
@@ -134,7 +134,7 @@ class Weights:
         return name, 0, 1
 
     def _check(self, name: str, shape: tuple[int, ...]) -> tuple[str, int]:
-        """The tensor in the file, and which part of it, its shape checked: what a damaged head claims is not read."""
+        """The tensor in the file, and its part; checks the shape, since a damaged header may claim any size."""
         held, part, parts = self._place(name)
         if held not in self._tensors:
             raise ModelInvalidError(f"the model's files lack {name}", BROKEN_HINT)
@@ -145,7 +145,7 @@ class Weights:
 
 
 def _writeable(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """The same: torch shares the memory, and wants it to be its own."""
+    """The array, or a copy if it is read-only: torch tensors share the memory and expect to write it."""
     return array if array.flags.writeable else array.copy()
 
 
@@ -155,7 +155,7 @@ def _no_memory(name: str) -> ResourceError:
 
 @contextmanager
 def open_weights(folder: Path) -> Iterator[Weights]:
-    """The tensors of a model's folder, while the block lasts.
+    """The tensors of a model's folder, while the context is open.
 
     Raises:
         ModelInvalidError: a file is missing or damaged.
