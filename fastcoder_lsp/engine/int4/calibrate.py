@@ -1,7 +1,7 @@
-"""A model in four bits, its numbers chosen by what it computes on texts: each layer on what those before it give.
+"""Calibrates a model's four-bit weights on texts, layer by layer, each on the output of the layers before it.
 
-Owns the pass over the texts, in 32-bit floats and without torch, and what each matrix is told of it. A layer is run by
-its weights as they were rounded: the ones behind make up for what it loses.
+Runs the pass over the texts in 32-bit floats and without torch. Each layer runs with its weights as they were rounded,
+so that the layers behind make up for its error.
 """
 
 import math
@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float32]
 Multiply = Callable[[Floats], Floats]
 WHAT = "calibrating four-bit weights"
 HEAD_ROWS = 8192
-"""Of the head, that are rounded together: it may be larger than all else."""
+"""Rows of the head that are rounded together: it may be larger than all else."""
 
 
 def calibrate(
@@ -46,10 +46,10 @@ def calibrate(
 
     Args:
         weights: of the model.
-        shape: its sizes, of which every product's is a multiple of a group.
+        shape: its sizes; every product's is a multiple of a group.
         kind: of the products.
         tokens_SC: texts of equal length.
-        progress: told of every layer.
+        progress: receives the progress, layer by layer.
 
     Raises:
         ModelInvalidError: a tensor is missing, damaged, or of another shape.
@@ -68,18 +68,18 @@ def calibrate(
 
 
 class _Rounding:
-    """What is rounded so far, packed."""
+    """The matrices rounded so far, packed."""
 
     def __init__(self, weights: Weights, kind: DotKind, matrices: dict[str, Matrix]) -> None:
         self._weights, self._kind, self._matrices = weights, kind, matrices
         self._found = dict[tuple[str, int], list[Piece]]()
 
     def pieces(self, matrix: Matrix, layer: int) -> Iterator[Piece]:
-        """What was rounded of a matrix; it is forgotten."""
+        """Return a matrix's rounded rows, and drop them."""
         yield from self._found.pop((matrix.name, layer))
 
     def round(self, name: str, layer: int, gram_KK: Callable[[], Floats]) -> Multiply:
-        """Round a layer's matrix; the product with it as it is then. `gram_KK`: what its inputs add up to, if asked."""
+        """Round a layer's matrix; returns the product with the rounded one. `gram_KK`: of its inputs."""
         matrix = self._matrices[name]
         weight_NK = rows_of(self._weights, matrix, layer, 0, matrix.rows)
         its = kind_of(self._kind, name)
@@ -95,7 +95,7 @@ class _Rounding:
         return lambda x_MK: x_MK @ whole_NK.T + biases_N
 
     def round_head(self, gram_KK: Floats) -> None:
-        """The head, which nothing is behind."""
+        """Round the head, which no layer follows."""
         matrix, inputs = self._matrices["head"], InputStatistics.of(gram_KK)
         block = self._kind.vectors * LANES
         each = HEAD_ROWS // block * block
@@ -106,7 +106,7 @@ class _Rounding:
 
 
 def _values(rounded: Rounded) -> Floats:
-    """The numbers that rounded rows stand for."""
+    """The numbers that rounded rows represent."""
     found: Floats = rounded.steps_NK * rounded.factors_NG.repeat(GROUP, axis=1) * rounded.scales_N[:, None]
     return found
 
@@ -119,7 +119,7 @@ def _run_layer(
     x_SCE: Floats,
     turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
 ) -> None:
-    """One layer over all texts, adding to their states; each matrix is rounded when its inputs are known."""
+    """Run one layer over all texts, adding to their states; rounds each matrix once its inputs are known."""
     stem = f"model.layers.{layer}"
     first_E, second_E = (norm(weights, f"{stem}.{name}_layernorm", shape) for name in ("input", "post_attention"))
     norms_2D = head_norms(weights, layer, shape) if shape.norms_heads else None
@@ -141,7 +141,7 @@ def _run_layer(
 
 
 def _gram(inputs: Iterable[Floats]) -> Floats:
-    """The mean over all tokens of what an input weighs together with each other one."""
+    """The mean over all tokens of the products of every two inputs."""
     total, count = np.zeros((1, 1), np.float32), 0
     for x_CK in inputs:
         total, count = total + x_CK.T @ x_CK, count + len(x_CK)
@@ -155,7 +155,7 @@ def _embedded(weights: Weights, shape: Shape, tokens_C: npt.NDArray[np.int64]) -
 
 
 def _normed(x_CE: Floats, weight_E: Floats, eps: float) -> Floats:
-    """RMSNorm, or LayerNorm where offsets stand behind the scales."""
+    """RMSNorm, or LayerNorm if offsets follow the scales."""
     size = x_CE.shape[-1]
     if len(weight_E) > size:
         x_CE = x_CE - x_CE.mean(axis=-1, keepdims=True)
@@ -172,7 +172,7 @@ def _attended(
     turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
     norms_2D: Floats | None,
 ) -> Floats:
-    """What each head of each token mixes of the values up to it."""
+    """Causal attention: for each head of each token, the mix of the values up to it."""
     count, dim = len(qkv_CN), shape.head_dim
     heads_HCD = qkv_CN.reshape(count, -1, dim).transpose(1, 0, 2)
     parts = (shape.heads, shape.heads + shape.kv_heads)
@@ -192,7 +192,7 @@ def _attended(
 
 
 def _turned(heads_HCD: Floats, turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]) -> Floats:
-    """Heads turned by their positions: halves against each other."""
+    """Rotate heads by their positions, halves against each other."""
     cos_CH, sin_CH = (side.astype(np.float32) for side in turns)
     low, high = np.split(heads_HCD, 2, axis=2)
     return np.concatenate([low * cos_CH - high * sin_CH, high * cos_CH + low * sin_CH], axis=2)

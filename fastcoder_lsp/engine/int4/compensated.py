@@ -1,7 +1,7 @@
-"""Rounding to four bits by what outputs lose: what one number's rounding takes away, those after it make up for.
+"""Rounding to four bits by the error of outputs: later numbers compensate the rounding error of earlier ones.
 
-Owns GPTQ (Frantar et al. 2023, algorithm 1) for weights `scale · g · q`: groups go by what their inputs weigh, the
-heaviest first, and a group's factor is the one that leaves the least error once all its numbers are walked through.
+Implements GPTQ (Frantar et al. 2023, algorithm 1) for weights `scale · g · q`: groups come in the order of their
+inputs' weight, the heaviest first, and a group takes the factor with the least error after all its numbers are rounded.
 """
 
 from dataclasses import dataclass
@@ -30,10 +30,10 @@ from fastcoder_lsp.kernels import inner, kernel
 
 Floats = npt.NDArray[np.float32]
 DAMPING = 0.2
-"""Of the mean of what inputs weigh, added to each. The paper's 0.01 is for forty times as many tokens as ours are: of
-so few, what numbers have in common is partly chance, and was made up for (docs/rejected.md)."""
+"""Damping: this part of the mean diagonal is added to each diagonal element. The paper's 0.01 is for forty times as
+many tokens as ours; with so few, correlations are partly chance, and were overfitted (docs/rejected.md)."""
 ROWS = 4096
-"""That are rounded together, for their memory."""
+"""Rows that are rounded together, to bound their memory."""
 _TRIED = 2 * NEIGHBOURS
 _SMALL = 64
 """Up to so many rows a triangle is inverted at once."""
@@ -41,11 +41,11 @@ _SMALL = 64
 
 @dataclass(frozen=True, slots=True)
 class InputStatistics:
-    """What a matrix is multiplied with, as `Σ x·xᵀ` over a text.
+    """The inputs of a matrix, as `Σ x·xᵀ` over a text.
 
     Attributes:
-        gram_KK: the sum over tokens, divided by their number.
-        order_K: the columns in the order in which they are rounded, whole groups.
+        gram_KK: the mean over tokens.
+        order_K: the columns in the order of rounding, whole groups.
         upper_KK: U of that order, where `UᵀU` is the inverse of the damped sum.
     """
 
@@ -55,19 +55,19 @@ class InputStatistics:
 
     @classmethod
     def of(cls, gram_KK: Floats) -> "InputStatistics":
-        """Of a sum over tokens; inputs that are always zero do no harm."""
+        """From a mean over tokens; inputs that are always zero are allowed."""
         weigh_K = np.diagonal(gram_KK)
         heaviest_first = np.argsort(-weigh_K.reshape(-1, GROUP).sum(axis=1), kind="stable")
         order_K = (heaviest_first[:, None] * GROUP + np.arange(GROUP)).reshape(-1)
         damped_KK = gram_KK[np.ix_(order_K, order_K)]
         damped_KK[np.diag_indices(len(damped_KK))] += max(DAMPING * float(weigh_K.mean()), 1e-8)
-        # With the order turned round, H = J(LLᵀ)J = MMᵀ where M = JLJ is an upper triangle: U is its inverse.
+        # In reversed order, H = J(LLᵀ)J = MMᵀ where M = JLJ is an upper triangle: U is its inverse.
         lower_KK = np.linalg.cholesky(damped_KK[::-1, ::-1])
         return cls(gram_KK, order_K, _inverse_of_upper(np.ascontiguousarray(lower_KK[::-1, ::-1])))
 
 
 def round_compensated(weight_NK: Floats, inputs: InputStatistics) -> Rounded:
-    """Rows as `packing.round_matrix` gives them, chosen by the error of their products with such inputs."""
+    """Rows as `packing.round_matrix` gives them, rounded for the least error of products with such inputs."""
     parts = [_round_some(weight_NK[start : start + ROWS], inputs) for start in range(0, len(weight_NK), ROWS)]
     return Rounded(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
@@ -98,7 +98,7 @@ def _round_some(weight_NK: Floats, inputs: InputStatistics) -> Rounded:
 
 
 def _best_scales(weight_NK: Floats, whole_NK: Floats, gram_KK: Floats) -> Floats:
-    """The scales that leave the least error of products: of the weights, by `whole_NK`."""
+    """The scales with the least error of products, for the weights by `whole_NK`."""
     seen_NK = whole_NK @ gram_KK
     across_N, square_N = (seen_NK * weight_NK).sum(axis=1), (seen_NK * whole_NK).sum(axis=1)
     found: Floats = np.where(square_N > 0, across_N / np.where(square_N > 0, square_N, 1), 1e-9).astype(np.float32)
@@ -106,7 +106,7 @@ def _best_scales(weight_NK: Floats, whole_NK: Floats, gram_KK: Floats) -> Floats
 
 
 def _inverse_of_upper(upper_KK: Floats) -> Floats:
-    """By halves: numpy has no solver for triangles."""
+    """Invert by halves: numpy has no solver for triangles."""
     size = len(upper_KK)
     if size <= _SMALL:
         small: Floats = np.triu(np.linalg.inv(upper_KK)).astype(np.float32)
@@ -131,7 +131,7 @@ def _round_group(
     errors_BN: Floats,
     room: Floats,
 ) -> None:
-    """Round a group of all rows, 16 rows side by side; `errors_BN`: what is left of each number, over U's diagonal."""
+    """Round a group of all rows, 16 rows side by side; `errors_BN`: each number's error, over U's diagonal."""
     for first in range(0, weights_BN.shape[1], LANES):
         at = first * 4
         zero = v_splat(np.float32(0))
@@ -159,7 +159,7 @@ def _round_group(
 
 @inner
 def _factors(room: Floats, scales: Floats) -> None:
-    """The factors that are tried, of 16 rows whose largest numbers are in `room`: those of `rounding`."""
+    """The candidate factors of 16 rows whose largest numbers are in `room`: those of `rounding`."""
     for lane in range(LANES):
         highest, lowest = room[0, lane], room[1, lane]
         for sign in range(2):
@@ -182,7 +182,7 @@ def _walk(
     steps_BN: npt.NDArray[np.int8],
     keep: bool,
 ) -> Any:
-    """Round the numbers of a group one after the other, each error spread over those behind; the sum of squares."""
+    """Round a group's numbers one after the other, spreading each error over later ones; returns the sum of squares."""
     step = v_mul(v_load(scales), v_load(factors))
     low, high, loss = v_splat(np.float32(-8)), v_splat(np.float32(7)), v_splat(np.float32(0))
     for number in range(GROUP):

@@ -1,10 +1,10 @@
-"""Products of more than a few rows by weights in four bits, whose bytes are looked up while others are multiplied.
+"""Products of more than a few rows by four-bit weights: bytes are looked up while earlier ones are multiplied.
 
-Owns code generation, for AVX-512. A multiplication by g would be done by the units that byte products keep busy; a
-shuffle is done by others. It takes each part of four columns' 16 bytes from a table of its own, the products of the
-column's g with every q, so the columns of four registers are turned to stand in parts, and back: whole numbers, as
-`unfold` makes them. All of it is written down between the products of the bytes that were looked up before: in the
-order in which it is thought, the processor's queue would be full of products, and wait for it at their end.
+Generates code for AVX-512. Multiplying by g would use the units that byte products keep busy; shuffles use others. A
+shuffle looks each 128-bit part of four columns' 16 bytes up in a table of its own, the products of the column's g with
+every q, so the columns of four registers are transposed into parts, and back: whole numbers, as in `unfold`. The code
+alternates these instructions with the products of the bytes looked up before: in sequence, products would fill the
+processor's queue, and the shuffles would wait for their end.
 """
 
 from collections.abc import Sequence
@@ -19,27 +19,27 @@ from fastcoder_lsp.engine.int8.tiles import AHEAD, Loop, offset, prefetch, put_r
 
 BYTES, PART, WORDS = ir.VectorType(I8, 4 * LANES), ir.VectorType(I8, LANES), ir.VectorType(ir.IntType(16), 2 * LANES)
 LARGEST = 15
-"""Of the sizes of g: tables are those of −15…15."""
+"""Sizes of g: there are tables for −15…15."""
 PARTS = 4
 """Of a register; and registers of the codes of 16 columns, in a line."""
 
 
 class Unfolding(NamedTuple):
-    """What is known of a line before its last half is multiplied."""
+    """The state of a line before its last half is multiplied."""
 
     ready: list[ir.Value]
-    """Bytes of its first half, each fours of numbers of 16 columns: what stands in the low bits of its codes."""
+    """Bytes of its first half, each fours of numbers of 16 columns; they are the low halves of its codes."""
     codes: list[ir.Value]
-    """Four columns each, a part for each."""
+    """Codes: four columns each, one for each part."""
     tables: list[ir.Value]
-    """Theirs: the products of the column's factor, in each part."""
+    """Tables: the products of the column's factor, in each part."""
 
 
 def lookup_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
-    """`rows` rows times 16 columns, as `tiles.product_tile`, of weights in four bits.
+    """`rows` rows times 16 columns of four-bit weights, as `tiles.product_tile`.
 
-    `kind.vectors` is one: each weight is looked up once for as many rows as have their sums in registers. More rows
-    than a panel holds are the first ones of the next.
+    `kind.vectors` is one: each weight is looked up once for as many rows as have their sums in registers. Rows beyond a
+    panel are the first ones of the next.
     """
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
@@ -72,13 +72,13 @@ def lookup_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
 
 
 def _begin(builder: ir.IRBuilder, here: ir.Value) -> Unfolding:
-    """All that is wanted of the first line."""
+    """Load and look up the first line."""
     codes, tables = _codes(builder, here), _tables(builder, here)
     return Unfolding(_turned(builder, _looked_up(builder, codes, tables, high=False)), codes, tables)
 
 
 def _multiply_line(builder: ir.IRBuilder, multiply: Any, known: Unfolding, following: ir.Value) -> Unfolding:
-    """Eight products of a line, and between them what they and those of the line at `following` need."""
+    """Emit eight products of a line, alternating with the look-ups that they and the line at `following` need."""
     found = _looked_up(builder, known.codes, known.tables, high=True)
     multiply(known.ready[0], 0)
     high = _turned(builder, found)
@@ -121,7 +121,7 @@ def _looked_up(builder: ir.IRBuilder, codes: list[ir.Value], tables: list[ir.Val
 
 
 def _tables(builder: ir.IRBuilder, here: ir.Value) -> list[ir.Value]:
-    """Those of a line's columns, in the order of `_codes`."""
+    """The tables of a line's columns, in the order of `_codes`."""
     of_zero = builder.add(builder.ptrtoint(_products(builder), I64), ir.Constant(I64, LANES * LARGEST))
     joined = [ir.Constant(ir.VectorType(I32, count), list(range(count))) for count in (2 * LANES, 4 * LANES)]
     found = []

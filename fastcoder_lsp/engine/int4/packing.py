@@ -1,4 +1,4 @@
-"""Rows as four-bit weights in the order in which the kernels read them: `unfold` says what a line is."""
+"""Rows as four-bit weights in the order of the kernels; `unfold` defines a line."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class Rounded(NamedTuple):
-    """Rows in four bits: q, a factor g for each 32, Σ g·q of each row, and scales."""
+    """Four-bit rows: q, a factor g for each 32, Σ g·q of each row, and scales."""
 
     steps_NK: npt.NDArray[np.int8]
     factors_NG: npt.NDArray[np.int8]
@@ -22,7 +22,7 @@ class Rounded(NamedTuple):
 
 
 def round_matrix(weight_NK: Floats, importance_K: Floats | None = None) -> Rounded:
-    """Rows rounded each by itself; `importance_K`: what errors count, None: one."""
+    """Rows rounded each by itself; `importance_K`: weights of errors, None for equal ones."""
     count, size = weight_NK.shape
     steps_NK, factors_NG = np.empty((count, size), np.int8), np.empty((count, size // GROUP), np.int8)
     sums_N, scales_N = np.empty(count, np.int32), np.empty(count, np.float32)
@@ -40,7 +40,7 @@ def pack_rows(
 
 
 def lay_out(rounded: Rounded, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
-    """What `pack_rows` gives, of rows that are rounded already."""
+    """As `pack_rows`, for rows that are rounded already."""
     steps_NK, factors_NG, sums_N, scales_N = rounded
     count, size = steps_NK.shape
     block = kind.vectors * LANES
@@ -57,7 +57,7 @@ def lay_out(rounded: Rounded, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.
 
 
 def unpack_some(packed: npt.NDArray[np.int8], rows_M: npt.NDArray[np.int64], kind: DotKind) -> npt.NDArray[np.int8]:
-    """The bytes g·q, [M, K], of some rows of what `lay_out` gives: nothing else is read."""
+    """The bytes g·q, [M, K], of some rows of `lay_out`'s result; reads nothing else."""
     blocks, lines, _ = packed.shape
     columns = kind.vectors * LANES
     blocks_M, columns_M = np.divmod(rows_M, columns)
@@ -68,7 +68,7 @@ def unpack_some(packed: npt.NDArray[np.int8], rows_M: npt.NDArray[np.int64], kin
 
 
 def unpack_rows(packed: npt.NDArray[np.int8], kind: DotKind) -> npt.NDArray[np.int8]:
-    """The bytes g·q, [N, K], that packed weights stand for: what `unfold` computes, in plain numpy."""
+    """The bytes g·q, [N, K], of packed weights: the result of `unfold`, in plain numpy."""
     blocks, lines, _ = packed.shape
     block = kind.vectors * LANES
     factors = packed[:, :, :block].reshape(blocks, lines, 1, 1, block, 1)

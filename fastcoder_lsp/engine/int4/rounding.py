@@ -1,8 +1,8 @@
-"""Rounding to four bits: for each row a scale, for each group of 32 a whole factor, by the error they leave.
+"""Rounding to four bits: for each row a scale, for each group of 32 a whole factor, searched for the least error.
 
-Owns the search. Every sum runs in 16 lanes in an order of its own, so a model gives the same bytes on every CPU.
-The idea of factors that are whole numbers within a row, so that its sum is one of whole numbers, is that of GGML's
-K-quants, whose scales of a group are six-bit numbers under one float a row of groups.
+Every sum runs in 16 lanes in a fixed order, so a model gives the same bytes on every CPU. Factors that are whole
+numbers within a row, so that its sum is one of whole numbers, follow GGML's K-quants, whose scales of a group are six-
+bit numbers under one float a row of groups.
 """
 
 from typing import Any
@@ -33,10 +33,10 @@ Floats = npt.NDArray[np.float32]
 MOST = 15
 """The largest factor of a group."""
 TRIES = 6
-"""Scales of a row that are tried, each `STEP` below the one before; the first one holds the largest weight."""
+"""Candidate scales of a row, each `STEP` below the one before; the first one holds the largest weight."""
 STEP = np.float32(0.06)
 NEIGHBOURS = 3
-"""Factors of a group that are tried of each sign: the smallest one that holds all of it, and those below."""
+"""Candidate factors of a group for each sign: the smallest one that holds all of it, and those below."""
 
 
 @kernel
@@ -52,11 +52,11 @@ def round_rows(
 
     Args:
         weights_NK: the rows.
-        importance_K: what the square of a number's error counts.
+        importance_K: weight of a number's squared error.
         steps_NK: filled with q.
         factors_NG: filled with g.
         sums_N: filled with Σ g·q.
-        scales_N: filled with the scale; at the least squares' place once g and q are chosen.
+        scales_N: filled with the scale, by least squares once g and q are chosen.
     """
     groups, importance = weights_NK.shape[1] // GROUP, importance_K.ctypes.data
     for row in range(weights_NK.shape[0]):
@@ -84,7 +84,7 @@ def round_rows(
 
 @inner
 def _whole_scale(weights: int, groups: int) -> Any:
-    """The scale by which the largest weight is 8 · 15."""
+    """The scale at which the largest weight is 8 · 15."""
     peak = v_splat(np.float32(1e-9))
     for at in range(0, groups * GROUP, LANES):
         peak = v_max(peak, v_abs(v_load(weights + 4 * at)))
@@ -93,7 +93,7 @@ def _whole_scale(weights: int, groups: int) -> Any:
 
 @inner
 def _best_factor(weights: int, importance: int, scale: Any) -> tuple[Any, Any]:
-    """The factor of a group that leaves the least error, and that error."""
+    """The factor of a group with the least error, and that error."""
     first, second = v_load(weights), v_load(weights + 4 * LANES)
     first_counts, second_counts = v_load(importance), v_load(importance + 4 * LANES)
     zero = v_splat(np.float32(0))
@@ -101,7 +101,7 @@ def _best_factor(weights: int, importance: int, scale: Any) -> tuple[Any, Any]:
     lowest = v_peak(v_max(v_max(v_sub(zero, first), v_sub(zero, second)), zero))
     best, least = np.float32(1), np.float32(np.inf)
     for sign in range(2):
-        # −8 steps reach the one end, 7 the other; which one is which, the factor's sign says.
+        # −8 reaches one end, 7 the other; the factor's sign decides which.
         long, short = (lowest, highest) if sign == 0 else (highest, lowest)
         holding = np.ceil(max(long * np.float32(1 / 8), short * np.float32(1 / 7)) / scale)
         for below in range(NEIGHBOURS):

@@ -1,7 +1,7 @@
-"""Four-bit weights as bytes in registers, as LLVM code: a product of few rows, and a block for many.
+"""Four-bit weights unpacked to bytes in registers, as LLVM code: a product of few rows, and a block for many.
 
-Owns code generation. A line of a block holds 32 numbers of each column: a byte g for each of them, then four times, for
-each column, four bytes of two q each: of the numbers 8j…8j+3 in the low halves, of 8j+4…8j+7 in the high ones.
+A line of a block holds 32 numbers of each column: a byte g for each of them, then four times, for each column, four
+bytes of two q each: the numbers 8j…8j+3 in the low halves, 8j+4…8j+7 in the high ones.
 
 Few rows multiply 16·q, which a mask makes of either half, sum up a group, and multiply its sum by g: whole numbers, so
 their order changes nothing. For many rows g·q is written as bytes, once. With u = q + 8 where g > 0 and 7 − q where
@@ -20,18 +20,18 @@ from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, intrinsic, load_
 from fastcoder_lsp.engine.int8.tiles import Loop, offset, prefetch, put_rows, register_of
 
 PIECES = GROUP // 8
-"""Of a line: eight numbers of each column."""
+"""Pieces of a line, with eight numbers of each column."""
 AHEAD = 1024
-"""Bytes between a weight that is used and the one that is asked for by a row alone. More rows take longer over a line,
-and the processor's own guesses suffice: asking for it as well cost them up to a third."""
+"""Distance in bytes of a single row's prefetches. More rows take longer over a line, and the hardware prefetcher
+suffices: explicit prefetches cost them up to a third."""
 Place = tuple[int, int]
 """A register of a block's columns: its vector of 16, and the part of that."""
 
 
 def folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
-    """`rows` rows times `kind.vectors`·16 columns, as `tiles.product_tile`, of weights in four bits."""
+    """`rows` rows times `kind.vectors`·16 columns of four-bit weights, as `tiles.product_tile`."""
     places = _places(kind)
-    # Sums of a group stand beside those of the row: where registers are few, of one place at a time.
+    # A group's sums are held beside the row's: with few registers, for one place at a time.
     together = [places] if kind.lanes == LANES else [[place] for place in places]
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
@@ -66,11 +66,11 @@ def folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
 
 
 def unfolding_tile(kind: DotKind, *, add: bool) -> Any:
-    """`kind.rows` rows times `kind.vectors`·16 columns; the weights' bytes are written for the rows that follow.
+    """`kind.rows` rows times `kind.vectors`·16 columns; writes the weights' bytes for the rows that follow.
 
-    Unfolding partly takes other units of the processor than byte products do, so that beside them it takes two thirds
-    of its time. Arguments as of `tiles.product_tile`, and the address of the bytes [K/4][vectors][16][4], with room
-    for `dot.UNFOLDING` vectors a vector of columns behind them.
+    Unpacking partly uses other units of the processor than byte products, so that beside them it takes two thirds of
+    its time. Arguments as of `tiles.product_tile`, and the address of the bytes [K/4][vectors][16][4], with room for
+    `dot.UNFOLDING` vectors a vector of columns behind them.
     """
     places, rows = _places(kind), kind.rows
 
@@ -96,7 +96,7 @@ def unfolding_tile(kind: DotKind, *, add: bool) -> Any:
 def unfold_block(kind: DotKind) -> Any:
     """Write a block's weights as the bytes [K/4][vectors][16][4] that the products of `int8` read.
 
-    Arguments as of `unfolding_tile`: rows are not looked at.
+    Arguments as of `unfolding_tile`; rows are ignored.
     """
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
@@ -114,11 +114,11 @@ def unfold_block(kind: DotKind) -> Any:
 def _unfolded_pieces(
     builder: ir.IRBuilder, kind: DotKind, w: ir.Value, groups: ir.Value, loop: Loop, unfolded: ir.Value
 ) -> Iterator[tuple[int, list[ir.Value]]]:
-    """Emit the unfolding of a line, a four of numbers after the other: its number, and the bytes, which are stored."""
+    """Emit the unpacking of a line, four numbers at a time; yields their index and their bytes, which are stored."""
     size, places = 4 * kind.lanes, _places(kind)
     w_here = offset(builder, w, loop.index, kind.line_bytes)
     here = offset(builder, unfolded, loop.index, GROUP * LANES * kind.vectors)
-    # Sums fill the registers: what a line is unfolded by stands behind the bytes, where each vector is read again.
+    # Sums fill the registers: the line's constants lie behind the bytes, and each vector is loaded again.
     beside = offset(builder, unfolded, groups, 4 * LANES * kind.vectors)
     for number, place in enumerate(places):
         for which, factor in enumerate(_factors(builder, kind, w_here, place)):
@@ -148,7 +148,7 @@ def _lines(builder: ir.IRBuilder, groups: ir.Value) -> ir.Value:
 
 
 def _ask(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, piece: int) -> None:
-    """Ask for a piece's share of the cache lines that a later line lies in: all at once would be in their own way."""
+    """Prefetch a piece's share of a later line's cache lines: all at once would compete with each other."""
     cache_lines = -(-kind.line_bytes // 64)
     for number in range(cache_lines * piece // (2 * PIECES), cache_lines * (piece + 1) // (2 * PIECES)):
         prefetch(builder, w_here, 64 * number + AHEAD, level=2)
@@ -163,7 +163,7 @@ def _pair(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place, 
 
 
 def _shifted(builder: ir.IRBuilder, bytes_: ir.Value, shift: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
-    """All bytes moved by four bits, in words: what comes from the neighbour is masked away afterwards."""
+    """All bytes shifted by four bits, as words; a mask later removes the neighbour's bits."""
     words = ir.VectorType(ir.IntType(16), bytes_.type.count // 2)
     return builder.bitcast(shift(builder.bitcast(bytes_, words), ir.Constant(words, [4] * words.count)), bytes_.type)
 
@@ -197,7 +197,7 @@ def _factor_of_sums(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, plac
 
 
 def _factors(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place) -> Iterator[ir.Value]:
-    """Of each column, |g| in every word; in every byte, what makes u of q's bits, and what is taken away."""
+    """For each column: |g| in every word; in every byte, the mask that turns q's bits into u, and the subtrahend."""
     g = _load_factors(builder, kind, w_here, place)
     zero = ir.Constant(g.type, [0] * kind.lanes)
     negative = builder.icmp_signed("<", g, zero)

@@ -1,4 +1,4 @@
-"""Compiling a pass before its model is there: machine code depends on `forward.KernelShape` alone, and on the CPU."""
+"""Compiles a pass before its model is present: machine code depends only on `forward.KernelShape` and the CPU."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ _TYPES: dict[str, type[np.generic]] = {"I8": np.int8, "I32": np.int32, "F32": np
 
 
 def compile_ahead(group: int, dim: int, bits: int, kernels: Path, kind: str = "qwen2") -> None:
-    """Have a pass in `kernels` for models of a kind with so many query heads of this size to a key/value one."""
+    """Compile a pass into `kernels` for models of a kind with so many query heads of this size to a key/value one."""
     shape = Shape(
         kind=kind,
         layers=1,
@@ -34,7 +34,7 @@ def compile_ahead(group: int, dim: int, bits: int, kernels: Path, kind: str = "q
     if product is None:
         return
     if bits == 4:
-        round_matrix(np.zeros((1, GROUP), np.float32))  # the conversion's, which is beside us
+        round_matrix(np.zeros((1, GROUP), np.float32))  # also compiles the conversion's kernel
     arrays = {name: aligned(sizes, _TYPES[what]) for name, (what, sizes) in layout(shape, product, "F16").items()}
     backend = Int8Backend(shape, arrays, product, capacity=64, threads=1, kernels=kernels)
     backend.warm_up(lambda _share, _what: None)

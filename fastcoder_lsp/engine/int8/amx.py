@@ -1,8 +1,8 @@
-"""Products by tiles, as CPUs with AMX have them: 16 rows times 16 columns over 64 bytes in one instruction.
+"""Products by tiles, for CPUs with AMX: 16 rows times 16 columns over 64 bytes in one instruction.
 
-Owns code generation for them. A tile is a register of 16 rows of 64 bytes: of x row by row, of the weights by fours of
-bytes of 16 columns, as they are packed; of sums, 16 by 16 in 32 bits, the same integers that other kinds give. Sums
-leave the tiles through memory. (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX.)
+Generates their code. A tile is a register of 16 rows of 64 bytes: x row by row; weights in fours of bytes of 16
+columns, as they are packed; sums, 16 by 16 in 32 bits, the same integers as of other kinds. Sums leave the tiles
+through memory. (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX.)
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ _TILES, _TILE_BYTES = 8, 1024
 
 
 def _emit(builder: ir.IRBuilder, name: str, *arguments: ir.Value) -> None:
-    """Call an LLVM intrinsic on tiles; a tile is named by a constant."""
+    """Call an LLVM intrinsic on tiles; a constant names a tile."""
     full = f"llvm.x86.{name}"
     function = builder.module.globals.get(full)
     if function is None:
@@ -34,7 +34,7 @@ def _tile(number: int) -> ir.Value:
 
 @intrinsic
 def begin_tiles(_typing: Any) -> Any:
-    """Give all tiles of this thread their full size; until `end_tiles`."""
+    """Set all tiles of this thread to their full size, until `end_tiles`."""
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, _arguments: Any) -> ir.Value:
         kind = ir.ArrayType(I8, 64)
@@ -57,7 +57,7 @@ def begin_tiles(_typing: Any) -> Any:
 
 @intrinsic
 def end_tiles(_typing: Any) -> Any:
-    """Leave the tiles: what the system saves of this thread is small again."""
+    """Release the tiles: the thread's saved state is small again."""
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, _arguments: Any) -> ir.Value:
         _emit(builder, "tilerelease")
@@ -69,19 +69,19 @@ def end_tiles(_typing: Any) -> Any:
 def tiled_product(kind: DotKind, halves: int, *, add: bool) -> Any:
     """Up to `halves`·16 rows times `kind.vectors`·16 columns.
 
-    The intrinsic's arguments are `tiles.product_tile`'s, and how many rows count: all are read, those are written. The
-    rows' bytes lie one row after the other; K is a multiple of 64.
+    The intrinsic's arguments are `tiles.product_tile`'s, and the number of rows: it reads all rows, and writes so many.
+    The rows' bytes lie one row after the other; K is a multiple of 64.
     """
     vectors = kind.vectors
     sums_of = [[vectors * half + vector for vector in range(vectors)] for half in range(halves)]
-    # Three sums of each half leave two tiles at least: x, and the weights in turn.
+    # Three sums for each half leave at least two tiles: x, and the weights in turn.
     x_tile = vectors * halves
     w_tiles = list(range(x_tile + 1, _TILES))
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         x, w, groups, sums, scales, biases, row_scales, out, stride, count = arguments
         size = builder.mul(groups, ir.Constant(I64, 4))
-        with builder.goto_entry_block():  # numba's own way would fill it with zeros at every call
+        with builder.goto_entry_block():  # numba's own way zeroes it at every call
             area = builder.alloca(ir.ArrayType(I8, _TILE_BYTES * vectors * halves))
             area.align = 64
         memory = builder.ptrtoint(area, I64)

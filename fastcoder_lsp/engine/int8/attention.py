@@ -1,8 +1,8 @@
-"""Attention of rows over the columns that they see, added up in the order of the columns' positions.
+"""Attention of rows over the columns that they see, summed in the order of the columns' positions.
 
-Owns the turning of queries and keys by their positions, the scores, their softmax, and the mix of values. Keys and
-values are rounded to 16 bits once, when they are written: all rows see the same. A column's score and its share in the
-mix are computed alike wherever its slot is, so a row's bits don't depend on the tree.
+Rotates queries and keys, computes scores and their softmax, and mixes values. Keys and values are rounded to 16 bits
+once, when they are written: all rows see the same. A column's score and its share in the mix do not depend on its slot,
+so a row's bits don't depend on the tree.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ from fastcoder_lsp.kernels import NONE, inlined, inner, unkept
 
 
 def make_turn(group: int, dim: int, tag: str, *, normed: bool) -> Any:
-    """The compiled phase that turns queries and keys and writes keys and values to their slots; its jobs are rows.
+    """The compiled phase that rotates queries and keys and writes keys and values to their slots; its jobs are rows.
 
     `normed`: whether queries and keys are normed before.
     """
@@ -168,7 +168,7 @@ def _make_attend_row(group: int, dim: int, tag: str) -> Any:
         scored = NONE
         for other in range(first, last):
             slot = places.rest[other]
-            if slot // BLOCK + 1 != scored:  # all of its block: no slower than a few of its columns one by one
+            if slot // BLOCK + 1 != scored:  # scoring a whole block is no slower than a few of its columns
                 score(query.ctypes.data, keys_BDx[slot // BLOCK].ctypes.data, scores.ctypes.data + 4 * spare, stride)
                 scored = slot // BLOCK + 1
             for g in range(group):

@@ -1,7 +1,6 @@
-"""The CPU backend: int8 weights, KV caches in 16 bits, kernels whose results depend on nothing but the row.
+"""The CPU backend: int8 weights, KV caches in 16 bits, kernels whose results depend only on the row.
 
-Owns the memory of weights and work, which all KV caches share. It knows no torch: torch is needed only to read a model
-the first time.
+Holds the memory of weights and work, which all KV caches share. torch is needed only to read a model the first time.
 """
 
 from collections.abc import Sequence
@@ -32,21 +31,21 @@ from fastcoder_lsp.kernels import KernelCache, compiling
 
 CHUNK = 128
 _FUNCTIONS = 26
-"""That a pass is compiled of."""
+"""The parameters of a compiled pass."""
 LOGIT_ROWS = 8
-"""Memory for logits grows by so many rows."""
+"""Memory for logits grows in steps of so many rows."""
 
 
 @dataclass(slots=True)
 class _SharedBuffers:
-    """What grows or is made when it is first wanted, for the backends of all KV caches."""
+    """State that grows or is made on demand, shared by the backends of all KV caches."""
 
     work: Scratch
     products: Any = None
 
 
 class Int8Backend:
-    """A backend of the CPU, bit-identical whatever rows are run together, and in whichever KV cache."""
+    """A backend of the CPU, bit-identical for any batch of rows and any KV cache."""
 
     def __init__(
         self, shape: Shape, arrays: dict[str, Array], kind: DotKind, *, capacity: int, threads: int, kernels: Path
@@ -62,7 +61,7 @@ class Int8Backend:
         KernelCache.attach(move_slots, lambda: kernels, "move")
 
     def warm_up(self, progress: Progress) -> None:
-        """Compile the kernels, or load them from the cache, by running one row; the KV cache counts as empty after."""
+        """Compile the kernels, or load them from the cache, by running one row; the KV cache is empty after."""
         with compiling(progress, "compiling kernels (first start only)", _FUNCTIONS):
             self.forward(Rows.chain([0], 0))
             self.compact(0, [1])
@@ -70,12 +69,12 @@ class Int8Backend:
         progress(1.0, "warming up")
 
     def keep_states(self, layers: Sequence[int]) -> None:
-        """Keep hidden states behind these layers from now on (`states.KeepingBackend`); the KV cache is empty after."""
+        """Keep hidden states behind these layers from now on (`states.KeepingBackend`); empties the KV cache."""
         self.cache = SlotMemory(self._shape, self.capacity, layers)
 
     @property
     def kept_layers(self) -> tuple[int, ...]:
-        """Behind which layers hidden states are kept."""
+        """The layers behind which hidden states are kept."""
         return self.cache.layers
 
     def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
@@ -88,7 +87,7 @@ class Int8Backend:
         return self._embed(tokens)
 
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
-        """The weights of the norm before the head, [E], or [2 E] where it centres, and its ε."""
+        """The weights of the norm before the head, [E], or [2 E] for LayerNorm, and its ε."""
         return self._packed.norm_E, float(self._packed.eps)
 
     @property
@@ -107,19 +106,19 @@ class Int8Backend:
         return self.cache.touched
 
     def another(self) -> Self:
-        """One more over the same weights, its cache empty."""
+        """Another backend over the same weights, with an empty cache."""
         other = copy(self)
         other.cache, other.is_first = SlotMemory(self._shape, self.capacity, self.cache.layers), False
         return other
 
     def over(self, shape: Shape, arrays: dict[str, Array]) -> Self:
-        """One more over other weights, with the same threads and compiled pass: its heads have the same sizes."""
+        """Another backend over other weights, with the same threads and compiled pass: its heads are equally large."""
         other = self.another()
         other.use(shape, arrays)
         return other
 
     def use(self, shape: Shape, arrays: dict[str, Array]) -> None:
-        """Take other weights, with caches and work memory for them."""
+        """Switch to other weights, with caches and work memory for them."""
         self.vocabulary, self._shape, self._embedding_VE = shape.vocabulary, shape, arrays.get("embedding")
         self._packed = _packed(shape, arrays, self.capacity)
         columns = -(-self.capacity // BLOCK) * BLOCK
@@ -127,15 +126,15 @@ class Int8Backend:
         self._shared = _SharedBuffers(_work(shape, self._packed, columns, self._team.threads, self._kind))
 
     def take(self, other: Self, start: int, stop: int) -> None:
-        """Copy the slots `start`…`stop` of another one's cache, in whole blocks."""
+        """Copy the slots `start`…`stop` of another backend's cache, in whole blocks."""
         self.cache.take(other.cache, start, stop)
 
     def bytes_of(self, slots: int) -> int:
-        """Memory that the KV cache takes where so many slots were written."""
+        """Memory of the KV cache with so many slots written."""
         return self.cache.bytes_of(slots)
 
     def trim(self, slots: int) -> None:
-        """Give back what memory can be given back beyond the first `slots`."""
+        """Free the memory beyond the first `slots` where possible."""
         self.cache.trim(slots)
 
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
@@ -155,19 +154,19 @@ class Int8Backend:
             move_slots(self.cache.arrays, source, target)
 
     def close(self) -> None:
-        """Give the memory back; that of the weights where this is the first one over them."""
+        """Free the memory; the weights' too, if this is the first backend over them."""
         if self.is_first:
             self._team.close()
         del self._packed, self.cache, self._shared, self._embedding_VE
 
     def run_products(self, rows: int) -> None:
-        """Run a pass's products on whatever the work memory holds: the floor of a step's time."""
+        """Run a pass's products on the work memory's present content: a lower bound on a step's time."""
         if self._shared.products is None:
             self._shared.products = make_products(self._kind, KernelShape.of(self._shape))
         self._team.run(self._shared.products, self._packed, self._make_room(rows), rows)
 
     def _make_room(self, logits: int) -> Scratch:
-        """The work memory, its counters at zero, with so many rows of logits."""
+        """The work memory with counters at zero and so many rows of logits."""
         shared = self._shared
         if logits > len(shared.work.logits_RV):
             columns = len(self._packed.head.scales_LN[0])
@@ -209,7 +208,7 @@ def _work(shape: Shape, packed: Packed, columns: int, threads: int, kind: DotKin
     rows = CHUNK
     inner, heads = shape.inner, shape.heads * shape.head_dim
     narrow = max(packed.out.scales_LN.shape[1], packed.down.scales_LN.shape[1])
-    # The norm is worked out in the same place: in a model of few heads and a small inner layer that is the widest.
+    # The norm is computed in the same place: it is the widest in a model of few heads and a small inner layer.
     wide = max(packed.qkv.scales_LN.shape[1], packed.gate_up.scales_LN.shape[1], narrow)
     return Scratch(
         x_ME=_floats(rows, narrow),
@@ -227,7 +226,7 @@ def _work(shape: Shape, packed: Packed, columns: int, threads: int, kind: DotKin
 
 
 def _places(rows: Rows, layers: int) -> VisibleSlots:
-    """Which slots each row sees: those that follow each other from the first on, then the others."""
+    """The slots that each row sees: the leading contiguous ones, then the others."""
     skipped_L2 = np.zeros((layers, 2), np.int64)
     skipped_L2.ravel()[list(rows.skipped)] = 1
     cached = rows.cached

@@ -1,6 +1,6 @@
-"""The KV cache of one text: keys and values, and hidden states where wanted, in memory that is taken as it is used.
+"""The KV cache of one text: keys and values, and optional hidden states, in memory that is allocated as it is written.
 
-Owns that memory, copies of its beginning, and what is given back of it. Kernels see its arrays alone.
+Manages that memory and copies prefixes; kernels see only its arrays.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ _EACH = np.dtype(np.uint16).itemsize
 
 
 class SlotMemory:
-    """Keys and values of `capacity` slots at least, and hidden states behind some layers where they are wanted.
+    """Keys and values of at least `capacity` slots, and hidden states behind some layers.
 
     Args:
         shape: of the model.
         capacity: slots at least.
-        layers: hidden states are wanted behind so many of the model's layers, each from 1 on.
+        layers: the layers whose hidden states are kept, each from 1 on.
 
     Attributes:
-        arrays: what kernels read and write.
-        keys: the memory of them.
+        arrays: for the kernels.
+        keys: their memory.
         values: likewise.
         states: of hidden states, [slots, one for each of `layers`, width].
         touched: slots from the first on that take memory.
@@ -54,7 +54,7 @@ class SlotMemory:
         return -(-slots // BLOCK) * each
 
     def take(self, other: "SlotMemory", start: int, stop: int) -> None:
-        """Copy the slots `start`…`stop` of `other`, in whole blocks: those that both begin with are the same."""
+        """Copy the slots `start`…`stop` of `other`, in whole blocks; both caches agree up to `start`."""
         first, last = start // BLOCK, -(-stop // BLOCK)
         for mine, theirs, each in ((self.keys, other.keys, 1), (self.values, other.values, BLOCK)):
             mine.array[:, :, first * each : last * each] = theirs.array[:, :, first * each : last * each]
@@ -63,7 +63,7 @@ class SlotMemory:
         self.touched = max(self.touched, last * BLOCK)
 
     def trim(self, slots: int) -> None:
-        """Give back the memory of the blocks behind the first `slots`."""
+        """Free the memory of the blocks after the first `slots`."""
         kept = -(-slots // BLOCK)
         if not CAN_GIVE_BACK or kept * BLOCK >= self.touched:
             return

@@ -1,8 +1,8 @@
-"""Dot products of unsigned and signed bytes, four at a time, as a CPU has them.
+"""Dot products of unsigned and signed bytes, four at a time, by the CPU's instructions.
 
-Owns the kinds of instructions and which one this CPU has; all of them give the same integers. `x` is a row's value
-plus 128, so 1…255; `w` is −127…127; sums are exact in 32 bits for rows of up to 66,000 values. What NEON has is
-written in `dot_neon`, and used by `neon`.
+Lists the kinds of instructions and detects this CPU's; all of them give the same integers. `x` is a row's value plus
+128, so 1…255; `w` is −127…127; sums are exact in 32 bits for rows of up to 66,000 values. NEON's instructions are in
+`dot_neon`, and `neon` uses them.
 """
 
 import ctypes
@@ -19,9 +19,9 @@ from fastcoder_lsp.engine.int8.simd import I32, LANES, broadcast
 from fastcoder_lsp.kernels.processor import arm_features, is_arm
 
 GROUP = 32
-"""Numbers of a row that share a factor, where weights are kept in four bits."""
+"""Numbers of a row that share a factor in four-bit weights."""
 UNFOLDING = 3
-"""Vectors of bytes that a vector of columns is unfolded by."""
+"""Vectors of constants for unpacking a vector of columns."""
 Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value, ir.Value], ir.Value]
 
 
@@ -29,14 +29,14 @@ Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value, ir.Value], ir.Value]
 class DotKind:
     """One way to multiply bytes.
 
-    `lanes`: sums in one register. `vectors`: groups of 16 columns that one tile works on, `rows`: its rows at most; so
-    that sums and operands fill the registers and no more. `emit(builder, sums, w, x)`: sums + four products a lane; w
-    holds four bytes of a column in each lane, x the four bytes of a row. `partial`: sums of a column that stand side by
-    side until the end. `panel`: rows whose bytes lie together, [K/4][panel][4], so that one pointer walks through all
-    of them (`panel_of`). `step`: bytes of a row that are taken at once; what is longer has a number of them. `tiled`:
-    by `amx`. `neon`: by `neon`; `eights`: that multiplies pairs of rows by pairs of columns, eight bytes of each.
-    `bits`: of a weight in memory; fewer than eight are unfolded by `int4`, by its `lookup` where the kind `looks_up`.
-    `in_bytes`: where there are fewer, the same instructions for the matrices that stay in eight (`packing.kind_of`).
+    `lanes`: sums in one register. `vectors`: groups of 16 columns of one tile, `rows`: its rows at most; so that sums
+    and operands fill the registers and no more. `emit(builder, sums, w, x)`: sums + four products a lane; w holds four
+    bytes of a column in each lane, x the four bytes of a row. `partial`: sums of a column that stay apart until the
+    end. `panel`: rows with interleaved bytes, [K/4][panel][4], so that one pointer walks through all of them
+    (`panel_of`). `step`: bytes of a row that are read at once; rows are a multiple of it. `tiled`: by `amx`. `neon`: by
+    `neon`; `eights`: that multiplies pairs of rows by pairs of columns, eight bytes of each. `bits`: of a weight in
+    memory; `int4` unpacks fewer than eight, with its `lookup` if the kind `looks_up`. `in_bytes`: for four bits, the
+    same instructions for the matrices that stay in eight (`packing.kind_of`).
     """
 
     name: str
@@ -55,15 +55,15 @@ class DotKind:
     in_bytes: "DotKind | None" = None
 
     def panel_of(self, rows: int) -> int:
-        """Rows whose bytes lie together where there are so many: a row alone would lie apart from itself.
+        """How many rows are interleaved if there are so many; a single row is not.
 
-        With room for seven others between its bytes, a long one does not fit the first cache.
+        With room for seven other rows between its bytes, a long one would not fit the first-level cache.
         """
         return self.panel if rows > 1 else 1
 
     @property
     def line(self) -> int:
-        """Numbers of a row that a line of packed weights belongs to."""
+        """Numbers of a row that a line of packed weights covers."""
         return GROUP if self.bits < 8 else 8 if self.eights else 4
 
     @property
@@ -86,7 +86,7 @@ def _vnni(lanes: int) -> Emit:
 
 
 def _plain(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
-    """Byte by byte in 32-bit lanes: right on any CPU, slow."""
+    """Byte by byte in 32-bit lanes: correct on any CPU, slow."""
     for byte in range(4):
         left = ir.Constant(w.type, [24 - 8 * byte] * LANES)
         signed = builder.ashr(builder.shl(w, left), ir.Constant(w.type, [24] * LANES))
@@ -126,9 +126,9 @@ NEON_DOT = DotKind("neon-dot", 4, 1, 4, sdot, panel=1, step=16, neon=True)
 
 
 def in_four_bits(kind: DotKind) -> DotKind:
-    """The same instructions, on weights that are kept in four bits.
+    """The same instructions on four-bit weights.
 
-    Where bytes are looked up, 16 columns are a block: what is read then follows what was read.
+    For look-ups, a block is 16 columns, so that reads are sequential.
     """
     return replace(
         kind,
@@ -141,12 +141,12 @@ def in_four_bits(kind: DotKind) -> DotKind:
 
 
 def unfolded_bytes(kind: DotKind, longest: int) -> int:
-    """Bytes that a thread needs for a block of weights as bytes, of rows of up to so many numbers, and for factors."""
+    """Bytes that a thread needs for an unpacked block of weights, of rows of up to so many numbers, and factors."""
     return 64 if kind.bits == 8 or kind.looks_up else kind.vectors * LANES * (longest + UNFOLDING * 4)
 
 
 def kinds_here() -> tuple[DotKind, ...]:
-    """What this CPU can run, the fastest first. The plain one is always among them."""
+    """The kinds that this CPU can run, the fastest first. The plain one is always among them."""
     found = _on_arm() if is_arm() else _on_x86()
     return (*found, PLAIN)
 
@@ -170,7 +170,7 @@ def _on_x86() -> Iterator[DotKind]:
 
 @cache
 def tiles_granted() -> bool:
-    """Ask Linux for the registers of AMX, which it gives to those who ask, for the life of the process."""
+    """Ask Linux for the registers of AMX, which a process has to request once."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
     arch_prctl, request_permission, tile_data = 158, 0x1023, 18

@@ -1,8 +1,8 @@
 """NEON's products of bytes as LLVM code, a register of 128 bits at a time.
 
-Owns the calls of LLVM's intrinsics; which of them a CPU has is `kernels.processor`'s to say. `sdot`, `usdot`: each lane
-of sums gets four products. `usmmla`: two rows of eight bytes times two of them, four sums. (Arm Architecture Reference
-Manual, C7.2.)
+Calls LLVM's intrinsics; `kernels.processor` detects which of them a CPU has. `sdot`, `usdot`: each lane of sums gets
+four products. `usmmla`: two rows of eight bytes times two of them, four sums. (Arm Architecture Reference Manual,
+C7.2.)
 """
 
 from llvmlite import ir
@@ -16,7 +16,7 @@ SIZE = 16
 
 
 def sdot(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
-    """Sums + signed bytes w times four signed bytes x: of a row that 128 was taken from."""
+    """Sums + signed bytes w times four signed bytes x, of a row less 128."""
     return _call(builder, "sdot", sums, w, broadcast(builder, x, 4))
 
 
@@ -33,11 +33,11 @@ def usmmla(builder: ir.IRBuilder, sums: ir.Value, x: ir.Value, w: ir.Value) -> i
 def load_four(
     builder: ir.IRBuilder, address: ir.Value, before: list[ir.Value]
 ) -> tuple[list[ir.Value], ir.Value, list[ir.Value]]:
-    """Four registers from an address (an integer) on, by one instruction (`ld1`); the address behind them; `before`.
+    """Load four registers from an address (an integer) by one instruction (`ld1`); also returns the next address.
 
-    `ld1` moves its address by itself, but LLVM sees that only where the next one is made from this one: an assembly of
-    nothing keeps it from making all of them from the first. That the assembly takes sums, `before`, too, keeps loads
-    behind what those were made by: all of them begun at once would fill the registers.
+    `ld1` moves its address by itself, but LLVM sees that only where the next address is computed from this one: an
+    empty assembly keeps it from computing all of them from the first. The assembly also takes the sums, `before`, which
+    keeps loads behind the products that made those: all loads at once would fill the registers.
     """
     name, pointer = "llvm.aarch64.neon.ld1x4.v16i8.p0", ir.PointerType(I8)
     function = builder.module.globals.get(name)

@@ -14,14 +14,14 @@ from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.kernels import NONE
 
 PHASES = 11
-"""Phases of one layer, the last where hidden states are wanted; the head needs two."""
+"""Phases of one layer, the last for hidden states; the head needs two."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelShape:
-    """What machine code of a pass depends on, beside the CPU: `group` query heads to a key/value head, of size `dim`.
+    """The parameters of a pass's machine code, beside the CPU: `group` query heads to a key/value head, of size `dim`.
 
-    `normed`: whether they are normed before they are turned. `starcoder`: of `Shape`.
+    `normed`: whether they are normed before the rotation. `starcoder`: of `Shape`.
     """
 
     group: int
@@ -31,20 +31,20 @@ class KernelShape:
 
     @classmethod
     def of(cls, shape: Shape) -> Self:
-        """Those of a model."""
+        """The parameters of a model."""
         return cls(shape.group, shape.head_dim, shape.norms_heads, shape.starcoder)
 
     @property
     def name(self) -> str:
-        """Tells its machine code from others'."""
+        """Identifies its machine code."""
         return f"{self.group}-{self.dim}{'-normed' * self.normed}{'-starcoder' * self.starcoder}"
 
 
 def make_forward(kind: DotKind, heads: KernelShape) -> Any:
     """The compiled function `forward(packed, cache, work, places, thread, threads)`.
 
-    The last layer of a pass without logits ends with its keys and values, unless its hidden states are wanted: nothing
-    else of it is ever read.
+    In a pass without logits the last layer ends with its keys and values, unless its hidden states are kept: the rest
+    is never read.
     """
     tag = f"{kind.name}-{heads.name}".replace("-", "_")
     norm, activate = (centre_rows, gelu_rows) if heads.starcoder else (norm_rows, gate_rows)
@@ -89,7 +89,7 @@ def make_forward(kind: DotKind, heads: KernelShape) -> Any:
 
 
 def make_products(kind: DotKind, heads: KernelShape) -> Any:
-    """The compiled function `products(packed, work, rows, thread, threads)`: a pass's products and nothing between."""
+    """The compiled function `products(packed, work, rows, thread, threads)`: only a pass's products."""
     tag = f"{kind.name}-{heads.name}".replace("-", "_")
     multiply = multiply_attention = make_multiply(kind, tag, add=False)
     if kind.in_bytes is not None:

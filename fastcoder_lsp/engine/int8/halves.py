@@ -1,8 +1,8 @@
 """Numbers in 16 bits: the upper half of a float, rounded to the nearest, ties to even (bfloat16).
 
-Owns how keys and values are kept, and nothing of what is computed with them: whole-number instructions that every CPU
-has, so that what is read is the same on all. Two vectors of 16 stand together as the halves of 16 words of 32 bits:
-one load and one instruction each make floats of them.
+The storage of keys and values. It uses only integer instructions that every CPU has, so that all CPUs read the same.
+Two vectors of 16 are stored together as the halves of 16 words of 32 bits: one load and one instruction each turn them
+into floats.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from llvmlite import ir
 from fastcoder_lsp.engine.int8.simd import I32, LANES, VECTOR, VECTOR_I32, intrinsic, load_at
 
 PAIR = 2 * LANES
-"""Numbers that stand together."""
+"""Numbers that are stored together."""
 _I16 = ir.IntType(16)
 
 
@@ -23,7 +23,7 @@ def padded(count: int) -> int:
 
 
 def place_of(index: int) -> int:
-    """Where number `index` stands, in numbers: the first 16 of each 32 are lower halves, the others upper ones."""
+    """The place of number `index`: the first 16 of each 32 are lower halves, the others upper ones."""
     return index // PAIR * PAIR + 2 * (index % LANES) + index % PAIR // LANES
 
 

@@ -1,8 +1,7 @@
-"""A single product of rows with weights of somebody else's, by the kernels of the model: for drafters.
+"""A single product of rows with a drafter's weights, by the kernels of the model.
 
-Weights are rounded to bytes when they are handed in, with a scale for each output, and rows with a scale for each row;
-the caller's own thread computes, for a drafter's matrices are small. Owns the packing of both, and the compiled
-function.
+Weights are rounded to bytes at construction, with a scale for each output, and rows with a scale for each row; the
+caller's own thread computes, since a drafter's matrices are small. Packs both, and compiles the function.
 
 Legend: T rows, N outputs, K inputs.
 """
@@ -28,10 +27,10 @@ Linear = Callable[[Floats], Floats]
 
 
 def packed_linear(weight_NK: Floats, kernels: Path) -> Linear:
-    """The product of rows [T, K] with these weights, rounded: [T, N]. A copy is made; compiles at the first one.
+    """The product of rows [T, K] with these weights, rounded: [T, N]. Copies the weights; compiles on first use.
 
     Args:
-        weight_NK: in fp32; where K does not fit the kernels, it is computed in fp32.
+        weight_NK: in fp32; if K does not fit the kernels, the product is in fp32.
         kernels: folder for machine code.
     """
     outputs, inputs = weight_NK.shape
@@ -75,13 +74,13 @@ def _rounded(x_TK: Floats, kind: DotKind) -> tuple[Array, Floats]:
 
 
 def _filled(rows: int, kind: DotKind) -> int:
-    """So many rows, filled up to those that are computed together: fewer of them are written as if they were all."""
+    """The number of rows, padded to those that are computed together: the kernels write all of them."""
     each = max(kind.rows, kind.panel)
     return -(-rows // each) * each
 
 
 def _kind(inputs: int, kernels: Path) -> DotKind | None:
-    """The fastest kind for rows so long, but for tiles, which few rows do not fill."""
+    """The fastest kind for rows of this length, except tiles, which few rows do not fill."""
     fitting = (kind for kind in kinds_here() if not kind.tiled and inputs % kind.step == 0)
     return next((kind for kind in fitting if found_exact(kind, kernels)), None)
 
@@ -112,7 +111,7 @@ def _compiled(kind: DotKind, kernels: Path) -> Any:
                 out.ctypes.data + at,
                 out.strides[0],
                 rows,
-                w.ctypes.data,  # bytes need no room to be unfolded in
+                w.ctypes.data,  # bytes need no room to be unpacked in
             )
         end()
 

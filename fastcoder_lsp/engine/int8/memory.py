@@ -1,4 +1,4 @@
-"""What the kernels read and write, as plain tuples of arrays; owns no code.
+"""The kernels' data, as plain tuples of arrays; no code.
 
 Legend: M rows, L layers, E width, K key/value heads, G query heads of each, C slots of the KV cache, D head dimension,
 P panels of rows, B blocks of columns, S hidden states of a slot.
@@ -25,10 +25,10 @@ class Product(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A model's weights as the kernels want them.
+    """A model's weights in the kernels' layout.
 
-    Norms that centre have their offsets behind their scales. `head_norms_L2D`: scales of queries and keys, of size 0
-    where they are not normed.
+    Offsets of a LayerNorm follow its scales. `head_norms_L2D`: scales of queries and keys, of size 0 if they are not
+    normed.
     """
 
     qkv: Product
@@ -46,10 +46,10 @@ class Packed(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of a pass: the rows' state `x_ME`, bytes and scales of the rows at hand, and what products put out.
+    """Memory of a pass: the rows' state `x_ME`, bytes and scales of the current rows, and the output of products.
 
-    `scores_TGC` ends with room for one more block, and for a sum. `unfolded_TB`: a block's weights as bytes, for each
-    thread, where they are kept in four bits. `panel`: `DotKind.panel` of the bytes of more than one row.
+    `scores_TGC` ends with room for one more block, and for a sum. `unfolded_TB`: for each thread, the unpacked bytes of
+    a block of four-bit weights. `panel`: `DotKind.panel` of the bytes of more than one row.
     """
 
     x_ME: Floats
@@ -66,10 +66,9 @@ class Scratch(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Keys in blocks of 32 columns, turned; values column by column; both in 16 bits, as `halves` has them.
+    """Keys in blocks of 32 columns, rotated; values column by column; both in 16 bits, as in `halves`.
 
-    `states_CSE`: of each slot the hidden states that are wanted; `wanted_L`: behind which layer which of the S is
-    taken, -1 for none.
+    `states_CSE`: the hidden states of each slot; `wanted_L`: which of the S is taken behind each layer, -1 for none.
     """
 
     keys_LKBDx: npt.NDArray[np.uint16]
@@ -79,7 +78,7 @@ class Cache(NamedTuple):
 
 
 class VisibleSlots(NamedTuple):
-    """What rows see: the slots 0…`plain_M`, then those of `rest`[`rest_from_M`…]; `position_M` turns the keys.
+    """The slots that rows see: 0…`plain_M`, then those of `rest`[`rest_from_M`…]; `position_M` rotates the keys.
 
     `skipped_L2`: whether a layer's attention, and its inner layer, are left out.
     """

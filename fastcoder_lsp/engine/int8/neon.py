@@ -1,11 +1,11 @@
-"""Products by NEON, as ARM's CPUs have it: 32 registers of 128 bits, four sums in each.
+"""Products by NEON, for ARM CPUs: 32 registers of 128 bits, four sums in each.
 
-Owns code generation for them. Rows lie one after the other, so that a register holds 16 bytes of one of them: four
-groups of four, each of which `sdot` multiplies by lane, or two groups of eight, which `usmmla` multiplies by pairs of
-rows with pairs of columns. `sdot` knows signed bytes only: it takes x − 128, and its sums begin with the columns' own,
-which makes them the integers that all other kinds give. (Arm Architecture Reference Manual, C7.2: SDOT, USDOT, USMMLA.)
+Generates their code. Rows lie one after the other, so that a register holds 16 bytes of one of them: four groups of
+four, each of which `sdot` multiplies by lane, or two groups of eight, which `usmmla` multiplies by pairs of rows with
+pairs of columns. `sdot` takes only signed bytes: it takes x − 128, and its sums begin with the columns' own, which
+makes them the integers that all other kinds give. (Arm Architecture Reference Manual, C7.2: SDOT, USDOT, USMMLA.)
 
-Weights are asked for by nobody: they are read straight on, as these CPUs' own prefetchers follow.
+Nothing prefetches weights explicitly: they are read sequentially, which these CPUs' prefetchers follow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from fastcoder_lsp.engine.int8.tiles import Loop, columns_at, offset, put_row
 PARTS = LANES // 4
 """Registers of sums of 16 columns."""
 FOLDED_ROWS_OF_NEON = 2
-"""Rows that four-bit weights are unfolded for in registers at most: sums of a group beside those of four do not fit."""
+"""The most rows for which four-bit weights are unpacked in registers: a group's sums fit only beside those of four."""
 Sums = list[list[ir.Value]]
 """Of each row, the sums of four columns each."""
 
@@ -36,7 +36,7 @@ def neon_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
 
 
 def neon_folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
-    """The same of weights in four bits, as `int4.unfold.folded_tile`."""
+    """The same for four-bit weights, as `int4.unfold.folded_tile`."""
     return _tile(kind, rows, product_of_folded, add=add)
 
 
@@ -56,9 +56,9 @@ def _tile(kind: DotKind, rows: int, emit: Any, *, add: bool) -> Any:
 
 
 def product_in_fours(builder: ir.IRBuilder, kind: DotKind, rows: int, places: Sequence[ir.Value]) -> Sums:
-    """Σ x·w of rows at `places[0]` and weights [K/4][16][4] at `places[1]`, K/4, from the columns' sums on.
+    """Σ x·w of rows at `places[0]` and weights [K/4][16][4] at `places[1]`, K/4, added to the columns' sums.
 
-    A row alone has several sums a column, which do not wait for each other.
+    A single row has several sums a column, which do not wait for each other.
     """
     x, w, groups, sums = places
     chains = max(1, 4 // rows)
@@ -82,9 +82,9 @@ def product_in_fours(builder: ir.IRBuilder, kind: DotKind, rows: int, places: Se
 
 
 def product_in_eights(builder: ir.IRBuilder, kind: DotKind, rows: int, places: Sequence[ir.Value]) -> Sums:
-    """The same by i8mm: of weights [K/8][16][8], or where they are unfolded from four bits, [K/4][16][4].
+    """The same by i8mm: for weights [K/8][16][8], or, unpacked from four bits, [K/4][16][4].
 
-    A register of sums is two rows' times two columns'. Two rows or more; for one see `neon_row`.
+    A register holds the sums of two rows times two columns. Two rows or more; for one see `neon_row`.
     """
     x, w, groups, _ = places
     pairs, columns = rows // 2, LANES // 2
@@ -113,7 +113,7 @@ def product_in_eights(builder: ir.IRBuilder, kind: DotKind, rows: int, places: S
 
 
 def product_of_folded(builder: ir.IRBuilder, kind: DotKind, rows: int, places: Sequence[ir.Value]) -> Sums:
-    """The same of weights in four bits, unfolded in registers: for the layout see `int4.unfold`.
+    """The same for four-bit weights, unpacked in registers: for the layout see `int4.unfold`.
 
     Either half of a byte becomes 16·q in one instruction; the sum of a group is shifted back and multiplied by its g.
     """
@@ -144,7 +144,7 @@ def product_of_folded(builder: ir.IRBuilder, kind: DotKind, rows: int, places: S
 
 
 def _start(builder: ir.IRBuilder, kind: DotKind, sums: ir.Value) -> list[ir.Value]:
-    """What the sums of a row begin with: what x − 128 takes away, where x is taken so."""
+    """The initial sums of a row, which undo x − 128 where x is taken so."""
     if kind.eights:
         return [ir.Constant(FOUR, [0] * 4)] * PARTS
     return [load_at(builder, sums, FOUR, SIZE * part) for part in range(PARTS)]
@@ -153,7 +153,7 @@ def _start(builder: ir.IRBuilder, kind: DotKind, sums: ir.Value) -> list[ir.Valu
 def _row(
     builder: ir.IRBuilder, kind: DotKind, x_here: ir.Value, groups: ir.Value, row: int, further: int = 0
 ) -> ir.Value:
-    """16 bytes of a row, less 128 where they have to be signed."""
+    """16 bytes of a row, less 128 for signed products."""
     here = builder.add(x_here, builder.mul(groups, ir.Constant(I64, 4 * row)))
     bytes_ = load_at(builder, here, BYTES, further, align=SIZE)
     return bytes_ if kind.eights else builder.xor(bytes_, ir.Constant(BYTES, [-128] * SIZE))
@@ -185,7 +185,7 @@ def _lane(builder: ir.IRBuilder, row: ir.Value, group: int) -> ir.Value:
 
 
 def _picked(builder: ir.IRBuilder, registers: list[ir.Value], lanes: list[int]) -> list[ir.Value]:
-    """These lanes of every two registers that follow each other."""
+    """These lanes of every two consecutive registers."""
     following = zip(registers[::2], registers[1::2], strict=True)
     return [builder.shuffle_vector(one, other, _lanes(lanes)) for one, other in following]
 

@@ -1,8 +1,8 @@
-"""A row alone by i8mm, where instructions are what is scarce: four registers of weights by one load.
+"""A single row by i8mm, where the number of instructions is the limit: one load for four registers of weights.
 
-Owns code generation for it. Every 16 bytes of weights are multiplied once, so multiplying takes one instruction in 16
-byte products, and loading by pairs one in 32: 0.094. `ld1` loads four registers: 0.078, and 256 bytes of the row a turn
-keep what comes on top of it below 0.002. (Arm Architecture Reference Manual, C7.2: LD1 multiple structures, USMMLA.)
+Generates its code. Every 16 bytes of weights are multiplied once, so multiplying takes one instruction in 16 byte
+products, and loading by pairs one in 32: 0.094. `ld1` loads four registers: 0.078, and 256 bytes of the row per
+iteration keep the overhead below 0.002. (Arm Architecture Reference Manual, C7.2: LD1 multiple structures, USMMLA.)
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from fastcoder_lsp.engine.int8.simd import I32, I64, LANES, load_at
 from fastcoder_lsp.engine.int8.tiles import Loop
 
 PAIRS = LANES // 2
-"""Registers of eight bytes each of two columns, for all of them."""
+"""Registers of eight bytes each of two columns, for all columns."""
 TURN = 16
-"""Registers of the row that a turn of the long loop takes: then 327 instructions do 4,096 byte products."""
+"""Registers of the row per iteration of the long loop: 327 instructions do 4,096 byte products."""
 
 
 def product_of_a_row_in_eights(
@@ -25,9 +25,9 @@ def product_of_a_row_in_eights(
 ) -> list[list[ir.Value]]:
     """Σ x·w of one row of `places[0]` and weights [K/8][16][8] at `places[1]`, K/4, as `neon.product_in_eights`.
 
-    `usmmla` takes 16 bytes of the row as two rows of eight. Weights that belong to the first eight give their sums in
-    the lower half of a register, those of the second in the upper half; the other halves are never looked at. Half of
-    the multiplying is for nothing, and no register has to be made that holds the same eight bytes twice.
+    `usmmla` takes 16 bytes of the row as two rows of eight. Weights of the first eight give their sums in the lower
+    half of a register, those of the second in the upper half; the other halves are ignored. Half of the multiplications
+    are wasted, but no register has to be made that holds the same eight bytes twice.
     """
     x, w, groups, _ = places
     registers = builder.lshr(groups, ir.Constant(I64, 2))
@@ -48,7 +48,7 @@ def product_of_a_row_in_eights(
 
 
 def _multiply(builder: ir.IRBuilder, sums: list[ir.Value], row: ir.Value, w_here: ir.Value) -> ir.Value:
-    """Add 16 bytes of the row times those of all columns; where the next weights are."""
+    """Add 16 bytes of the row times those of all columns; returns the address of the next weights, too."""
     for first in range(0, len(sums), 4):
         before = slice(first - 4, first) if first else slice(len(sums) - 4, len(sums))
         weights, w_here, sums[before] = load_four(builder, w_here, sums[before])

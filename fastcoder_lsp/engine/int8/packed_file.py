@@ -1,7 +1,7 @@
-"""The file of packed weights: safetensors, written once in a stream, read straight into memory that is page-aligned.
+"""The file of packed weights: safetensors, written once in a stream, read straight into page-aligned memory.
 
-Owns the file's life: written beside its name and then renamed, so that a crash or a full disk leaves no half of one.
-Who writes holds a lock that ends with its process: what nobody holds is left over, and deleted by whoever comes next.
+A file is written beside its name and then renamed, so that a crash or a full disk leaves no partial one. The writer
+holds a lock that ends with its process; the next writer deletes partial files that no process locks.
 """
 
 import json
@@ -23,7 +23,7 @@ from fastcoder_lsp.model.store import write_error
 
 UNFINISHED = ".partial"
 STALLED_S = 60.0
-"""For so long a process may write nothing before another one does its work as well: it may be stopped for good."""
+"""A process that writes nothing for so long may be stopped for good: another one does its work as well."""
 Layout = Mapping[str, tuple[str, tuple[int, ...]]]
 _TYPES: Mapping[str, type[np.generic]] = {
     "I8": np.int8,
@@ -37,7 +37,7 @@ _TYPES: Mapping[str, type[np.generic]] = {
 def write_packed(
     path: Path, layout: Layout, arrays: Iterable[tuple[str, Array]], progress: Progress, *, into: str = "int8"
 ) -> None:
-    """Write `arrays`, which come in the order of `layout`, whole or piece by piece; `into`: what they are, in words.
+    """Write `arrays`, which come in the order of `layout`, whole or piece by piece; `into`: their name for the user.
 
     Raises:
         ResourceError: the disk is full or the folder cannot be written.
@@ -69,7 +69,7 @@ def write_packed(
 def packed_in_memory(
     layout: Layout, arrays: Iterable[tuple[str, Array]], progress: Progress, *, into: str = "int8"
 ) -> dict[str, Array]:
-    """What `write_packed` would write and `read_packed` read, without a file: for where none can be kept."""
+    """The arrays as `write_packed` and `read_packed` give them, without a file: if none can be stored."""
     made = {name: aligned(shape, _TYPES[kind]) for name, (kind, shape) in layout.items()}
     filled = dict.fromkeys(made, 0)
     total, done = sum(array.nbytes for array in made.values()), 0
@@ -85,7 +85,7 @@ def packed_in_memory(
 
 @contextmanager
 def writing_alone(path: Path, progress: Progress) -> Iterator[None]:
-    """Hold `path` against other processes that would write it too. One that does not get on is waited for no longer.
+    """Lock `path` against other writers, waiting for one only while it makes progress.
 
     Raises:
         ResourceError: the folder cannot be written to.
@@ -103,15 +103,15 @@ def writing_alone(path: Path, progress: Progress) -> Iterator[None]:
 
 
 def unjudged(path: Path) -> Path:
-    """A name beside `path` for what may take its place: deleted by `delete_unfinished` where nobody holds `path`."""
+    """A name beside `path` for a candidate to replace it; `delete_unfinished` deletes it once `path` is not locked."""
     return path.with_name(f"{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.unjudged{UNFINISHED}")
 
 
 def delete_unfinished(folder: Path) -> None:
-    """Delete what killed processes left of files that they wrote here; what is being written stays."""
+    """Delete partial files of killed processes; files that are being written stay."""
     with suppress(OSError):
         for partial in list(folder.glob(f"*{UNFINISHED}")):
-            # No name has a dot of its own; what stands behind the first one is of weights, or of what they lose.
+            # Names contain no dot; the suffix after the first one distinguishes weights from losses.
             whole = partial.with_name(partial.name.partition(".")[0] + ".safetensors")
             with suppress(OSError), held(whole) as ours:
                 if ours:
@@ -120,10 +120,10 @@ def delete_unfinished(folder: Path) -> None:
 
 @contextmanager
 def held(path: Path, *, strict: bool = False) -> Iterator[bool]:
-    """Hold `path` as `writing_alone` does, unless another process does or it cannot be held: whether it is.
+    """Lock `path` as `writing_alone` does, but without waiting; yields whether that succeeded.
 
     Raises:
-        ResourceError: it cannot be held, and `strict` was asked for.
+        ResourceError: it cannot be locked, and `strict` was asked for.
     """
     lock = _lock(path)
     try:
@@ -140,7 +140,7 @@ def held(path: Path, *, strict: bool = False) -> Iterator[bool]:
 
 
 def _acquire(lock: BaseFileLock, path: Path, progress: Progress) -> None:
-    """Take the lock, or leave it to a process whose file has not grown for `STALLED_S`."""
+    """Take the lock; go on without it if its holder's file has not grown for `STALLED_S`."""
     seen, since = -1, time.monotonic()
     while True:
         with suppress(Timeout):
@@ -166,7 +166,7 @@ def _lock(path: Path) -> BaseFileLock:
 
 
 def read_packed(path: Path, layout: Layout, progress: Progress) -> dict[str, Array] | None:
-    """The arrays of `layout`, page-aligned in memory, embeddings left on disk; None where the file is no such one."""
+    """The arrays of `layout`, page-aligned in memory, embeddings left on disk; None if the file does not match."""
     try:
         with path.open("rb") as file:
             header = _header(layout)
@@ -202,7 +202,7 @@ def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
 
 
 def layout_bytes(layout: Layout) -> int:
-    """What the arrays take."""
+    """Bytes of the arrays."""
     return sum(_size(*entry) for entry in layout.values())
 
 
@@ -211,7 +211,7 @@ def _size(kind: str, shape: tuple[int, ...]) -> int:
 
 
 def _header(layout: Layout) -> bytes:
-    """The head of a safetensors file that holds these arrays one after the other."""
+    """The header of a safetensors file that holds these arrays one after the other."""
     entries: dict[str, object] = {}
     place = 0
     for name, (kind, shape) in layout.items():

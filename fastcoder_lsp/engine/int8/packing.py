@@ -1,8 +1,7 @@
 """Weights as whole numbers with a scale for each row, in the order in which the kernels read them.
 
-Owns the rounding to bytes, the layout, and which matrices stand together; four bits are `int4.packing`'s, the files
-`packed_file`'s. Weights pass through in a
-stream, so that no more of a model than a few rows is ever in memory unpacked.
+Rounds to bytes, lays rows out, and stacks matrices; `int4.packing` does four bits, `packed_file` the files. Weights
+pass through in a stream, so that only a few unpacked rows of a model are ever in memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -22,21 +21,21 @@ Array = npt.NDArray[np.generic]
 Floats = npt.NDArray[np.float32]
 
 IN_HEAD = "head"
-"""In place of a type of numbers: embeddings that are the head's rows, and kept there alone."""
+"""Instead of a type of numbers: the head's rows serve as embeddings, and are stored only there."""
 ALIKE = 0.01
-"""Of the squares of a row's numbers, what two roundings of it may differ by: what four bits themselves take away."""
+"""Relative squared difference of two roundings of a row, up to which they count as equal: the error of four bits."""
 AT_ONCE = 1 << 18
 """Numbers that are rounded together: they stay in a core's own cache, and packing takes hardly any memory."""
 
 
 IN_BYTES = ("qkv", "out")
-"""Matrices that stay in eight bits where others have four: attention's are a tenth of the bytes, and nearly half of
-what four bits lose (docs/benchmarks.md)."""
+"""Matrices that stay in eight bits where others have four: attention's are a tenth of the bytes, and account for nearly
+half of the loss of four bits (docs/benchmarks.md)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A product of every layer: `parts` (name in the file → rows) stand below each other, with `columns` each."""
+    """A product of every layer: `parts` (name in the file → rows) are stacked, with `columns` each."""
 
     name: str
     layers: int
@@ -50,7 +49,7 @@ class Matrix:
 
 
 def matrices(shape: Shape) -> tuple[Matrix, ...]:
-    """The products of a model, in the order in which they are stored; the head is the last, with one layer."""
+    """The products of a model, in storage order; the head is the last, with one layer."""
     q, kv, inner = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim, shape.inner
     qkv = (("self_attn.q_proj", q), ("self_attn.k_proj", kv), ("self_attn.v_proj", kv))
     gates, down = (("c_fc",), "c_proj") if shape.starcoder else (("gate_proj", "up_proj"), "down_proj")
@@ -65,12 +64,12 @@ def matrices(shape: Shape) -> tuple[Matrix, ...]:
 
 
 def kind_of(kind: DotKind, name: str) -> DotKind:
-    """What the products with a matrix are made by, in a model of this kind."""
+    """The kind of a matrix's products, in a model of this kind."""
     return kind.in_bytes if kind.in_bytes is not None and name in IN_BYTES else kind
 
 
 def fits(shape: Shape, bits: int = 8) -> bool:
-    """Whether all sizes are multiples of a vector, as the kernels want them; rows in four bits, of a group."""
+    """Whether all sizes are multiples of a vector, as the kernels require; for four bits, of a group."""
     sizes = (shape.width, shape.inner, shape.head_dim)
     groups = bits == 8 or not any(matrix.columns % GROUP for matrix in matrices(shape))
     return groups and all(size % LANES == 0 for size in sizes)
@@ -96,7 +95,7 @@ def layout(shape: Shape, kind: DotKind, embedding: str) -> dict[str, tuple[str, 
 
 
 def memory_bytes(shape: Shape, kind: DotKind) -> int:
-    """What the packed form takes of memory; embeddings stay on the disk."""
+    """Memory of the packed form; embeddings stay on the disk."""
     arrays = layout(shape, kind, "F16")
     del arrays["embedding"]
     return sum((1 if what == "I8" else 4) * prod(sizes) for what, sizes in arrays.values())
@@ -111,14 +110,14 @@ Products = Callable[[Matrix, int], Iterable[Piece]]
 def pack(
     weights: Weights, shape: Shape, kind: DotKind, products: Products | None = None, *, in_head: bool = False
 ) -> Iterator[tuple[str, Array]]:
-    """Every array of `layout`, a few rows at a time, in that order; (name, what follows in it).
+    """Every array of `layout`, a few rows at a time, in that order; (name, its next piece).
 
     Args:
         weights: of the model.
         shape: its sizes.
-        kind: what the order of the bytes is for.
-        products: the matrices, where they were rounded already.
-        in_head: whether embeddings are left out, for they are the head's rows.
+        kind: determines the order of the bytes.
+        products: the matrices, if they were rounded already.
+        in_head: whether to leave out embeddings, since they are the head's rows.
 
     Raises:
         ModelInvalidError: a tensor is missing, damaged, or of another shape.
@@ -151,7 +150,7 @@ def pack(
 
 
 def norm(weights: Weights, name: str, shape: Shape) -> Floats:
-    """The scales of a norm, and where it centres its offsets behind them, [`norm_size`]."""
+    """The scales of a norm, followed by the offsets of a LayerNorm, [`norm_size`]."""
     scales_E = weights.array(f"{name}.weight", shape.width)
     return np.concatenate([scales_E, weights.array(f"{name}.bias", shape.width)]) if shape.starcoder else scales_E
 
@@ -163,9 +162,9 @@ def head_norms(weights: Weights, layer: int, shape: Shape) -> Floats:
 
 
 def embedding_kind(weights: Weights, shape: Shape, kind: DotKind) -> str:
-    """How embeddings are kept: as in the model where that is bfloat16, else as halves (error below 2^-11).
+    """The type of stored embeddings: the model's if that is bfloat16, else halves (error below 2^-11).
 
-    In four bits, where they are the head's rows, not at all: those are read, which loses nothing that was found
+    Four-bit models whose head's rows are the embeddings store none, and read the head's: that loses nothing measurable
     (docs/benchmarks.md).
     """
     if kind.bits == 4 and _is_in_head(weights, shape):
@@ -176,7 +175,7 @@ def embedding_kind(weights: Weights, shape: Shape, kind: DotKind) -> str:
 def _is_in_head(weights: Weights, shape: Shape) -> bool:
     """Whether the head's rows are the embeddings: the same tensor, or, in a GGUF, the same rounded in two ways.
 
-    Every row counts: of a model that was tuned for adaptive tokens it may be only theirs that differ.
+    Checks every row: a model tuned for adaptive tokens may differ only in theirs.
     """
     head = weights.head_name()
     if head == EMBEDDING:
@@ -205,9 +204,9 @@ def quantise(weight_NK: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
 
 
 def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
-    """Rounded weights as [block][K/4][vectors][16][4], Σ w · 128, scales; the last block is filled up with zeros.
+    """Rounded weights as [block][K/4][vectors][16][4], Σ w · 128, scales; the last block is padded with zeros.
 
-    Where `kind` takes eight bytes of a column, as [block][K/8][vectors][16][8].
+    If `kind` takes eight bytes of a column, as [block][K/8][vectors][16][8].
     """
     return lay_out(*quantise(weight_NK), kind)
 
@@ -215,7 +214,7 @@ def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[npt.NDArray[np.int8], n
 def lay_out(
     rounded_NK: npt.NDArray[np.int8], scales_N: Floats, kind: DotKind
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
-    """What `pack_rows` gives, of rows that are rounded already."""
+    """As `pack_rows`, for rows that are rounded already."""
     count, size = rounded_NK.shape
     block = kind.vectors * LANES
     blocks = -(-count // block)
@@ -227,7 +226,7 @@ def lay_out(
 
 
 def biases(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> Floats:
-    """A layer's biases, zero where it has none, filled up with zeros to a whole block."""
+    """A layer's biases, zero if it has none, padded with zeros to a whole block."""
     block = kind.vectors * LANES
     biases_N = np.zeros(-(-matrix.rows // block) * block, dtype=np.float32)
     first = 0
@@ -241,7 +240,7 @@ def biases(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> Float
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What stands in the file behind a product's weights, a small share of them, kept until they are written."""
+    """The small arrays that follow a product's weights in the file, kept until they are written."""
 
     sums: list[Array] = field(default_factory=list)
     scales: list[Array] = field(default_factory=list)
@@ -249,7 +248,7 @@ class _Rest:
 
 
 def rows_of(weights: Weights, matrix: Matrix, layer: int, start: int, stop: int) -> Floats:
-    """These rows of a layer's matrix, as far as it has them."""
+    """The rows of a layer's matrix in this range."""
     first, found = 0, list[Floats]()
     for part in _parts(weights, matrix, layer):
         if first < stop and start < first + part.rows:
@@ -259,7 +258,7 @@ def rows_of(weights: Weights, matrix: Matrix, layer: int, start: int, stop: int)
 
 
 def _parts(weights: Weights, matrix: Matrix, layer: int) -> list["_TensorPart"]:
-    """The tensors of a layer's matrix that stand below each other."""
+    """The tensors of a layer's stacked matrix."""
     if matrix.name == "head":
         return [_TensorPart(weights, weights.head_name(), matrix.rows, matrix.columns)]
     stem = f"model.layers.{layer}"
@@ -276,13 +275,13 @@ class _TensorPart:
     columns: int
 
     def read(self, start: int, stop: int) -> Floats:
-        """Its rows of these numbers, as far as it has them."""
+        """Its rows in this range."""
         start, stop = max(0, start), min(self.rows, stop)
         return self.weights.rows(self.name, start, max(start, stop), self.rows, self.columns)
 
 
 def _by_blocks(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> Iterator[Floats]:
-    """A matrix from its first row to the last, in whole blocks of columns of the product: few rows at a time."""
+    """A matrix from its first row to the last, in whole blocks of columns of the product, a few rows at a time."""
     block = kind.vectors * LANES
     each = max(1, AT_ONCE // (matrix.columns * block)) * block
     for start in range(0, matrix.rows, each):
@@ -290,7 +289,7 @@ def _by_blocks(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> I
 
 
 def _embedding_rows(weights: Weights, shape: Shape) -> Iterator[Array]:
-    """The embeddings as 16-bit patterns, of the kind that `_precision` says."""
+    """The embeddings as 16-bit patterns of the type of `_precision`."""
     as_they_are = _precision(weights, shape) == "BF16"
     each = max(1, AT_ONCE // shape.width)
     for start in range(0, shape.vocabulary, each):

@@ -1,4 +1,4 @@
-"""The phase of one product: blocks of columns are the jobs, all rows follow inside, so weights are read once."""
+"""The phase of one product: its jobs are blocks of columns; each runs all rows, so that weights are read once."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,13 +16,13 @@ from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import product_tile
 
 FOLDED_EACH, FOLDED_ROWS = 4, 8
-"""Rows that four-bit weights are unfolded for in registers: at a time, and at most; for more it is done once."""
+"""Rows for which four-bit weights are unpacked in registers: at a time, and at most; more rows unpack them once."""
 LOOKED_UP = 16
-"""Rows that a byte is looked up for, at most."""
+"""The most rows per looked-up byte."""
 
 
 def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
-    """The compiled phase; its output replaces what `out_MN` holds, or is added to it."""
+    """The compiled phase; its output replaces the content of `out_MN`, or is added to it."""
     columns, fours, line_bytes = kind.vectors * LANES, kind.line // 4, kind.line_bytes
     begin, multiply_block, end = make_block(kind, f"{tag}_{add}", add=add)
 
@@ -62,7 +62,7 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
 
 
 def make_block(kind: DotKind, tag: str, *, add: bool) -> tuple[Any, Any, Any]:
-    """What a thread does first, for each block of columns, and last.
+    """A thread's three functions: at the start, for each block of columns, and at the end.
 
     For each block: addresses, and bytes between rows, as of `tiles.product_tile`, for `count` rows of any number in
     panels of `panel_of(count)`; and an address of room for `unfolded_bytes`.
@@ -80,7 +80,7 @@ def _nothing() -> None:
 
 
 def _block_of_one(kind: DotKind, tag: str, block: Any, *, add: bool) -> Any:
-    """A row alone by a tile of its own, for its bytes lie side by side; more by `block`."""
+    """A single row by a tile of its own, since its bytes are contiguous; more by `block`."""
     tile = (folded_tile if kind.bits < 8 else product_tile)(replace(kind, panel=kind.panel_of(1)), 1, add=add)
 
     @tagged(f"{tag}_or_one")
@@ -106,7 +106,7 @@ def _block_of_one(kind: DotKind, tag: str, block: Any, *, add: bool) -> Any:
 
 
 def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
-    single = product_tile(kind, 1, add=add)  # a row alone waits for memory only, and vectors ask for it more evenly
+    single = product_tile(kind, 1, add=add)  # a single row is bound by memory, which vectors read more evenly
     one, two = tiled_product(kind, 1, add=add), tiled_product(kind, 2, add=add)
 
     @tagged(tag)
@@ -121,7 +121,7 @@ def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
         out: int,
         stride: int,
         count: int,
-        unfolded: int,  # noqa: ARG001 all blocks are called alike
+        unfolded: int,  # noqa: ARG001 all blocks have the same signature
     ) -> None:
         if count == 1:
             single(x, w, groups, sums, scales, biases, row_scales, out, stride)
@@ -143,7 +143,7 @@ Tile = Callable[..., Any]
 def _rows_block(
     kind: DotKind, tag: str, *, add: bool, tile: Tile | None = None, most: int | None = None, first: int = 0
 ) -> Any:
-    """By `tile`, the rows from `first` on, up to `most` at a time: as many as the kind has, or fewer."""
+    """Run `tile` on the rows from `first` on, up to `most` at a time."""
     most, panel = most or kind.rows, kind.panel
     tile = tile or (neon_tile if kind.neon else product_tile)
     few, some, many = _fewer(most)
@@ -161,7 +161,7 @@ def _rows_block(
         out: int,
         stride: int,
         count: int,
-        unfolded: int,  # noqa: ARG001 all blocks are called alike
+        unfolded: int,  # noqa: ARG001 all blocks have the same signature
     ) -> None:
         for row in range(first, count, most):
             here = x + (row // panel) * groups * 4 * panel + (row % panel) * 4
@@ -179,12 +179,12 @@ def _rows_block(
 
 
 def _fewer(most: int) -> tuple[int, int, int]:
-    """Numbers of rows below `most` that have code of their own."""
+    """The numbers of rows below `most` that have code of their own."""
     return (4, 8, 12) if most == LOOKED_UP else (min(1, most), min(2, most), min(4, most))
 
 
 def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
-    """Few rows multiply what is unfolded in registers; for more, bytes are made once for as many as can be."""
+    """Few rows multiply weights unpacked in registers; for more, they are unpacked once into bytes."""
     tile, each, limit = folded_tile, min(kind.rows, FOLDED_EACH), FOLDED_ROWS
     if kind.neon:
         tile, each, limit = neon_folded_tile, FOLDED_ROWS_OF_NEON, FOLDED_ROWS_OF_NEON
@@ -221,7 +221,7 @@ def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
 
 
 def _unfolded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
-    """A block is unfolded once and read as bytes are: by all rows, or by those that were not multiplied meanwhile."""
+    """Unpacks a block once, and multiplies its bytes by all rows, or by those not multiplied meanwhile."""
     if kind.tiled or kind.neon:
         unfold, read = unfold_block(kind), (_tiled_block if kind.tiled else _rows_block)(kind, tag, add=add)
     else:

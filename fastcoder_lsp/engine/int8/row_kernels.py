@@ -1,6 +1,6 @@
-"""What is done to single rows between the products: norms, the gate, rounding to bytes. Each phase's jobs are rows.
+"""Operations on single rows between the products: norms, the gate, rounding to bytes. Each phase's jobs are rows.
 
-Sums run in 16 lanes, each over every 16th value, folded by halves: an order that depends on the row's length alone.
+Sums run in 16 lanes, each over every 16th value, folded by halves: an order that depends only on the row's length.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def norm_rows(work: Scratch, phase: int, first: int, count: int, weight_E: Float
 
 @compiled
 def centre_rows(work: Scratch, phase: int, first: int, count: int, weight_E: Floats, eps: np.float32) -> None:
-    """`norm_rows` by LayerNorm; offsets stand behind the scales."""
+    """`norm_rows` by LayerNorm; offsets follow the scales."""
     row = take_job(work.counters, phase)
     while row < count:
         _centre_row(work.x_ME[first + row], weight_E, eps, work.wide_MN[row])
@@ -53,7 +53,7 @@ def centre_rows(work: Scratch, phase: int, first: int, count: int, weight_E: Flo
 
 @compiled
 def quantise_rows(work: Scratch, phase: int, count: int) -> None:
-    """Round what attention mixed."""
+    """Round the output of attention."""
     row = take_job(work.counters, phase)
     while row < count:
         _quantise_row(work, row, count, work.mixed_MQ[row], work.mixed_MQ.shape[1])
@@ -88,7 +88,7 @@ def gelu_rows(work: Scratch, phase: int, count: int, inner: int) -> None:
 
 @compiled
 def keep_rows(cache: Cache, work: Scratch, phase: int, first: int, count: int, which: int) -> None:
-    """Copy the state's rows to their slots, from `first` on: nobody may go on before all are copied."""
+    """Copy the state's rows to their slots, from `first` on; no thread continues before all are copied."""
     row = take_job(work.counters, phase)
     while row < count:
         source, target = work.x_ME[row], cache.states_CSE[first + row, which]
@@ -145,7 +145,7 @@ def norm_head(head_D: int, dim: int, weight_D: Floats, eps: np.float32) -> None:
 
 @compiled
 def _quantise_row(work: Scratch, slot: int, count: int, values: Floats, size: int) -> None:
-    """One of `count` rows as bytes, where `DotKind.panel_of` has them."""
+    """One of `count` rows as bytes, in the layout of `DotKind.panel_of`."""
     peak = v_splat(np.float32(1e-9))
     for at in range(0, size, LANES):
         peak = v_max(peak, v_abs(v_load(values.ctypes.data + 4 * at)))

@@ -1,6 +1,6 @@
-"""Whether this CPU's byte products are exact: tried at every start, on the values where saturation would show.
+"""Tests at every start whether this CPU's byte products are exact, on the values where saturation would show.
 
-Owns the choice of the kind of product. Found wrong, a kind is passed over; the plain one needs no special instruction.
+Chooses the kind of product: a wrong one is skipped; the plain one needs no special instruction.
 """
 
 from collections.abc import Iterator
@@ -22,19 +22,19 @@ from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.kernels import KernelCache
 
 GROUPS = 1216
-"""Fours of bytes in a row of the test: as long as the longest of the 0.5B model."""
+"""Fours of bytes in a row of the test: as long as the longest row of the 0.5B model."""
 
 
 def exact_kind(shape: Shape, kernels: Path, bits: int = 8) -> DotKind | None:
     """The fastest kind of byte product that can run a model and gives the right integers here.
 
-    None that comes after it is tried, or compiled. `kernels`: folder for machine code. `bits`: of a weight in memory.
+    Kinds after it are neither tested nor compiled. `kernels`: folder for machine code. `bits`: of a weight in memory.
     """
     return next((kind for kind in fitting_kinds(shape, bits) if found_exact(kind, kernels)), None)
 
 
 def fitting_kinds(shape: Shape, bits: int = 8) -> Iterator[DotKind]:
-    """What this CPU can run a model by, the fastest first; none of them is tried."""
+    """The kinds that can run a model on this CPU, the fastest first; untested."""
     sizes = [matrix.columns for matrix in matrices(shape)]
     here = kinds_here() if bits == 8 else map(in_four_bits, kinds_here())
     return (kind for kind in here if not any(size % kind.step for size in sizes))
@@ -42,7 +42,7 @@ def fitting_kinds(shape: Shape, bits: int = 8) -> Iterator[DotKind]:
 
 @cache
 def found_exact(kind: DotKind, kernels: Path) -> bool:
-    """Whether a kind gives the right integers here; asked once, for a CPU does not change while a process runs."""
+    """Whether a kind gives the right integers here; tested once per process."""
     return is_exact(kind, kernels) and (kind.in_bytes is None or found_exact(kind.in_bytes, kernels))
 
 

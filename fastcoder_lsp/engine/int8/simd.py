@@ -1,8 +1,8 @@
 """A vector of 16 floats for numba code, and the few operations that the kernels need.
 
-Owns one numba type, `Vector`, and intrinsics that emit LLVM vector instructions; LLVM splits them where the CPU's
-registers are narrower, which changes no bit: every operation works lane by lane, and the two reductions are written
-out as trees. Nothing here may use fast-math.
+Defines one numba type, `Vector`, and intrinsics that emit LLVM vector instructions; LLVM splits them for narrower
+registers, which changes no bit: every operation works lane by lane, and the two reductions are written out as trees.
+Never use fast-math here.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ VECTOR, VECTOR_I32 = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
 
 
 def intrinsic(generator: Callable[..., Any]) -> Any:
-    """numba's decorator; its own types would have calls inside compiled code checked against the generators."""
+    """numba's decorator, untyped: its own types would check calls inside compiled code against the generators."""
     return untyped_intrinsic(generator)
 
 
@@ -34,7 +34,7 @@ class VectorType(nt.Type):
 
 @register_model(VectorType)
 class VectorModel(models.PrimitiveModel):
-    """How LLVM holds a `VectorType`."""
+    """LLVM's representation of a `VectorType`."""
 
     def __init__(self, manager: Any, front_type: Any) -> None:
         super().__init__(manager, front_type, VECTOR)  # type: ignore[no-untyped-call]  # numba is untyped
@@ -137,7 +137,7 @@ def v_splat(_typing: Any, _scalar: Any) -> Any:
 
 
 def _reduction(combine: Callable[..., ir.Value]) -> Any:
-    """Fold halves onto each other: 16 → 8 → 4 → 2 → 1, an order that is always the same."""
+    """Fold halves onto each other: 16 → 8 → 4 → 2 → 1, in a fixed order."""
 
     def generate(_context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         value, lanes = arguments[0], LANES

@@ -1,6 +1,6 @@
-"""A model's packed weights: from the cache folder, or converted and kept there; where they cannot be kept, in memory.
+"""A model's packed weights: read from the cache folder, or converted and stored there; in memory if that fails.
 
-Owns the choice among these and the files' names.
+Also names the files.
 """
 
 import hashlib
@@ -31,9 +31,9 @@ from fastcoder_lsp.model.store import size_text, write_error
 from fastcoder_lsp.model.tensors import rounded_already
 
 FORMATS = {8: 1, 4: 2}
-"""Of the packed file, by the bits of a weight; another number makes old ones unread, and lower ones deleted. 8: 1, rows
-by blocks of columns, embeddings in 16 bits. 4: 1, lines of 32 numbers by blocks of columns, factors before codes; 2,
-attention's matrices as in 8, no embeddings where they are the head's rows."""
+"""Versions of the packed file, by the bits of a weight; files of other versions are not read, older ones are deleted.
+8: 1, rows by blocks of columns, embeddings in 16 bits. 4: 1, lines of 32 numbers by blocks of columns, factors before
+codes; 2, attention's matrices as in 8, no embeddings if they are the head's rows."""
 CHOSEN = "four-bit weights: calibrated; to go back, run: fastcoder-lsp model calibrate --undo"
 PLAIN = "four-bit weights: not calibrated"
 _FORMAT = re.compile(r"-v(\d{1,9})-x[^/]*\.(safetensors|json|lock)$")
@@ -41,7 +41,7 @@ _FORMAT = re.compile(r"-v(\d{1,9})-x[^/]*\.(safetensors|json|lock)$")
 
 @dataclass(frozen=True, slots=True)
 class WeightsRequest:
-    """Weights to be had: of the model in `folder`, whose hash is `digest`, for products of `kind`; kept in `cache`."""
+    """A request for weights: of the model in `folder` with hash `digest`, for products of `kind`, stored in `cache`."""
 
     folder: Path
     shape: Shape
@@ -50,19 +50,19 @@ class WeightsRequest:
     cache: Path
 
     def path(self, embedding: str, *, calibrated: bool = False) -> Path:
-        """The file of the packed form; `calibrated`: of weights that were chosen by what the model computes."""
+        """The file of the packed form; `calibrated`: of calibrated weights."""
         name = calibrated_name(self.digest) if calibrated else _name(self.digest)
         return self.cache / f"int{self.kind.bits}" / f"{name}-{form_of(self.kind)}-{embedding.lower()}.safetensors"
 
 
 def form_of(kind: DotKind) -> str:
-    """What tells files of one layout from those of another, in their names."""
+    """The part of a file's name that identifies its layout."""
     known = f"x{kind.vectors}" + ("-by8" if kind.line == 8 else "")
     return f"v{FORMATS[8]}-{known}" if kind.in_bytes is None else f"v{FORMATS[4]}-{known}-{form_of(kind.in_bytes)[3:]}"
 
 
 def calibrated_name(digest: str) -> str:
-    """What the names of files begin with that hold a model's calibrated weights, and what they lose."""
+    """The prefix of the names of a model's calibrated weights and their loss."""
     return f"{_name(digest)}-calibrated"
 
 
@@ -85,12 +85,12 @@ def load_arrays(
     """The packed weights, read, or converted first ("convert" is entered then).
 
     Args:
-        wanted: which.
-        progress: told what is being done.
-        enter: told the stage that begins.
-        note: told what is worth knowing: what is rounded again, which four bits are taken, or that they could not be
-            kept, and why.
-        chosen: whether four bits that were chosen by what the model computes are taken, where they are kept.
+        wanted: the request.
+        progress: receives the progress.
+        enter: receives the stage that begins.
+        note: notes for the user: what is rounded again, which four-bit weights are used, or why they could not be
+            stored.
+        chosen: whether to use calibrated four-bit weights, if they are stored.
 
     Raises:
         ModelInvalidError: the model's files are damaged.
@@ -103,7 +103,7 @@ def load_arrays(
     for calibrated in (True, False) if wanted.kind.bits == 4 and chosen else (False,):
         for embedding in (IN_HEAD, "F16", "BF16") if wanted.kind.bits == 4 else ("F16", "BF16"):
             if calibrated and not wanted.path(embedding, calibrated=True).with_suffix(".json").is_file():
-                continue  # whoever judged them was killed before it said what they lose
+                continue  # the calibration was killed before it recorded their loss
             arrays = _read(wanted, embedding, progress, calibrated=calibrated)
             if arrays is not None:
                 if wanted.kind.bits == 4:
@@ -128,9 +128,9 @@ def load_arrays(
 
 
 def _delete_outdated(cache: Path, note: Callable[[str], None]) -> None:
-    """Delete what earlier versions kept in a layout that is not read any more; a later one's stays.
+    """Delete files of earlier versions in a layout that is no longer read; later versions' stay.
 
-    So does what one of them, which runs still, is about to make: without its lock others would take that for left over.
+    Files that a running earlier version is about to make stay too: without its lock they would look left over.
     """
     size, chosen = 0, False
     for whole in sorted({path.with_suffix(".safetensors") for bits in FORMATS for path in _outdated(cache, bits)}):
@@ -154,7 +154,7 @@ def _outdated(cache: Path, bits: int) -> list[Path]:
 def _make(
     wanted: WeightsRequest, weights: Weights, embedding: str, progress: Progress, enter: Callable[[str], None]
 ) -> dict[str, Array]:
-    """Convert and keep them, unless another process does so meanwhile."""
+    """Convert and store them, unless another process does so meanwhile."""
     path = wanted.path(embedding)
     with writing_alone(path, progress):
         arrays = _read(wanted, embedding, progress)
@@ -171,18 +171,18 @@ def _make(
 
 @contextmanager
 def choosing_alone(wanted: WeightsRequest) -> Iterator[None]:
-    """Hold the four bits that are being chosen of a model, for as long as that takes.
+    """Lock a model's calibrated four-bit weights while they are being computed.
 
     Raises:
         ResourceError: the folder cannot be written to, or the disk has no room for them.
-        UsageError: another process chooses them.
+        UsageError: another process calibrates them.
     """
     with open_weights(wanted.folder) as weights:
         embedding = embedding_kind(weights, wanted.shape, wanted.kind)
     path = wanted.path(embedding, calibrated=True)
     try:
         private_folder(path.parent)
-        delete_unfinished(path.parent)  # while this is held, what others left of it would stay, and take room
+        delete_unfinished(path.parent)  # while this is locked, others would leave these files, which take room
         check_room(path.parent, layout_bytes(layout(wanted.shape, wanted.kind, embedding)))
     except OSError as error:
         raise write_error(error, path.parent, "calibrating four-bit weights") from error
@@ -193,14 +193,14 @@ def choosing_alone(wanted: WeightsRequest) -> Iterator[None]:
 
 
 def write_chosen(wanted: WeightsRequest, choose: Callable[[Weights], Products], progress: Progress) -> Path:
-    """Have weights chosen, and write them beside the name under which they would be taken; their file.
+    """Calibrate weights, and write them beside the name under which they would be used; returns their file.
 
-    `put_in_place` makes them what is taken. What a killed process leaves of them is deleted at the next start.
+    `put_in_place` moves them to that name. The next start deletes the files of a killed process.
 
     Args:
-        wanted: which, in four bits; held by `choosing_alone`.
-        choose: gives the model's matrices, rounded.
-        progress: told what is being done.
+        wanted: which, in four bits; locked by `choosing_alone`.
+        choose: gives the model's rounded matrices.
+        progress: receives the progress.
 
     Raises:
         ModelInvalidError: the model's files are damaged.
@@ -212,17 +212,17 @@ def write_chosen(wanted: WeightsRequest, choose: Callable[[Weights], Products], 
         path = unjudged(wanted.path(embedding, calibrated=True))
         try:
             write_packed(path, layout(wanted.shape, wanted.kind, embedding), pieces, progress, into="int4")
-        except BaseException:  # interrupted when it has its name
+        except BaseException:  # interrupted after the file got its name
             path.unlink(missing_ok=True)
             raise
     return path
 
 
 def read_chosen(wanted: WeightsRequest, path: Path, progress: Progress) -> dict[str, Array]:
-    """What `write_chosen` wrote.
+    """The weights that `write_chosen` wrote.
 
     Raises:
-        ResourceError: it cannot be read.
+        ResourceError: they cannot be read.
     """
     for embedding in (IN_HEAD, "F16", "BF16"):
         arrays = read_packed(path, layout(wanted.shape, wanted.kind, embedding), progress)

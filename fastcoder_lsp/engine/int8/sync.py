@@ -1,7 +1,7 @@
-"""How threads share the jobs of one phase: a counter that hands them out and a counter of those done.
+"""Threads share the jobs of a phase by two counters: one hands them out, the other counts those done.
 
-Owns atomics and waiting. A phase ends when its jobs are done, not when its threads have come, so a thread that the
-system holds back delays nobody unless it holds a job; and who does a job never changes its result.
+Uses atomics. A phase ends when its jobs are done, not when its threads arrive, so a thread that the system suspends
+delays the others only if it holds a job; results do not depend on the thread that does a job.
 """
 
 import sys
@@ -18,16 +18,16 @@ from fastcoder_lsp.kernels.processor import is_arm
 
 Counters = npt.NDArray[np.int64]
 STRIDE = 16
-"""int64 counters between two that threads write: two cache lines, so that prefetching them in pairs does no harm."""
+"""int64 places between two counters: two cache lines, so that prefetching them in pairs does no harm."""
 SPINS = 4096
-"""Looks at a counter before the core is offered to others."""
+"""Polls of a counter before the thread yields its core."""
 
 _give_way = nt.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", nt.int32())
 
 
 @intrinsic
 def fetch_add(_typing: Any, _address: Any, _step: Any) -> Any:
-    """Add to the int64 at an address, as one indivisible act; gives what stood there."""
+    """Atomically add to the int64 at an address; returns the old value."""
 
     def generate(_context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         return builder.atomic_rmw("add", pointer(builder, arguments[0], I64), arguments[1], "seq_cst")
@@ -37,7 +37,7 @@ def fetch_add(_typing: Any, _address: Any, _step: Any) -> Any:
 
 @intrinsic
 def load_shared(_typing: Any, _address: Any) -> Any:
-    """The int64 at an address, with all that was written before it."""
+    """The int64 at an address, with acquire semantics."""
 
     def generate(_context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         return builder.load_atomic(pointer(builder, arguments[0], I64), "acquire", 8)
@@ -47,9 +47,9 @@ def load_shared(_typing: Any, _address: Any) -> Any:
 
 @intrinsic
 def rest(_typing: Any) -> Any:
-    """A moment in which an ARM core looks at nothing: some tens of cycles, in which it also needs less power.
+    """Pause an ARM core for some tens of cycles, in which it also needs less power.
 
-    Its `yield` does nothing on most of them; a barrier for instructions is what spinning programs take.
+    `yield` does nothing on most of them; spin loops use an instruction barrier.
     """
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, _arguments: Any) -> ir.Value:
@@ -78,7 +78,7 @@ def take_job(counters: Counters, phase: int) -> int:
 
 @inlined
 def finish_jobs(counters: Counters, phase: int, count: int) -> None:
-    """Tell that `count` jobs of a phase are done."""
+    """Record that `count` jobs of a phase are done."""
     fetch_add(counters.ctypes.data + (phase * 2 + 1) * STRIDE * 8, count)
 
 

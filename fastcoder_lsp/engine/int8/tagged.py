@@ -1,4 +1,4 @@
-"""Functions that are made several times with other constants."""
+"""Functions that are compiled several times with different constants."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,9 +7,9 @@ from fastcoder_lsp.kernels import inner, unkept
 
 
 def tagged(tag: str, *, called: bool = False) -> Callable[[Callable[..., None]], Any]:
-    """Compile a function that other constants make another one: `tag` tells them apart; `called`: by Python.
+    """Compile a function that closes over constants: `tag` identifies them; `called`: from Python.
 
-    Code from the cache and code compiled now meet in one process, and are linked by name: without the tag, the kernel
+    Code from the cache and newly compiled code meet in one process, and are linked by name: without the tag, the kernel
     of one model would call the inner functions of another.
     """
 

@@ -1,4 +1,4 @@
-"""Threads that run one compiled function together. Owns their lives; the sharing of work is `sync`'s."""
+"""Threads that run one compiled function together; `sync` shares the work."""
 
 import os
 import sys
@@ -13,9 +13,9 @@ import psutil
 from fastcoder_lsp.kernels.processor import is_arm, sysctl
 
 MOST = 8
-"""Memory, not arithmetic, is what more threads would wait for."""
+"""More threads would only wait for memory."""
 CAPACITIES = Path("/sys/devices/system/cpu")
-"""Where Linux says how much each core of an ARM CPU can do (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
+"""Linux reports the capacity of each core of an ARM CPU here (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
 
 
 class Team:
@@ -26,7 +26,7 @@ class Team:
         self._others = ThreadPoolExecutor(threads - 1, "engine") if threads > 1 else None
 
     def run(self, function: Callable[..., None], *arguments: Any) -> None:
-        """Call `function(*arguments, thread, threads)` on every thread; back when all are done."""
+        """Call `function(*arguments, thread, threads)` on every thread; returns when all are done."""
         if self._others is None:
             function(*arguments, 0, 1)
             return
@@ -42,9 +42,9 @@ class Team:
 
 
 def default_threads() -> int:
-    """One for each physical core that this process may use, at most `MOST`; where there are two kinds, of the fast one.
+    """One for each physical core that this process may use, at most `MOST`; on CPUs with two kinds, only fast cores.
 
-    A slow core that holds a job is waited for by all. None is pinned: where threads run is the system's to say.
+    All threads wait for a slow core that holds a job. Threads are not pinned: the system places them.
     """
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cores = fast_cores() or psutil.cpu_count(logical=False) or usable
@@ -52,7 +52,7 @@ def default_threads() -> int:
 
 
 def fast_cores(capacities: Path = CAPACITIES) -> int | None:
-    """Performance cores of an ARM CPU that has two kinds of cores; None where it has one, or nobody says."""
+    """Performance cores of an ARM CPU with two kinds of cores; None if it has one kind, or the system does not say."""
     if not is_arm():
         return None
     if sys.platform == "darwin":
@@ -62,7 +62,7 @@ def fast_cores(capacities: Path = CAPACITIES) -> int | None:
 
 
 def fast_by_capacity(capacities: list[int]) -> int | None:
-    """Of cores with these capacities, as the kernel compares them, those of more than half the largest one."""
+    """The cores above half the largest of these capacities, on the kernel's scale."""
     fast = sum(2 * capacity > max(capacities) for capacity in capacities)
     return fast if fast < len(capacities) else None
 

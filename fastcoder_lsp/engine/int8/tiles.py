@@ -1,7 +1,7 @@
 """The three inner loops as LLVM code: int8 products, attention scores, and the mix of values.
 
-Owns code generation. Each maker returns a numba intrinsic on plain addresses (integers); what is known when kernels
-are compiled (rows, vectors, sizes of a head) is unrolled, so that all sums live in registers.
+Each maker returns a numba intrinsic on plain addresses (integers); everything known at compile time (rows, vectors,
+sizes of a head) is unrolled, so that all sums live in registers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,17 +31,17 @@ from fastcoder_lsp.engine.int8.simd import (
 from fastcoder_lsp.kernels.processor import is_arm
 
 BLOCK = 32
-"""Columns whose keys lie together: [D][32], so that one score of 32 columns reads memory straight on."""
+"""Columns of a key block, [D][32]: one score of 32 columns reads memory sequentially."""
 AHEAD = 4096
-"""Bytes between a weight that is used and the one that is fetched from memory."""
+"""Prefetch distance in bytes."""
 REGISTERS_OF_NEON = 5
-"""Vectors of 16 sums where a register holds four floats and there are 32: the others are for what is multiplied."""
+"""Vectors of 16 sums with 32 registers of four floats each: the other registers are for operands."""
 REGISTERS = REGISTERS_OF_NEON if is_arm() else 24
-"""Vectors that sums may take: registers, of the 32 (or of 16 pairs)."""
+"""Registers that sums may take, of the 32 (or of 16 pairs)."""
 
 
 class Loop:
-    """A counted loop in LLVM code; values are carried from turn to turn: `carried` inside, `close` with new ones."""
+    """A counted loop in LLVM code with carried values: `carried` inside, `close` with new ones."""
 
     def __init__(self, builder: ir.IRBuilder, start: ir.Value, stop: ir.Value, values: list[ir.Value]) -> None:
         self._builder, self._stop, self._values = builder, stop, values
@@ -60,7 +60,7 @@ class Loop:
             self.carried.append(phi)
 
     def close(self, values: list[ir.Value]) -> list[ir.Value]:
-        """End the turn; gives the values after the loop."""
+        """End the iteration; returns the values after the loop."""
         builder = self._builder
         following = builder.add(self.index, ir.Constant(I64, 1))
         self.index.add_incoming(following, builder.block)
@@ -152,11 +152,11 @@ def put_rows(
 
 
 Columns = list[list[ir.Value]]
-"""Of each vector of columns: sums·128, scales, biases."""
+"""For each vector of columns: sums·128, scales, biases."""
 
 
 def columns_at(builder: ir.IRBuilder, kind: DotKind, sums: ir.Value, scales: ir.Value, biases: ir.Value) -> Columns:
-    """What a product needs of its columns, at these addresses."""
+    """Load a product's values of its columns from these addresses."""
     sides = ((sums, VECTOR_I32), (scales, VECTOR), (biases, VECTOR))
     return [[load_at(builder, side, what, 64 * vector) for side, what in sides] for vector in range(kind.vectors)]
 
@@ -164,7 +164,7 @@ def columns_at(builder: ir.IRBuilder, kind: DotKind, sums: ir.Value, scales: ir.
 def put_row(
     builder: ir.IRBuilder, totals: list[ir.Value], columns: Columns, scale: ir.Value, target: ir.Value, *, add: bool
 ) -> None:
-    """Write one row of a product: (Σ x·w) · column scale · row scale + bias, onto what is there where `add`."""
+    """Write one row of a product: (Σ x·w) · column scale · row scale + bias; added to the output if `add`."""
     row_scale = broadcast(builder, scale)
     for vector, (total, (column_sums, column_scales, column_biases)) in enumerate(zip(totals, columns, strict=True)):
         value = builder.sitofp(builder.sub(total, column_sums), VECTOR)
@@ -178,8 +178,8 @@ def put_row(
 def score_tile(heads: int, dim: int) -> Any:
     """Scores of `heads` query heads over one block of 32 columns: each Σ q·k over d = 0, 1, …, fused, in that order.
 
-    Arguments: address of the queries [heads][dim], of the block's keys [dim][32] as `halves` has them, of the output,
-    its rows' distance.
+    Arguments: address of the queries [heads][dim], of the block's keys [dim][32] in the layout of `halves`, of the
+    output, its rows' distance.
     """
     vectors = BLOCK // LANES
     most = REGISTERS // vectors
@@ -207,10 +207,10 @@ def score_tile(heads: int, dim: int) -> Any:
 
 
 def mix_tile(heads: int, dim: int) -> Any:
-    """Add weight · value of the columns `start`…`stop`, one after the other, to what the output holds.
+    """Add weight · value of the columns `start`…`stop`, one after the other, to the output.
 
-    Arguments: address of the weights [heads][…], bytes between their rows, address of the values [column][dim] as
-    `halves` has them, start, stop, address of the output [heads][dim].
+    Arguments: address of the weights [heads][…], bytes between their rows, address of the values [column][dim] in the
+    layout of `halves`, start, stop, address of the output [heads][dim].
     """
     vectors = next(count for count in (4, 2, 1) if dim % (LANES * count) == 0)
     vectors = max(1, min(vectors, REGISTERS // heads))
@@ -259,7 +259,7 @@ def store_bytes(_typing: Any, _address: Any, _value: Any, _inverse: Any, _apart:
 
 
 def _fold(builder: ir.IRBuilder, sums: ir.Value, kind: DotKind) -> ir.Value:
-    """One sum a column, where two stood side by side."""
+    """One sum a column, from two partial ones."""
     if kind.partial == 1:
         return sums
     even, odd = (
@@ -283,7 +283,7 @@ def _join(builder: ir.IRBuilder, parts: list[ir.Value]) -> ir.Value:
 
 
 def prefetch(builder: ir.IRBuilder, address: ir.Value, offset: int, level: int = 1) -> None:
-    """Ask for a cache line that is needed soon, up to a cache of this level; beyond the array that does no harm."""
+    """Prefetch a cache line up to this level of cache; harmless beyond the array."""
     name, kind = "llvm.prefetch.p0", ir.PointerType(I8)
     function = builder.module.globals.get(name)
     if function is None:
