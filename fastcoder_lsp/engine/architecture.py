@@ -20,6 +20,8 @@ MOST_SIZE = 1 << 22
 MOST_LAYERS = 1024
 MOST_HEAD_DIM = 4096
 MOST_POSITIONS = 1 << 30
+MOST_FACTOR = 1e6
+"""A multiplier is no larger than this, and no smaller than its inverse: else weights leave their floats' range."""
 BROKEN_HINT = "Download the model again: fastcoder-lsp model pull"
 _GRANITES = ("granite", "granitemoehybrid")
 _KINDS = ("qwen2", "qwen3", "llama", "mistral", "starcoder2", *_GRANITES)
@@ -107,7 +109,7 @@ def _check_positions(config: Mapping[str, Any]) -> None:
     }
     for name, said in limits.items():
         if type(said) is not int or not 0 < said <= MOST_POSITIONS:
-            raise ModelInvalidError(f"{name} in the model's config.json is invalid: {said}", BROKEN_HINT)
+            raise ModelInvalidError(f"{name} in the model's config.json is invalid: {str(said)[:40]}", BROKEN_HINT)
 
 
 def _window(config: Mapping[str, Any]) -> Any:
@@ -132,6 +134,8 @@ def fast_shape(config: Mapping[str, Any]) -> Shape | None:
 def _is_dense(config: Mapping[str, Any]) -> bool:
     """Whether a Granite 4 has attention in every layer and one inner layer, no Mamba and no experts."""
     layers = config.get("layer_types") or config.get("layers_block_type") or ["mamba"]
+    if not isinstance(layers, list) or not all(isinstance(layer, str) for layer in layers):
+        raise ModelInvalidError("layer_types in the model's config.json is invalid", BROKEN_HINT)
     return not config.get("num_local_experts", 1) and set(layers) <= {"attention", "full_attention"}
 
 
@@ -205,8 +209,12 @@ def _shape(config: Mapping[str, Any]) -> Shape | None:
             positions=longest(config) or 2048,
             angles_H=angles_H,
         )
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ModelInvalidError(f"the model's config.json has no valid {error}", BROKEN_HINT) from error
+    except KeyError as error:
+        raise ModelInvalidError(f"the model's config.json lacks {error}", BROKEN_HINT) from error
+    except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise ModelInvalidError(
+            f"a value in the model's config.json is of the wrong kind: {error}", BROKEN_HINT
+        ) from error
     sizes = (shape.layers, width, heads, shape.kv_heads, head_dim, shape.inner, shape.vocabulary)
     if min(sizes) < 1 or heads % shape.kv_heads or head_dim % 2:
         raise ModelInvalidError("the sizes in the model's config.json contradict each other", BROKEN_HINT)
@@ -214,7 +222,7 @@ def _shape(config: Mapping[str, Any]) -> Shape | None:
         raise ModelInvalidError("the sizes in the model's config.json are invalid", BROKEN_HINT)
     if not np.isfinite(angles_H).all():
         raise ModelInvalidError("the rotary settings in the model's config.json are invalid", BROKEN_HINT)
-    if not all(math.isfinite(factor) and factor for factor in astuple(factors)):
+    if not all(1 / MOST_FACTOR <= abs(factor) <= MOST_FACTOR for factor in astuple(factors)):
         raise ModelInvalidError("the multipliers in the model's config.json are invalid", BROKEN_HINT)
     return shape
 

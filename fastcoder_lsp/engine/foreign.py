@@ -30,11 +30,21 @@ class ForeignBackend:
                 "Upgrade it (pip install -U transformers), or choose another model: fastcoder-lsp model list",
             )
         try:
-            model: Any = AutoModelForCausalLM.from_pretrained(
-                folder, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                folder,
+                dtype=dtype,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                output_loading_info=True,
             )
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # the library raises what it likes of a configuration that it does not expect
             raise ModelInvalidError(f"transformers cannot load {folder}: {error}", BROKEN_HINT) from error
+        model, found = loaded
+        if lacking := sorted(found["missing_keys"]):  # it would draw them at random
+            raise ModelInvalidError(f"the model's files lack {lacking[0]}", BROKEN_HINT)
         self._model = model.to(device).eval()
         self.name, self.device, self.capacity = f"{kind} transformers", device, capacity
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
@@ -99,7 +109,7 @@ class ForeignBackend:
             try:
                 self._run([*tokens[:3], 16 % self.vocabulary, 17 % self.vocabulary], 1)
                 found = self._run(tokens, 1)[0]
-            except (TypeError, ValueError, AttributeError, NotImplementedError):
+            except (TypeError, ValueError, AttributeError, LookupError, NotImplementedError):
                 return False
             finally:
                 self._cache, self._held = None, []

@@ -52,11 +52,36 @@ def test_int8_is_near_fp32(kind: str, dtype: torch.dtype, tmp_path: Path, weight
     assert np.corrcoef(found.ravel(), expected.ravel())[0, 1] > 0.995
 
 
-@pytest.mark.parametrize(("kind", "word"), [("gpt_neox", "transformers"), ("qwen3_moe", "mixture of experts")])
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [("gpt_neox", "transformers"), ("granitemoehybrid-mamba", "transformers"), ("qwen3_moe", "mixture of experts")],
+)
 def test_other_architectures_generate_what_transformers_generates(kind: str, word: str, tmp_path: Path) -> None:
     engine = load(make_model(tmp_path, kind), tmp_path / "cache", "auto")
     assert any(word in note for note in engine.info.notes)
     assert generated(engine) == generated_by_transformers(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changed", "word"),
+    [
+        ("granite", {"residual_multiplier": 1e30}, "multipliers"),
+        ("granite", {"logits_scaling": 1e300}, "multipliers"),
+        ("granite", {"num_hidden_layers": None}, "wrong kind"),
+        ("granite", {"max_position_embeddings": 10**400}, "max_position_embeddings"),
+        ("granitemoehybrid", {"layer_types": 5}, "layer_types"),
+        ("granitemoehybrid", {"layer_types": [["mamba"]]}, "layer_types"),
+        ("granitemoehybrid-mamba", {"layer_types": ["mamba", "mamba"]}, "lack model.layers.1"),
+        ("gpt_neox", {"hidden_act": 7}, "transformers cannot load"),
+    ],
+)
+def test_strange_configurations_are_refused(kind: str, changed: dict[str, object], word: str, tmp_path: Path) -> None:
+    """In words, and no weights are drawn at random in place of those that lack."""
+    path = make_model(tmp_path, kind) / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changed), encoding="utf-8")
+    with pytest.raises(ModelInvalidError, match=word) as refused:
+        load(tmp_path, tmp_path / "cache", "auto")
+    assert len(refused.value.message) < 800
 
 
 def generated(engine: TreeEngine) -> list[int]:

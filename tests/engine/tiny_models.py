@@ -65,6 +65,17 @@ _KINDS: dict[str, dict[str, Any]] = {
         "tie_word_embeddings": True,
         **_MULTIPLIERS,
     },
+    "granitemoehybrid-mamba": {
+        "num_key_value_heads": 2,
+        "shared_intermediate_size": 128,
+        "num_local_experts": 0,
+        "num_experts_per_tok": 0,
+        "layer_types": ["mamba", "full_attention"],
+        "mamba_n_heads": 8,
+        "mamba_d_state": 16,
+        "mamba_chunk_size": 16,
+        **_MULTIPLIERS,
+    },
     "starcoder2": {"num_key_value_heads": 2, "sliding_window": None},
     "gpt_neox": {},
     "qwen3_moe": {
@@ -75,7 +86,7 @@ _KINDS: dict[str, dict[str, Any]] = {
         "moe_intermediate_size": 32,
     },
 }
-OURS = [kind for kind in _KINDS if kind not in ("gpt_neox", "qwen3_moe")]
+OURS = [kind for kind in _KINDS if kind not in ("gpt_neox", "qwen3_moe", "granitemoehybrid-mamba")]
 """What our own engines run."""
 
 
