@@ -157,8 +157,10 @@ def _read(cache: Path) -> dict[str, Any]:
 
 def _read_use(cache: Path, hub_id: str) -> UseTimes:
     kept = _read(cache).get("use", {}).get(hub_id)
-    with suppress(TypeError, ValueError, KeyError):
-        return UseTimes(**{field.name: float(kept[field.name]) for field in fields(UseTimes)})
+    with suppress(TypeError, ValueError, KeyError, OverflowError):
+        found = {field.name: float(kept[field.name]) for field in fields(UseTimes)}
+        if all(0 <= number < math.inf for number in found.values()):
+            return UseTimes(**found)
     return UseTimes()
 
 

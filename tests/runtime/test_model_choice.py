@@ -201,3 +201,7 @@ def test_what_was_kept_may_be_damaged(tmp_path: Path) -> None:
     for bad in ("{", "[]", json.dumps({"use": 3}), json.dumps({"use": {NEXT: {"seconds": "x"}}})):
         path.write_text(bad)
         FirstHour(tmp_path, NEXT, Speed(1, 1), COSTS).stepped(1, 1.0)
+    whole = dict.fromkeys(("seconds", "step_ms", "expected_step_ms", "prompt_ms", "expected_prompt_ms"), 5.0)
+    for number in (float("nan"), float("inf"), -1e9, 10**400):
+        path.write_text(json.dumps({"use": {NEXT: whole | {"seconds": number}}}))
+        assert FirstHour(tmp_path, NEXT, Speed(1, 1), COSTS)._use.seconds == 0.0
