@@ -100,10 +100,14 @@ def keys_line(width: int) -> StyleAndTextTuples:
 def work_of(answer: AnswerSummary) -> list[str]:
     """What an answer's time went to: reading the prompt, generating, waiting; nothing where the text was known."""
     took = f" in {milliseconds(answer.prefill_ms)}" if answer.ms > LONG_MS and answer.prefill_ms else ""
-    read = [f"read {answer.prefilled} prompt tokens{took}"] if answer.prefilled else []
-    made = [f"{answer.tokens} tokens in {answer.steps} steps"] if answer.steps else []
+    read = [f"read {_count(answer.prefilled, 'prompt token')}{took}"] if answer.prefilled else []
+    made = [f"{_count(answer.tokens, 'token')} in {_count(answer.steps, 'step')}"] if answer.steps else []
     waited = [f"waited {milliseconds(answer.waited_ms)} for other work"] if answer.waited_ms > LONG_MS else []
     return [*read, *made, *waited, *(["made in the background"] if answer.late else [])]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def milliseconds(ms: float) -> str:

@@ -97,6 +97,12 @@ ANSWERED = {
             ["read 812 prompt tokens in 1,400 ms", "12 tokens in 3 steps", "waited 3,000 ms for other work"],
         ),
         (120.0, {"ms": {}}, False, ["read 812 prompt tokens", "12 tokens in 3 steps"]),
+        (
+            80.0,
+            {"ms": {}, "prefilled": 1, "tokens": 1, "steps": 1},
+            False,
+            ["read 1 prompt token", "1 token in 1 step"],
+        ),
         (3.0, {"finish": "typed-through"}, False, []),
         (
             5000.0,
@@ -105,7 +111,7 @@ ANSWERED = {
             ["read 812 prompt tokens", "12 tokens in 3 steps", "made in the background"],
         ),
     ],
-    ids=["its own work", "other work between", "a short one", "known", "late"],
+    ids=["its own work", "other work between", "a short one", "one of each", "known", "late"],
 )
 def test_an_answers_time_is_accounted_for(ms: float, told: Params, late: bool, says: list[str]) -> None:
     """By its own prompt and steps; the rest of its time was other work's, or the background's."""
