@@ -35,9 +35,9 @@ BENCHMARKS = {
     "choice": "times that `auto` promises for each size, against whole models in shape",
     "gpu": "the other benchmarks on the graph engine of an NVIDIA GPU, within minutes",
 }
-"""Name → a line for people."""
+"""Name → a line of help."""
 CHECKOUT = Path(__file__).parents[2]
-"""The folder that the package is in: a checkout of the repository, or any folder of installed packages."""
+"""The folder that contains the package: a checkout of the repository, or a folder of installed packages."""
 _WRITTEN = ("json", "html", "heatmap", "out", "export")
 """Options that name a file to write."""
 
@@ -51,7 +51,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "writes the full results with machine, versions and settings.",
         epilog="Example: fastcoder-lsp bench engine --json engine.json",
     )
-    # Errors are told as by the parser that this command is given.
+    # Errors are reported by the parser of this command.
     lazy: type[argparse.ArgumentParser] = type("BenchmarkParser", (_BenchmarkParser, type(parser)), {})
     benchmarks = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True, parser_class=lazy)
     for name, words in BENCHMARKS.items():
@@ -59,14 +59,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
             benchmark = benchmarks.add_parser(name, help=words)
             benchmark.set_defaults(module=module)
         else:
-            # It takes every word, `--help` too: with a sign that nobody types for the dash, none is an option.
+            # It takes every word, `--help` too: with an untypable prefix character, no word is an option.
             benchmark = benchmarks.add_parser(name, help=f"{words} (in a checkout)", add_help=False, prefix_chars="\0")
             benchmark.add_argument("words", nargs="*")
             benchmark.set_defaults(run=partial(_refuse, name))
 
 
 class _BenchmarkParser(argparse.ArgumentParser):
-    """Adds a benchmark's options when its name is typed: its module may bring a compiler and a model along."""
+    """Adds a benchmark's options only when its name is typed: its module may import a compiler and a model."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Add the options, and parse."""
@@ -80,7 +80,7 @@ class _BenchmarkParser(argparse.ArgumentParser):
 
 
 def _module(name: str) -> str | None:
-    """The module of a benchmark, ready to import; None where it is not in this installation."""
+    """The module of a benchmark, ready to import; None if this installation lacks it."""
     if name == "engine":
         return "fastcoder_lsp.bench.engine"
     if not (CHECKOUT / "pyproject.toml").is_file() or not (CHECKOUT / "benchmarks" / f"{name}.py").is_file():
@@ -99,7 +99,7 @@ def _run(name: str, arguments: argparse.Namespace) -> int:
 
 
 def _refuse(name: str, arguments: argparse.Namespace) -> int:
-    """Say where a benchmark is that this installation lacks."""
+    """Say where to find a benchmark that this installation lacks."""
     line = shlex.join(["fastcoder-lsp", "bench", name, *arguments.words])
     raise UsageError(
         f"`bench {name}` is not in the installed package, which has `bench engine` only",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 100_000_000
-"""More is never read: no setting allows suggestions in such a file."""
+"""Larger files are not read: no setting allows suggestions in them."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -70,7 +70,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Complete and print; 0 with or without a suggestion. Why there is none goes to stderr."""
+    """Complete and print; 0 with or without a suggestion. The reason for none goes to stderr."""
     keep_log_quiet()
     named, line, column = parse_place(arguments.place)
     require_writable(arguments.trace_html)
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     text = read_text(path)
     offset = offset_of(text, line, column)
 
-    with Loading("loading the model") as loading:  # what is imported takes its time, too
+    with Loading("loading the model") as loading:  # imports take time, too
         from fastcoder_lsp.cli.once import complete_once
         from fastcoder_lsp.completion.question import nothing
         from fastcoder_lsp.config import SettingsLayer, resolve
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def refusal(snapshot: Snapshot, path: Path, folders: "Mapping[Path, Settings]", settings: "Settings") -> Reason | None:
-    """Why editors get no suggestion in this file, by its names and its size; None where they do."""
+    """Why editors get no suggestion in this file, by its names and its size; None if they do."""
     from fastcoder_lsp.lsp.reasons import of_rule
     from fastcoder_lsp.workspace.rules import ReadingRules
 
@@ -137,7 +137,7 @@ def refusal(snapshot: Snapshot, path: Path, folders: "Mapping[Path, Settings]", 
 
 
 def workspace(named: Path | None, file: Path, own: "SettingsLayer") -> "dict[Path, Settings]":
-    """The folder that is drafted from with the settings that hold there; none where `file` is in no workspace."""
+    """The folder that drafts come from, with its settings; none if `file` is in no workspace."""
     from fastcoder_lsp.config import resolve
     from fastcoder_lsp.workspace.folders import Folder, read_settings_file, workspace_of
 
@@ -152,7 +152,7 @@ def workspace(named: Path | None, file: Path, own: "SettingsLayer") -> "dict[Pat
 
 
 def _home() -> Path:
-    """The user's home folder; where nobody knows it, the one above all, which is no workspace either."""
+    """The user's home folder; if unknown, the root folder, which is no workspace either."""
     try:
         return Path.home()
     except RuntimeError:
@@ -160,7 +160,7 @@ def _home() -> Path:
 
 
 def parse_place(place: str) -> tuple[Path, int, int]:
-    """FILE:LINE:COL in its parts; the file's name may hold colons itself."""
+    """Split FILE:LINE:COL; the file's name may contain colons."""
     name, line, column = place.rsplit(":", 2) if place.count(":") >= 2 else (place, "", "")
     if not (name and line.isdecimal() and column.isdecimal() and int(line) and int(column)):
         raise UsageError(f"'{place}' is not of the form FILE:LINE:COL", "Example: src/app.py:12:5 (both count from 1)")
@@ -217,7 +217,7 @@ def as_json(completion: Completion, source: str, text: str) -> dict[str, object]
 
 
 def trace_lines(completion: Completion) -> Iterator[str]:
-    """The trace for a person: a line for each step, one for each of its tokens, and the sums."""
+    """The trace for the terminal: a line for each step, one for each of its tokens, and the sums."""
     from fastcoder_lsp.decode.trace import token_texts
 
     texts = token_texts(completion.trace)
@@ -233,7 +233,7 @@ def trace_lines(completion: Completion) -> Iterator[str]:
 def write_page(
     path: Path, place: str, completion: Completion, text: str, offset: int, along: Sequence[str] = ()
 ) -> None:
-    """Draw the trace into `path`, with what is told of the code that went along with the prompt."""
+    """Draw the trace into `path`, with the context files that were in the prompt."""
     from fastcoder_lsp.cli.trace_page import TracePage, page
 
     counts = completion.counts

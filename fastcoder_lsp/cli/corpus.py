@@ -1,4 +1,4 @@
-"""`fastcoder-lsp corpus build|list|remove`: common code to draft from, beside the workspace's own."""
+"""`fastcoder-lsp corpus build|list|remove`: common code for drafts, beside the workspace's own."""
 
 import argparse
 import sys
@@ -79,7 +79,7 @@ def _build(arguments: argparse.Namespace) -> int:
     named = [one.name for one in corpora.infos() if one.identity == tokenizer.identity and is_common(one.name)]
     with on_disk("the table of common code", cache_folder()), ExitStack() as opened:
         stores = [opened.enter_context(closing(corpora.open(one, tokenizer.identity))) for one in named]
-        # Cacheback's table of the commonest n-grams of all common code, so that no server has to count them.
+        # Cacheback's table of the commonest n-grams of all common code, so that servers need not count them.
         table_of([store.pin() for store in stores], cache_folder(), tokenizer.identity, TableShape())
     print(f"{info.name}: {info.files:,} files, {info.tokens:,} tokens, {info.bytes / 1e6:,.1f} MB")
     return 0

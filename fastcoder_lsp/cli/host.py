@@ -1,4 +1,4 @@
-"""`fastcoder-lsp host`: the process that has the model for all editors: who uses it, what it says, and its end."""
+"""`fastcoder-lsp host`: shows the process that has the model for all editors, its users and its log, and ends it."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fastcoder_lsp.host.control import FoundHost
 
 _STOPPED_S = 10.0
-"""How long an end in order may take until the process is killed."""
+"""How long an orderly end may take until the process is killed."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -41,7 +41,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def status(_: argparse.Namespace) -> int:
-    """Say which hosts there are."""
+    """Print the running hosts."""
     from fastcoder_lsp.host.control import find_hosts
 
     hosts = find_hosts()
@@ -53,7 +53,7 @@ def status(_: argparse.Namespace) -> int:
 
 
 def stop(_: argparse.Namespace) -> int:
-    """End all of them."""
+    """End all hosts."""
     from fastcoder_lsp.host.control import find_hosts, stop_host
 
     hosts = find_hosts()
@@ -80,7 +80,7 @@ def show_log(arguments: argparse.Namespace) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Be the shared process."""
+    """Run as the shared process."""
     return 0 if arguments.detach and left_behind() else _serve(arguments)
 
 
@@ -96,10 +96,10 @@ def _serve(arguments: argparse.Namespace) -> NoReturn:
 
 
 def left_behind() -> bool:
-    """Whether this is the process that was started, which ends; its child goes on in a session of its own.
+    """Fork, so that the started process can exit; returns whether this is that process, not its child.
 
-    Whoever ends an editor and all that it started must not find it. Nothing but the command line runs by now: a process
-    with threads could not be copied.
+    The child goes on in a session of its own, where ending an editor and its process tree does not reach it. Only the
+    command line runs by now: a process with threads could not be forked.
     """
     if os.fork() > 0:
         return True

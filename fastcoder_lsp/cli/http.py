@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fastcoder_lsp.http.sessions import OpenSessionHost
 
 PORT = 8012
-"""llama.vim's and llama.vscode's default."""
+"""The default port of llama.vim and llama.vscode."""
 _KEY_LENGTH = 16
 _END_S = 5.0
 _WAITING = "The server keeps running, and loads the model at the next request. To end it, press Ctrl-C."
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_key(path: Path) -> str:
-    """The key in a file.
+    """Read the key from a file.
 
     Raises:
         UsageError: there is none, it is too short, or others may read it.
@@ -103,8 +103,8 @@ def _serve(settings: "Settings", host: str, port: int, rules: "AccessRules") -> 
     from fastcoder_lsp.model import find
 
     listening = listen(host, port)
-    find(settings.model)  # else every client would be told that it is missing, and only when it asks
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is learnt is kept then, too
+    find(settings.model)  # else every client would learn at its first request that it is missing
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # save what is learnt
     open_host, close = _shared(settings) if settings.host_enabled else _alone(settings)
     sessions = SessionPool(open_host, policy_of(settings), settings.completion_max_tokens)
 
@@ -125,7 +125,7 @@ def _serve(settings: "Settings", host: str, port: int, rules: "AccessRules") -> 
 
 
 def _shared(settings: "Settings") -> tuple["OpenSessionHost", Callable[[], None]]:
-    """Opens a front of the process that editors share, and ends what is this command's own: nothing."""
+    """Opens sessions in the process that editors share; the second function has nothing to close."""
     from fastcoder_lsp.host.spawn import open_shared
     from fastcoder_lsp.workspace.open_texts import OpenTexts
 
@@ -133,7 +133,7 @@ def _shared(settings: "Settings") -> tuple["OpenSessionHost", Callable[[], None]
 
 
 def _alone(settings: "Settings") -> tuple["OpenSessionHost", Callable[[], None]]:
-    """The same with a model in this process, which ends with it."""
+    """Opens sessions with a model in this process; the second function closes it."""
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.host.local import ModelServer
     from fastcoder_lsp.runtime.load import load_model, make_runtime

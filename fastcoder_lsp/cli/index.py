@@ -1,4 +1,4 @@
-"""`fastcoder-lsp index status|build|verify|search|clear`: a workspace's datastore, looked at and made by hand."""
+"""`fastcoder-lsp index status|build|verify|search|clear`: inspects and maintains a workspace's datastore."""
 
 import argparse
 import sys
@@ -141,7 +141,7 @@ def _bring_up_to_date(store: "Store", root: Path, settings: "Settings", tokenize
         intake.remove_others(paths)
         encoder = ChunkedEncoder(tokenizer)
         for _ in intake.take_many(paths, encoder, lambda done, _total: bar.update(task, completed=done), lambda: False):
-            # Changed while being read: whatever watches the folder, or the next build, sees it.
+            # Changed while being read: the folder's watcher, or the next build, sees it.
             pass
         bar.update(task, description="merging")
         store.seal()
@@ -183,9 +183,7 @@ def _search(arguments: argparse.Namespace) -> int:
     drafted = f"{answer.length} of {answer.tokens} tokens at {answer.count:,} places"
     print(f"Drafters match {drafted}; the whole text is at:", file=sys.stderr)
     for found in answer.found:
-        print(
-            f"{shown(found.key, LONGEST_NAME)}:{found.line}: {found.follows!r}"
-        )  # a name may hold what steers terminals
+        print(f"{shown(found.key, LONGEST_NAME)}:{found.line}: {found.follows!r}")  # a name may hold control characters
     if not answer.found:
         print("nowhere", file=sys.stderr)
         return 1
@@ -232,7 +230,7 @@ def _tokenizer(arguments: argparse.Namespace) -> "Tokenizer":
 
 
 def _settings(root: Path) -> "Settings":
-    """Those that hold in a folder where no editor says otherwise."""
+    """The settings of a folder without an editor."""
     from fastcoder_lsp.config import resolve
     from fastcoder_lsp.workspace.folders import Folder, read_settings_file
 
@@ -242,7 +240,7 @@ def _settings(root: Path) -> "Settings":
 
 
 def _place(root: Path, tokenizer: "Tokenizer") -> Path:
-    """Where the folder's index lies; where there is none by its own settings, the latest by an editor's.
+    """The folder's index; without one by its own settings, the latest that an editor made.
 
     Raises:
         FastcoderError: there is none.
@@ -262,7 +260,7 @@ def _place(root: Path, tokenizer: "Tokenizer") -> Path:
 
 
 def _open(arguments: argparse.Namespace) -> "tuple[Store, Tokenizer]":
-    """The folder's store, to be read only."""
+    """The folder's store, read-only."""
     from fastcoder_lsp.index.store import Store
 
     root, tokenizer = _folder(arguments), _tokenizer(arguments)

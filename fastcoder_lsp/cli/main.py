@@ -1,10 +1,10 @@
-"""`fastcoder-lsp`: finds the command, prints an error as one line and its hint, exits with a code that means something.
+"""`fastcoder-lsp`: finds the command, prints an error as one line and its hint, and exits with a code.
 
 Exit codes: 0 done; 1 failed; 2 wrong use; 3 the model is missing; 4 the model is damaged; 5 no network; 6 no memory or
 disk; 7 a package is missing or broken; 70 a fault of this program; 130 interrupted.
 
-Imports next to nothing before the working directory is left (`start`): libraries would read what a repository put
-there.
+Imports next to nothing before it leaves the working directory (`start`): libraries would read files that a repository
+put there.
 """
 
 import argparse
@@ -27,13 +27,13 @@ CPU_REQUIREMENTS = Path(__file__).parents[1] / "requirements-cpu.txt"
 LEFT_OUT = ("accelerate", "torch", "transformers")
 """Packages that are not in that list."""
 FAULT = 70
-"""Exit code of our own faults, as sysexits.h numbers them."""
+"""Exit code of internal errors, as in sysexits.h."""
 
 
 def parser(named: str = "") -> argparse.ArgumentParser:
-    """The command line: of the command that is named, else of all.
+    """The parser of the named command, else of all.
 
-    Only that command is imported: `doctor` has to run where a package that another one needs is broken.
+    Imports only that command: `doctor` has to run where a package that another one needs is broken.
     """
     top = _Parser(
         prog="fastcoder-lsp",
@@ -41,7 +41,7 @@ def parser(named: str = "") -> argparse.ArgumentParser:
         epilog="Try: fastcoder-lsp play",
     )
     top.add_argument("--version", action="version", version=f"fastcoder-lsp {__version__}")
-    # Runs where nothing but this package is installed: an installer asks it what else to install.
+    # Runs with only this package installed: an installer asks it what else to install.
     top.add_argument(
         CPU_OPTION,
         action=_PrintPath,
@@ -56,7 +56,7 @@ def parser(named: str = "") -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong without obeying the control characters in it."""
+    """Reports errors without obeying the control characters in them."""
 
     def error(self, message: str) -> NoReturn:
         from fastcoder_lsp.core.controls import visible
@@ -76,12 +76,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code.
 
     Args:
-        argv: the command line; None where it is this process's own, whose working directory is then left.
+        argv: the command line; None for this process's own, whose working directory is then left.
     """
     here = leave_folder() if argv is None else Path.cwd()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without some letter gets a mark, not a traceback
+            stream.reconfigure(errors="replace")  # unsupported letters print as a mark, without a traceback
     words = sys.argv[1:] if argv is None else argv
     try:
         arguments = parser(words[0] if words else "").parse_args(argv)
@@ -102,16 +102,16 @@ def _run(arguments: argparse.Namespace, here: Path | None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has seen enough; there is nobody to tell.
+        # The reader of our output has gone.
         sys.stderr.close()
         return 1
-    except Exception as error:  # noqa: BLE001 the last one who can say it in a line
+    except Exception as error:  # noqa: BLE001 the last handler that can report it in one line
         return _failed(error)
     return code
 
 
 def _failed(error: Exception) -> int:
-    """Say what went wrong in a line; the exit code."""
+    """Report an error in one line; returns the exit code."""
     explained = error if isinstance(error, FastcoderError) else _left_out(error) or understood(error)
     print(f"fastcoder-lsp: {explained}", file=sys.stderr)
     if os.environ.get("FASTCODER_TRACEBACK") and explained is not error:
@@ -120,7 +120,7 @@ def _failed(error: Exception) -> int:
 
 
 def _left_out(error: Exception) -> InstallationError | None:
-    """How to get what an installation for a CPU leaves out, where it is for want of that; None for any other error."""
+    """How to install a package that a CPU installation omits, if the error is for lack of one; else None."""
     name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if name in LEFT_OUT:
         from fastcoder_lsp.model.needs import require_packages

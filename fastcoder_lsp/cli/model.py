@@ -86,7 +86,7 @@ def _action(
 
 
 def _list(_arguments: argparse.Namespace) -> int:
-    """Print one line for each model, and a table of the family; the exit code is 0 even if there is no model."""
+    """Print one line for each model, and a table of the family; the exit code is 0 even without a model."""
     from fastcoder_lsp import model
     from fastcoder_lsp.cli.model_table import OTHERWISE, table
     from fastcoder_lsp.model.store import size_text
@@ -110,7 +110,7 @@ def _list(_arguments: argparse.Namespace) -> int:
 
 
 def _measured_choice(*, every: bool = False) -> "Choice":
-    """The choice of `auto`, with progress while times are measured."""
+    """The choice of `auto`, with progress while it measures times."""
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.runtime.model_choice import chosen_model
 
@@ -123,7 +123,7 @@ def _measured_choice(*, every: bool = False) -> "Choice":
 
 
 def _chosen(digest: str) -> str:
-    """The loss of a model's calibrated weights, in words."""
+    """The loss of a model's calibrated weights, for the user."""
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.model.inventory import engine_conversions
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fastcoder_lsp.workspace.live_index import IndexProgress
 
 _INDEX_S = 600.0
-"""A workspace that takes longer to read is drafted from as far as it is read."""
+"""Bound on reading a workspace; drafts come from the part read by then."""
 _STOP_S = 5.0
 
 
@@ -42,14 +42,14 @@ def complete_once(
     Args:
         settings: of the session.
         request: the question.
-        progress: told percent and what is being done; an empty text: nothing any longer.
-        folders: the workspace's folders and their settings. Where the drafter reads the datastore, they are indexed
-            first, or their index brought up to date: the command draws from what an editor's server would have. None:
-            nothing is drafted from, common code neither.
-        shown: told of the prompt, where there was one.
+        progress: receives percent and the activity; an empty text: none.
+        folders: the workspace's folders and their settings. If the drafter reads the datastore, they are indexed
+            first, or their index is updated: the command drafts from the same data as an editor's server. None: no
+            drafts from files or common code.
+        shown: receives the prompt, if there was one.
 
     Raises:
-        FastcoderError: what made it impossible, with what to do.
+        FastcoderError: why it was impossible, and what to do.
     """
     failures: list[FastcoderError] = []
     source: list[str] = []
@@ -57,14 +57,14 @@ def complete_once(
     opened = ExitStack()
 
     def load(tell: Progress) -> Runtime:
-        from fastcoder_lsp.draft.registry import reads_datastore  # late, because it brings a compiler along
+        from fastcoder_lsp.draft.registry import reads_datastore  # late, because it imports a compiler
 
         wanted = settings.index_enabled and reads_datastore(settings.drafter)
         store = _datastore(folders, tell) if folders is not None and wanted else None
         try:
             around = WorkspaceView(store.pin if store else None, context=_context(settings, folders or {}))
             runtime = load_runtime(settings, tell, around)
-        except BaseException as failure:  # libraries written in Rust raise what is no Exception
+        except BaseException as failure:  # Rust extensions raise BaseExceptions
             failures.append(understood(failure))
             raise
         if store is not None:
@@ -83,7 +83,7 @@ def complete_once(
 
     service = CompletionService(partial(DirectHost, load=load), on_status)
     try:
-        service.preload().result()  # so that the completion's own times do not hold the loading
+        service.preload().result()  # so that the completion's own times exclude loading
         completion = service.submit(request).result()
     finally:
         service.shutdown()
@@ -97,7 +97,7 @@ def complete_once(
 
 
 def _context(settings: Settings, folders: Mapping[Path, Settings]) -> Context:
-    """Finds other code in folders whose settings and those of the session allow it, once they are looked through."""
+    """Searches folders for related code where their settings and the session's allow it, once they are indexed."""
     from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 
     allowed = {root: own for root, own in folders.items() if own.context_enabled}
@@ -116,7 +116,7 @@ def _context(settings: Settings, folders: Mapping[Path, Settings]) -> Context:
 
 
 def _datastore(folders: Mapping[Path, Settings], tell: Progress) -> "Datastore":
-    # Late, because it brings a compiler along.
+    # Late, because it imports a compiler.
     from fastcoder_lsp.workspace.datastore import Datastore
     from fastcoder_lsp.workspace.shared_stores import SharedStores
 

@@ -1,6 +1,6 @@
-"""Command-line options: made from the dataclass that they fill, or by kinds of arguments that refuse bad values early.
+"""Command-line options, made from the dataclass that they fill, and kinds of arguments that reject bad values early.
 
-A field's annotation says how its option is read, and its default is the option's; `option` adds the text of `--help`.
+A field's annotation determines how its option is parsed, and its default is the option's; `option` adds the help text.
 """
 
 import argparse
@@ -23,7 +23,7 @@ def option(text: str, default: Any = MISSING, *, flags: tuple[str, ...] = (), **
     Args:
         text: of `--help`; a default is appended to it.
         default: without one the option is required.
-        flags: in place of the field's own name with dashes.
+        flags: instead of the field's own name with dashes.
         more: of `ArgumentParser.add_argument`, such as `metavar`.
     """
     metadata = {"help": text, "flags": flags, **more}
@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser, kind: type) -> None:
 
 
 def filled(kind: type[Kind], arguments: argparse.Namespace, but: str = "") -> Kind:
-    """A dataclass from the arguments of its fields' names, except `but`."""
+    """A dataclass from the arguments named like its fields, except `but`."""
     named = vars(arguments)
     names = [name for name in kind.__dataclass_fields__ if name in named and name != but]  # type: ignore[attr-defined]
     return kind(**{name: named[name] for name in names})
@@ -79,7 +79,7 @@ def at_least(least: int, most: int | None = None) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"{value} is more than {most}")
         return value
 
-    number.__name__ = "whole number"  # so that argparse says what else is none
+    number.__name__ = "whole number"  # argparse's error message uses the name
     return number
 
 
@@ -108,7 +108,7 @@ def share(text: str) -> float:
 
 
 def require_writable(path: Path | None) -> None:
-    """See that a file can be written to `path`; None names no file.
+    """Check that a file can be written to `path`; None names no file.
 
     Raises:
         UsageError: it cannot.

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar where a person watches, a line at every tenth where lines are kept."""
+"""Progress on stderr: a bar on a terminal, otherwise a line at every tenth."""
 
 import sys
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from fastcoder_lsp.model.store import size_text
 
 
 class ProgressDisplay(Protocol):
-    """Progress that somebody sees."""
+    """A display of progress."""
 
     def advance(self, step: ProgressStep) -> None:
-        """Show how far a piece of work is."""
+        """Show the progress of a piece of work."""
         ...
 
     def pause(self) -> None:
-        """Leave the terminal alone until the next step."""
+        """Pause drawing until the next step."""
         ...
 
 
@@ -78,4 +78,4 @@ class _Lines:
         print(f"  {percent:3} %  {step.what}{amount}", file=sys.stderr, flush=True)
 
     def pause(self) -> None:
-        """Lines leave the terminal alone."""
+        """Do nothing: lines need no pause."""

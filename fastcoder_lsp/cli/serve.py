@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 _SWITCH_INTERVAL_S: Final = 0.0005
-"""How long the worker may keep Python to itself while a message waits; the default of 5 ms would be felt in typing."""
+"""How long the worker may hold the GIL while a message waits; the default of 5 ms would be felt in typing."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,7 +43,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until the client goes."""
+    """Serve until the client disconnects."""
     if sys.stdin is not None and sys.stdin.isatty():
         print(
             "Editors start this command and talk to it on stdin. To see ghost text, run: fastcoder-lsp play",
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 def open_host(
     listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]", texts: "OpenTexts"
 ) -> "ModelHost":
-    """Where the model lives: in the shared process, in this one, or behind a server, as the settings say."""
+    """The model's host: the shared process, this process, or a remote server, according to the settings."""
     from fastcoder_lsp.host.selector import BackendSelector
 
     return BackendSelector(_open_shared, _open_alone, listener, settings, folders, texts, _open_remote)
@@ -112,19 +112,19 @@ def _open_alone(
 
 
 def take_wire() -> tuple[BinaryIO, BinaryIO]:
-    """The real stdin and stdout, for the protocol alone.
+    """The real stdin and stdout, reserved for the protocol.
 
-    From here on whatever prints, in Python or in C, prints to stderr, and child processes get no input.
+    From here on everything printed, in Python or in C, goes to stderr, and child processes get no input.
     """
     try:
         os.fstat(0)
-        os.fstat(1)  # before anything is opened, which would take the place of what is closed
+        os.fstat(1)  # before opening anything, which would reuse a closed descriptor
         stdin, stdout = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     except OSError as error:
         raise UsageError("stdin or stdout is closed", "Editors start this with pipes on both.") from error
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
-    if sys.stderr is None:  # closed by the client: the log file, if any, is the only place left
+    if sys.stderr is None:  # closed by the client: only a log file is left
         os.dup2(nothing, 2)
         sys.stderr = os.fdopen(2, "w", closefd=False)
     os.dup2(2, 1)
@@ -134,5 +134,5 @@ def take_wire() -> tuple[BinaryIO, BinaryIO]:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process now: a thread that still computes must neither hold it nor crash on the way out."""
+    """End the process now: a thread that still computes must neither block the end nor crash on the way out."""
     os._exit(code)

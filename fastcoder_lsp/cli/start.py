@@ -2,8 +2,7 @@
 
 Libraries read settings from the working directory when they are imported (numba a `.numba_config.yaml` that may name a
 folder of pickles), and Python looks there for modules. Editors start the server in whatever repository is opened. So
-the folder is left before anything else is imported, and what the command line names is looked for in it by its whole
-path.
+the process leaves that folder before it imports anything else, and resolves the paths of the command line against it.
 """
 
 import argparse
@@ -16,30 +15,30 @@ from pathlib import Path
 from fastcoder_lsp.errors import UsageError
 
 MODEL_OPTIONS = frozenset({"model", "before", "name", "student", "boost", "draft_model"})
-"""Arguments that name a model, or several: by an id, or by a path."""
+"""Arguments that name one or more models, by id or by path."""
 DRAFTER_OPTIONS = frozenset({"drafter", "drafters"})
 """Arguments that name drafters, whose parameter `weights` is a path."""
 _WEIGHTS = re.compile(r"(?<=[:,])weights=([^,]+)")
 
 
 def leave_folder() -> Path | None:
-    """Go to a neutral folder and forget the old one as a place of modules; where it was, None if it is gone."""
+    """Go to a neutral folder and stop importing from the old one; returns the old one, None if it is gone."""
     try:
         here = Path.cwd()
-    except OSError:  # deleted, or not to be entered
+    except OSError:  # deleted, or not accessible
         here = None
     _forget_as_modules(here)
-    from fastcoder_lsp.config.processes import neutral_folder  # not before what "here" means is forgotten
+    from fastcoder_lsp.config.processes import neutral_folder  # only after "here" is forgotten
 
     os.chdir(neutral_folder())
     return here
 
 
 def name_fully(arguments: argparse.Namespace, here: Path | None) -> None:
-    """Make every path among `arguments` absolute, as seen from `here`, and the model's where it is certainly a path.
+    """Make every path among `arguments` absolute, relative to `here`; the model's only if it is certainly a path.
 
     Raises:
-        UsageError: there is a relative one, and no folder that it could start from.
+        UsageError: a path is relative, and the folder is gone.
     """
     for name, value in vars(arguments).items():
         if isinstance(value, Path):
@@ -61,12 +60,12 @@ def is_path(model: str) -> bool:
 
 
 def whole_path(path: Path, here: Path | None) -> Path:
-    """`path` as it was meant in the folder `here`.
+    """Resolve `path` in the folder `here`.
 
     Raises:
         UsageError: it is relative, and that folder is gone.
     """
-    with contextlib.suppress(RuntimeError):  # no user of that name: a file that begins so
+    with contextlib.suppress(RuntimeError):  # no such user: a file name that begins with ~
         path = path.expanduser()
     if path.is_absolute():
         return path
@@ -80,11 +79,11 @@ def _whole_model(model: str, here: Path | None) -> str:
 
 
 def _forget_as_modules(here: Path | None) -> None:
-    """Take out of `sys.path` what stands for the working directory or is named from there.
+    """Remove entries of `sys.path` that stand for the working directory or are relative to it.
 
-    The first entry is where `python -m` puts it; the others are relative entries of PYTHONPATH, which Python has made
-    absolute. What the user named absolutely stays, and so do the folders that we ourselves and Python come from: a
-    process of ours may be started in the second.
+    `python -m` puts it first; the others are relative entries of PYTHONPATH, which Python has made absolute. Entries
+    that the user gave as absolute paths stay, as do our own folder and Python's: a process of ours may be started in
+    Python's.
     """
     ours = {str(Path(__file__).parents[2]), os.path.dirname(os.__file__)}  # noqa: PTH120 as it stands in sys.path
     if sys.path and sys.path[0] in ("", str(here)) and sys.path[0] not in ours:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _KEYS = Path("~/.config/fastcoder-lsp/team-keys.json")
 _PRIVATE = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_SERVE_LOG_TO_STDERR": "0"}
-"""Ray tells nobody about itself, and answers nobody who does not name a token that is made anew at each start."""
+"""Turns Ray's usage reports off, and has it accept only requests with a token that is made anew at each start."""
 _QUICK = {
     "RAY_SERVE_USE_GRPC_BY_DEFAULT": "1",
     "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0",
     "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": "0",
 }
-"""Serve's own ways of fewer hops between two threads: our code in its processes waits, and computes nothing."""
+"""Serve's options for fewer hops between threads: our code in its processes waits, and computes nothing."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -108,7 +108,7 @@ def _run(config: "TeamConfig", arguments: argparse.Namespace) -> None:
 
 
 def _require_model(config: "TeamConfig") -> None:
-    """See that there is one before Ray is begun, whose processes would try again and again to load it.
+    """Check the model before Ray starts, whose processes would try to load it again and again.
 
     Raises:
         FastcoderError: it is missing or damaged.
@@ -139,10 +139,10 @@ def _trace(address: str) -> None:
 
 
 def config_of(arguments: argparse.Namespace) -> "TeamConfig":
-    """What the options and the file say.
+    """The configuration from the options and the file.
 
     Raises:
-        UsageError: what they say cannot be.
+        UsageError: they are invalid.
     """
     from msgspec.structs import replace
 

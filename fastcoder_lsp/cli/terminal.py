@@ -1,8 +1,8 @@
-"""What commands say on the terminal: nothing that it obeys, and where they are while they load.
+"""Safe output on the terminal, and progress while a command loads.
 
-Owns standard output and standard error while a command runs. Control characters are shown and not obeyed, whoever wrote
-them into a file or a name; the few of our own go by `erase_line` and `undrawn`. What went wrong is one line; its
-traceback is printed only where FASTCODER_TRACEBACK asks for it.
+Controls standard output and standard error while a command runs. Control characters from files and names are shown, not
+obeyed; the program's own go through `erase_line` and `undrawn`. An error is one line; its traceback is printed only if
+FASTCODER_TRACEBACK is set.
 """
 
 import errno
@@ -21,15 +21,15 @@ from fastcoder_lsp.errors import ResourceError
 
 _ERASE = "\r\033[K"
 SILENT_S: Final = 1.0
-"""Nobody is to wait longer without a word."""
+"""Report progress after this much silence."""
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 @contextmanager
 def controls_shown() -> Iterator[None]:
-    """Within it, what is printed shows its controls."""
+    """While open, printed text shows its control characters."""
     with ExitStack() as streams:
-        # A client may have closed either.
+        # a client may have closed either
         if sys.stdout is not None:
             streams.enter_context(redirect_stdout(cast("TextIO", VisibleStream(undrawn(sys.stdout)))))
         if sys.stderr is not None:
@@ -38,21 +38,21 @@ def controls_shown() -> Iterator[None]:
 
 
 def erase_line() -> None:
-    """Begin the terminal's line anew, on standard error."""
+    """Erase the terminal's current line, on standard error."""
     undrawn(sys.stderr).write(_ERASE)
 
 
 def keep_log_quiet() -> None:
-    """Keep what is logged off the terminal, unless FASTCODER_TRACEBACK asks for it."""
+    """Keep log messages off the terminal, unless FASTCODER_TRACEBACK is set."""
     if not os.environ.get("FASTCODER_TRACEBACK"):
         logging.getLogger().addHandler(logging.NullHandler())
 
 
 class Loading:
-    """Told what is being done; a context, at whose end nothing more is said.
+    """Prints the current activity; a context, after which nothing more is printed.
 
     Args:
-        what: is said where nothing was told within a second.
+        what: printed if no activity was reported within a second.
     """
 
     def __init__(self, what: str) -> None:
@@ -71,7 +71,7 @@ class Loading:
         self._end()
 
     def __call__(self, percent: int | None, message: str) -> None:
-        """So many percent of this are done; an empty text: nothing is being done any longer."""
+        """Report the progress of an activity in percent; an empty text: no activity."""
         if self._watched:
             erase_line()
             print(f"{message} {percent or 0} %" if message else "", end="", file=sys.stderr, flush=True)
@@ -101,14 +101,14 @@ class Loading:
 
 @contextmanager
 def on_disk(what: str, folder: Path) -> Iterator[None]:
-    """Turn what the system says of a folder's disk into words for a person.
+    """Turn the system's errors about a folder's disk into messages for the user.
 
     Raises:
         ResourceError: instead of an OSError.
     """
     try:
         yield
-    except BrokenPipeError:  # that is no disk, but who read what we print
+    except BrokenPipeError:  # not a disk: the reader of our output has gone
         raise
     except OSError as error:
         reason = error.strerror or str(error)

@@ -1,7 +1,7 @@
-"""A completion's trace as an HTML page: the code, each token coloured by who guessed it, and every step's draft tree.
+"""A completion's trace as an HTML page: the code, each token coloured by its source, and every step's draft tree.
 
-Owns the picture only: a pure function from plain values to text. The page loads nothing and runs no script; colours
-follow the reader's light or dark setting, and each source has a line of its own under its tokens besides.
+A pure function from plain values to text. The page loads nothing and runs no script; colours follow the reader's light
+or dark setting, and each source also has an underline of its own.
 """
 
 from collections import Counter
@@ -52,7 +52,7 @@ details{border-top:1px solid var(--line);padding:.35rem 0}summary{cursor:pointer
 
 @dataclass(frozen=True, slots=True)
 class TracePage:
-    """What a page shows: a completion's steps between the texts around it; `title` and `note` stand above."""
+    """The content of a page: a completion's steps between the texts around it, below `title` and `note`."""
 
     title: str
     note: str
@@ -81,7 +81,7 @@ def page(shown: TracePage) -> str:
 
 
 def _legend(steps: Sequence[StepTrace]) -> str:
-    """Every group with its number of tokens; the paper's four always, the fifth where it occurs."""
+    """Every group with its number of tokens; the paper's four always, the fifth if it occurs."""
     counts = Counter(group_of(token.source) for step in steps for token in step.tokens)
     entries = [
         f'<li><span class="token {group}">{group}</span> {counts[group]} · {meaning}</li>'
@@ -107,7 +107,7 @@ def _code(shown: TracePage, texts: Sequence[Sequence[str]]) -> str:
 
 
 def _step(number: int, step: StepTrace, said: Sequence[str]) -> str:
-    """One forward pass, folded: what it gave, and unfolded the tree that it verified."""
+    """One forward pass, folded: its tokens; unfolded: the tree that it verified."""
     first = step.tree.pending
     drafts, accepted = len(step.tree) - first, len(step.path)
     text = escape(_quoted("".join(said)))
@@ -120,9 +120,9 @@ def _step(number: int, step: StepTrace, said: Sequence[str]) -> str:
 
 
 def _branches(step: StepTrace, node: int) -> str:
-    """The tree below `node`; a chain without branches stands on one line.
+    """The tree below `node`; a chain without branches is one line.
 
-    An explicit stack: a draft may be deeper than Python's own.
+    Uses an explicit stack: a draft may be deeper than Python's own.
     """
     below: dict[int, list[int]] = {}
     for child in range(step.tree.pending, len(step.tree)):
@@ -161,7 +161,7 @@ def _origin(source: str, match: int) -> str:
 
 
 def _visible(text: str) -> str:
-    """Escaped; a line end gets a mark, or a token that is nothing else could not be seen or pointed at."""
+    """Escaped; a line end gets a mark, so that a token of nothing else can be seen and pointed at."""
     return escape(text).replace("\n", '<span class="end">↵</span>\n')
 
 

@@ -393,7 +393,7 @@ def _add_count(
 
 
 def _sources(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """The sources as they were meant where the command was started; a path comes before a known name."""
+    """The sources, resolved where the command was started; a path comes before a known name."""
     places = [
         Path(name) if arguments.here is None else whole_path(Path(name), arguments.here) for name in arguments.data
     ]
@@ -401,7 +401,7 @@ def _sources(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _run(session: "SessionKind", arguments: argparse.Namespace, own: Any) -> int:
-    """Run a training under the user's eyes, and tell its result."""
+    """Run a training with progress on the terminal, and print its result."""
     from fastcoder_lsp.cli.train_progress import tell, watched
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.train.options import RequestedOptions, SampleOptions

@@ -1,4 +1,4 @@
-"""A training under the user's eyes: progress on stderr, a stop by Ctrl-C, and the closing words."""
+"""The terminal during training: progress on stderr, a stop by Ctrl-C, and the closing summary."""
 
 import shlex
 import signal
@@ -16,7 +16,7 @@ LINES_EVERY_SECONDS = 20.0
 
 
 def watched(work: Callable[[Listener, Callable[[], bool]], Result]) -> tuple[Result, bool]:
-    """The result of `work`, which the user may stop, and whether that happened."""
+    """The result of `work`, and whether the user stopped it."""
     shown = _ProgressLine()
     with _stop_asked() as should_stop:
         result = work(Listener(shown.note, shown.collected, shown.status), should_stop)

@@ -1,7 +1,7 @@
-"""`fastcoder-lsp doctor`: what is there, what is wrong, what to do about it. Changes and downloads nothing.
+"""`fastcoder-lsp doctor`: checks the installation, says what is wrong and what to do. Changes and downloads nothing.
 
-It is what people run when nothing else works, so it needs nothing that may be broken: every look is taken alone,
-imports what it looks at, and is a finding where it fails.
+People run it when nothing else works, so it must not depend on anything broken: each check runs on its own, imports
+what it checks, and reports its own failure as a finding.
 """
 
 import argparse
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def examine(settings: Settings) -> Iterator[Check]:
-    """All checks in order; one that depends on a failed one is left out."""
+    """All checks in order; a check that depends on a failed one is left out."""
     yield Check("fastcoder-lsp", "ok", f"{__version__}, {Path(__file__).parents[2]}", details={"version": __version__})
     yield from attempt("python", machine.check_python)
     yield from attempt("packages", machine.check_packages)
@@ -106,7 +106,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield from attempt("host", _host)
     if settings.remote_url:
         yield from attempt("remote", lambda: _remote(settings))
-    yield from attempt("last start", _last_start)  # before a completion of ours is the last one
+    yield from attempt("last start", _last_start)  # before the completion below, which records a start of its own
     yield from attempt("choice", lambda: model.check_choice(settings))
     found = list(attempt("model", lambda: model.check_model(settings)))
     yield from found
@@ -131,7 +131,7 @@ def _remote(settings: Settings) -> Iterator[Check]:
 
 
 def _server(settings: Settings) -> tuple[str, ...]:
-    """The name of the server that is asked, which may be a company's own."""
+    """The name of the remote server, which may be private to a company."""
     if not settings.remote_url:
         return ()
     from fastcoder_lsp.remote.target import host_of

@@ -1,4 +1,4 @@
-"""One thing that `doctor` looked at, and how it is printed. A check that fails itself is a finding."""
+"""One check of `doctor`, and how it is printed. A check that fails itself is a finding."""
 
 import os
 import traceback
@@ -10,7 +10,7 @@ from fastcoder_lsp.errors import understood
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at. `state`: "ok", "note" (works, worth knowing) or "wrong"; `hint`: what to do about it."""
+    """A finding. `state`: "ok", "note" (works, worth knowing) or "wrong"; `hint`: what to do about it."""
 
     name: str
     state: str
@@ -20,7 +20,7 @@ class Check:
 
 
 def attempt(name: str, look: Callable[[], Check | Iterable[Check]]) -> Iterator[Check]:
-    """What a look finds; whatever it raises is what is wrong."""
+    """The findings of a check; an exception is a finding too."""
     try:
         found = look()
         yield from [found] if isinstance(found, Check) else found
@@ -32,7 +32,7 @@ def attempt(name: str, look: Callable[[], Check | Iterable[Check]]) -> Iterator[
 
 
 def show(check: Check) -> None:
-    """A line, and what to do below it."""
+    """A line, and the hint below it."""
     mark = {"ok": "✓", "note": "•", "wrong": "✗"}[check.state]
     first, *others = check.text.split("\n")
     print(f"{mark} {check.name:13} {first}", *(f"{'':16}{line}" for line in others), sep="\n")

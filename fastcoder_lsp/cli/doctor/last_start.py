@@ -1,4 +1,4 @@
-"""What `doctor` tells of the last start: each stage with its time, where it hung or failed, and what to do."""
+"""`doctor`'s report of the last start: each stage with its time, where it hung or failed, and what to do."""
 
 import time
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.runtime.start_record import ModelStart, read_start
 
 _WAITING_S = 1.0
-"""Stages that took less are told in the details alone."""
+"""Shorter stages are listed only in the details."""
 
 
 def check_last_start() -> Iterator[Check]:
-    """The last start of a server or a command that loaded the model; nothing where there was none."""
+    """The last start of a server or a command that loaded the model; no finding if there was none."""
     start = read_start(cache_folder())
     if start is None:
         return
@@ -50,7 +50,7 @@ def check_last_start() -> Iterator[Check]:
 
 
 def _runs(start: ModelStart) -> bool:
-    """Whether the process that began it is still there, and is not another one of the same number."""
+    """Whether the process that began it still runs, and its id was not reused."""
     try:
         return psutil.Process(start.process).create_time() <= start.began
     except psutil.Error:

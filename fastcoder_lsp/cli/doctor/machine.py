@@ -1,4 +1,4 @@
-"""What `doctor` looks at of the machine: Python, packages, devices, memory, watches of files."""
+"""`doctor`'s checks of the machine: Python, packages, devices, memory, file watches."""
 
 import os
 import platform
@@ -24,7 +24,7 @@ def check_python() -> Check:
 
 
 def check_packages() -> Iterator[Check]:
-    """That the packages are there and can be loaded: the CPU engine's, and those that a GPU or tuning needs."""
+    """Whether the packages load: the CPU engine's, and those that a GPU or tuning needs."""
     from fastcoder_lsp.model.needs import install_line
 
     again = InstallationError("").hint
@@ -46,7 +46,7 @@ def check_packages() -> Iterator[Check]:
 
 
 def _load(names: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
-    """Versions of packages that can be loaded, and of the others why not."""
+    """Versions of packages that load, and the errors of the others."""
     found, broken = {}, []
     for name in names:
         try:
@@ -60,7 +60,7 @@ def _load(names: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
 
 
 def check_gpu() -> Check:
-    """That torch sees the GPU that the driver sees."""
+    """Whether torch sees the GPU that the driver sees."""
     from fastcoder_lsp.model.machine import ask_driver
     from fastcoder_lsp.model.store import size_text
 
@@ -71,7 +71,7 @@ def check_gpu() -> Check:
     driver = answer.memory_bytes
     try:
         import torch
-    except Exception:  # noqa: BLE001 said by the check of the packages
+    except Exception:  # noqa: BLE001 the check of the packages reports it
         text = (
             f"an NVIDIA GPU with {size_text(driver)}, unused without torch"
             if driver
@@ -91,7 +91,7 @@ def check_gpu() -> Check:
 
 
 def check_processor() -> Check:
-    """The CPU: its cores, and what its byte products are made of."""
+    """The CPU: its cores, and the instructions of its byte products."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     from fastcoder_lsp.engine.int8.dot import kinds_here
 
@@ -101,7 +101,7 @@ def check_processor() -> Check:
 
 
 def check_memory() -> Check:
-    """The memory that this process can have."""
+    """The memory available to this process."""
     import psutil
 
     from fastcoder_lsp.model.machine import available_bytes
@@ -117,7 +117,7 @@ def check_memory() -> Check:
 
 
 def check_watches() -> Iterator[Check]:
-    """Linux lets a user watch so many folders: without a free watch, changes on the disk are seen late."""
+    """Linux limits the folders that a user can watch: without a free watch, changes on the disk are seen late."""
     most = _number("sys/fs/inotify/max_user_watches")
     if most is None:
         return
@@ -144,7 +144,7 @@ def _number(path: str) -> int | None:
 
 
 def _watches_in_use() -> tuple[int, int]:
-    """Watches and watching files of this user's programs, as far as they can be seen."""
+    """Watches and watching processes of this user, as far as they are visible."""
     watches = instances = 0
     own = os.geteuid()
     for process in _PROC.iterdir():

@@ -1,4 +1,4 @@
-"""What `doctor` looks at of the model: its files, its prompt template, one completion."""
+"""`doctor`'s checks of the model: its files, its prompt template, one completion."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ SAMPLE_AFTER = "\n    return numbers[:n]\n"
 
 
 def check_model(settings: Settings) -> Check:
-    """Which model, from which source, whether its files can be read, and how it differs from what was asked for."""
+    """The model, its source, whether its files can be read, and how it differs from the requested one."""
     from fastcoder_lsp import model
     from fastcoder_lsp.model.files import damage
     from fastcoder_lsp.model.find import BROKEN_HINT
@@ -43,7 +43,7 @@ def check_model(settings: Settings) -> Check:
 
 
 def check_choice(settings: Settings) -> Iterator[Check]:
-    """Which size `auto` chooses for this machine, why, and what the others would be like."""
+    """The size that `auto` chooses for this machine, why, and the speeds of the others."""
     from fastcoder_lsp.cli.model_table import OTHERWISE, table
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.runtime.model_choice import chosen_model, gpu_for_choice
@@ -58,7 +58,7 @@ def check_choice(settings: Settings) -> Iterator[Check]:
 
 
 def check_weights(settings: Settings) -> Iterator[Check]:
-    """Where the CPU may compute in four bits: whether those were chosen, what they lose, and how to go back."""
+    """On CPUs with four-bit weights: whether they are used, their loss, and how to go back."""
     from fastcoder_lsp import model
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.engine.architecture import fast_shape, read_config
@@ -84,7 +84,7 @@ def check_weights(settings: Settings) -> Iterator[Check]:
 
 
 def check_template(folder: Path) -> Check:
-    """How the model is asked to fill in the middle."""
+    """The template of fill-in-the-middle prompts."""
     from fastcoder_lsp.prompt import template_of
     from fastcoder_lsp.tokenizer import Tokenizer
 

@@ -1,4 +1,4 @@
-"""What `doctor` looks at of the user's folders: home, cache, compiled kernels, indexes, what was left unfinished."""
+"""`doctor`'s checks of the user's folders: home, cache, compiled kernels, indexes, unfinished files."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ RIGHT_HINT = "Make it writable for you, or set FASTCODER_CACHE to another folder
 
 
 def check_home() -> Iterator[Check]:
-    """That there is a home folder; nothing is said of one that is as usual."""
+    """Whether there is a home folder; no finding for an ordinary one."""
     try:
         home = Path("~").expanduser()
     except RuntimeError:
@@ -28,7 +28,7 @@ def check_home() -> Iterator[Check]:
 
 
 def check_cache() -> Check:
-    """The cache folder: its size by part, free space, and that we can write to it and others cannot."""
+    """The cache folder: its size by part, free space, and whether only we can write to it."""
     from fastcoder_lsp.model.store import folder_bytes, size_text
 
     cache = cache_folder()
@@ -57,7 +57,7 @@ def _parts(cache: Path) -> list[Path]:
 
 
 def check_unfinished() -> Iterator[Check]:
-    """What was begun and not ended: half downloads, which go on, and half conversions, which are deleted."""
+    """Unfinished work: partial downloads, which resume, and partial conversions, which are deleted."""
     from fastcoder_lsp.model.store import ModelStore, folder_bytes, size_text
 
     store = ModelStore.at(None)
@@ -76,7 +76,7 @@ def check_unfinished() -> Iterator[Check]:
 
 
 def check_kernels() -> Iterator[Check]:
-    """Compiled code: that only the user can write it, and that it is whole. What is damaged is compiled again."""
+    """Compiled code: whether only the user can write it, and whether it is intact. Damaged code is compiled again."""
     from fastcoder_lsp.config import kernels_folder
 
     folder = kernels_folder()
@@ -97,7 +97,7 @@ def check_kernels() -> Iterator[Check]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file of machine code holds what its sum says."""
+    """Whether a file of machine code matches its checksum."""
     from fastcoder_lsp.kernels.files import MAGIC
 
     content = path.read_bytes()
@@ -108,7 +108,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def check_indexes() -> Iterator[Check]:
-    """The indexes of repositories: damaged ones are built anew when they are opened."""
+    """The indexes of repositories: damaged ones are rebuilt when they are opened."""
     from fastcoder_lsp.index.segment import DamagedError, read_segment
     from fastcoder_lsp.index.stored import FILE_NAME, read_manifest
 
@@ -120,7 +120,7 @@ def check_indexes() -> Iterator[Check]:
             for segment in manifest.segments if manifest is not None else ():
                 read_segment(path.parent / segment.name, manifest.identity if manifest else "", check=False)
         except FileNotFoundError:
-            continue  # merged away by a server meanwhile
+            continue  # a server has merged it meanwhile
         except (DamagedError, OSError, ValueError) as error:
             damaged.append(f"{path.parent}: {error}")
     if damaged:

@@ -1,4 +1,4 @@
-"""What `doctor` looks at of a server in the model's place: may it be asked, what goes there, does it answer."""
+"""`doctor`'s check of a remote server: whether it is allowed, what it would receive, whether it answers."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from fastcoder_lsp.cli.doctor.model import SAMPLE, SAMPLE_AFTER
 from fastcoder_lsp.config import Settings
 
 _TOKENS, _WHOLE_S = 24, 60.0
-"""Of the answer to the sample, and how long it may take, however it drips."""
+"""Limits on the answer to the sample: its size, and its whole time."""
 
 
 def check_remote(settings: Settings) -> Iterator[Check]:
-    """The server that `--remote` names; nothing of the user's is sent to it, but a sample."""
+    """The server that `--remote` names; it receives a sample, and nothing of the user's."""
     from fastcoder_lsp.remote.failures import RemoteError
     from fastcoder_lsp.remote.target import target_of, what_leaves
 

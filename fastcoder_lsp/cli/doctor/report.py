@@ -1,8 +1,7 @@
-"""`doctor --report`: what it found, as one file that may be shown to strangers.
+"""`doctor --report`: the findings as one file that is safe to share with strangers.
 
-Owns what is taken out: names of the user and the machine, where home is, addresses, tokens and passwords, and every
-word of a model, which may be one tuned on the user's own code. What stays is text that a person can read before it is
-sent.
+Removes names of the user and the machine, the home folder, addresses, tokens and passwords, and all text of a model,
+which may be tuned on the user's own code. The rest is text that a person can read before sending it.
 """
 
 import getpass
@@ -22,26 +21,26 @@ from fastcoder_lsp.errors import ResourceError, UsageError
 HIDDEN = "<hidden>"
 _SECRET_NAME = re.compile(r"token|key|secret|passw|credential|auth", re.IGNORECASE)
 _LEAST_SECRET = 6
-"""Letters: shorter values of such variables are settings, not secrets, and stand in many words."""
+"""Letters: shorter values of such variables are settings, not secrets, and occur in many words."""
 _PATTERNS = (
     (re.compile(r"(?<=://)[^/\s@]+@"), f"{HIDDEN}@"),  # user:password in an address
     (re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"), HIDDEN),  # e-mail
     (re.compile(r"\b(?:hf|ghp|gho|ghs|ghu|github_pat|glpat|pypi|sk|xox[a-z])[-_][\w-]{8,}"), HIDDEN),
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{8,}"), rf"\1 {HIDDEN}"),
     (re.compile(r"(?i)\b([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key)[\w-]*\s*[=:]\s*)[^\s&,;]+"), rf"\1{HIDDEN}"),
-    (re.compile(r"«.*?»", re.DOTALL), f"«{HIDDEN}»"),  # what a model said
+    (re.compile(r"«.*?»", re.DOTALL), f"«{HIDDEN}»"),  # text of a model
 )
 _MODELS_WORDS = frozenset({"text"})
-"""Keys of details that hold what a model said."""
+"""Keys of details that hold text of a model."""
 
 
 class Redaction:
-    """Takes out of texts what is nobody else's business.
+    """Removes private data from texts.
 
     Args:
-        home: the user's folder, None for none; told as ~.
+        home: the user's folder, None for none; replaced by ~.
         names: of the user and of the machine, as whole words.
-        environment: variables; the values of those whose name speaks of a secret are hidden wherever they stand.
+        environment: variables; the values of those with a secret's name are hidden wherever they occur.
     """
 
     def __init__(self, home: Path | None, names: Iterable[str], environment: Mapping[str, str]) -> None:
@@ -55,17 +54,17 @@ class Redaction:
 
     @classmethod
     def here(cls, *more: str) -> "Redaction":
-        """Of this user on this machine, and these names more."""
+        """For this user on this machine, and these additional names."""
         home, names = None, [platform.node(), *more]
         with suppress(RuntimeError):
             home = Path.home()
             names.append(home.name)
-        with suppress(OSError, KeyError):  # a number without a name
+        with suppress(OSError, KeyError):  # a user id without a name
             names.append(getpass.getuser())
         return cls(home, {name for name in names if name}, os.environ)
 
     def text(self, text: str) -> str:
-        """`text` without them."""
+        """`text` without private data."""
         for secret in self._secrets:
             text = text.replace(secret, HIDDEN)
         for home in self._homes:
@@ -77,7 +76,7 @@ class Redaction:
         return text
 
     def value(self, value: object, key: str = "") -> object:
-        """A value of JSON without them: its keys and its texts, however deep."""
+        """A JSON value without private data, in keys and texts at any depth."""
         if isinstance(value, str):
             return HIDDEN if key in _MODELS_WORDS else self.text(value)
         if isinstance(value, Mapping):
@@ -88,10 +87,10 @@ class Redaction:
 
 
 def write_report(path: Path, checks: Iterable[Check], redaction: Redaction) -> None:
-    """Write what was found to a new file that its owner alone may read.
+    """Write the findings to a new file that only its owner may read.
 
     Raises:
-        UsageError: there is such a file.
+        UsageError: the file exists.
         ResourceError: it cannot be written.
     """
     found = []

@@ -1,4 +1,4 @@
-"""What `doctor` looks at of the process that has the model for all editors."""
+"""`doctor`'s checks of the shared model process."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ _STOP = "To end it, run: fastcoder-lsp host stop"
 
 
 def check_host() -> Iterator[Check]:
-    """That there is a folder for it, and that what runs answers; nothing is said where none runs and one could."""
+    """Whether its folder exists and running processes answer; no finding if none runs and one could."""
     from fastcoder_lsp.host.address import runtime_folder
     from fastcoder_lsp.host.control import find_hosts
 
@@ -31,7 +31,7 @@ def check_host() -> Iterator[Check]:
 
 
 def _at_work(told: "Fronts", details: dict[str, object]) -> Check:
-    """One that answers: for how many editors, and whose turn it is."""
+    """A process that answers: how many editors it serves, and whose turn it is."""
     asking = [front.process_id for front in told.fronts if front.asking]
     turn = next((front.process_id for front in told.fronts if front.turn), None)
     details |= {"fronts": len(told.fronts), "asking": asking, "turn": turn, "build": told.build, "nice": told.nice}

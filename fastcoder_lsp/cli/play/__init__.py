@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fastcoder_lsp.cli.play.playground import Playground
 
 SERVER = list(python_command("fastcoder_lsp.cli.main", "serve"))
-"""The server that the editors start, from this very installation."""
+"""The server that editors start, from this installation."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.cli.play.playground import sample_playground, user_playground
     from fastcoder_lsp.model import find
 
-    find(arguments.model or "auto")  # the server would say the same, but not before the screen is drawn
+    find(arguments.model or "auto")  # the server would report the same, but only after the screen is drawn
     place = sample_playground() if arguments.file is None else user_playground(arguments.file)
     options = {name: value for name in ("model", "engine") if (value := getattr(arguments, name)) is not None}
     if arguments.script or not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -1,6 +1,6 @@
-"""What `play` draws: the text with its ghost text and line numbers, the tabs above, the status and the keys below.
+"""The drawing of `play`: text with ghost text and line numbers, tabs above, status and keys below.
 
-Pure: a session and a width in, styled text out.
+Pure functions from a session and a width to styled text.
 """
 
 from collections.abc import Callable
@@ -33,13 +33,13 @@ KEYS = (
 LOADING_CELLS = 10
 SHORT_NAME = 18
 ENOUGH_ANSWERS = 3
-"""A median of fewer says nothing."""
+"""Fewest times for a meaningful median."""
 LONG_MS = 300.0
-"""An answer that took longer is explained: the prompt's share, and waiting of this length."""
+"""Slower answers are explained: the prompt's share, and waiting of this length."""
 
 
 def tabs(session: PlaySession) -> StyleAndTextTuples:
-    """The open files; the one in view is marked, changed ones have a dot."""
+    """The open files; the current one is marked, changed ones have a dot."""
     fragments: StyleAndTextTuples = []
     for file in session.files:
         shown = file is session.current
@@ -52,7 +52,7 @@ def tabs(session: PlaySession) -> StyleAndTextTuples:
 
 
 def message(session: PlaySession) -> str:
-    """What the user has to know, with what to do about it; empty most of the time."""
+    """A message for the user, with what to do about it; usually empty."""
     status = session.status
     if status.state == "error":
         return f"{status.message or 'The server reports an error.'}\n{status.hint}".strip()
@@ -60,7 +60,7 @@ def message(session: PlaySession) -> str:
 
 
 def status_line(session: PlaySession, width: int) -> StyleAndTextTuples:
-    """The server's state on the left, the last answer on the right; the less important parts give way."""
+    """The server's state on the left, the last answer on the right; drops less important parts for lack of room."""
     sign, state = SIGNS[session.status.state], _state(session.status)
     engine = [part for part in (session.model.rpartition("/")[2], session.engine) if part]
     short = [f"{name[:SHORT_NAME]}…" if len(name) > SHORT_NAME else name for name in engine[:1]]
@@ -86,7 +86,7 @@ def status_line(session: PlaySession, width: int) -> StyleAndTextTuples:
 
 
 def keys_line(width: int) -> StyleAndTextTuples:
-    """The keys, as many as there is room for."""
+    """The keys, as many as fit."""
     fragments: StyleAndTextTuples = []
     used = 0
     for key, action in KEYS:
@@ -98,7 +98,7 @@ def keys_line(width: int) -> StyleAndTextTuples:
 
 
 def work_of(answer: AnswerSummary) -> list[str]:
-    """What an answer's time went to: reading the prompt, generating, waiting; nothing where the text was known."""
+    """The parts of an answer's time: prefill, generation, waiting; empty for a cached text."""
     took = f" in {milliseconds(answer.prefill_ms)}" if answer.ms > LONG_MS and answer.prefill_ms else ""
     read = [f"read {_count(answer.prefilled, 'prompt token')}{took}"] if answer.prefilled else []
     made = [f"{_count(answer.tokens, 'token')} in {_count(answer.steps, 'step')}"] if answer.steps else []
@@ -148,8 +148,8 @@ class GhostControl(BufferControl):
 
     Args:
         buffer: the text.
-        name: the file's name, by which the colours are chosen.
-        ghost: the ghost text of this buffer, at this moment.
+        name: the file's name, which decides the colours.
+        ghost: the current ghost text of this buffer.
     """
 
     def __init__(self, buffer: Buffer, name: str, ghost: Callable[[], Ghost | None]) -> None:
@@ -176,12 +176,12 @@ class GhostControl(BufferControl):
         return UIContent(get_line, content.line_count + more, content.cursor_position)
 
     def mouse_handler(self, mouse_event: MouseEvent) -> "NotImplementedOrNone":
-        """A click moves the cursor, but not while ghost text stands between the lines."""
+        """A click moves the cursor, unless ghost text stands between the lines."""
         return NotImplemented if self._ghost() is not None else super().mouse_handler(mouse_event)
 
 
 def with_ghost(line: StyleAndTextTuples, column: int, ghost: Ghost) -> list[StyleAndTextTuples]:
-    """The display lines for the cursor's line: ghost text at `column`, the characters that it replaces left out."""
+    """The display lines for the cursor's line: ghost text at `column`, without the characters that it replaces."""
     first, *rest = ghost.text.expandtabs(TAB_WIDTH).split("\n")
     before, after = _slice(line, 0, column), _slice(line, column + ghost.replaces, fragment_list_len(line))
     lines = [[*before, (GHOST, first)]]
@@ -209,7 +209,7 @@ class LineNumbers(Margin):
         self._ghost = ghost
 
     def get_width(self, get_ui_content: Callable[[], UIContent]) -> int:
-        """Room for the highest number and a space on either side."""
+        """The width of the highest number, with a space on either side."""
         return max(3, len(str(get_ui_content().line_count))) + 2
 
     def create_margin(self, window_render_info: WindowRenderInfo, width: int, height: int) -> StyleAndTextTuples:  # noqa: ARG002
@@ -227,7 +227,7 @@ class LineNumbers(Margin):
 
 
 def editor_window(control: GhostControl, ghost: Callable[[], Ghost | None]) -> Window:
-    """The window around a pane: scrolled so that the cursor, and what is suggested below it, can be seen."""
+    """The window around a pane: scrolled so that the cursor and the suggestion below it are visible."""
 
     def below() -> int:
         shown = ghost()

@@ -1,6 +1,6 @@
-"""Where one plays: a folder, its open files with their cursors, and the steps of the scripted session.
+"""The folder of `play`, its open files with their cursors, and the steps of the scripted session.
 
-The user plays in a copy of the sample workspace, or with a file of their own. Nothing is written to the originals.
+The user plays in a copy of the sample workspace, or with a file of their own. The originals stay unchanged.
 """
 
 import os
@@ -16,7 +16,7 @@ from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.workspace.languages import language_of
 
 LEAST_LINE = 12
-"""A line with fewer characters is not worth typing again."""
+"""Shorter lines are not worth typing again."""
 CODE_SIGNS = frozenset("=({[")
 """A line with none of them is more likely prose than code."""
 FILES = (
@@ -28,7 +28,7 @@ FILES = (
     "web/src/types.ts",
     "tests/test_reports.py",
 )
-"""What is open in the editor, in this order: first where something is missing."""
+"""The open files, in this order: first the one where a body is missing."""
 
 STARTS = {
     "expenses/reports.py": '    """The sum of each day."""\n',
@@ -41,9 +41,9 @@ STARTS = {
 
 @dataclass(frozen=True, slots=True)
 class TourStep:
-    """Behind `after`, `drops` characters are removed and `typed` is typed.
+    """After `after`, remove `drops` characters and type `typed`.
 
-    Then `letters` of what is suggested are typed, too, and the rest is accepted.
+    Then type `letters` of the suggestion, too, and accept the rest.
     """
 
     file: str
@@ -64,7 +64,7 @@ STEPS = (
 
 
 def copy_sample(folder: Path) -> Path:
-    """The sample workspace as it is shipped, in `folder`; only what differs there is written."""
+    """Write the sample workspace into `folder`; only files that differ are written."""
     with as_file(files(__package__) / "sample") as original:
         for source in sorted(original.rglob("*")):
             target = folder / source.relative_to(original)
@@ -88,7 +88,7 @@ def _write_where_different(source: Path, target: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Playground:
-    """The workspace `root`, its open files, and what the scripted session does there."""
+    """The workspace `root`, its open files, and the steps of the scripted session."""
 
     root: Path
     files: list[OpenFile]
@@ -102,7 +102,7 @@ def sample_playground() -> Playground:
 
 
 def user_playground(path: Path) -> Playground:
-    """A file of the user's, in the repository that it belongs to; without one, in its folder."""
+    """The user's file, in its repository, else in its folder."""
     path = path.absolute()
     file = _open(path, path.name, "")
     root = next((folder for folder in path.parents if os.path.lexists(folder / ".git")), path.parent)
@@ -110,7 +110,7 @@ def user_playground(path: Path) -> Playground:
 
 
 def _open(path: Path, name: str, start: str) -> OpenFile:
-    """The file with its cursor behind `start`, indented as the editor's own Enter does it."""
+    """The file with its cursor after `start`, indented as the editor's own Enter does it."""
     text, above = read_text(path), start.removesuffix("\n").rpartition("\n")[2]
     indented = " " * (len(above) - len(above.lstrip())) + "  " * above.endswith("{")
     cursor = text.index(start) + len(start)
@@ -118,7 +118,7 @@ def _open(path: Path, name: str, start: str) -> OpenFile:
 
 
 def _type_again(file: OpenFile) -> Iterator[TourStep]:
-    """Two lines of the file, typed again by half; the lower one first, so that the upper one's place stays true."""
+    """Two lines of the file, each retyped by half; the lower one first, so that the upper one's place stays valid."""
     starts = [0, *(index + 1 for index, character in enumerate(file.text) if character == "\n")]
     lines = list(zip(starts, file.text.split("\n"), strict=True))
     long = [(start, line) for start, line in lines if len(line.strip()) >= LEAST_LINE]

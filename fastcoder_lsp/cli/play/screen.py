@@ -1,7 +1,7 @@
 """The full-screen editor: one pane, tabs, a status line, its keys and colours.
 
-Owns the application and the buffers. Typing never waits for the server: keys change the buffer, the session tells the
-server in tasks of its own, and the screen is drawn again when an answer comes. Keys that are not bound here are
+Runs the application and its buffers. Typing never waits for the server: keys change the buffer, the session tells the
+server in tasks of its own, and the screen is redrawn when an answer comes. Keys that are not bound here are
 prompt_toolkit's ordinary editing. The colours are the terminal's own sixteen, so that light and dark themes both stay
 readable.
 """
@@ -59,7 +59,7 @@ STYLE = Style.from_dict(
 
 
 class Screen:
-    """The editor on a place."""
+    """The editor of a playground."""
 
     def __init__(self, place: Playground) -> None:
         self._place = place
@@ -88,7 +88,7 @@ class Screen:
             self.session.fail(gone)
 
     def show(self, file: OpenFile) -> None:
-        """Bring another file into view, and ask what belongs at its cursor."""
+        """Show another file, and ask for a suggestion at its cursor."""
         self.session.show(file)
         self._application.layout.focus(self._windows[file.name])
         self.session.ask(invoked=False)
@@ -166,13 +166,13 @@ def indent_unit(text: str) -> str:
 
 
 def new_line(line_before: str, unit: str) -> str:
-    """What Enter inserts behind `line_before`, the text of the line up to the cursor."""
+    """The text that Enter inserts after `line_before`, the line up to the cursor."""
     indent = line_before[: len(line_before) - len(line_before.lstrip())]
     return "\n" + indent + (unit if line_before.rstrip().endswith(OPENERS) else "")
 
 
 def tab(line_before: str, unit: str) -> str:
-    """What Tab inserts: up to the next stop."""
+    """The text that Tab inserts: up to the next stop."""
     return "\t" if unit == "\t" else " " * (len(unit) - len(line_before) % len(unit))
 
 
@@ -184,7 +184,7 @@ def shortened(line_before: str, unit: str) -> int:
 
 
 def key_bindings(screen: Screen) -> KeyBindings:
-    """The keys that act on a screen."""
+    """The key bindings of a screen."""
     bindings = KeyBindings()
     ghost_shown = Condition(lambda: screen.session.ghost is not None)
     _bind_ghost(bindings, screen, ghost_shown)

@@ -1,6 +1,6 @@
-"""The session where nobody sits: types a few lines, asks, accepts, and prints each step.
+"""The scripted session: types a few lines, asks, accepts, and prints each step.
 
-Owns what is printed. Asks nothing; everything goes through the same session and server as the full-screen editor.
+Needs no input; everything goes through the same session and server as the full-screen editor.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ async def _wait_for_model(session: PlaySession) -> None:
 
 
 async def _play_step(session: PlaySession, number: int, step: TourStep) -> bool:
-    """Type, ask, type into the suggestion, accept; whether there was one."""
+    """Type, ask, type into the suggestion, accept; returns whether there was one."""
     file = next(file for file in session.files if file.name == step.file)
     session.show(file)
     cursor = file.text.index(step.after) + len(step.after)
@@ -74,7 +74,7 @@ async def _play_step(session: PlaySession, number: int, step: TourStep) -> bool:
     line = file.text.count("\n", 0, file.cursor) + 1
     print(f"{number}. {file.name}:{line}   typed {step.typed.strip()!r}")
     if session.ghost is None:
-        session.ask(invoked=True)  # on a slow machine there is more time for who asks by a key
+        session.ask(invoked=True)  # a request by key has a larger budget on a slow machine
         await _answered(session)
     ghost = _ghost_text(session)
     if not ghost:
@@ -95,7 +95,7 @@ async def _play_step(session: PlaySession, number: int, step: TourStep) -> bool:
 
 
 def _indented(explanation: str) -> str:
-    """The first of it: what is said of this place, and what to do."""
+    """The first line of the server's explanation: the reason at this place, and what to do."""
     lines = explanation.split("\n")
     return "\n".join(f"   {line}" for line in lines[:MOST_EXPLAINED])
 
@@ -105,14 +105,14 @@ def _ghost_text(session: PlaySession) -> str:
 
 
 async def _replace(session: PlaySession, drops: int, text: str) -> None:
-    """Put `text` in the place of the `drops` characters behind the cursor and wait for the answer."""
+    """Replace the `drops` characters after the cursor by `text` and wait for the answer."""
     file = session.current
     session.edited(file.text[: file.cursor] + text + file.text[file.cursor + drops :], file.cursor + len(text))
     await _answered(session)
 
 
 async def _answered(session: PlaySession, enough: Callable[[], bool] = lambda: False) -> None:
-    """Wait for the answer, or until it is `enough`; loading is shown where a person looks."""
+    """Wait for the answer, or until it is `enough`; loading is shown on a terminal."""
     answered = asyncio.create_task(session.answered())
     seen: Status | None = None
     quiet_since = time.perf_counter()
@@ -135,7 +135,7 @@ def _show_loading(status: Status) -> None:
 
 
 def _cost(session: PlaySession) -> str:
-    """The last answer's time and work, in words."""
+    """The last answer's time and work, for the user."""
     answer = session.last
     assert answer is not None
     work = (work_of(answer) or ["already known"]) if session.model else []
@@ -143,7 +143,7 @@ def _cost(session: PlaySession) -> str:
 
 
 def _listing(file: OpenFile, ghost: str) -> str:
-    """The lines above the cursor and the ghost text, which stands between marks."""
+    """The lines above the cursor and the ghost text, which is between marks."""
     marked = f"{file.text[: file.cursor]}«{ghost}»" if ghost else f"{file.text[: file.cursor]}▏"
     lines = f"{marked}{file.text[file.cursor :].partition(chr(10))[0]}".split("\n")
     cursor_line = file.text.count("\n", 0, file.cursor)

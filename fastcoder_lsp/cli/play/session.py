@@ -1,7 +1,7 @@
-"""What an editor does around ghost text: tells the server of every change, asks, cancels what is outdated, accepts.
+"""An editor's side of ghost text: reports every change to the server, asks, cancels outdated requests, accepts.
 
-Owns the open files' texts and cursors, the ghost text, the server's state and the times of its answers. Nothing here
-waits: each answer arrives in a task of its own. The screen and the scripted session both stand on it.
+Holds the open files' texts and cursors, the ghost text, the server's state and the times of its answers. Nothing here
+waits: each answer arrives in a task of its own. The screen and the scripted session both use it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from fastcoder_lsp.client.rpc import Params, RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 
 OUTDATED_CODES = frozenset({-32800, -32801, -32802})
-"""Request cancelled, content modified, server cancelled: errors that tell the user nothing."""
+"""Request cancelled, content modified, server cancelled: errors that mean nothing to the user."""
 
 LOADING = frozenset({"starting", "loading"})
 """States in which the model is not ready yet."""
@@ -26,13 +26,13 @@ WORK = ("prompt", "prefill", "draft", "verify", "post")
 """Parts of a request's time (`observe.SPANS`) in which the model works for it."""
 
 PAUSES_S = (1.0, 2.0, 4.0, 4.0)
-"""When nothing could be shown in time, it is asked for again when the server says that it is made, or after these
-pauses, as long as nobody types."""
+"""When nothing was shown in time, the session asks again when the server has the text, or after these pauses, until the
+user types."""
 
 
 @dataclass(slots=True)
 class OpenFile:
-    r"""A file in the editor: `text` has `\n` line ends only and is never written back; `name` is for people."""
+    r"""A file in the editor: `text` has `\n` line ends only and is never written back; `name` is for display."""
 
     name: str
     path: Path
@@ -47,7 +47,7 @@ class OpenFile:
 
     @property
     def uri(self) -> str:
-        """How the server knows it."""
+        """The URI of the file."""
         return self.path.as_uri()
 
 
@@ -56,13 +56,13 @@ class AnswerSummary:
     """An answer, and the model's work for it.
 
     Attributes:
-        ms: milliseconds since it was first asked for, as the client saw them; while the model loads none count.
+        ms: milliseconds since the first request, on the client's clock; time while the model loads does not count.
         shown: whether it was a suggestion.
-        tokens, steps: that the model generated for it, in so many forward passes; none where its text was known.
-        prefilled: tokens of the prompt that it read.
-        prefill_ms: milliseconds that reading them took; 0 where that is unknown.
-        waited_ms: milliseconds in which the model worked on something else; 0 where that is unknown.
-        late: it was not ready in time, and was made in the background.
+        tokens, steps: generated tokens and forward passes; zero for a cached text.
+        prefilled: tokens of the prompt that were computed.
+        prefill_ms: milliseconds of prefill; 0 if unknown.
+        waited_ms: milliseconds in which the model worked on something else; 0 if unknown.
+        late: whether it was not ready in time, and was made in the background.
     """
 
     ms: float
@@ -76,9 +76,9 @@ class AnswerSummary:
 
     @classmethod
     def of(cls, ms: float, told: Params, *, shown: bool, late: bool) -> "AnswerSummary":
-        """The answer that the server reports as `told` (`fastcoder/answered`), empty where it reports nothing.
+        """The answer as the server reports it in `told` (`fastcoder/answered`), empty without a report.
 
-        The server's times are those of one request. The background's work for a late answer is in none of them.
+        The server's times are those of one request, without the background's work for a late answer.
         """
         typed_through, parts = told.get("finish") == "typed-through", told.get("ms", {})
         if not told or (typed_through and not late):
@@ -118,7 +118,7 @@ class PlaySession:
         self._telling: set[asyncio.Task[None]] = set()
 
     async def start(self, command: list[str], root: Path, options: dict[str, object]) -> None:
-        """Start the server and open the files in it, as they are by then: one may type before it has started.
+        """Start the server and open the files in it, as they are then: the user may type before.
 
         Raises:
             ServerGoneError: it could not be started, or ended at once.
@@ -129,7 +129,7 @@ class PlaySession:
             self._client.open(file.uri, file.language, file.version, file.text)
 
     def fail(self, gone: ServerGoneError) -> None:
-        """The server is not there (any more); the text can still be edited."""
+        """Record that the server is gone; the text can still be edited."""
         self._serving, self.ghost = False, None
         self.status = Status("error", message=gone.message, hint=gone.hint)
         self._on_change()
@@ -146,12 +146,12 @@ class PlaySession:
         return self.status.state in LOADING
 
     def show(self, file: OpenFile) -> None:
-        """Another file is in view."""
+        """Switch to another file."""
         self.dismiss()
         self.current = file
 
     def edited(self, text: str, cursor: int) -> None:
-        """The text changed: the server is told and asked; what is left of the ghost text stays in the meantime."""
+        """The text changed: tell the server and ask; meanwhile the rest of the ghost text stays."""
         file = self.current
         before, was_at, file.text, file.cursor = file.text, file.cursor, text, cursor
         file.version += 1
@@ -163,20 +163,20 @@ class PlaySession:
             self.ask(invoked=False)
 
     def moved(self, cursor: int) -> None:
-        """The cursor is elsewhere and the text is not changed: ghost text belonged to the old place."""
+        """The cursor moved without a change of the text: drop the ghost text of the old place."""
         if cursor != self.current.cursor:
             self.current.cursor = cursor
             self.dismiss()
 
     def dismiss(self) -> None:
-        """Show nothing, and want nothing more."""
+        """Drop the ghost text, and stop asking."""
         self.ghost = None
         if self._asking is not None:
             self._asking.cancel()
             self._asking = None
 
     def ask(self, *, invoked: bool) -> None:
-        """Ask for ghost text at the cursor; a request that is still open is cancelled."""
+        """Ask for ghost text at the cursor; cancels an open request."""
         if self._asking is not None:
             self._asking.cancel()
         if self._serving:
@@ -188,14 +188,14 @@ class PlaySession:
             await asyncio.wait([self._asking])
 
     async def why(self) -> str:
-        """Why nothing is shown in the current file, as the server explains it."""
+        """The server's explanation why nothing is shown in the current file."""
         try:
             return await self._client.why(self.current.uri)
         except (RequestFailedError, ServerGoneError) as error:
             return error.message
 
     def accept(self) -> tuple[str, int]:
-        """The text and cursor with the ghost text accepted, for the caller to put in; the server is told."""
+        """The text and cursor with the ghost text accepted, for the caller to insert; tells the server."""
         assert self.ghost is not None
         task = asyncio.create_task(self._tell_accepted(self.ghost))
         self._telling.add(task)
@@ -212,7 +212,7 @@ class PlaySession:
         return text[:cursor] + word + text[cursor:], cursor + len(word)
 
     async def _ask(self, *, invoked: bool) -> None:
-        """Ask; where a budget while typing was over before anything could be shown, ask again: it is made meanwhile."""
+        """Ask; if the budget ran out before anything could be shown, ask again, since it is made meanwhile."""
         started, loading = time.perf_counter(), self.loading
         try:
             answer = await self._ask_once(started, invoked=invoked)
@@ -236,7 +236,7 @@ class PlaySession:
         self._on_change()
 
     async def _ask_once(self, started: float, *, invoked: bool, late: bool = False) -> AnswerSummary | None:
-        """One request and its answer, shown; None where the text has changed meanwhile.
+        """Send one request and show its answer; None if the text has changed meanwhile.
 
         The answer's time is counted from `started`. `late`: it was asked for before.
         """
@@ -255,18 +255,18 @@ class PlaySession:
         return AnswerSummary.of(ms, told, shown=self.ghost is not None, late=late)
 
     async def _name_model(self) -> None:
-        """Learn which model answers, where the server tells."""
+        """Learn which model answers, if the server reports it."""
         with contextlib.suppress(RequestFailedError):
             stats = await self._client.stats()
             self.model, self.engine = stats["model"] or "", stats["engine"] or ""
 
     async def _wait_until_made(self, pause_s: float) -> None:
-        """Wait until the server says that it is made, or for `pause_s`."""
+        """Wait until the server reports that the text is ready, or for `pause_s`."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._made.wait(), pause_s)
 
     def _take_late(self, late: LatePlace) -> None:
-        """What belongs at the cursor is made: whoever waits for it asks now, and a beginning that is shown goes on."""
+        """The text at the cursor is ready: ask again if nothing is shown, and continue a beginning that is shown."""
         file = self.current
         here = self._client.position(file.text, file.cursor)
         if (late.uri, late.version, late.position) != (file.uri, file.version, here):
@@ -276,7 +276,7 @@ class PlaySession:
             self._asking = asyncio.create_task(self._ask_for_late())
 
     async def _ask_for_late(self) -> None:
-        """Ask for what came late: nobody's question, so its answer is not counted."""
+        """Ask for a late text; its answer is not counted."""
         with contextlib.suppress(RequestFailedError, ServerGoneError):
             await self._ask_once(time.perf_counter(), invoked=False)
         self._on_change()
