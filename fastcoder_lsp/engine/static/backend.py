@@ -1,6 +1,6 @@
 """The graph engine's model behind `engine.backend.Backend`: rows in, logits out, for prefills and for comparisons.
 
-Owns programs and the cache's other prefixes. Steps of the engine don't come by here: they choose on the device.
+Holds the programs and the shelf of other prefixes. Steps of the engine bypass it: they choose tokens on the device.
 """
 
 import gc
@@ -23,7 +23,7 @@ class StaticBackend:
 
     Args:
         name: the engine's name.
-        programs: what can be run.
+        programs: all programs.
         cache: of the programs' transformer.
         shelf: keeps prefixes that leave the cache.
         shape: the model's sizes.
@@ -49,7 +49,7 @@ class StaticBackend:
 
     @property
     def kept_layers(self) -> tuple[int, ...]:
-        """Behind which layers hidden states are kept, each from 1 on."""
+        """The layers behind which hidden states are kept, each from 1 on."""
         return self._cache.state_layers
 
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
@@ -58,13 +58,13 @@ class StaticBackend:
 
     @torch.inference_mode()
     def keep_states(self, layers: Sequence[int]) -> None:
-        """Keep hidden states behind these layers from now on (`states.KeepingBackend`); the KV cache is empty after.
+        """Keep hidden states behind these layers from now on (`states.KeepingBackend`); empties the KV cache.
 
-        What was captured keeps none: `prepare` captures it anew, so that no request waits for it, and only those pay
-        for it who ask.
+        Programs captured before keep none. `prepare` captures them again, so that no request waits for it, and only
+        callers that need states pay for it.
 
         Raises:
-            torch.OutOfMemoryError: there is no room for them, and all is as it was.
+            torch.OutOfMemoryError: there is no room for them; nothing has changed.
         """
         before = self._cache.state_layers
         try:
@@ -81,12 +81,12 @@ class StaticBackend:
 
     @torch.inference_mode()
     def prepare(self, cached: int) -> bool:
-        """Capture a program that was wanted; whether there was one (`Programs.prepare`)."""
+        """Capture a requested program; returns whether there was one (`Programs.prepare`)."""
         return self.programs.prepare(cached)
 
     @torch.inference_mode()
     def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
-        """Those of the slots `start`…`stop`, [slots, kept layers, E]: a copy on the host."""
+        """The states of the slots `start`…`stop`, [slots, kept layers, E]: a copy on the host."""
         found: npt.NDArray[np.float32] = self._cache.states(start, stop).float().cpu().numpy()
         return found
 
@@ -123,9 +123,9 @@ class StaticBackend:
 
     @torch.inference_mode()
     def recall(self, held: Tokens, wanted: Tokens) -> int:
-        """Before the cache is changed from `held` to `wanted`: put what would be lost on the shelf, and take from it.
+        """Before the cache changes from `held` to `wanted`: shelve what would be lost, and restore a shelved prefix.
 
-        Returns how many of `wanted` the cache holds now. Where nothing is wanted, nothing is kept.
+        Returns how many of `wanted` the cache holds now. An empty `wanted` drops all copies.
         """
         if not wanted:
             self._shelf.clear()
@@ -133,11 +133,11 @@ class StaticBackend:
         return self._shelf.exchange(self._cache, held, wanted)
 
     def failed(self, why: RuntimeError) -> None:
-        """Show the device an error of its work."""
+        """Report an error to the device."""
         self._device.failed(why)
 
     def close(self) -> None:
-        """Give the memory back, at once: programs and their graphs are a cycle, which is collected late or never."""
+        """Free the memory at once: programs and their graphs are a cycle, which is collected late or never."""
         self.programs.close()
         self._shelf.clear()
         del self.programs, self._cache

@@ -1,6 +1,6 @@
-"""Putting the graph engine together: weights, sizes that fit the memory, kernels, captured programs, the check.
+"""Builds the graph engine: weights, sizes that fit the memory, kernels, captured programs, the check.
 
-Owns the order of things and what is given up when memory runs out: buckets first, then context, then the attempt.
+When memory runs out it first drops buckets, then context, then gives up.
 """
 
 import gc
@@ -36,16 +36,16 @@ from fastcoder_lsp.errors import ResourceError
 
 logger = logging.getLogger(__name__)
 SHELF_SHARE = 4
-"""The shelf takes at most one part in so many of the memory that is free at last."""
+"""The shelf takes at most this fraction of the memory that is free at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What is to be built.
+    """The parameters of a build.
 
     `open_source` opens the weights. `precision`: of the weights, a key of `PRODUCTS`. `kernels`: a name of `ways`.
     `product`: a way of `PRODUCTS[precision]`, or "auto" for the first that works. `warm_up`: capture every size now,
-    else each when it is first wanted.
+    else each when it is first needed.
     """
 
     name: str
@@ -78,7 +78,7 @@ def build(recipe: Recipe, device: Device) -> StaticEngine:
 
     Raises:
         ModelInvalidError: the weights are damaged.
-        ResourceError: the device's memory does not suffice, whatever is given up.
+        ResourceError: the device's memory does not suffice even for the smallest sizes.
     """
     try:
         model = _load(recipe, device)
@@ -107,7 +107,7 @@ def build(recipe: Recipe, device: Device) -> StaticEngine:
 
 
 def _attempt(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -> StaticEngine | None:
-    """The engine in these sizes; None where memory runs out."""
+    """The engine in these sizes; None if memory runs out."""
     try:
         return _finish(recipe, _assemble(recipe, model, size, device), size, device)
     except torch.OutOfMemoryError:
@@ -116,7 +116,7 @@ def _attempt(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) ->
 
 
 def _smaller(size: Plan, notes: list[str]) -> Plan | None:
-    """What to try next, with a note of what was given up."""
+    """The next smaller plan, with a note of what it drops."""
     smaller = size.smaller()
     if smaller is not None and smaller.context < size.context:
         notes.append(f"the context is {smaller.context} tokens: memory ran out with {size.context}")
@@ -126,7 +126,7 @@ def _smaller(size: Plan, notes: list[str]) -> Plan | None:
 
 
 def _load(recipe: Recipe, device: Device) -> ModelWeights:
-    """The weights, in the quickest form of their precision."""
+    """The weights, in the fastest form of their precision."""
     with recipe.open_source() as source:
         require(
             device.memory().free,
@@ -142,7 +142,7 @@ def _load(recipe: Recipe, device: Device) -> ModelWeights:
 
 
 def _product(recipe: Recipe, source: TensorSource, device: Device) -> Make:
-    """How products are made: as asked for, or the first way that works for a matrix of the first layer."""
+    """The requested implementation of products, or the first that works for a matrix of the first layer."""
     ways = PRODUCTS[recipe.precision]
     if recipe.product != "auto":
         return ways[recipe.product]
@@ -158,7 +158,7 @@ def _product(recipe: Recipe, source: TensorSource, device: Device) -> Make:
 
 
 def _assemble(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -> _Assembled:
-    """Cache and programs, with torch's kernels or, where they are asked for and pass the check, with ours."""
+    """Cache and programs, with torch's kernels or, if requested and checked, with ours."""
     cache = StaticCache(recipe.shape, size.capacity, recipe.dtype, device)
     attention = TreeAttention(recipe.shape, size.capacity, recipe.dtype, device.place, strict=recipe.strict)
     plain = TorchKernels(recipe.shape, size.capacity, attention, recipe.dtype, device.place)
@@ -171,7 +171,7 @@ def _assemble(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -
         return _Assembled(cache, of_torch)
     try:
         from fastcoder_lsp.engine.static.fused import FusedKernels, fits  # noqa: PLC0415 needs Triton
-    except Exception as why:  # noqa: BLE001 a Triton of another version or GPU raises what it likes
+    except Exception as why:  # noqa: BLE001 Triton's errors depend on its version and the GPU
         objection: str | None = f"they cannot be imported: {type(why).__name__}: {why}"
     else:
         if fits(recipe.shape):
@@ -190,7 +190,7 @@ def _assemble(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -
 
 
 def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> StaticEngine:
-    """Warm up, give the shelf its share of what memory is left, and put the engine together."""
+    """Warm up, give the shelf its share of the remaining memory, and assemble the engine."""
     programs = parts.programs
     if device.captures and recipe.warm_up:
         programs.warm_up(recipe.progress)

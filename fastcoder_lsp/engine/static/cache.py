@@ -1,7 +1,7 @@
 """The KV cache: one tensor for all layers, written by slots, moved on the device; and copies of other prefixes.
 
-Owns keys and values, and where a drafter asks for them the hidden states beside them. A program looks at the first
-slots only, its bucket. The shelf keeps what the cache held for other documents, so that going back costs a copy.
+Holds keys and values, and the hidden states that a drafter asks for. A program reads only the first slots, its bucket.
+The shelf keeps prefixes of other documents, so that returning to one costs a copy.
 
 Legend: L layers, K key/value heads, C slots, D head dimension, T rows of a program, S layers whose states are kept,
 E width of the model.
@@ -20,7 +20,7 @@ from fastcoder_lsp.engine.static.device import Device
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Copies of the first slots: keys and values, and hidden states [S, C, E] as far as they were kept."""
+    """Copies of the first slots: keys and values, and hidden states [S, C, E] if they were kept."""
 
     slots_2LKCD: torch.Tensor
     states_SCE: torch.Tensor
@@ -34,8 +34,8 @@ class Saved:
 class StaticCache:
     """Keys and values of `capacity` slots, in place for the life of the engine: captured programs hold their address.
 
-    A program writes its rows' slots from the end of what counts, whether they will be kept or not; what is not kept is
-    overwritten by the next. Nothing before the end of what counts is ever written.
+    A program writes its rows to the slots after the cached text, accepted or not; the next one overwrites those that
+    were not accepted. No program writes to the slots of the cached text.
     """
 
     def __init__(self, shape: Shape, capacity: int, dtype: torch.dtype, device: Device) -> None:
@@ -44,7 +44,7 @@ class StaticCache:
         self._slots_2LKCD = torch.zeros(size, dtype=dtype, device=device.place)
         self._width = shape.width
         self.state_layers: tuple[int, ...] = ()
-        """Behind which layers hidden states are kept, each from 1 on."""
+        """The layers behind which hidden states are kept, each from 1 on."""
         self._states_SCE = self._no_states(())
 
     def layer(self, layer: int, bucket: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -62,13 +62,13 @@ class StaticCache:
         """Keep the hidden states behind these layers from now on; programs that were captured before keep none.
 
         Raises:
-            torch.OutOfMemoryError: there is no room; what was kept before is kept on.
+            torch.OutOfMemoryError: there is no room; the states kept before stay.
         """
         self._states_SCE = self._no_states(layers)
         self.state_layers = tuple(layers)
 
     def store_states(self, layer: int, slots_T: torch.Tensor, hidden_TE: torch.Tensor) -> None:
-        """Write what leaves layer `layer` into the rows' slots, where it is kept."""
+        """Write the output of layer `layer` into the rows' slots, if it is kept."""
         if layer in self.state_layers:
             self._states_SCE[self.state_layers.index(layer)].index_copy_(0, slots_T, hidden_TE)
 
@@ -83,7 +83,7 @@ class StaticCache:
             self._states_SCE.index_copy_(1, targets_T, self._states_SCE.index_select(1, sources_T))
 
     def panels(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """All that moves with a slot, as panels: keys and values of every head [2·L·K, C, D], and states [S, C, E]."""
+        """The data of slots as panels: keys and values of every head [2·L·K, C, D], and states [S, C, E]."""
         return self._slots_2LKCD.flatten(0, 2), self._states_SCE
 
     def save(self, count: int) -> Saved:
@@ -91,7 +91,7 @@ class StaticCache:
         return Saved(self._slots_2LKCD[:, :, :, :count].clone(), self._states_SCE[:, :count].clone())
 
     def restore(self, saved: Saved, count: int) -> None:
-        """Put the first `count` slots of such a copy back, which kept the same states."""
+        """Restore the first `count` slots of a copy that kept the same states."""
         self._slots_2LKCD[:, :, :, :count].copy_(saved.slots_2LKCD[:, :, :, :count])
         self._states_SCE[:, :count].copy_(saved.states_SCE[:, :count])
 
@@ -101,7 +101,7 @@ class StaticCache:
 
 
 WORTH = 64
-"""Tokens that must be gained, or lost, for a copy to pay."""
+"""Tokens that must be gained, or lost, for a copy to be worth it."""
 ENTRIES = 8
 
 
@@ -124,7 +124,7 @@ class Shelf:
         return len(self._kept)
 
     def exchange(self, cache: StaticCache, held: Tokens, wanted: Tokens) -> int:
-        """Make ready for `wanted`: keep what of `held` would be lost, restore what fits better; tokens in place now."""
+        """Prepare for `wanted`: shelve what of `held` would be lost, restore a better prefix; returns its length."""
         shared = common_prefix(held, wanted)
         best = max(self._kept, key=lambda kept: common_prefix(kept.tokens, wanted), default=None)
         found = common_prefix(best.tokens, wanted) if best is not None else 0
@@ -139,11 +139,11 @@ class Shelf:
         return found
 
     def clear(self) -> None:
-        """Forget all."""
+        """Drop all copies."""
         self._kept.clear()
 
     def _keep(self, cache: StaticCache, tokens: Tokens) -> None:
-        """Copy the slots of `tokens`; a copy that begins like them and holds no more is dropped for it."""
+        """Copy the slots of `tokens`, in place of a copy that is a prefix of them."""
         new = tuple(tokens)
         self._kept = [kept for kept in self._kept if common_prefix(kept.tokens, new) < len(kept.tokens)]
         while len(self._kept) >= ENTRIES:
@@ -151,7 +151,7 @@ class Shelf:
         try:
             slots = cache.save(len(new))
         except torch.OutOfMemoryError:
-            self._kept.clear()  # a shelf is a luxury
+            self._kept.clear()  # a shelf is optional
             return
         self._kept.append(_SavedSlots(new, slots))
         while self._kept and sum(kept.slots.nbytes for kept in self._kept) > self._limit:

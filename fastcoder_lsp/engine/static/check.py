@@ -1,7 +1,7 @@
-"""The one check of a GPU's programs at the start: our kernels against torch's, and replays against single launches.
+"""The check of a GPU's programs at the start: our kernels against torch's, and replays against single launches.
 
-Owns the comparisons. What fails or disagrees is not used, and the reason is told. Whole programs run, several times:
-the effect of another order of summation is below the tolerance, and the difference of two rows is far above it.
+Programs that fail or disagree are not used, and the reason is reported. Whole programs run, several times: the effect
+of another order of summation is below the tolerance, and the difference of two rows is far above it.
 """
 
 import logging
@@ -17,22 +17,22 @@ from fastcoder_lsp.engine.static.weights import agree
 
 logger = logging.getLogger(__name__)
 ENDED_WIDTHS = (1, 32)
-"""Rows of the steps whose end is checked: its kernels are compiled once for all."""
+"""Rows of the steps whose end is checked: one width, whose kernels compile only once."""
 REPLAYED_WIDTHS = (1, 16)
 
 
 def kernels_objection(plain: Programs, ours: Programs) -> str | None:
-    """Why our kernels are not to be used, or None: logits of every width, and the end of steps, over a cached text.
+    """Why our kernels must not be used, or None: compares logits of every width, and ends of steps, over a cached text.
 
     Args:
-        plain: programs with torch's kernels, which are taken for right.
+        plain: programs with torch's kernels, the reference.
         ours: programs with ours, over the same cache.
     """
     return _tried(lambda: _kernels_objection(plain, ours))
 
 
 def replay_objection(programs: Programs) -> str | None:
-    """Why programs are not to be replayed, or None: a replay says what the same launches say one by one."""
+    """Why programs must not be replayed, or None: a replay must choose the same tokens as its launches one by one."""
     return _tried(lambda: _replay_objection(programs))
 
 
@@ -77,9 +77,9 @@ def _replay_objection(programs: Programs) -> str | None:
 
 
 def _fill(programs: Programs, bucket: int) -> int:
-    """Read a text that leaves the widest step room in its bucket, and ends within a tile; how long it is.
+    """Prefill a text that leaves the widest step room in its bucket, and ends within a tile; returns its length.
 
-    Over an empty cache attention would have nothing to do: its faults would not show.
+    Over an empty cache attention would have nothing to do, and its faults would not show.
     """
     size = programs.plan
     chunk, length = size.reads[-1], max(min(bucket - size.widths[-1] - 7, size.context), 0)
@@ -99,9 +99,9 @@ def any_tree(width: int) -> DraftTree:
 
 
 def agreeing_tree(programs: Programs, width: int, bucket: int, cached: int) -> DraftTree:
-    """The same tree, of which the second guess of a pair is what the model says.
+    """The same tree, in which the second draft of each pair is the model's choice.
 
-    So whatever is accepted has to be moved. Found level by level, for a guess is judged by what the row above it says.
+    So all accepted rows have to be moved. Found level by level: the row above a draft decides whether it is accepted.
     """
     tree, row = any_tree(width), 0
     tokens = list(tree.tokens)
@@ -115,7 +115,7 @@ def agreeing_tree(programs: Programs, width: int, bucket: int, cached: int) -> D
 
 
 def wrong_end(programs: Programs, tree: DraftTree, width: int, bucket: int, cached: int) -> str | None:
-    """What is wrong with the end of a step over `tree`; None where all is right."""
+    """The fault of a step's end over `tree`; None if there is none."""
     said = _logits(programs, tree, width, bucket, cached).argmax(1)[: len(tree)].tolist()
     for ask in (StepVariant(), StepVariant(top_k=min(TOP_K, programs.vocabulary))):
         program = Program(width, bucket, ask)

@@ -1,6 +1,6 @@
-"""Where the graph engine runs: a GPU whose work is captured and replayed, or the CPU, which runs it as it stands.
+"""The device of the graph engine: a GPU that captures and replays work, or the CPU, which runs it directly.
 
-Owns every difference between the two, and the set of captured graphs, so that everything else is one code path.
+Holds every difference between the two, and the set of captured graphs, so that everything else is one code path.
 """
 
 import gc
@@ -21,7 +21,7 @@ Launch = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes of the device: all of them, and those that nobody uses."""
+    """Bytes of the device: all of them, and the free ones."""
 
     total: int
     free: int
@@ -31,21 +31,21 @@ class Device(Protocol):
     """A place for tensors and work."""
 
     name: str
-    """What the user reads."""
+    """The name for the user."""
     place: torch.device
     captures: bool
-    """Whether making a program costs something, so that it is worth doing ahead of time."""
+    """Whether making a program is expensive, so that it is worth doing ahead of time."""
     units: int
     """Multiprocessors."""
     chunk: int
-    """Rows of a prefill's chunk: as many as keep it busy, and no more than a cancelled request may wait for."""
+    """Rows of a prefill's chunk: enough to keep the device busy, few enough for a cancelled request to wait for."""
 
     def capture(self, work: Launch) -> Launch:
-        """Run `work` at least once, and return what repeats it.
+        """Run `work` at least once, and return a function that repeats it.
 
         Raises:
             torch.OutOfMemoryError: there is no memory for it.
-            RuntimeError: it holds something that cannot be captured.
+            RuntimeError: it holds an operation that cannot be captured.
         """
         ...
 
@@ -54,31 +54,31 @@ class Device(Protocol):
         ...
 
     def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """Launch a copy from a staging tensor, which must stay as it is until it was waited for."""
+        """Launch a copy from a staging tensor, which must not change until a wait for the copy."""
         ...
 
     def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """Launch a copy to a staging tensor, which means nothing until it was waited for."""
+        """Launch a copy to a staging tensor, which is undefined until a wait for the copy."""
         ...
 
     def mark(self) -> None:
-        """Remember the end of what was launched so far."""
+        """Mark the end of the work launched so far."""
         ...
 
     def wait(self) -> None:
-        """Wait until what was launched before the mark is done."""
+        """Wait until the work before the mark is done."""
         ...
 
     def memory(self) -> Memory:
-        """What there is, and what is free."""
+        """The device's memory, total and free."""
         ...
 
     def release(self) -> None:
-        """Give memory that no tensor holds back to the system."""
+        """Return memory that no tensor holds to the system."""
         ...
 
     def failed(self, why: RuntimeError) -> None:
-        """Take note that work failed: where the device is lost for this process, the process ends."""
+        """Record that work failed; if this process has lost the device, the process ends."""
         ...
 
 
@@ -102,21 +102,21 @@ class CpuDevice:
         return torch.zeros(count, dtype=dtype)
 
     def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """Launch a copy from a staging tensor, which must stay as it is until it was waited for."""
+        """Launch a copy from a staging tensor, which must not change until a wait for the copy."""
         target.copy_(source)
 
     def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """Launch a copy to a staging tensor, which means nothing until it was waited for."""
+        """Launch a copy to a staging tensor, which is undefined until a wait for the copy."""
         target.copy_(source)
 
     def mark(self) -> None:
-        """Remember the end of what was launched so far; there is nothing to wait for."""
+        """Do nothing: work is done when it is launched."""
 
     def wait(self) -> None:
-        """Wait until what was launched before the mark is done; there is nothing to wait for."""
+        """Do nothing: work is done when it is launched."""
 
     def memory(self) -> Memory:
-        """What there is, and what is free."""
+        """The device's memory, total and free."""
         try:
             import psutil  # noqa: PLC0415 a machine that only runs benchmarks may lack it
         except ImportError:
@@ -125,21 +125,21 @@ class CpuDevice:
         return Memory(found.total, found.available)
 
     def release(self) -> None:
-        """Give memory that no tensor holds back to the system; the system has it already."""
+        """Do nothing: the system has the memory already."""
 
     def failed(self, why: RuntimeError) -> None:
-        """Take note that work failed; a CPU is never lost."""
+        """Do nothing: a CPU is never lost."""
 
 
 class CudaDevice:
-    """One NVIDIA GPU. All graphs share one memory pool: they run one after the other, and keep nothing in it.
+    """One NVIDIA GPU. All graphs share one memory pool: they run one after the other, and keep no data in it.
 
     Args:
         memory_share: of the GPU's memory, the most that this process may take.
-        captures: whether work is captured and replayed; else it is launched operation by operation.
+        captures: whether to capture and replay work; else it is launched operation by operation.
 
     Attributes:
-        on_lost: told why, where CUDA has failed so that every later call of this process fails.
+        on_lost: receives the reason when CUDA has failed so that every later call of this process fails.
     """
 
     def __init__(self, memory_share: float = 1.0, index: int = 0, *, captures: bool = True) -> None:
@@ -161,9 +161,9 @@ class CudaDevice:
         self._done = cuda.Event()
 
     def capture(self, work: Launch) -> Launch:
-        """Return what repeats the work, captured once. Runs the work twice beforehand, on the stream of the capture.
+        """Capture the work once, and return a function that replays it. Runs it twice before, on the capture's stream.
 
-        cuBLAS makes its workspaces and Triton its kernels at a first run, which a capture would forbid.
+        cuBLAS allocates its workspaces and Triton compiles its kernels in the first run, which a capture would forbid.
         """
         self._side.wait_stream(torch.cuda.current_stream(self.place))
         with torch.cuda.stream(self._side):
@@ -175,7 +175,7 @@ class CudaDevice:
             return work
         try:
             return self._captured(work)
-        except _NotBegunError as why:  # an earlier capture has spoilt the pool: once more, with the new one
+        except _NotBegunError as why:  # an earlier capture has spoilt the pool: try again with a new one
             logger.info("a capture could not begin: %s", why)
             return self._captured(work)
 
@@ -189,7 +189,7 @@ class CudaDevice:
             ):
                 begun = True
                 work()
-        except Exception as why:  # whatever `work` raises goes up, after torch is put right
+        except Exception as why:  # re-raised once torch is back in order
             self._undo(outside)
             if begun or isinstance(why, torch.OutOfMemoryError):
                 raise
@@ -198,9 +198,9 @@ class CudaDevice:
         return replay
 
     def _undo(self, outside: Any) -> None:
-        """After a capture that failed: torch leaves its stream current, its pool recording, its generator capturing.
+        """Clean up a failed capture: torch leaves its stream current, its pool recording, its generator capturing.
 
-        Until the pool's recording is ended, no memory can be given back and no capture begun.
+        Until the pool's recording ends, no memory can be freed and no capture can begin.
         """
         torch.cuda.set_stream(outside)
         allocator: Any = torch._C  # noqa: SLF001 torch has no other names for what is called below
@@ -222,34 +222,34 @@ class CudaDevice:
         return torch.zeros(count, dtype=dtype, pin_memory=True)
 
     def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """Launch a copy from a staging tensor, which must stay as it is until it was waited for."""
+        """Launch a copy from a staging tensor, which must not change until a wait for the copy."""
         target.copy_(source, non_blocking=True)
 
     def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """Launch a copy to a staging tensor, which means nothing until it was waited for."""
+        """Launch a copy to a staging tensor, which is undefined until a wait for the copy."""
         target.copy_(source, non_blocking=True)
 
     def mark(self) -> None:
-        """Remember the end of what was launched so far."""
+        """Mark the end of the work launched so far."""
         self._done.record(torch.cuda.current_stream(self.place))
 
     def wait(self) -> None:
-        """Wait until all before the mark is done; spins, for a sleep would cost more than the rest of a step."""
+        """Wait until all work before the mark is done; spins, since a sleep would cost more than the rest of a step."""
         self._done.synchronize()
 
     def memory(self) -> Memory:
-        """What there is, and what is free; what torch has reserved and not in use counts as free."""
+        """The device's memory; memory that torch has reserved and does not use counts as free."""
         free, total = torch.cuda.mem_get_info(self.place)
         idle = torch.cuda.memory_reserved(self.place) - torch.cuda.memory_allocated(self.place)
         allowed = int(total * self._share)
         return Memory(allowed, max(min(free + idle, allowed - torch.cuda.memory_allocated(self.place)), 0))
 
     def release(self) -> None:
-        """Give memory that no tensor holds back to the system."""
+        """Return memory that no tensor holds to the system."""
         torch.cuda.empty_cache()
 
     def failed(self, why: RuntimeError) -> None:
-        """Take note that work failed. After an illegal access, say, every later call fails, which a wait shows."""
+        """Record that work failed. After an illegal access, for example, every later call fails, which a wait shows."""
         if isinstance(why, torch.OutOfMemoryError):
             return
         try:
@@ -264,7 +264,7 @@ class _NotBegunError(RuntimeError):
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No garbage is collected meanwhile: a tensor or a graph that is freed within a capture breaks it."""
+    """Disable garbage collection meanwhile: freeing a tensor or a graph during a capture breaks it."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -278,7 +278,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def inferring(work: Launch) -> Launch:
-    """The work in torch's inference mode, whoever launches it: a replay needs none, and entering it takes its time."""
+    """The work in torch's inference mode, for any caller: a replay needs none, and entering it takes time."""
 
     def launch() -> None:
         with torch.inference_mode():
@@ -290,16 +290,16 @@ def inferring(work: Launch) -> Launch:
 class GraphSet(Generic[Key]):
     """Programs by key.
 
-    A program must leave the same behind however often it runs on the same inputs: making it runs it.
+    A program must give the same results however often it runs on the same inputs: making it runs it.
 
     Args:
         device: captures.
         program: the work of a key.
 
     Attributes:
-        later: whether programs that were not captured ahead of time are launched operation by operation until somebody
-            calls `prepare`; else a program is captured at its first run.
-        notes: what could not be captured, for the user.
+        later: whether programs that were not captured ahead of time are launched operation by operation until a call of
+            `prepare`; else a program is captured at its first run.
+        notes: programs that could not be captured, for the user.
     """
 
     def __init__(self, device: Device, program: Callable[[Key], Launch]) -> None:
@@ -320,7 +320,7 @@ class GraphSet(Generic[Key]):
         work()
 
     def warm_up(self, keys: Iterable[Key], progress: Progress, ready: Callable[[Key], None]) -> None:
-        """Capture `keys` ahead of time, in their order; `ready` hands over what a program may be tried with."""
+        """Capture `keys` ahead of time, in their order; `ready` sets inputs that a program can be run with."""
         wanted = [key for key in keys if key not in self._captured]
         for done, key in enumerate(wanted):
             progress(done / len(wanted), "capturing graphs")
@@ -328,14 +328,14 @@ class GraphSet(Generic[Key]):
             self._captured[key] = self._capture(key)
 
     def want(self, keys: Iterable[Key]) -> None:
-        """Have `keys` captured by `prepare`."""
+        """Request that `prepare` captures `keys`."""
         if self._captures and self._device.captures:
             self._wanted |= {key: self._program(key) for key in keys if key not in self._captured}
 
     def prepare(self, may: Callable[[Key], bool], ready: Callable[[Key], None]) -> bool:
-        """Capture one program that is wanted and may be captured now; whether there was one.
+        """Capture one requested program that may be captured now; returns whether there was one.
 
-        Where memory runs out, those that are wanted are launched operation by operation for good.
+        If memory runs out, all requested programs are launched operation by operation for good.
         """
         key = next((key for key in self._wanted if may(key)), None)
         if key is None:
@@ -352,18 +352,18 @@ class GraphSet(Generic[Key]):
         return True
 
     def launch_singly(self) -> None:
-        """Capture nothing from now on: a program's operations are launched one by one."""
+        """Capture no more programs: their operations are launched one by one."""
         self._captures = False
         self.drop()
 
     def close(self) -> None:
-        """Forget all programs, and what makes them, which refers to them."""
+        """Drop all programs, and their makers, which refer to them."""
         self._captured.clear()
         self._wanted.clear()
         del self._program
 
     def drop(self) -> None:
-        """Forget all programs and give their memory back."""
+        """Drop all programs and free their memory."""
         self._captured.clear()
         self._wanted.clear()
         self._device.release()
@@ -382,8 +382,8 @@ class GraphSet(Generic[Key]):
             return self._device.capture(work)
         except torch.OutOfMemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 torch, its allocator and Triton raise what they like; `work` decides
-            # Right, only slower: the same work, launch by launch.
+        except Exception as error:  # noqa: BLE001 torch, its allocator and Triton have no common error; `work` decides
+            # Slower, with the same result: the work, launch by launch.
             logger.warning("%s runs uncaptured: %s: %s", key, type(error).__name__, error)
             self.notes.add("some steps could not be captured and run slower (see the log)")
             return work

@@ -1,6 +1,6 @@
-"""The graph engine: `core.Engine` whose step is one replay, launched and collected apart if the caller likes.
+"""The graph engine: `core.Engine` whose step is one replay, which a caller may launch and collect separately.
 
-Owns which program runs a tree, and the bookkeeping around it; everything else happens on the device.
+Chooses the program for a tree, and does the bookkeeping around it; everything else happens on the device.
 """
 
 import functools
@@ -36,7 +36,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class _Launched:
-    """A step under way: its tree, how many guesses may be accepted, what runs it, and how many best ids are wanted."""
+    """A step under way: its tree, how many drafts may be accepted, its program, and how many best ids are needed."""
 
     tree: DraftTree
     room: int
@@ -47,7 +47,7 @@ class _Launched:
 def _watched(
     method: "Callable[Concatenate[StaticEngine, Given], Found]",
 ) -> "Callable[Concatenate[StaticEngine, Given], Found]":
-    """The method; its errors are shown to the device, which may be lost."""
+    """The method; reports its errors to the device, which may be lost."""
 
     @functools.wraps(method)
     def run(engine: "StaticEngine", /, *given: Given.args, **named: Given.kwargs) -> Found:
@@ -61,9 +61,9 @@ def _watched(
 
 
 class StaticEngine(TreeEngine, Preparing):
-    """A `TreeEngine` that chooses on the device, and has what was accepted moved while the host is busy.
+    """A `TreeEngine` that chooses tokens on the device, and moves accepted slots while the host is busy.
 
-    Between `launch` and `collect` the host is free; nothing else may be asked of the engine then.
+    Between `launch` and `collect` the host is free; no other method of the engine may be called then.
     """
 
     def __init__(self, backend: StaticBackend, info: EngineInfo) -> None:
@@ -75,7 +75,7 @@ class StaticEngine(TreeEngine, Preparing):
 
     @_watched
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        """Make the cache hold `tokens`; prefixes of other documents are found again, but no prompt forgets them all."""
+        """Make the cache hold `tokens`; restores prefixes of other documents; an empty prompt drops them all."""
         assert self._launched is None, "a step is under way"
         self._check_fits(tokens)
         found = self.static.recall(self._cached, tokens)
@@ -84,10 +84,10 @@ class StaticEngine(TreeEngine, Preparing):
 
     @_watched
     def keep_states(self, layers: Sequence[int]) -> bool:
-        """Keep hidden states behind these layers; the cache is given up where it has not all of them.
+        """Keep hidden states behind these layers; drops the cache if it lacks some of them.
 
-        False as well where the last norm centres, which readers of states don't know, and where memory has no room.
-        That is tried once: it costs the cache, and drafters ask before every draft, whose step needs it.
+        False also for a model with LayerNorm, which readers of states do not support, and if memory has no room. That
+        is tried once: it costs the cache, and drafters ask before every draft, whose step needs it.
         """
         assert self._launched is None, "a step is under way"
         if self.static.programs.model.norm.offset_E is not None or tuple(layers) in self._refused:
@@ -102,7 +102,7 @@ class StaticEngine(TreeEngine, Preparing):
 
     @_watched
     def prepare(self) -> bool:
-        """Capture a program that was wanted and had to be launched operation by operation; whether there was one."""
+        """Capture a requested program that was launched operation by operation; returns whether there was one."""
         return self._launched is None and self.static.prepare(len(self._cached))
 
     @_watched
@@ -118,7 +118,7 @@ class StaticEngine(TreeEngine, Preparing):
         if sampler.rule == "rejection" and sampler.temperature > 0:  # needs distributions, which the host has
             self._launched = super().step(tree, sampler, allowed, top_k)
             return
-        room = self._room(tree)  # that the tree is one is looked at where its rows are laid out
+        room = self._room(tree)  # the tree is checked where its rows are laid out
         programs, cached = self.static.programs, len(self._cached)
         program = self.program(len(tree), sampler, bound=bool(allowed), top_k=top_k)
         programs.send(
@@ -136,14 +136,14 @@ class StaticEngine(TreeEngine, Preparing):
         self._launched = _Launched(tree, room, program, min(top_k, self._info.vocabulary))
 
     def program(self, nodes: int, sampler: Sampler = GREEDY, *, bound: bool = False, top_k: int = 0) -> Program:
-        """What runs a tree of `nodes` over what is cached now; `bound`: not all ids may follow all of its rows."""
+        """The program for a tree of `nodes` over the present cache; `bound`: some rows restrict the ids after them."""
         plan = self.static.programs.plan
         width = plan.step_width(nodes)
         size = width, plan.bucket(len(self._cached), width)
         sampled = sampler.temperature > 0
         nucleus = sampled and (sampler.top_k > 0 or sampler.top_p < 1.0)
         kind = sampled, nucleus, sampled and sampler.top_k > HEAD, bound, top_k
-        # A look costs less than making one, and a program that is the same object is found sooner in its turn.
+        # Comparing is cheaper than making one, and the same object is found faster in the dictionary.
         found = self._programs.get((size, kind))
         if found is None:
             held = 0 if not top_k else max(TOP_K, 1 << (top_k - 1).bit_length())
@@ -153,7 +153,7 @@ class StaticEngine(TreeEngine, Preparing):
 
     @_watched
     def collect(self) -> Verified:
-        """Wait for the step that was launched, and take its outcome."""
+        """Wait for the launched step, and return its outcome."""
         assert self._launched is not None, "no step is under way"
         launched, self._launched = self._launched, None
         if isinstance(launched, Verified):
@@ -170,7 +170,7 @@ class StaticEngine(TreeEngine, Preparing):
         return Verified(path, emitted, *programs.best(program, len(tree), launched.top_k))
 
     def _decided(self, launched: _Launched) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The outcome by another look, at whole vocabularies; the rows are there still, and a step may run again."""
+        """The outcome of another run over whole vocabularies; the rows are still in place, and a step may run again."""
         programs, program = self.static.programs, launched.program
         assert program.ask is not None, "a step asks for tokens"
         again = replace(program, ask=replace(program.ask, whole=True))

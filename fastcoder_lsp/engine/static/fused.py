@@ -1,7 +1,7 @@
 """Two operations in Triton: attention that splits the KV cache over the GPU, and a step's end in one go.
 
-Off unless asked for by name (`kernels="fused"`): no GPU has shown yet that they gain anything over torch's. Owns the
-launches; the kernels are in `triton_kernels`. Needs Triton and a GPU.
+Off unless requested by name (`kernels="fused"`): no GPU has yet shown a gain over torch's kernels. Launches the kernels
+of `triton_kernels`. Needs Triton and a GPU.
 
 Legend: T rows, H query heads, K key/value heads (or best ids), G query heads of a group, D head dimension, S splits of
 the KV cache, V vocabulary, C chunks of it.
@@ -17,19 +17,19 @@ from fastcoder_lsp.engine.static.transformer import TorchKernels, TreeView
 from fastcoder_lsp.engine.static.verifier import CHUNK
 
 MOST_ROWS = 128
-"""Rows above which torch's attention is taken: prefill chunks."""
+"""Above so many rows (prefill chunks), torch's attention runs."""
 MOST_BEST = 16
-"""Best ids above which torch looks for them: each is one more pass of a kernel's loop."""
+"""Above so many best ids torch selects them: each is one more pass of a kernel's loop."""
 MOST_SPLITS = 128
-"""Pieces of the KV cache at most: more would not fit the registers of the kernel that joins them."""
+"""Most splits of the KV cache: more would not fit the registers of the kernel that joins them."""
 TILE = 64
-"""Slots that attention looks at in one go."""
+"""Slots of one attention tile."""
 PANELS, LANES = 16, 64
-"""Panels of the KV cache that one program moves slots of, and numbers of each that it moves at a time."""
+"""Panels of the KV cache whose slots one program moves, and numbers of each that it moves at a time."""
 
 
 def fits(shape: Shape) -> bool:
-    """Whether the kernels can run a model: their tiles want a head dimension that is a power of two."""
+    """Whether the kernels can run a model: their tiles need a head dimension that is a power of two."""
     return shape.head_dim >= 16 and shape.head_dim & (shape.head_dim - 1) == 0
 
 
@@ -37,7 +37,7 @@ class FusedKernels(TorchKernels):
     """`TorchKernels` with attention and the step's end in Triton.
 
     Args:
-        plain: the model's sizes and tables are taken from it.
+        plain: the source of the model's sizes and tables.
         units: multiprocessors of the GPU; attention is split into about two pieces for each.
     """
 
@@ -83,7 +83,7 @@ class FusedKernels(TorchKernels):
             DIM=shape.head_dim,
             ROWS=block,
             TILE=TILE,
-            num_warps=4 if block == 16 else 8,  # four would spill registers: tests/gpu reads it off the code
+            num_warps=4 if block == 16 else 8,  # four would spill registers: tests/gpu checks the code
             num_stages=2,
         )
         triton_kernels.join_splits[(width, shape.heads)](
@@ -101,7 +101,7 @@ class FusedKernels(TorchKernels):
     def conclude(
         self, logits_TV: torch.Tensor, outputs: Outputs, inputs: Inputs, cache: StaticCache, *, best: bool
     ) -> None:
-        """The same in three kernels; the tree is followed and its slots are moved on the device."""
+        """The same in three kernels; the device follows the tree and moves its slots."""
         ids_TK = outputs.ids_TK if best else outputs.said_T[:, None]
         width, vocabulary, count = *logits_TV.shape, ids_TK.shape[1]
         if count > MOST_BEST:

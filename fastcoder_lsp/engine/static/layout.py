@@ -1,11 +1,10 @@
-"""Where the rows of a tree stand and what is below them, as numbers that a program reads: computed on the host.
+"""The positions and ancestry of a tree's rows, as numbers for a program: computed on the host.
 
-Owns the form of a program's inputs, and the numbering by which "row j is above row i" is a comparison: rows get places
-in the order of a walk, so that what is below a row lies in one stretch behind it. A row's stretch is `enter`…`leave`;
-row i sees row j where j's stretch holds i's `enter`. The cached text is one more row above all real ones, and what lies
-behind the rows is one that nobody is below.
+Numbers the rows so that "row j is above row i" is a comparison: rows get places in the order of a walk, so that a row's
+descendants lie in one stretch behind it, `enter`…`leave`; row i sees row j if j's stretch holds i's `enter`. The cached
+text is one more row above all real ones, and the padding behind the rows is one without descendants.
 
-Compiled where numba is at hand, which whoever drafts needs anyway; the same in plain Python where it is not.
+Compiled if numba is installed, which every drafter needs anyway; the same in plain Python otherwise.
 """
 
 from collections.abc import Callable
@@ -15,19 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 HEAD = 8
-"""Numbers before the rows: cached, noise, top-k, pending, room, one of no meaning, temperature, top-p, both floats."""
+"""Numbers before the rows: cached, noise, top-k, pending, room, one unused, temperature, top-p, both floats."""
 FLOATS = 6
 """Where the floats begin; they lie in the same buffer, bit for bit."""
 EDGES = 2
-"""Columns of a stretch beside the rows: the cached text before them, and what lies behind them."""
+"""Columns of a stretch beside the rows: the cached text before them, and the padding behind them."""
 FAR = 1 << 40
 """A place that no row has."""
 NOWHERE = -2
-"""What a row hangs from that is no guess, or none that could be accepted."""
+"""The parent of a row that is no draft, or cannot be accepted."""
 
 
 def size(width: int) -> int:
-    """Numbers that a program of `width` rows reads."""
+    """How many numbers a program of `width` rows reads."""
     return HEAD + 4 * width + 2 * (width + EDGES)
 
 
@@ -47,22 +46,22 @@ def slots_at(width: int) -> slice:
 
 
 def parents_at(width: int) -> slice:
-    """The rows that guesses hang from."""
+    """The parents of drafts."""
     return slice(HEAD + 3 * width, HEAD + 4 * width)
 
 
 def stretches_at(width: int) -> slice:
-    """`enter` and then `leave` of the cached text, of the rows, and of what lies behind them."""
+    """`enter` and then `leave` of the cached text, of the rows, and of the padding."""
     return slice(HEAD + 4 * width, size(width))
 
 
 def _lay_out(
     tokens_N: Any, parents_N: Any, pending: Any, cached: Any, width: Any, vocabulary: Any, numbers: Any, free: Any
 ) -> bool:
-    """Fill `numbers` behind the head, for a tree of N rows in a program of `width`; `free` has N + 1 places.
+    """Fill `numbers` after the head, for a tree of N rows in a program of `width`; `free` has N + 1 places.
 
-    Guesses outside the vocabulary get any embedding, for they are never accepted; rows from N on see themselves only.
-    False where a row does not hang from one before it, or the first `pending` are no chain: nothing is filled then.
+    Drafts outside the vocabulary get any embedding, since they are never accepted; rows from N on see only themselves.
+    Returns False, and fills nothing, if a row's parent is not before it, or the first `pending` are no chain.
     """
     count = len(tokens_N)
     for row in range(count):
@@ -101,8 +100,8 @@ def _lay_out(
 
 def _compiled(function: Callable[..., bool]) -> Callable[..., bool]:
     try:
-        from fastcoder_lsp.kernels import kernel  # noqa: PLC0415 brings numba along
-        from fastcoder_lsp.kernels.decorators import FixedTypes  # noqa: PLC0415 brings packages that a benchmark may lack
+        from fastcoder_lsp.kernels import kernel  # noqa: PLC0415 imports numba
+        from fastcoder_lsp.kernels.decorators import FixedTypes  # noqa: PLC0415 imports packages that a benchmark may lack
     except ImportError:
         return function
     return FixedTypes(kernel(function))
@@ -112,4 +111,4 @@ lay_out: Callable[
     [npt.NDArray[np.int64], npt.NDArray[np.int64], int, int, int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]],
     bool,
 ] = _compiled(_lay_out)
-"""`_lay_out`, compiled where a compiler is there."""
+"""`_lay_out`, compiled if numba is installed."""

@@ -1,4 +1,4 @@
-"""What a model takes of a GPU's memory, reckoned before anything of it is loaded, and what would fit in its place."""
+"""A model's GPU memory, estimated before anything is loaded, and smaller choices that would fit."""
 
 from collections.abc import Mapping
 
@@ -12,24 +12,24 @@ from fastcoder_lsp.errors import ResourceError
 
 
 def lacking_room(job: LoadJob) -> str | None:
-    """Why `auto` cannot take the GPU, with what would fit; None where it can, or where nothing is known of the model.
+    """Why `auto` cannot take the GPU, with choices that would fit; None if it can, or if the model is unknown.
 
-    Room for the weights, the head by itself even where it is the embedding, and the whole KV cache. A GPU that another
-    process has for itself, or whose driver is of another version, cannot even be asked.
+    Counts the weights, the head separately even if it is tied, and the whole KV cache. A GPU that another process uses
+    exclusively, or whose driver has another version, cannot be queried.
     """
     shape = fast_shape(job.config)
     if shape is None:
         return None
     try:
         free, total = torch.cuda.mem_get_info()
-        free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # what torch keeps of an earlier model
+        free += torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # torch's cache of an earlier model
         allowed = int(min(free, total * job.options.gpu_memory_percent // 100))
         name, size = torch.cuda.get_device_name(), torch.bfloat16.itemsize
         precision = "plain" if job.options.bits is None else f"int{job.options.bits}"
         require(allowed, job.name, name, shape, precision, size, own_head=True, slots=job.capacity)
     except ResourceError as why:
         return f"{why.message}: {why.hint}"
-    except RuntimeError as why:  # whatever CUDA says
+    except RuntimeError as why:  # any CUDA error
         return f"its free memory is unknown: {why}".splitlines()[0]
     return None
 
@@ -47,7 +47,7 @@ def weight_bytes(shape: Shape, precision: str, itemsize: int, *, own_head: bool)
 
 
 def least_bytes(shape: Shape, precision: str, itemsize: int, *, own_head: bool) -> int:
-    """Without so much nothing can run: weights, and a KV cache for the smallest context."""
+    """The least that an engine needs: weights, and a KV cache for the smallest context."""
     cache = LEAST_CONTEXT * shape.slot_numbers * itemsize
     return weight_bytes(shape, precision, itemsize, own_head=own_head) + cache
 
@@ -63,9 +63,9 @@ def require(
     own_head: bool,
     slots: int = LEAST_CONTEXT,
 ) -> None:
-    """Raises ResourceError where a model cannot fit with a KV cache of so many slots, with the precisions that would.
+    """Raises ResourceError if a model cannot fit with a KV cache of so many slots; names the precisions that would.
 
-    Those are the graph engine's, whose cache becomes smaller where need be.
+    Those are the graph engine's, which shrinks its cache if necessary.
     """
     cache = (slots - LEAST_CONTEXT) * shape.slot_numbers * itemsize
     needed = least_bytes(shape, precision, itemsize, own_head=own_head) + cache

@@ -1,4 +1,4 @@
-"""Which sizes the graph engine has: rows of a step, lengths of the KV cache, context; and what to give up for memory.
+"""The sizes of the graph engine: rows of a step, lengths of the KV cache, context; and which to drop for memory.
 
 Pure arithmetic; allocates nothing.
 """
@@ -8,26 +8,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 MAX_NODES = 128
-"""Rows of one step at most."""
+"""Most rows of one step."""
 STEP_WIDTHS = (1, 2, 4, 8, 16, 32, 64, MAX_NODES)
-"""Rows of the captured steps; a tree takes the next one that holds it."""
+"""Rows of the captured steps; a tree takes the smallest that holds it."""
 STRICT_WIDTH = 64
 """Rows of every step of a strict engine."""
 READ_WIDTHS = (32, 128, 512)
 """Rows of the captured prefill chunks."""
 FIRST_BUCKET = 512
 SLOTS = 64
-"""Lengths are multiples of this: attention's tiles are."""
+"""Lengths are multiples of attention's tile."""
 LEAST_CONTEXT = 512
-"""A smaller context is of no use to anybody."""
+"""A smaller context is useless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`widths`, `reads`: rows of steps and of prefill chunks; `buckets`: slots of the KV cache that they look at.
+    """`widths`, `reads`: rows of steps and of prefill chunks; `buckets`: slots of the KV cache that they read.
 
-    The last bucket is all slots: the context's, and room for the widest program's rows. In a `strict` plan a step has
-    one width and a prefill chunk another, whatever they hold, and attention sums in float64.
+    The last bucket is all slots: the context's, and room for the widest program's rows. In a `strict` plan all steps
+    have one width and all prefill chunks another, and attention sums in float64.
     """
 
     context: int
@@ -66,7 +66,7 @@ class Plan:
                     yield width, bucket
 
     def smaller(self) -> "Plan | None":
-        """What to try when memory ran out: fewer buckets, then half the context; None where nothing is left to give."""
+        """The next plan when memory ran out: fewer buckets, then half the context; None if it cannot shrink."""
         if len(self.buckets) > 1:
             return replace(self, buckets=self.buckets[len(self.buckets) // 2 :])
         if self.context // 2 < LEAST_CONTEXT:
@@ -75,7 +75,7 @@ class Plan:
 
 
 def plan(context: int, *, chunk: int = READ_WIDTHS[-1], one_bucket: bool = False, strict: bool = False) -> Plan:
-    """The sizes for a context of so many tokens, its prefill in chunks of `chunk`: the time between looks at a stop."""
+    """The sizes for a context of so many tokens, prefilled in chunks of `chunk`, the time between looks at a stop."""
     widths = (STRICT_WIDTH,) if strict else STEP_WIDTHS
     reads = (chunk,) if strict else tuple(width for width in READ_WIDTHS if width <= chunk)
     capacity = -(-(context + max(widths[-1], reads[-1])) // SLOTS) * SLOTS

@@ -1,8 +1,8 @@
-"""The programs of the graph engine: a step from rows to tokens, the reading of a chunk, and the moving of slots.
+"""The programs of the graph engine: a step from rows to tokens, a prefill chunk, and moves of slots.
 
-Owns the fixed tensors and puts the parts together; what is launched here is what a graph holds. Where the step's own
-kernels do not follow the tree, the host does (`follow`), and `Moves` moves what was accepted behind the cached text
-while the host drafts; in torch, following on the device took some thirty launches.
+Holds the fixed tensors and assembles the parts; a graph holds what is launched here. If the step's own kernels do not
+follow the tree, the host does (`follow`), and `Moves` moves the accepted slots behind the cached text while the host
+drafts; in torch, following on the device took some thirty launches.
 
 Legend: M moves of a program.
 """
@@ -25,14 +25,14 @@ from fastcoder_lsp.engine.static.weights import ModelWeights
 
 
 def follow(tree: DraftTree, said: Sequence[int], room: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Accepted guesses, root side first, and emitted tokens: theirs, and the model's own next one.
+    """Accepted drafts, root first, and emitted tokens: theirs, and the model's own next one.
 
-    One look at each guess suffices, for it stands behind its parent, and no two children of a row hold the same token.
+    One pass over the drafts suffices: each comes after its parent, and no two children of a row hold the same token.
 
     Args:
         tree: the rows.
-        said: the token that every row says.
-        room: how many guesses may be accepted at most.
+        said: the token that every row chooses.
+        room: how many drafts may be accepted at most.
     """
     path, emitted = list[int](), list[int]()
     node = tree.pending - 1
@@ -55,7 +55,7 @@ class Moves:
     """Programs that move slots, each reading its fixed tensor of sources and targets.
 
     Args:
-        cache: whose slots are moved.
+        cache: holds the slots.
         most: rows of the widest step.
     """
 
@@ -75,20 +75,20 @@ class Moves:
         self.graphs.later = True
 
     def want(self) -> None:
-        """Have all sizes captured by `prepare`; until then moves are launched."""
+        """Request that `prepare` captures all sizes; until then moves are launched."""
         self.graphs.want(self._counts)
 
     def prepare(self) -> bool:
-        """Capture a size that was wanted; whether there was one."""
+        """Capture a requested size; returns whether there was one."""
         found = self.graphs.prepare(lambda _count: True, self._stay)
         self._place.mark()
         self._place.wait()
         return found
 
     def keep(self, cached: int, kept: Sequence[int]) -> None:
-        """Launch what moves slot `cached + kept[i]` to `cached + i` for every i; `kept` ascends.
+        """Move slot `cached + kept[i]` to `cached + i` for every i; `kept` ascends.
 
-        The caller has waited for a program since the last call, so that what was sent then has been used.
+        The caller has waited for a program since the last call, so that the last inputs have been used.
         """
         still = next((place for place, node in enumerate(kept) if place != node), len(kept))
         if still == len(kept):
@@ -98,7 +98,7 @@ class Moves:
         if count not in self.graphs and not self.graphs.later:
             self._prepare(count)
         first = cached + still
-        # What is left over moves onto itself.
+        # The remaining moves move a slot onto itself.
         sources = [cached + node for node in kept[still:]]
         self._send(count, [*sources, *range(first + moving, first + count)], range(first, first + count))
         self.graphs.run(count)
@@ -123,12 +123,12 @@ class Moves:
 
 
 TOP_K = 16
-"""Best ids that a program gives for every row, where any are asked for; callers that want more get one of their own."""
+"""Best ids of every row, if any are requested; callers that need more get a program of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One graph: so many rows over so many slots; `ask` None: read only, no token is wanted."""
+    """One graph: so many rows over so many slots; `ask` None: a prefill, which chooses no token."""
 
     width: int
     bucket: int
@@ -136,14 +136,14 @@ class Program:
 
 
 class Programs:
-    """Everything that can be launched, over one transformer.
+    """All programs over one transformer.
 
     Args:
         transformer: the model and its cache.
         attention: makes the rows' views.
         plan: the sizes.
         device: where they run.
-        vocabulary: ids that may be said.
+        vocabulary: the number of ids that may be chosen.
     """
 
     def __init__(
@@ -165,12 +165,12 @@ class Programs:
 
     @property
     def kernels(self) -> TorchKernels:
-        """What computes the layers beside their products."""
+        """The operations of layers beside their products."""
         return self._transformer.kernels
 
     @property
     def cache(self) -> StaticCache:
-        """Where rows leave their keys and values."""
+        """The KV cache of the programs."""
         return self._transformer.cache
 
     @property
@@ -179,33 +179,33 @@ class Programs:
         return self._transformer.model.bytes
 
     def warm_up(self, progress: Progress) -> None:
-        """Capture greedy steps and reads of every size; the cache must hold nothing yet.
+        """Capture greedy steps and prefills of every size; the cache must be empty.
 
-        Others, of sampled steps, are captured by `prepare` once they were wanted.
+        `prepare` captures others, of sampled steps, once they were requested.
         """
         self.graphs.warm_up(self._usual(), progress, self._ready)
         self.moves.warm_up()
         self.graphs.later = True
 
     def warm_up_again(self) -> None:
-        """Drop all that was captured, and have `prepare` capture it anew, one program at a time."""
+        """Drop all captured programs, and have `prepare` capture them again, one at a time."""
         self.forget()
         if self.graphs.later:
             self.graphs.want(self._usual())
             self.moves.want()
 
     def prepare(self, cached: int) -> bool:
-        """Capture a program that was wanted, if there is one for a cache of `cached` tokens; whether there was.
+        """Capture a requested program, if there is one for a cache of `cached` tokens; returns whether there was.
 
-        Its rows are written behind what is cached, into slots that the next step writes anew.
+        Its rows are written behind the cached text, into slots that the next step overwrites.
         """
         return self.moves.prepare() or self.graphs.prepare(
             lambda program: cached + program.width <= program.bucket, lambda program: self._ready(program, cached)
         )
 
     def _usual(self) -> list[Program]:
-        # With best ids and without: drafters that learn from rejected rows ask for them at every step.
-        # A healed first step may say certain ids only.
+        # With best ids and without: drafters that learn from rejected rows request them at every step.
+        # A healed first step may emit only certain ids.
         most = min(TOP_K, self.vocabulary)
         asks = (StepVariant(), StepVariant(top_k=most), StepVariant(bound=True), StepVariant(bound=True, top_k=most))
         steps = [Program(width, bucket, ask) for width, bucket in self.plan.sizes() for ask in asks]
@@ -218,17 +218,17 @@ class Programs:
         return [*reads, *steps]
 
     def launch_singly(self) -> None:
-        """Capture nothing from now on."""
+        """Capture no more programs."""
         self.graphs.launch_singly()
         self.moves.graphs.launch_singly()
 
     def forget(self) -> None:
-        """Drop all that was captured; each is captured anew when it is wanted, or by `warm_up`."""
+        """Drop all captured programs; each is captured again when it is requested, or by `warm_up`."""
         self.graphs.drop()
         self.moves.graphs.drop()
 
     def close(self) -> None:
-        """Let go of everything that lies on the device, but for what others hold."""
+        """Drop all references to the device's memory."""
         self.graphs.close()
         self.moves.graphs.close()
         self._outputs.clear()
@@ -245,12 +245,12 @@ class Programs:
         pending: int = 1,
         room: int = 0,
     ) -> None:
-        """Hand over the rows of the next program, which has `width`; see `StepInput.write`."""
+        """Set the rows of the next program, which has `width`; see `StepInput.write`."""
         self._input.write(tokens, parents, width=width, cached=cached, sampler=sampler, pending=pending, room=room)
 
     @torch.inference_mode()
     def bind(self, allowed: Mapping[int, npt.NDArray[np.int64]], nodes: int) -> None:
-        """Hand over which ids may follow which rows; the others may say anything."""
+        """Set the ids that may follow certain rows; the others are unrestricted."""
         may_TV = self._may()
         may_TV.fill_(True)
         for node, ids in allowed.items():
@@ -260,7 +260,7 @@ class Programs:
                 may_TV[node].copy_(torch.from_numpy(may_V))
 
     def launch(self, program: Program, *, captured: bool = True) -> None:
-        """Run a program on what was handed over, and send its outcome behind it; `captured` or launch by launch."""
+        """Run a program on the inputs, and launch the copy of its outcome; `captured` or launch by launch."""
         if captured:
             self.graphs.run(program)
         else:
@@ -270,16 +270,16 @@ class Programs:
         self._device.mark()
 
     def wait(self) -> None:
-        """Wait for what was launched last."""
+        """Wait for the last launch."""
         self._device.wait()
 
     def accepted(
         self, program: Program, tree: DraftTree, cached: int, room: int
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Which guesses of the last step are accepted, and what is emitted; their slots are moved behind the cached.
+        """The last step's accepted drafts, and its emitted tokens; moves the drafts' slots behind the cached text.
 
-        By the program itself where its kernels do so, else by a walk here and a launch of `moves`. Where a row says
-        `UNDECIDED` nothing was moved that another run of the step would not write again.
+        The program itself does so if its kernels can, else a walk here and a launch of `moves`. If a row chose
+        `UNDECIDED`, nothing was moved that another run of the step would not write again.
         """
         assert program.ask is not None, "no step"
         outputs = self._outputs[program.ask.top_k]
@@ -297,27 +297,27 @@ class Programs:
 
     @torch.inference_mode()
     def logits(self, width: int, bucket: int, skipped: frozenset[int] = frozenset()) -> torch.Tensor:
-        """Logits of all rows handed over, uncaptured; without the parts that are `skipped` (see `backend.Rows`)."""
+        """Logits of all input rows, uncaptured; without the parts that are `skipped` (see `backend.Rows`)."""
         found = self._transformer.logits(self._transformer.read(self._view(width, bucket), skipped))
         self._device.mark()
         self.wait()
         return found
 
     def _ready(self, program: Program, cached: int = 0) -> None:
-        """Hand over rows that a program may be tried with."""
+        """Set rows that a program can be run with."""
         self._device.mark()
         self._device.wait()
         self.send([0], [-1], width=program.width, cached=cached, sampler=GREEDY)
 
     def _may(self) -> torch.Tensor:
-        """Which id may follow which row; made when first wanted."""
+        """The mask of ids that may follow rows; made on first use."""
         if self._may_TV is None:
             shape = (self.plan.widths[-1], self.vocabulary)
             self._may_TV = torch.ones(shape, dtype=torch.bool, device=self._device.place)
         return self._may_TV
 
     def _make(self, program: Program) -> Launch:
-        """The work of a program; whatever outlives it is made here."""
+        """The work of a program; allocates here all that outlives it."""
         width, bucket, ask = program.width, program.bucket, program.ask
         if ask is None:
             return inferring(lambda: self._read(width, bucket))
@@ -339,7 +339,7 @@ class Programs:
         view, transformer = self._view(width, bucket), self._transformer
         logits_TV = transformer.logits(transformer.read(view))
         kernels, cache = transformer.kernels, transformer.cache
-        one_look = not ask.sampled and may_TV is None  # what the rows say is the best of what is asked for
+        one_look = not ask.sampled and may_TV is None  # greedy rows choose the first of the best ids
         if ask.top_k and not one_look:
             kernels.best(logits_TV, outputs)
         if may_TV is not None:

@@ -1,10 +1,10 @@
-"""What goes into a program and what comes out of it: one small copy to the device, one back.
+"""The inputs and outputs of a program: one small copy to the device, one back.
 
-Owns the fixed tensors that programs read and write, and their places in the two copies; decides nothing. Every width
-has a form of its own, so that a copy is as long as its program needs.
+Holds the fixed tensors that programs read and write, and their places in the two copies. Every width has a layout of
+its own, so that a copy is no longer than its program needs.
 
-Legend: T rows of the program, K best ids of a row, E = T + 2 (the cached text, the rows, what lies behind them),
-P = T + 1 (how many guesses are accepted, and which).
+Legend: T rows of the program, K best ids of a row, E = T + 2 (the cached text, the rows, the padding behind them),
+P = T + 1 (the number of accepted drafts, and their rows).
 """
 
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ from fastcoder_lsp.engine.static.device import Device
 class Inputs:
     """A program's view of its inputs, all on the device.
 
-    `ids_T`: embeddings to take; `positions_T`: in the text; `slots_T`: where keys and values go. `stretches_2E`: see
-    `layout`; `parents_T`: what guesses hang from. The scalars are what sampling needs, how many tokens are cached, how
-    many rows are decided, and how many guesses may be accepted.
+    `ids_T`: embeddings to take; `positions_T`: in the text; `slots_T`: of keys and values. `stretches_2E`: see
+    `layout`; `parents_T`: of drafts. The scalars are the sampler's parameters, the number of cached tokens, of pending
+    rows, and of drafts that may be accepted.
     """
 
     cached: torch.Tensor
@@ -46,7 +46,7 @@ class Inputs:
 
 @lru_cache(maxsize=64)
 def start_of(seed: int) -> int:
-    """Where the stream of a seed starts, as a wrapped int64; every step asks, and most for the same."""
+    """The start of a seed's stream, as a wrapped int64; cached, since most steps ask for the same one."""
     return int(np.uint64(seed_start(seed)).astype(np.int64))
 
 
@@ -75,16 +75,16 @@ class StepInput:
         pending: int = 1,
         room: int = 0,
     ) -> None:
-        """Send the inputs of a program of `width` rows; the copy runs before whatever is launched next.
+        """Send the inputs of a program of `width` rows; the copy runs before the next launch.
 
-        Row i holds `tokens[i]` and hangs from row `parents[i]`, -1 for the cache; rows from `pending` on are guesses,
-        of which `room` may be accepted at most. What was sent before must have been used: the caller waits for a
-        program before it writes the next.
+        Row i holds `tokens[i]` and its parent is `parents[i]`, -1 for the cache; rows from `pending` on are drafts, of
+        which `room` may be accepted at most. The last inputs must have been used: the caller waits for a program before
+        it writes the next.
         """
         assert len(tokens) == len(parents) <= width <= self._rows, "compiled code looks at no bounds"
         ints = self._ints
         ints[0], ints[3], ints[4] = cached, pending, room
-        if sampler is not self._sampler:  # mostly it is the last step's
+        if sampler is not self._sampler:  # usually the last step's
             self._sampler = sampler
             ints[1:3] = (start_of(sampler.seed), sampler.top_k)
             self._floats[:] = (sampler.temperature or 1.0, sampler.top_p)
@@ -119,9 +119,9 @@ class StepInput:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """A program's view of its outputs: what every row says, which guesses that accepts, and every row's best ids.
+    """A program's view of its outputs: every row's choice, the accepted drafts, and every row's best ids.
 
-    `kept_P`: how many guesses are accepted, and their rows, root side first; `WALK` where the host has to find out.
+    `kept_P`: how many drafts are accepted, and their rows, root first; `WALK` if the host has to find out.
     """
 
     said_T: torch.Tensor
@@ -131,7 +131,7 @@ class Outputs:
 
 
 WALK = -1
-"""In the place of how many guesses are accepted: nobody has walked yet, and nothing was moved."""
+"""In place of the number of accepted drafts: the tree was not followed, and nothing was moved."""
 
 
 class StepOutput:
@@ -148,7 +148,7 @@ class StepOutput:
         self._copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def view(self, width: int) -> Outputs:
-        """What a program of `width` rows writes."""
+        """The outputs of a program of `width` rows."""
         start = _best_at(width)
         halves = self._device[start : start + width * self.count].view(torch.int32)
         ids, logits = halves.view(2, width, self.count).unbind()
@@ -156,7 +156,7 @@ class StepOutput:
         return Outputs(self._device[:width], kept, ids, logits.view(torch.float32))
 
     def send(self, width: int) -> None:
-        """Launch the copy to the host, behind the program."""
+        """Launch the copy to the host, after the program."""
         copy = self._copies.get(width)
         if copy is None:
             end = _best_at(width) + width * self.count
@@ -164,12 +164,12 @@ class StepOutput:
         self._place.fetch(*copy)
 
     def said(self, width: int) -> list[int]:
-        """What every row says; valid once the copy is done."""
+        """Every row's choice; valid once the copy is done."""
         found: list[int] = self.on_host[:width].tolist()
         return found
 
     def path(self, width: int, pending: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """The accepted guesses and the emitted tokens, as `programs.follow` says them; None where it has to."""
+        """The accepted drafts and the emitted tokens, as `programs.follow` gives them; None if that must find them."""
         count = int(self.on_host[width])
         if count == WALK:
             return None
@@ -178,12 +178,12 @@ class StepOutput:
         return path, (int(said[pending - 1]), *[int(said[node]) for node in path])
 
     def best(self, width: int, nodes: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """The first `nodes` rows' `count` best; copies, for the buffers are written again."""
+        """The `count` best of the first `nodes` rows; copies, since the buffers are written again."""
         start = _best_at(width)
         halves = self.on_host[start : start + width * self.count].view(np.int32).reshape(2, width, self.count)
         return halves[0, :nodes, :count].astype(np.int64), halves[1, :nodes, :count].copy().view(np.float32)
 
 
 def _best_at(width: int) -> int:
-    """Where the best ids begin: behind what the rows say and what is kept, at an even place."""
+    """The place of the best ids: after the choices and the accepted drafts, at an even place."""
     return 2 * width + 2

@@ -1,9 +1,9 @@
 """The model's pass over the rows of a program in torch: tokens in, hidden states or logits out.
 
 `TreeAttention` decides which slots a row sees: the cached text, its ancestors in the tree, and itself; padding rows see
-themselves only. Query heads of a group read one key/value head through a view, so that the cache is never repeated.
-`TorchKernels` are the operations between the products; `fused` replaces two of them. Families of models differ in these
-parts only.
+only themselves. Query heads of a group read one key/value head through a view, so that the cache is never repeated.
+`TorchKernels` are the operations between the products; `fused` replaces two of them. Families of models differ only in
+these parts.
 
 Legend: T rows, C slots of the bucket, E = T + 2 or the model's width, H query heads, K key/value heads (or best ids),
 G query heads of a group, D head dimension, I inner width, V vocabulary.
@@ -23,9 +23,9 @@ from fastcoder_lsp.engine.static.verifier import top_rows
 from fastcoder_lsp.engine.static.weights import ModelWeights, Norm
 
 
-@dataclass(frozen=True)  # without slots: they leave no room for a cached property
+@dataclass(frozen=True)  # without slots, which leave no room for a cached property
 class TreeView:
-    """Where the rows of a program stand and what they see; made once for all layers. See `layout` for the stretches."""
+    """The slots of a program's rows and which they see; made once for all layers. See `layout` for the stretches."""
 
     inputs: Inputs
     slots_C: torch.Tensor
@@ -33,12 +33,12 @@ class TreeView:
 
     @property
     def bucket(self) -> int:
-        """Slots that are looked at."""
+        """Slots that are read."""
         return len(self.slots_C)
 
     @cached_property
     def bias_TC(self) -> torch.Tensor:  # noqa: N802 tensor names carry their shapes
-        """What is added to the scores, 0 or minus infinity; kernels that know the rules don't ask for it."""
+        """Addends of the scores, 0 or minus infinity; kernels that know the rules don't need them."""
         rows = self.inputs.stretches_2E.shape[1] - EDGES
         column_C = (self.slots_C - self.inputs.cached).clamp(-1, rows)
         enter_C, leave_C = self.inputs.stretches_2E.index_select(1, column_C + 1).unbind()
@@ -64,11 +64,11 @@ class TreeAttention:
         self._bias_2 = torch.tensor([0.0, -torch.inf], dtype=dtype, device=place)
 
     def view(self, inputs: Inputs, bucket: int) -> TreeView:
-        """What the rows in `inputs` see of the first `bucket` slots."""
+        """Which of the first `bucket` slots the rows in `inputs` see."""
         return TreeView(inputs, self._slots_C[:bucket], self._bias_2)
 
     def mix(self, layer: int, q_THD: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
-        """The values that each row sees, weighed by its query: [T, H·D]."""
+        """Attention: the values that each row sees, weighted by its query: [T, H·D]."""
         keys_KCD, values_KCD = cache.layer(layer, view.bucket)
         shape, width = self._shape, len(q_THD)
         q_KGTD = q_THD.view(width, shape.kv_heads, shape.group, shape.head_dim).permute(1, 2, 0, 3)
@@ -88,7 +88,7 @@ class TreeAttention:
 def _mix_float64(
     q_KGTD: torch.Tensor, keys_KCD: torch.Tensor, values_KCD: torch.Tensor, bias_TC: torch.Tensor
 ) -> torch.Tensor:
-    """The same to 1e-15, whatever the order of summation; rounding back hides the rest."""
+    """Attention in float64, equal to 1e-15 in any order of summation; rounding back hides the rest."""
     kv, group, width, dim = q_KGTD.shape
     q = q_KGTD.double().reshape(kv, group * width, dim)
     scores = torch.bmm(q, keys_KCD.double().transpose(1, 2)) * dim**-0.5
@@ -126,7 +126,7 @@ class TorchKernels:
         return F.layer_norm(x_TE, width, norm.scale_E, norm.offset_E, self.shape.eps)
 
     def norm_heads(self, qkv: torch.Tensor, scales: tuple[torch.Tensor, torch.Tensor] | None) -> torch.Tensor:
-        """The rows with the norm of every query and key head, in place, where there is one."""
+        """The rows with the norm of every query and key head, in place, if the model has one."""
         if scales is not None:
             dim, heads, kv = self.shape.head_dim, self.shape.heads, self.shape.kv_heads
             heads_THD = qkv.view(len(qkv), -1, dim)
@@ -135,7 +135,7 @@ class TorchKernels:
         return qkv
 
     def attend(self, layer: int, qkv: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
-        """Rotate queries and keys, store keys and values, and mix the values that each row sees: [T, H·D]."""
+        """Rotate queries and keys, store keys and values, and attend: [T, H·D]."""
         shape, width = self.shape, len(qkv)
         ends = (shape.heads * shape.head_dim, (shape.heads + shape.kv_heads) * shape.head_dim)
         q, k, v = qkv.tensor_split(ends, dim=1)
@@ -148,11 +148,11 @@ class TorchKernels:
         return self.mix(layer, q_THD, cache, view)
 
     def mix(self, layer: int, q_THD: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
-        """Attention: the values that each row sees, weighed by its query: [T, H·D]."""
+        """Attention: the values that each row sees, weighted by its query: [T, H·D]."""
         return self.attention.mix(layer, q_THD, cache, view)
 
     def activate(self, inner: torch.Tensor) -> torch.Tensor:
-        """The inner layer's activation, [T, I]: gated or not, as the model is."""
+        """The inner layer's activation, [T, I]: gated or not, as in the model."""
         if self.shape.starcoder:
             return F.gelu(inner, approximate="tanh")
         gate, up = inner.chunk(2, dim=1)
@@ -205,9 +205,9 @@ class Transformer:
     cache: StaticCache
 
     def read(self, view: TreeView, skipped: frozenset[int] = frozenset()) -> torch.Tensor:
-        """Run the rows, their keys and values into the cache: hidden states [T, E] before the last norm.
+        """Run the rows, and write their keys and values into the cache: hidden states [T, E] before the last norm.
 
-        Of the parts that are `skipped` (see `backend.Rows`) nothing is run.
+        Leaves out the parts that are `skipped` (see `backend.Rows`).
         """
         kernels = self.kernels
         x_TE = self.model.embedding_VE[view.inputs.ids_T]
@@ -215,7 +215,7 @@ class Transformer:
         for layer, block in enumerate(self.model.blocks):
             if 2 * layer not in skipped:
                 h_TE = _normed(kernels, x_TE, change_TE, block.norm1)
-                self.cache.store_states(layer, view.inputs.slots_T, x_TE)  # what the layers before it left
+                self.cache.store_states(layer, view.inputs.slots_T, x_TE)  # the output of the layers before it
                 qkv = kernels.norm_heads(block.qkv(h_TE), block.head_norms)
                 change_TE = block.out(kernels.attend(layer, qkv, self.cache, view))
             if 2 * layer + 1 not in skipped:
@@ -232,5 +232,5 @@ class Transformer:
 
 
 def _normed(kernels: TorchKernels, x_TE: torch.Tensor, change_TE: torch.Tensor | None, norm: Norm) -> torch.Tensor:
-    """The norm of x, to which a change is added first, in place, where there is one."""
+    """The norm of x, to which a change is added first, in place, if there is one."""
     return kernels.norm(x_TE, norm) if change_TE is None else kernels.add_norm(x_TE, change_TE, norm)

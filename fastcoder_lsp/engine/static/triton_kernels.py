@@ -1,15 +1,15 @@
 """The Triton kernels, one program's work each: attention of a tree, and the end of a step.
 
 All sums are in fp32, results in the tensors' own precision. Capital arguments are compile-time constants; a pointer has
-the name of its tensor. What differs from one width or model to the next is no constant and not specialised on, or each
-would be compiled anew. The end of a step reads the logits once, and then the few chunks that hold the best ids.
+the name of its tensor. Values that differ between widths or models are neither constants nor specialised on, since each
+would compile anew. The end of a step reads the logits once, and then the few chunks that hold the best ids.
 """
 
 import triton
 import triton.language as tl
 
 NOWHERE: tl.constexpr = tl.constexpr(-1e30)
-"""A score that counts for nothing; finite, so that differences of two of them are numbers."""
+"""The score of a masked slot; finite, so that differences of two of them are numbers."""
 GONE: tl.constexpr = tl.constexpr(-0x80000000)
 """Below every logit's key."""
 
@@ -45,7 +45,7 @@ def attend_split(
     head, row = kv * group + folded // width, folded % width
     dims = tl.arange(0, DIM)
     held = tl.load(cached).to(tl.int32)
-    # Where each row stands in the walk, and how far what sees the cached text reaches: see `layout`.
+    # The place of each row in the walk, and how far rows see the cached text: see `layout`.
     place_of_row = tl.load(stretches + 1 + row).to(tl.int32)
     real = place_of_row < tl.load(stretches + width + 2).to(tl.int32)
     queries = tl.load(q + (row * heads + head)[:, None] * DIM + dims[None, :], mask=inside[:, None], other=0.0)
@@ -91,7 +91,7 @@ def join_splits(
     DIM: tl.constexpr,
     SPLITS: tl.constexpr,
 ) -> None:
-    """One head of one row over all splits, each weighed by how much of the softmax it saw."""
+    """One head of one row over all splits, each weighted by its share of the softmax."""
     row, head = tl.program_id(0), tl.program_id(1)
     split, dims = tl.arange(0, SPLITS), tl.arange(0, DIM)
     there = split < splits
@@ -106,7 +106,7 @@ def join_splits(
 
 @triton.jit
 def ascending(values):  # noqa: ANN201 Triton returns tensors of its own
-    """Floats as integers that ascend with them; both zeros are one, and none of them is `GONE`."""
+    """Floats as integers in the same order; both zeros are one, and none of them is `GONE`."""
     wide = values.to(tl.float32)
     bits = tl.where(wide == 0.0, 0.0, wide).to(tl.int32, bitcast=True)
     return bits ^ ((bits >> 31) & 0x7FFFFFFF)
@@ -138,9 +138,9 @@ def best_of_row(
     CHUNKS: tl.constexpr,
     CHUNK: tl.constexpr,
 ) -> None:
-    """One row's best ids, best first, equal ones by id: again and again the best of the chunk that has it.
+    """One row's best ids, best first, equal ones by id: repeatedly the best of the chunk that has it.
 
-    What is left of a row are the ids behind the last one in that order, and `highest` of what is left decides.
+    The remaining ids are those after the last one in that order, and `highest` of them decides.
     """
     chunk, within = tl.arange(0, CHUNKS), tl.arange(0, CHUNK)
     left = tl.load(highest + row * chunks + chunk, mask=chunk < chunks, other=GONE)
@@ -167,14 +167,14 @@ def best_of_row(
 
 
 ROWS: tl.constexpr = tl.constexpr(128)
-"""Rows of a step at most, all of which the walk holds at once."""
+"""Most rows of a step: the walk holds all of them at once."""
 
 
 @triton.jit
 def follow_tree(said, tokens, parents, pending, room, kept, width) -> None:
-    """Walk from the last decided row to guesses that say what the row above them says; write how many, and which.
+    """Walk from the last pending row to drafts that equal the choice of the row above; write how many, and which.
 
-    Guesses that cannot be accepted hang from no row.
+    Drafts that cannot be accepted have no parent.
     """
     row = tl.arange(0, ROWS)
     there = row < width
@@ -198,7 +198,7 @@ def follow_tree(said, tokens, parents, pending, room, kept, width) -> None:
 
 
 UNALIGNED = ["ids", "values", "said", "tokens", "parents", "pending", "room", "kept"]
-"""Places in a buffer that differ from one width to the next."""
+"""Places in a buffer that differ between widths."""
 
 
 @triton.jit(do_not_specialize=["width"], do_not_specialize_on_alignment=UNALIGNED)
@@ -222,10 +222,10 @@ def conclude_rows(
     CHUNKS: tl.constexpr,
     CHUNK: tl.constexpr,
 ) -> None:
-    """One row's best ids and what it says; the program that finishes last follows the tree.
+    """One row's best ids and its choice; the program that finishes last follows the tree.
 
-    `arrived` is 0 before and after. The barrier has all of a program's stores done before it is counted, and the count
-    has them seen by programs that count later.
+    `arrived` is 0 before and after. The barrier orders all of a program's stores before its count, and the atomic count
+    makes them visible to programs that count later.
     """
     row = tl.program_id(0).to(tl.int64)
     best_of_row(logits, highest, ids, values, said, row, vocabulary, chunks, COUNT, VALUED, CHUNKS, CHUNK)
@@ -242,10 +242,10 @@ def conclude_rows(
 def move_accepted(
     slots, cached, pending, kept, capacity, panels, length, PANELS: tl.constexpr, LANES: tl.constexpr
 ) -> None:
-    """Move the accepted rows' slots behind the decided ones, in some panels [capacity, length].
+    """Move the accepted rows' slots behind the pending ones, in some panels [capacity, length].
 
-    A slot moves to where nothing lies that is still to be moved, for rows stand behind the rows above them; and each
-    number of a panel is read and written by the same thread, so that the moves need no barrier between them.
+    No move overwrites a slot that is still to be moved, since rows come after the rows above them; and the same thread
+    reads and writes each number of a panel, so that the moves need no barrier between them.
     """
     panel = tl.program_id(0) * PANELS + tl.arange(0, PANELS)
     start = panel.to(tl.int64)[:, None] * capacity * length

@@ -1,4 +1,4 @@
-"""Which token each row says where noise decides, and every row's best ids: on the device, without a look from the host.
+"""Chooses each row's token under sampling, and every row's best ids: on the device, without the host.
 
 The choice is that of `engine.sampling`, token for token: a draw is a function of (seed, position, id), by SplitMix64 in
 wrapping int64, whose logical shifts are arithmetic ones with the copies of the sign masked off.
@@ -17,7 +17,7 @@ GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
 
 
 def keys_of(vocabulary: int, device: torch.device) -> torch.Tensor:
-    """The part of every id's noise that depends on the id alone, [V]; made once."""
+    """The part of every id's noise that depends only on the id, [V]; made once."""
     return _mix(torch.arange(vocabulary, dtype=torch.int64, device=device) * GOLDEN + GOLDEN)
 
 
@@ -41,14 +41,14 @@ def _shift(values: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 CHUNK = 128
-"""Ids that are judged by their highest."""
+"""Ids in a chunk, which its highest represents."""
 
 
 def top_rows(logits_TV: torch.Tensor, count: int, chunk: int = CHUNK) -> tuple[torch.Tensor, torch.Tensor]:
     """The `count` best ids and logits of every row, best first, equal ones by id: [T, K] each.
 
-    What is among the best lies in one of as many chunks, those whose highest are best: each chunk before its own in
-    that order holds something that is better, or equal and of a lower id.
+    They lie in the `count` chunks with the best maxima: each chunk before an id's own in that order holds one that is
+    better, or equal and of a lower id.
     """
     vocabulary = logits_TV.shape[1]
     count, chunks = min(count, vocabulary), vocabulary // chunk
@@ -69,7 +69,7 @@ def top_rows(logits_TV: torch.Tensor, count: int, chunk: int = CHUNK) -> tuple[t
 def _best(values_TM: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Places and values of the best of few.
 
-    They are joined into keys that have one order: floats as integers that ascend with them, then places.
+    Joins them into keys with one order: floats as integers in the same order, then places.
     """
     last = values_TM.shape[1] - 1
     wide = values_TM.float() + 0.0  # makes one zero of two
@@ -81,19 +81,19 @@ def _best(values_TM: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tens
 
 
 HEAD, HEAD_CHUNK = 512, 16
-"""Best ids that are looked at first where top-k or top-p bind; found in chunks so small that few others come along."""
+"""Best ids that are read first under top-k or top-p; found in chunks so small that few others come along."""
 ROWS = 16
-"""Rows that are drawn at a time: noise has 64 bits for every id, and of all rows at once a small card has no room."""
+"""Rows that are drawn at a time: noise has 64 bits for every id, and a small card has no room for all rows at once."""
 UNDECIDED = -1
-"""What a row says whose token may lie outside of the best."""
+"""The choice of a row whose token may lie outside of the best."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepVariant:
-    """What a step is asked for beside what every row says; each combination is a program of its own.
+    """A step's request besides every row's choice; each combination is a program of its own.
 
-    `sampled`: by noise, else greedy; `nucleus`: top-k or top-p bind, and `whole` vocabularies are sorted for it;
-    `bound`: some rows may say certain ids only; `top_k`: best ids of every row.
+    `sampled`: by noise, else greedy; `nucleus`: under top-k or top-p, with `whole` vocabularies sorted for it; `bound`:
+    some rows may be followed only by certain ids; `top_k`: best ids of every row.
     """
 
     sampled: bool = False
@@ -104,9 +104,9 @@ class StepVariant:
 
 
 def choose_rows(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: StepVariant) -> torch.Tensor:
-    """The token that every row says, drawn with the noise of the position after it; [T].
+    """The choice of every row, drawn with the noise of the position after it; [T].
 
-    Where top-k or top-p bind, only the best are looked at unless `ask.whole`: a row that needs more says `UNDECIDED`.
+    Under top-k or top-p it reads only the best ids unless `ask.whole`: a row that needs more chooses `UNDECIDED`.
     """
     parts = zip(torch.split(logits_TV, ROWS), torch.split(inputs.positions_T + 1, ROWS), strict=True)
     return torch.cat([_choose(part_TV, after_T, inputs, keys_V, ask) for part_TV, after_T in parts])
@@ -115,7 +115,7 @@ def choose_rows(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, a
 def _choose(
     logits_TV: torch.Tensor, after_T: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: StepVariant
 ) -> torch.Tensor:
-    """The same for some of the rows; `after_T`: the positions whose noise decides."""
+    """The choices of some of the rows; `after_T`: the positions of their noise."""
     if ask.nucleus and not ask.whole:
         return _among_best(logits_TV, after_T, inputs, keys_V)
     scaled_TV = logits_TV.double() / inputs.temperature
@@ -126,7 +126,7 @@ def _choose(
 
 
 def _among_best(logits_TV: torch.Tensor, after_T: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor) -> torch.Tensor:
-    """The same from the `HEAD` best ids of every row, which nearly always hold the mass that is asked for."""
+    """The choices from the `HEAD` best ids of every row, which nearly always hold the required mass."""
     count = min(HEAD, logits_TV.shape[1])
     ids_TK, best_TK = top_rows(logits_TV, count, HEAD_CHUNK)
     scaled_TK = best_TK.double() / inputs.temperature
@@ -146,7 +146,7 @@ def _among_best(logits_TV: torch.Tensor, after_T: torch.Tensor, inputs: Inputs, 
 
 
 def _nucleus(scaled_TV: torch.Tensor, inputs: Inputs) -> torch.Tensor:
-    """Which ids top-k and then top-p leave; ties at an edge go to the lower id."""
+    """Which ids top-k and then top-p keep; ties at an edge go to the lower id."""
     vocabulary = scaled_TV.shape[1]
     best_first, order_TV = scaled_TV.sort(dim=1, descending=True, stable=True)
     rank_V = torch.arange(vocabulary, device=scaled_TV.device)

@@ -1,4 +1,4 @@
-"""Names of the kernels: torch's, which run unless others are asked for, and those of `fused`."""
+"""Names of the kernels: torch's, the default, and those of `fused`."""
 
 import re
 
@@ -9,7 +9,7 @@ _OLD = re.compile(f"overlapped|(fused|overlapped) without {_PART}(, ?{_PART})*")
 
 
 def way(name: str) -> str:
-    """The kernels that a name means, "auto" for torch's; raises ValueError where it means nothing."""
+    """The kernels of a name, torch's for "auto"; raises ValueError for an unknown one."""
     if name in ("auto", TORCH):
         return TORCH
     if name == FUSED or _OLD.fullmatch(name):

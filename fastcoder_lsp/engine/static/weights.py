@@ -1,8 +1,8 @@
 """A model's weights on the device: their names, their packed forms, and the products with them.
 
-Query, key and value rows stand together, gate and up rows too. Rounding is weight-only: activations keep their
-precision. `PRODUCTS` names the ways: torch's own kernel, and the weights widened for the product, which is slow and
-right everywhere.
+Query, key and value rows are stacked, gate and up rows too. Rounding is weight-only: activations keep their precision.
+`PRODUCTS` lists the implementations: torch's own kernel, and weights widened for the product, which is slow and works
+everywhere.
 
 Legend: T rows, N output columns, E input columns, V vocabulary.
 """
@@ -30,7 +30,7 @@ class Linear(Protocol):
     """x ↦ x·Wᵀ + b."""
 
     bytes: int
-    """What one pass reads."""
+    """Bytes that one pass reads."""
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
         """[T, E] → [T, N]."""
@@ -50,7 +50,7 @@ class PlainProduct:
 
 
 class Int8Product:
-    """int8 with a scale a row, widened for the product: right everywhere, quick nowhere; what others are checked by."""
+    """int8 with a scale a row, widened for the product: works everywhere, slowly; the reference for others."""
 
     def __init__(self, weight_NE: torch.Tensor, bias_N: torch.Tensor | None) -> None:
         self.weight_NE, self.scale_N = round_rows(weight_NE)
@@ -116,14 +116,14 @@ PRODUCTS: Mapping[str, Mapping[str, Make]] = {
     "int8": {"torch": Int8TorchProduct, "widened": Int8Product},
     "int4": {"torch": Int4TorchProduct, "widened": Int4Product},
 }
-"""Precision → way → how a product is made of weight and bias. The last way of each runs everywhere."""
+"""Precision → name → how a product is made of weight and bias. The last of each runs everywhere."""
 CHECKED_ROWS = (1, 16, 64)
 TOLERANCE = 0.05
-"""Relative difference of results, as norms: ten times what another order of summation makes in bf16."""
+"""Tolerated relative difference of norms: ten times the effect of another order of summation in bf16."""
 
 
 def working_product(weight_NE: torch.Tensor, precision: str) -> str:
-    """The first way of `precision` that runs on the weight's device and agrees with the last one.
+    """The first implementation of `precision` that runs on the weight's device and agrees with the last one.
 
     Raises:
         torch.OutOfMemoryError: there is no memory to try one.
@@ -139,14 +139,14 @@ def working_product(weight_NE: torch.Tensor, precision: str) -> str:
             why = "its results differ"
         except torch.OutOfMemoryError:
             raise
-        except Exception as error:  # noqa: BLE001 an operator that is not there raises what it likes
+        except Exception as error:  # noqa: BLE001 the errors of a missing operator vary
             why = f"{type(error).__name__}: {error}"
         logger.warning("%s products by %s are not used: %s", precision, name, why)
     return last
 
 
 def agree(found: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether two results are one but for rounding; what is not finite agrees with nothing."""
+    """Whether two results agree up to rounding; results that are not finite never do."""
     difference = (found.float() - expected.float()).norm() / expected.float().norm()
     return bool(difference <= TOLERANCE)
 
@@ -164,14 +164,14 @@ def round_groups(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def _in_slices(
     function: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]], weight_NE: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Some rows at a time: widened to 32 bits a large matrix would take more room than the packed model leaves."""
+    """Rows in blocks: widened to 32 bits, a large matrix would take more room than the packed model leaves."""
     parts = [function(part) for part in torch.split(weight_NE, SLICE)]
     return torch.cat([first for first, _ in parts]), torch.cat([second for _, second in parts])
 
 
 def _round_rows(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     weight = weight_NE.float()
-    # Rounded up front, so that the codes fit the scale that they will be multiplied with.
+    # Round first, so that the codes fit the scale that they will be multiplied with.
     scale_N = (weight.abs().amax(1) / 127).clamp_min(1e-12).to(weight_NE.dtype)
     codes = (weight / scale_N.float()[:, None]).round().clamp(-127, 127)
     return codes.to(torch.int8), scale_N
@@ -187,8 +187,8 @@ def _round_groups(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm"
-"""Names in the transformers format, said again here: `engine.weights`, which reads files, needs more packages than a
-machine that only times random weights may have."""
+"""Names in the transformers format, repeated here: `engine.weights`, which reads files, needs packages that a machine
+which only times random weights may lack."""
 
 
 class TensorSource(Protocol):
@@ -199,13 +199,13 @@ class TensorSource(Protocol):
         ...
 
     def raw(self, name: str, *shape: int) -> torch.Tensor:
-        """The tensor, in the precision and on the device where it lies; raises ModelInvalidError."""
+        """The tensor in its own precision and on its own device; raises ModelInvalidError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """Scale of a norm, and its offset where the model centres (LayerNorm)."""
+    """Scale of a norm, and its offset for LayerNorm."""
 
     scale_E: torch.Tensor
     offset_E: torch.Tensor | None
@@ -222,12 +222,12 @@ class Block:
     inner: Linear
     down: Linear
     head_norms: tuple[torch.Tensor, torch.Tensor] | None = None
-    """Scales of queries and of keys, where their heads are normed."""
+    """Scales of queries and of keys, if their heads are normed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelWeights:
-    """All weights; `head` is the embedding again where they are tied."""
+    """All weights; a tied `head` is the embedding again."""
 
     embedding_VE: torch.Tensor
     blocks: tuple[Block, ...]
@@ -236,7 +236,7 @@ class ModelWeights:
 
     @property
     def bytes(self) -> int:
-        """What one pass reads."""
+        """Bytes that one pass reads."""
         each = [block.qkv.bytes + block.out.bytes + block.inner.bytes + block.down.bytes for block in self.blocks]
         return sum(each) + self.head.bytes
 
@@ -261,7 +261,7 @@ def read_model(
 
 @dataclass(frozen=True, slots=True)
 class _WeightReader:
-    """Reads tensors into their places."""
+    """Reads a model's tensors."""
 
     source: TensorSource
     shape: Shape
@@ -287,7 +287,7 @@ class _WeightReader:
         )
 
     def norm(self, name: str) -> Norm:
-        """Scale, and offset where the model has one."""
+        """Scale, and offset if the model has one."""
         scale = self.tensor(name + ".weight", self.shape.width)
         offset = self.tensor(name + ".bias", self.shape.width) if self.shape.starcoder else None
         return Norm(scale, offset)
