@@ -129,6 +129,8 @@ class Choice:
         larger = next((s for s in FAMILY[FAMILY.index(chosen.size) + 1 :] if s.commercial), None)
         if larger is not None and not chosen.against and (other := self.best(larger.hub_id)) is not None:
             lines.append(f"Not {larger.name} in {PRECISIONS[other.bits]}: {words(other)}.")
+        if not chosen.gpu and all(verdict.speed is None for verdict in self.verdicts):
+            lines.append("Nothing could be timed on this machine: `fastcoder-lsp doctor` checks what may prevent it.")
         return " ".join(lines)
 
 

@@ -85,7 +85,9 @@ def _measure(cache: Path, progress: Progress, threads: int | None, *, every: boo
             progress(1.0, WHAT)
     if timed:
         disturbed = any(each.disturbed for each in timed)
-        write_measured(cache, replace(known, disturbed=known.disturbed + 1 if disturbed else 0))
+        # what was timed in an earlier try and cannot decide now stays in the tables
+        kept = replace(known, speeds={**before, **known.speeds})
+        write_measured(cache, replace(kept, disturbed=known.disturbed + 1 if disturbed else 0))
 
 
 def four_bits_may_decide(speeds: Speeds) -> bool:

@@ -71,7 +71,7 @@ def test_each_class_of_machines_gets_its_model(
         ({"free": 4 * GB}, "1.5B int8", "free"),
         ({"free": 1_500_000_000}, "1.5B int4", "free"),
         ({"free": 100_000_000}, "0.5B int4", "smallest"),
-        ({"speeds": {}}, "0.5B int8", "not measured"),
+        ({"speeds": {}}, "0.5B int8", "`fastcoder-lsp doctor` checks"),
         ({"gpu": 24_000_000_000}, "7B bf16", ""),
         ({"gpu": 12 << 30}, "7B int8", ""),
         ({"gpu": 8 << 30}, "7B int4", ""),
