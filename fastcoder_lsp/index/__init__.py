@@ -1,5 +1,5 @@
 """The live datastore: suffix arrays over token ids that follow a repository file by file while being searched.
 
-Owns segments, manifest, tail, merging and search. It is handed texts under keys and chooses none of them; it knows
-nothing of models, editors or ignore rules.
+Holds segments, manifest, tail, merging and search. Callers choose the texts and their keys; this package knows nothing
+of models, editors or ignore rules.
 """

@@ -1,9 +1,9 @@
 """A text's tokens, chunk by chunk, so that a keystroke costs one chunk and not the file.
 
-Owns where chunks begin. That is a function of the text alone, so a store that followed edits holds the same tokens as
-one built from scratch. A chunk begins at a line whose first character is no white space: there the pre-tokenizers of
-the models that we know (Qwen's and GPT-2's expressions) cut anyway, so the tokens are those of the whole text. Only
-where no such line comes for long does a chunk begin at an indented one.
+Chunk boundaries depend only on the text, so a store that followed edits holds the same tokens as one built from
+scratch. A chunk begins at a line whose first character is no white space: the pre-tokenizers of the known models
+(Qwen's and GPT-2's expressions) split there anyway, so the tokens are those of the whole text. Only in a long stretch
+without such a line does a chunk begin at an indented one.
 """
 
 from collections import OrderedDict
@@ -15,11 +15,11 @@ from fastcoder_lsp.index.part import LARGEST_ID, Tokens32
 from fastcoder_lsp.tokenizer import Tokenizer
 
 SMALL = 1_000
-"""Characters: no chunk ends before, if the text goes on."""
+"""Fewest characters of a chunk, if the text goes on."""
 LARGE = 3_000
-"""Characters: from here on a chunk ends before any line that is not blank."""
+"""From so many characters on, a chunk ends before any line that is not blank."""
 REMEMBERED = 8_000_000
-"""Characters of chunks that are remembered: a longer text is tokenized anew at each of its changes."""
+"""Characters of remembered chunks: a longer text is tokenized again at each of its changes."""
 AT_ONCE = 1_000_000
 """Characters that the tokenizer gets at once: while it works it takes some hundred bytes for each."""
 
@@ -28,7 +28,7 @@ def split(text: str) -> list[str]:
     r"""Cut a text into chunks (see the module's docstring); lines end at `\n` alone."""
     chunks, start, line = [], 0, 0
     while True:
-        # The next line that may begin a chunk starts at `line`; long stretches are passed in one step.
+        # The next line that may begin a chunk starts at `line`; long stretches are skipped in one step.
         line = text.find("\n", max(line, start + SMALL - 1)) + 1
         if line == 0 or line >= len(text):
             break
@@ -46,7 +46,7 @@ def _is_blank(text: str, line: int) -> bool:
 
 
 class ChunkedEncoder:
-    """Encodes texts by their chunks and remembers the chunks of lately edited ones. Not for several threads at once.
+    """Encodes texts by their chunks and remembers the chunks of recently edited ones. Not thread-safe.
 
     Args:
         encoder: the tokenizer.
@@ -76,13 +76,13 @@ class ChunkedEncoder:
         return tokens
 
     def encode_many(self, texts: Sequence[str]) -> list[Tokens32]:
-        """The tokens of many texts, by as many threads as the tokenizer takes; nothing is remembered."""
+        """The tokens of many texts, by as many threads as the tokenizer takes; remembers nothing."""
         chunks = [split(text) for text in texts]
         encoded = self._tokens([chunk for parts in chunks for chunk in parts])
         return [np.concatenate([next(encoded) for _ in parts]) for parts in chunks]
 
     def _tokens(self, chunks: Sequence[str]) -> Iterator[Tokens32]:
-        """The tokens of each chunk, by several threads where there are several."""
+        """The tokens of each chunk, by several threads if there are several."""
         start = 0
         while start < len(chunks):
             end, held = start + 1, len(chunks[start])

@@ -1,7 +1,7 @@
 """Corpora: stores of common code that belong to no workspace, by name.
 
-Owns their folder and what is known of each. A corpus is built from texts that are handed in, shard by shard, and never
-changes afterwards but by being built again.
+Manages their folder and the record of each. A corpus is built from the caller's texts, shard by shard, and changes only
+by being built again.
 """
 
 import json
@@ -23,12 +23,12 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 BATCH_CHARACTERS = 4_000_000
 """Text that is tokenised and sorted at once, over a million tokens: it bounds memory."""
 Told = Callable[[int, int], None]
-"""Told after each shard how many files and tokens are in."""
+"""Called after each shard with the numbers of files and tokens so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusInfo:
-    """What is known of a corpus; `identity` is the tokenizer it was built with."""
+    """The record of a corpus; `identity` is the tokenizer it was built with."""
 
     name: str
     sources: tuple[str, ...]
@@ -45,7 +45,7 @@ class Corpora:
         self._folder = cache / "corpora"
 
     def infos(self) -> list[CorpusInfo]:
-        """All whole corpora, by name; what cannot be read is none."""
+        """All complete corpora, by name; unreadable ones are left out."""
         found = []
         for path in sorted(self._folder.glob(f"*/*/{_INFO}")):
             try:
@@ -56,7 +56,7 @@ class Corpora:
         return found
 
     def has(self, name: str, identity: str) -> bool:
-        """Whether a corpus is there, whole, for a tokenizer."""
+        """Whether a complete corpus exists for a tokenizer."""
         return (self._place(name, identity) / _INFO).is_file()
 
     def build(
@@ -75,14 +75,14 @@ class Corpora:
             sources: where the texts come from, for people.
             texts: key and text of each file, line ends `\n`.
             encoder: the tokenizer.
-            told: of progress.
+            told: receives the progress.
             should_stop: asked for each file.
 
         Returns:
-            What was built; None if stopped, or if another process is building it.
+            The record; None if stopped, or if another process is building it.
 
         Raises:
-            OSError: it cannot be written; then nothing of it is left.
+            OSError: it cannot be written; nothing of it is left.
         """
         folder = private_folder(self._place(name, encoder.identity))
         store = Store.open(folder, encoder.identity, ", ".join(sources))
@@ -93,7 +93,7 @@ class Corpora:
             store.clear()
             status = _fill(store, texts, ChunkedEncoder(encoder), told, should_stop)
         except BaseException:
-            # Half a corpus is of no use, and what it takes may be what the disk lacks.
+            # A partial corpus is useless, and its space may be what the disk lacks.
             store.abandon()
             raise
         if status is None:
@@ -105,7 +105,7 @@ class Corpora:
         return info
 
     def open(self, name: str, identity: str) -> Store:
-        """A corpus for searching; several processes may.
+        """Open a corpus for searching, in any number of processes.
 
         Raises:
             UsageError: there is none of this name for the tokenizer.
@@ -133,15 +133,15 @@ class Corpora:
 
 
 def is_name(text: str) -> bool:
-    """Whether a corpus could have this name."""
+    """Whether the name is valid for a corpus."""
     return _NAME.fullmatch(text) is not None
 
 
 def checked_name(name: str) -> str:
-    """`name`, if a corpus can have it.
+    """`name`, if it is valid for a corpus.
 
     Raises:
-        UsageError: it cannot.
+        UsageError: it is not.
     """
     if not is_name(name):
         raise UsageError(f"'{name}' is not a valid corpus name", "Use letters, digits, '.', '_', '+' and '-'.")
@@ -151,7 +151,7 @@ def checked_name(name: str) -> str:
 def _fill(
     store: Store, texts: Iterable[tuple[str, str]], encoder: ChunkedEncoder, told: Told, should_stop: Callable[[], bool]
 ) -> StoreStatus | None:
-    """Put all texts into the store, batch by batch; its sizes then, or None if stopped."""
+    """Put all texts into the store, batch by batch; returns its sizes, or None if stopped."""
     batch: list[tuple[str, str]] = []
     held = files = tokens = 0
     for key, text in texts:

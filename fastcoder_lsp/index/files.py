@@ -1,7 +1,7 @@
-"""Files that only the user may read, and that appear whole or not at all.
+"""Files that only the user may read, and that are written atomically.
 
-Owns permissions, durability and room of what the store writes; knows no format. Whatever goes wrong while a file is
-written, nothing of it is left; what a killed process left is known by its name and deleted by the next writer.
+Handles permissions, durability and disk space of the store's files; knows no format. A failed write leaves no file; the
+next writer recognises the files of a killed process by name, and deletes them.
 """
 
 import errno
@@ -25,16 +25,16 @@ log = logging.getLogger(__name__)
 
 TEMPORARY = ".tmp"
 _OWNED = re.compile(r"\.(\d+)-[0-9a-f]{8}\.tmp")
-"""What `temporary_for` adds to a name: whose it is, and what makes it the only one."""
+"""The suffix that `temporary_for` adds to a name: the owner, and a unique part."""
 _STALE_S = 60.0
 _OLD_S = 86_400.0
-"""Age from which nobody is believed to be at it still, though a process of its number is there."""
+"""From this age a file counts as abandoned, even if a process with its number exists."""
 _LEFT_FREE, _LEFT_SHARE = 100_000_000, 100
-"""Bytes that are left to the user on the disk, or one in so many of it where that is less."""
+"""Disk space that is left to the user: these bytes, or this fraction of the disk if that is less."""
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder (and the parents that are missing) that nobody else can enter, and close it if it was open."""
+    """Make a folder, with missing parents, that only the user can enter; restrict it if it was open."""
     for folder in (*reversed(path.parents), path):
         if not folder.is_dir():
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -44,25 +44,25 @@ def private_folder(path: Path) -> Path:
 
 
 def private_file(path: Path) -> BinaryIO:
-    """Open a new, empty file for writing that nobody else can read."""
+    """Open a new, empty file for writing that only the user can read."""
     flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
     return os.fdopen(os.open(path, flags, 0o600), "w+b")
 
 
 def check_room(folder: Path, size: int) -> None:
-    """See that `size` bytes more leave the user some of the disk.
+    """Check that `size` bytes more leave the user some of the disk.
 
     Raises:
-        OSError: they don't (ENOSPC). So a full disk is found before anything of it is taken.
+        OSError: they don't (ENOSPC), which detects a full disk before anything is written.
     """
     usage = shutil.disk_usage(folder)
-    # A file system that does not know its size says that it is 0.
+    # 0: the file system does not know its size
     if usage.total and usage.free < size + min(usage.total // _LEFT_SHARE, _LEFT_FREE):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 def reserve(file: BinaryIO, size: int) -> None:
-    """Make a file `size` bytes long with its blocks taken, so that writing through memory can't run out of disk."""
+    """Make a file `size` bytes long with its blocks allocated, so that writing through a mapping always has room."""
     if sys.platform == "linux":
         os.posix_fallocate(file.fileno(), 0, size)
     else:
@@ -76,9 +76,9 @@ def temporary_for(path: Path) -> Path:
 
 @contextmanager
 def appearing(path: Path) -> Iterator[BinaryIO]:
-    """A new file to write, which has the name `path` when the block ends: whole, and on the disk.
+    """A new file that gets the name `path` when the block ends: complete, and synced to the disk.
 
-    Where the block or the disk fails, what was at `path` is still there, and nothing else.
+    If the block or the disk fails, the old file at `path` remains, and nothing else.
     """
     delete_stale(path)
     temporary = temporary_for(path)
@@ -95,7 +95,7 @@ def appearing(path: Path) -> Iterator[BinaryIO]:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` at `path` at once: a crash leaves the old file or the new one, on the disk."""
+    """Replace `path` by `content` atomically: after a crash it is the old file or the new one."""
     with appearing(path) as file:
         file.write(content)
 
@@ -109,7 +109,7 @@ def delete(path: Path) -> None:
 
 
 def delete_stale(path: Path) -> None:
-    """Delete what writers of `path` left that have died."""
+    """Delete the files of dead writers of `path`."""
     with suppress(OSError):
         for name in os.listdir(path.parent):  # noqa: PTH208 names are enough
             owned = _OWNED.fullmatch(name.removeprefix(path.name)) if name.startswith(path.name) else None
@@ -118,17 +118,17 @@ def delete_stale(path: Path) -> None:
 
 
 def _is_stale(path: Path, owner: int) -> bool:
-    """Whether nobody writes it any longer. A clock that was set back makes files of the future, which count as well."""
+    """Whether a file is abandoned. Files from the future, after a clock was set back, count as old, too."""
     try:
         age_s = abs(time.time() - path.stat().st_mtime)
     except OSError:
         return False
-    # In another container that shares the folder its owner may live, unseen from here: a while is waited for it.
+    # Its owner may live in another container that shares the folder, where we can't see it: wait for a while.
     return age_s > _OLD_S or (age_s > _STALE_S and not psutil.pid_exists(owner))
 
 
 def sync_folder(path: Path) -> None:
-    """Have a folder's own entries on the disk, where the system can do that."""
+    """Sync a folder's entries to the disk, if the system can."""
     if sys.platform == "win32":
         return
     descriptor = os.open(path, os.O_RDONLY)

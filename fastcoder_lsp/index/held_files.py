@@ -1,9 +1,9 @@
-"""The files that a store holds right now, and the snapshot of them that searchers pin.
+"""The present files of a store, and the snapshot of them that searchers pin.
 
 The memory side of a store: saved and unsaved texts arrive one after the other in parts, and many small parts are merged
 into one. A file has at most one *saved* home (the text on the disk) and one *unsaved* home (the editor's text), which
-hides the saved one while it exists. Every public method of `HeldFiles` may be called from any thread. `pin` is free;
-the others cost what sorting the given files costs. Nothing here touches the disk.
+hides the saved one while it exists. Every public method of `HeldFiles` is thread-safe. `pin` is free; the others cost
+as much as sorting the given files. Nothing here touches the disk.
 """
 
 import os
@@ -22,26 +22,26 @@ from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
 from fastcoder_lsp.index.searcher import NOTHING, LivePart, StoreSnapshot
 
 _FEW = 64
-"""Keys that are put in one by one; more are sorted in at once."""
+"""Up to so many keys are inserted one by one; more are merged at once."""
 
 
 class SortedKeys:
-    """Keys that are paths. Not for several threads at once."""
+    """Sorted keys that are paths. Not thread-safe."""
 
     def __init__(self) -> None:
         self._keys: list[str] = []
 
     def add(self, keys: Sequence[str]) -> None:
-        """Put in keys that are not in it, each once."""
+        """Insert new keys, each once."""
         if len(keys) <= _FEW:
             for key in keys:
                 insort(self._keys, key)
         else:
             self._keys += sorted(keys)
-            self._keys.sort()  # two runs in order, which are merged in one pass
+            self._keys.sort()  # two sorted runs, which the sort merges in one pass
 
     def discard(self, keys: Sequence[str]) -> None:
-        """Take out keys that are in it."""
+        """Remove present keys."""
         if len(keys) <= _FEW:
             for key in keys:
                 del self._keys[bisect_left(self._keys, key)]
@@ -50,14 +50,14 @@ class SortedKeys:
             self._keys = [key for key in self._keys if key not in gone]
 
     def below(self, folder: str) -> list[str]:
-        """The keys of the files in a folder and in its folders."""
+        """The keys of the files in a folder and its subfolders."""
         prefix = folder.rstrip(os.sep) + os.sep
         start = bisect_left(self._keys, prefix)
         return self._keys[start : bisect_left(self._keys, prefix[:-1] + chr(ord(os.sep) + 1), start)]
 
 
 class PartKind(Enum):
-    """Where a part's texts come from, and whether it is on the disk."""
+    """The origin of a part's texts, and whether it is on the disk."""
 
     SEGMENT = "segment"
     SAVED = "saved"
@@ -66,14 +66,14 @@ class PartKind(Enum):
 
 @dataclass(slots=True, eq=False)
 class HeldPart:
-    """A part that the store holds. `dead` files are gone for good, `hidden` ones lie behind unsaved text."""
+    """A part that the store holds. `dead` files are gone for good, `hidden` ones have an unsaved text."""
 
     part: Part
     kind: PartKind
     dead: set[int] = field(default_factory=set)
     hidden: set[int] = field(default_factory=set)
     busy: bool = False
-    """It is being woven into another part and must stay in its place."""
+    """The part is being merged into another one and must stay in its place."""
     entry: LivePart | None = None
 
     def refresh(self) -> LivePart:
@@ -81,7 +81,7 @@ class HeldPart:
         gone = frozenset(self.dead | self.hidden)
         if self.entry is None or self.entry.dead != gone:
             live: Liveness | None = None
-            # Of a part that is all dead nothing is searched, so no bits are wanted.
+            # A part that is all dead is not searched, so it needs no bits.
             if gone and len(gone) < len(self.part.records):
                 was = (None, frozenset[int]()) if self.entry is None else (self.entry.live, self.entry.dead)
                 live = liveness(self.part.order_M, self.part.starts, gone, was)
@@ -104,7 +104,7 @@ class State:
         self.saved: dict[str, Home] = {}
         self.unsaved: dict[str, Home] = {}
         self.keys = SortedKeys()  # of `saved`
-        self.touched: set[str] | None = None  # keys saved or removed since somebody began to read many; None: nobody
+        self.touched: set[str] | None = None  # keys saved or removed since a bulk read began; None: none runs
         self._generation = 0
 
     def snapshot(self) -> StoreSnapshot:
@@ -116,9 +116,9 @@ class State:
         return StoreSnapshot(tuple(shown), self._generation)
 
     def add(self, part: Part, kind: PartKind, dead: Sequence[int] = ()) -> None:
-        """Take in a part; its live files replace what the store had under their keys.
+        """Add a part; its live files replace those under the same keys.
 
-        But for those of a segment that were saved or removed since its files began to be read (`touched`).
+        In a segment, files that were saved or removed since its reading began (`touched`) do not count.
         """
         holding = HeldPart(part, kind, set(dead))
         self.holdings.append(holding)
@@ -147,7 +147,7 @@ class State:
         self._sweep()
 
     def remove(self, keys: Iterable[str]) -> bool:
-        """Files that are gone from the disk. Returns whether any of them was there."""
+        """Remove files that are gone from the disk. Returns whether the store had any of them."""
         gone = list(keys)
         self._touch(gone)
         found = [key for key in gone if self._leave(self.saved, key)]
@@ -156,7 +156,7 @@ class State:
         return bool(found)
 
     def uncover(self, key: str) -> bool:
-        """The unsaved text is gone: what was saved is seen again. Returns whether there was any."""
+        """Remove the unsaved text, which uncovers the saved one. Returns whether there was any."""
         if not self._leave(self.unsaved, key):
             return False
         if key in self.saved:
@@ -166,9 +166,9 @@ class State:
         return True
 
     def replace(self, old: Sequence[HeldPart], part: Part, dead: Sequence[frozenset[int]], kind: PartKind) -> None:
-        """Put `part` in the place of `old`, of which it was made while the files `dead` of each were dead.
+        """Replace `old` by `part`, which was merged from them while the files `dead` of each were dead.
 
-        What died or was hidden in the meantime is so in the new part too.
+        Files that died or were hidden meanwhile are so in the new part too.
         """
         new = HeldPart(part, kind)
         at = 0
@@ -193,8 +193,8 @@ class State:
     def reloaded(self, segments: Sequence[tuple[Part, Sequence[int]]]) -> "State":
         """The state with these segments (and their dead files) instead of its own.
 
-        Of the saved parts in memory, files stay that the segments do not have, or have with another text; and all
-        unsaved ones. Which of two texts is the disk's, the disk must be asked.
+        It keeps all unsaved files, and those saved ones in memory that the segments lack, or have with another text.
+        Only the disk can tell which of two texts is current.
         """
         new = State()
         new._generation = self._generation
@@ -212,7 +212,7 @@ class State:
         return new
 
     def drop_dead_segments(self) -> None:
-        """Forget segments of which no file lives."""
+        """Drop segments without live files."""
         self.holdings = [holding for holding in self.holdings if len(holding.dead) < len(holding.part.records)]
 
     def of(self, kind: PartKind) -> list[HeldPart]:
@@ -241,7 +241,7 @@ class State:
         return True
 
     def _sweep(self) -> None:
-        """Forget parts in memory that hold nothing any more; segments stay until the manifest has dropped them."""
+        """Drop parts in memory without live files; segments stay until the manifest has dropped them."""
         self.holdings = [
             holding
             for holding in self.holdings
@@ -254,34 +254,34 @@ def _same(record: FileRecord, stored: FileRecord | None) -> bool:
 
 
 TAIL_PARTS = 6
-"""Parts of one kind in memory; where there are more, all but the newest become one."""
+"""Most parts of one kind in memory; beyond them, all but the newest are merged into one."""
 
 
 class HeldFiles:
-    """Saved texts, unsaved ones that hide them, and what both are in: parts in memory, and segments of the disk."""
+    """Saved texts, unsaved ones that hide them, and their parts: in memory, and segments of the disk."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._state, self._snapshot = State(), NOTHING
 
     def pin(self) -> StoreSnapshot:
-        """The present state, which stays as it is while it is held."""
+        """The present state, which does not change while it is pinned."""
         return self._snapshot
 
     def save(self, documents: Sequence[IndexedFile]) -> None:
-        """Files as they are on the disk now. For a few files; for many see `add_segment`."""
+        """Store files as they are on the disk now. For a few files; for many see `add_segment`."""
         if documents:
             self._add(build_part(documents), PartKind.SAVED)
 
     def overlay(self, document: IndexedFile) -> None:
-        """A file's unsaved text, which hides what is on the disk."""
+        """Store a file's unsaved text, which hides the one on the disk."""
         self._add(build_part([document]), PartKind.UNSAVED)
 
     def keep_unsaved(self, record: FileRecord) -> bool:
-        """The unsaved text was saved as it is: it becomes the file's text on the disk too, at no cost.
+        """The unsaved text was saved unchanged: use it as the file's text on the disk, too, at no cost.
 
         Returns:
-            False where the store has no unsaved text with this digest.
+            False if the store has no unsaved text with this digest.
         """
         with self._lock:
             home = self._state.unsaved.get(record.key)
@@ -294,7 +294,7 @@ class HeldFiles:
         return True
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Files that are gone from the disk."""
+        """Remove files that are gone from the disk."""
         with self._lock:
             if self._state.remove(keys):
                 self._publish()
@@ -317,7 +317,7 @@ class HeldFiles:
             return None if home is None else home[0].part.records[home[1]]
 
     def unsaved_digest(self, key: str) -> str | None:
-        """What tells a file's unsaved text from another; None where there is none."""
+        """The digest of a file's unsaved text; None if there is none."""
         with self._lock:
             home = self._state.unsaved.get(key)
             return None if home is None else home[0].part.records[home[1]].digest
@@ -333,12 +333,12 @@ class HeldFiles:
             return [key for key, (holding, _) in self._state.saved.items() if holding.kind is PartKind.SAVED]
 
     def begin_reading(self) -> None:
-        """From now on files are read that `add_segment` will store."""
+        """Begin to read files for `add_segment`."""
         with self._lock:
             self._state.touched = set()
 
     def end_reading(self) -> None:
-        """End reading: nothing that was read waits for `add_segment` any longer."""
+        """End reading: no files wait for `add_segment` any longer."""
         with self._lock:
             self._state.touched = None
 
@@ -360,19 +360,19 @@ class HeldFiles:
         room: Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], merging.MergeTarget],
         should_stop: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Weave holdings into one; the lock is not held meanwhile, unless the caller holds it.
+        """Merge holdings into one; the lock is not held meanwhile, unless the caller holds it.
 
         Args:
             old: the holdings.
-            kind: of the one that takes their place.
-            room: makes the place where it is written.
+            kind: of the merged one.
+            room: makes its destination.
             should_stop: asked between pieces of work; True: nothing is changed.
 
         Returns:
-            False where it was stopped.
+            False if it was stopped.
         """
         with self._lock:
-            # Files that are hidden are woven too: they may be uncovered.
+            # Hidden files are merged too: they may be uncovered.
             dead = [frozenset(holding.dead) for holding in old]
             for holding in old:
                 holding.busy = True

@@ -1,8 +1,8 @@
-"""Which entries of a part's order are live: a bit for each, with running counts.
+"""The live entries of a part's order: a bit for each, with running counts.
 
-Owns the bits; decides nothing about which files are dead. A `Liveness` never changes: a change makes a new one, so a
-search that holds the old one sees no half of it. By the counts a search skips any run of dead entries at once, and
-knows the number of live hits of a range without looking at them.
+Callers decide which files are dead. A `Liveness` never changes: a change makes a new one, so a search that holds the
+old one sees no half of it. With the counts a search skips any run of dead entries at once, and knows the number of live
+hits in a range without reading them.
 """
 
 from collections.abc import Iterable
@@ -33,13 +33,13 @@ def liveness(
     dead: Iterable[int],
     previous: tuple[Liveness | None, Iterable[int]] = (None, ()),
 ) -> Liveness | None:
-    """The liveness of a part whose files `dead` (indexes) are not to be found; None where all live.
+    """The liveness of a part whose files `dead` (indexes) must not be found; None if all live.
 
     Args:
         order_M: the part's order.
         starts: where the part's files begin (see `part.join`).
         dead: the files that are dead now.
-        previous: the liveness until now and the files that were dead in it; little change costs little.
+        previous: the last liveness, and the files that were dead in it; a small change is cheap.
     """
     now, (old, before) = set(dead), previous
     if not now:
@@ -63,7 +63,7 @@ def liveness(
 
 
 def _read_only(numbers_N: Numbers) -> Numbers:
-    """What a file maps is read-only, what memory holds is not: one kind of array, so that code is compiled once."""
+    """Mapped arrays are read-only, those in memory are not: make them one kind, so that code is compiled once."""
     seen_N = numbers_N.view()
     seen_N.flags.writeable = False
     return seen_N
@@ -78,7 +78,7 @@ def _all_live(size: int) -> npt.NDArray[np.uint64]:
 
 @kernel
 def _set_file(order_M: Any, bits: Any, first: Any, end: Any, live: Any) -> None:
-    """Make the entries whose places lie in first…end live or dead. `order_M` is seen as uint32, as the edges are."""
+    """Make the entries whose places lie in first…end live or dead. `order_M` is viewed as uint32, like the edges."""
     entries, size = len(order_M), np.uint32(end - first)
     for word in range(len(bits)):
         start = word << 6

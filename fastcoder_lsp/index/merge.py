@@ -1,7 +1,7 @@
-"""Merging parts without sorting anew: orders are woven together, dead files fall out.
+"""Merging parts without sorting again: interleaves their orders and drops dead files.
 
-Owns the weaving and the policy of what to merge when. The result is written where it stays (`MergeTarget`), so memory
-beyond mapped files does not grow with the parts.
+Decides when to merge which parts. The result is written to its final place (`MergeTarget`), so memory beyond mapped
+files does not grow with the parts.
 
 Two places are compared by at most `DEPTH` tokens before them, and then by their parts. So after a merge the order is
 exact for contexts of up to `DEPTH` tokens, which bounds `n_max`; copies of whole files cost no more than other files.
@@ -23,23 +23,23 @@ DEPTH = 64
 GROWTH = 3
 """A segment is settled while it is more than this many times as large as all smaller ones together."""
 DEAD_SHARE = 0.25
-"""A segment of which more than this share is dead is written anew."""
+"""A segment with a larger dead share is rewritten."""
 TOGETHER = 6
-"""Segments merged in one go: more would be compared with each other at every entry."""
+"""Most segments in one merge: every entry is compared with all of them."""
 _STRIDE = 1 << 16
 
 _TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _STARTS, _SHIFTS, _FILES = range(8)
 
 
 def segments_to_merge(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
-    """Which segments to merge now.
+    """The segments to merge now.
 
     Args:
         sizes: tokens of each segment, dead ones included.
         dead: how many of them are dead.
 
     Returns:
-        Indexes, several or a single one that is worth writing anew; empty when all is settled.
+        Indexes, several or a single one that is worth rewriting; empty if all are settled.
     """
     ordered = sorted(range(len(sizes)), key=lambda i: sizes[i])
     chosen: list[int] = []
@@ -56,7 +56,7 @@ def segments_to_merge(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
 
 
 class MergeTarget(Protocol):
-    """Where a merged part is written: arrays in memory, or a segment's file."""
+    """The destination of a merged part: arrays in memory, or a segment's file."""
 
     tokens_N: Tokens32
     order_M: Tokens32
@@ -66,7 +66,7 @@ class MergeTarget(Protocol):
         ...
 
     def discard(self) -> None:
-        """Give up the merge and what was written."""
+        """Cancel the merge and delete its output."""
         ...
 
 
@@ -101,10 +101,10 @@ def weave(
     """One part of the live files of several, in the order of their parts.
 
     Args:
-        parts: what to merge; none of them changes.
-        dead: the files of each that fall out.
+        parts: the parts to merge; none of them changes.
+        dead: the dropped files of each.
         live: the liveness that belongs to `dead`.
-        make_room: where to write it.
+        make_room: makes the destination.
         should_stop: asked now and then.
 
     Returns:
@@ -143,7 +143,7 @@ def _row(part: Part, live: Liveness | None, shifts: npt.NDArray[np.int64]) -> tu
 
 @kernel
 def _begin(rows_P8: Any, heads_P: Any, keys_P: Any) -> None:
-    """Settle every part's head where it stands."""
+    """Settle every part's head at its present entry."""
     for p in range(len(rows_P8)):
         _settle(rows_P8, p, heads_P, keys_P)
 
@@ -168,7 +168,7 @@ def _settle(rows_P8: Any, p: Any, heads_P: Any, keys_P: Any) -> None:
 
 @kernel
 def _weave(rows_P8: Any, heads_P: Any, keys_P: Any, order_M: Any, done: Any, until: Any, depth: Any) -> Any:
-    """Write the entries done…until of the merged order; heads and keys say where each part stands."""
+    """Write the entries done…until of the merged order; heads and keys give each part's position."""
     while done < until:
         best: Any = NONE
         for p in range(1, len(rows_P8)):
@@ -203,7 +203,7 @@ def _below(rows_P8: Any, heads_P: Any, p: Any, q: Any, depth: Any) -> Any:
 
 @inner
 def _shift(row: Any, place: Any) -> Any:
-    """How far the file at `place` moves."""
+    """The offset that the file at `place` moves by."""
     starts = int64_array(row[_STARTS], row[_FILES] + 1)
     low, high = 0, row[_FILES]
     while high - low > 1:

@@ -1,11 +1,11 @@
 """A part: some files' tokens with the order of their places, in memory or mapped from a segment. Never changes.
 
-Owns what a file in the store is (`IndexedFile`, `FileRecord`); knows nothing of which files are live.
+Defines a file in the store (`IndexedFile`, `FileRecord`); knows nothing of which files are live.
 
 `tokens_N` holds a separator (-1), the first file's tokens, a separator, the second file's, …, and a last separator.
 A *place* p of a file is a position with a token before it and a token at it: `tokens_N[p - 1]` ends a context and
 `tokens_N[p]` continues it. `order_M` holds every place, sorted by tokens p-1, p-2, …, where a separator is the least.
-So all places that follow the same n tokens are one range, whatever n is, and one search finds the longest match.
+So all places that follow the same n tokens are one range, for every n, and one search finds the longest match.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ Tokens32 = npt.NDArray[np.int32]
 SEPARATOR = -1
 LARGEST_ID = 2**24 - 1
 MOST_TOKENS = 500_000_000
-"""In one part: four bytes a token must stay below 2^31 bytes for the sorter."""
+"""Bound on a part's tokens: four bytes a token must stay below 2^31 bytes for the sorter."""
 
 
 def file_starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Where files of these lengths begin, and one number more.
+    """The offsets of files of these lengths, and one number more.
 
     Returns:
         `starts` of length files + 1: file i's tokens are `tokens_N[starts[i] : starts[i + 1] - 1]`, N is `starts[-1]`.
@@ -72,10 +72,10 @@ def _is_place(tokens_N: Tokens32) -> npt.NDArray[np.bool_]:
 
 
 def _sort_with_one_thread() -> None:
-    """Have the sorter use the calling thread alone.
+    """Make the sorter use only the calling thread.
 
-    Where it is built with OpenMP, its threads wait for each other by spinning: with the engine busy on all cores, a
-    small sort then takes ten times as long. The setting holds for the calling thread only.
+    If it is built with OpenMP, its threads wait for each other by spinning: with the engine busy on all cores, a small
+    sort then takes ten times as long. The setting holds for the calling thread only.
     """
     limit = getattr(libdivsufsort, "omp_set_num_threads", None)
     if limit is not None:
@@ -84,11 +84,11 @@ def _sort_with_one_thread() -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A file as it was when it was read: its key in the store, and what tells whether it has changed since.
+    """A file as it was when it was read: its key in the store, and the data that shows whether it has changed since.
 
-    `modified_ns`, `size` and `changed_ns` (when its entry on the disk last changed, which nobody can set) are the file
-    system's; all -1 where the text came from elsewhere. They are compared for being the same, never for order: a file
-    that is restored is older, and a clock may be set back.
+    `modified_ns`, `size` and `changed_ns` (the last change of its directory entry, which programs cannot set) are the
+    file system's; all -1 for a text from elsewhere. They are compared only for equality, never for order: a restored
+    file is older, and a clock may be set back.
     """
 
     key: str

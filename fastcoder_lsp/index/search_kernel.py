@@ -1,7 +1,7 @@
 """The compiled search: longest live match over many parts, number of hits, and continuations of a sample of them.
 
-Owns nothing but the arithmetic over the arrays of `part` and `liveness`. Parts come as rows of addresses
-(`ROW` names the columns), so that one call searches all of them. The caller keeps the arrays alive until then.
+Pure arithmetic over the arrays of `part` and `liveness`. Parts come as rows of addresses (`ROW` names the columns), so
+that one call searches all of them. The caller keeps the arrays alive until then.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ _TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _BEFORE, _WORDS, _RECENT = range(8)
 def _array_at(element: Any) -> Any:
     """An intrinsic that makes an array of `element` from an address; numba's `carray` takes far longer to compile."""
 
-    def array_at(_context: Any, address: Any = None, size: Any = None) -> Any:  # noqa: ARG001 what numba calls it with
+    def array_at(_context: Any, address: Any = None, size: Any = None) -> Any:  # noqa: ARG001 numba passes them by name
         kind = types.Array(element, 1, "C")
 
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -33,7 +33,7 @@ def _array_at(element: Any) -> Any:
             bytes_each = ir.Constant(ir.IntType(64), element.bitwidth // 8)
             data = builder.inttoptr(arguments[0], array.data.type)
             populate_array(array, data, [arguments[1]], [bytes_each], bytes_each, meminfo=None)  # type: ignore[no-untyped-call]
-            return array._getvalue()  # noqa: SLF001 numba's own way to have it
+            return array._getvalue()  # noqa: SLF001 numba's own idiom
 
         return kind(types.int64, types.int64), generate
 
@@ -66,12 +66,12 @@ def search(
         rows_P8: the parts, those with recent edits first, newest first.
         contexts_BL: contexts *backwards*: column 0 is the last token.
         lengths_B: how many columns of each context count.
-        avoid: (row, first, end): hits of that row at the places first…end do not exist; row -1 for nothing.
+        avoid: (row, first, end): hits of that row at the places first…end do not count; row -1 for none.
         found_B2: out: length of the longest live match, and its number of live hits.
         taken_B: out: how many hits were sampled.
-        continuations_BHD: out: what follows each sampled hit, -1 past the end of the file.
+        continuations_BHD: out: the tokens after each sampled hit, -1 past the end of the file.
         hits_BH2: out: row and place of each sampled hit.
-        scratch_4P: four numbers of each part, which nobody reads after.
+        scratch_4P: four numbers of each part, undefined afterwards.
     """
     P, D = len(rows_P8), continuations_BHD.shape[2]
     near_P, length_P, low_P, count_P = scratch_4P[0], scratch_4P[1], scratch_4P[2], scratch_4P[3]
@@ -111,7 +111,7 @@ def _first_at_least(row: Any, context_L: Any) -> Any:
     while low < high:
         middle = (low + high) >> 1
         place = np.int64(order_M[middle])
-        # All entries between two share what those two share with the context.
+        # All entries between two share the prefix that both of those share with the context.
         common = min(low_common, high_common)
         while common < len(context_L) and tokens_N[place - 1 - common] == context_L[common]:
             common += 1
@@ -158,7 +158,7 @@ def _entry(row: Any, rank: Any) -> Any:
 
 @inner
 def _longest(rows_P8: Any, p: Any, context_L: Any, near: Any, avoid: Any) -> Any:
-    """The longest match of any live entry: the one of the nearest live entries on either side."""
+    """The longest match of any live entry: that of the nearest live entries on either side."""
     row = rows_P8[p]
     rank, live = _rank(row, near), _rank(row, row[_ENTRIES])
     longest, above = 0, rank
@@ -180,7 +180,7 @@ def _longest(rows_P8: Any, p: Any, context_L: Any, near: Any, avoid: Any) -> Any
 
 @inner
 def _edge_below(row: Any, query: Any, near: Any) -> Any:
-    """The first entry that begins with `query`: at or below `near`, found by steps that double."""
+    """The first entry that begins with `query`: at or below `near`, found by doubling steps."""
     high, step = near, 1
     while high > 0 and _common(row, max(high - step, 0), query) == len(query):
         high = max(high - step, 0)
@@ -227,7 +227,7 @@ def _count(rows_P8: Any, p: Any, low: Any, high: Any, avoid: Any) -> Any:
 
 @inner
 def _sample(rows_P8: Any, low_P: Any, count_P: Any, avoid: Any, hits_H2: Any) -> Any:
-    """Choose hits: all of the parts with recent edits in turn, then an even share of what the others have."""
+    """Choose hits: all of the parts with recent edits in turn, then an even sample of the others."""
     taken, settled = NONE, NONE
     for p in range(len(rows_P8)):
         if rows_P8[p, _RECENT] == 1:
@@ -239,7 +239,7 @@ def _sample(rows_P8: Any, low_P: Any, count_P: Any, avoid: Any, hits_H2: Any) ->
     for p in range(len(rows_P8)):
         if rows_P8[p, _RECENT] == 1 or count_P[p] == 0 or free == 0:
             continue
-        # Of all settled hits, numbered through the parts, those with numbers i * settled // free, i < free.
+        # Number all settled hits through the parts; take the numbers i * settled // free, i < free.
         taken += _take(rows_P8, p, low_P[p], count_P[p], avoid, hits_H2[taken:], passed, max(1.0, settled / free))
         passed += count_P[p]
     return taken

@@ -1,8 +1,8 @@
-"""Searching pinned snapshots: what a drafter asks of the datastore.
+"""Searching pinned snapshots: the drafters' queries of the datastore.
 
-Defines the queries and the form of their answers; the arithmetic is in `search_kernel`. A snapshot never changes and
-keeps what it needs alive, so a search never sees half an update. Repositories and corpora are searched one after the
-other by one thread: a search costs far less than handing it to another thread.
+Defines the queries and their answers; `search_kernel` has the arithmetic. A snapshot never changes and keeps its data
+alive, so a search never sees half an update. One thread searches repositories and corpora one after the other: a search
+costs far less than handing it to another thread.
 
 `search_text` is for people: it reads the live files' texts back from their tokens. Drafters match tokens, but a text
 that a person types seldom begins and ends at token boundaries.
@@ -21,12 +21,12 @@ from fastcoder_lsp.index.merge import weave
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, Tokens32, build_part
 
 LONGEST = merge.DEPTH
-"""The greatest n_max: orders are exact that far."""
+"""The greatest n_max: orders are exact up to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LivePart:
-    """A part as it stood in a snapshot: `dead` files do not count; `recent` ones are edits of this session."""
+    """A part in a snapshot: `dead` files do not count; `recent` parts are edits of this session."""
 
     part: Part
     dead: frozenset[int]
@@ -56,14 +56,14 @@ NOTHING = StoreSnapshot((), 0)
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What follows a context elsewhere.
+    """The matches of a context's end, and their continuations.
 
     Attributes:
-        length: tokens of the longest match that a live file has; 0 for none.
+        length: tokens of the longest match in a live file; 0 for none.
         count: how many places have it.
-        continuations_HD: what follows the sampled ones, -1 past the end of a file; recent edits first.
+        continuations_HD: the tokens after the sampled ones, -1 past the end of a file; recent edits first.
         rows_H: the parts that hold them, for `Searcher.position`.
-        places_H: where they are in these parts.
+        places_H: their places in these parts.
     """
 
     length: int
@@ -74,7 +74,7 @@ class Hits:
 
 
 class Buffers:
-    """Where the kernel leaves what it tells beside continuations; for who searches at every step of a decode."""
+    """Output buffers of the kernel beside continuations, for callers that search at every step of a decode."""
 
     def __init__(self, max_hits: int) -> None:
         self.length_1, self.found_12 = np.zeros(1, np.int64), np.zeros((1, 2), np.int64)
@@ -83,7 +83,7 @@ class Buffers:
 
 @dataclass(frozen=True, slots=True)
 class TokenPosition:
-    """Where a token stands: its file's key in the store, and how many of the file's tokens are before it."""
+    """The position of a token: its file's key in the store, and how many of the file's tokens come before it."""
 
     key: str
     token: int
@@ -91,7 +91,7 @@ class TokenPosition:
 
 @dataclass(frozen=True, slots=True)
 class ExcludedPlaces:
-    """Places of one file that are not to be found: where the next token is one of first…end (half-open)."""
+    """Excluded places of one file: those whose next token is one of first…end (half-open)."""
 
     key: str
     first: int
@@ -102,7 +102,7 @@ class Searcher:
     """Searches the snapshots of one or several stores as if they were one. Cheap to make: once for a decode or a step.
 
     Args:
-        snapshots: what `Store.pin` gave.
+        snapshots: from `Store.pin`.
         prefer: the key of the file being edited; its hits come first if it was edited in this session.
         avoid: places that do not count, such as the cursor's own.
     """
@@ -123,23 +123,23 @@ class Searcher:
         return hits.length, hits.count
 
     def search(self, context: Sequence[int], n_max: int, max_hits: int, depth: int) -> Hits:
-        """The longest match of the end of `context`, and what follows a sample of the places that have it.
+        """The longest match of the end of `context`, and the continuations of a sample of its places.
 
         Args:
             context: tokens, the last one next to the place.
             n_max: the longest match of interest, at most `LONGEST`.
-            max_hits: H at most; where there are more, an even sample of them.
+            max_hits: H at most; more are sampled evenly.
             depth: D, tokens of each continuation.
         """
         return self.search_many([context], n_max, max_hits, depth)[0]
 
     def fill(self, backwards_L: Tokens32, rows_HD: Tokens32, buffers: Buffers) -> tuple[int, int]:
-        """`search` without new memory: the longest match, and how many of `rows_HD` were filled with what follows it.
+        """`search` without new memory: the longest match, and how many of `rows_HD` were filled with continuations.
 
         Args:
             backwards_L: the context, its last token first; all of it may match.
             rows_HD: out: the first rows are continuations.
-            buffers: made for no fewer hits.
+            buffers: made for at least as many hits.
         """
         assert 0 < len(backwards_L) <= LONGEST
         buffers.length_1[0] = len(backwards_L)
@@ -187,7 +187,7 @@ class Searcher:
         return answers
 
     def position(self, hits: Hits, hit: int) -> TokenPosition:
-        """Where a sampled hit is."""
+        """The position of a sampled hit."""
         part = self._parts[int(hits.rows_H[hit])].part
         place = int(hits.places_H[hit])
         file = part.file_at(place)
@@ -216,7 +216,7 @@ class Searcher:
 
 
 def _holds(entry: LivePart, key: str) -> bool:
-    """Whether a recent part has the live file; others are never looked through."""
+    """Whether a recent part has the live file; searches no others."""
     return entry.recent and any(
         record.key == key and file not in entry.dead for file, record in enumerate(entry.part.records)
     )
@@ -232,7 +232,7 @@ def _row(entry: LivePart) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A place: the file's key, the line that the text ends in (from 1), and what follows the text."""
+    """A place: the file's key, the line where the text ends (from 1), and the text after it."""
 
     key: str
     line: int
@@ -241,7 +241,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What drafters find: `length` of the text's `tokens` tokens match at `count` places. `found`: the whole text."""
+    """A drafter's result: `length` of the text's `tokens` tokens match at `count` places. `found`: the whole text."""
 
     tokens: int
     length: int
@@ -256,7 +256,7 @@ def search_text(
     decode: Callable[[Sequence[int]], str],
     limit: int,
 ) -> SearchResult:
-    """Search a text; at most `limit` places of it are named."""
+    """Search a text; at most `limit` places of it are listed."""
     context = list(encode(text))
     length, count = Searcher([snapshot]).longest(context, LONGEST)
     return SearchResult(len(context), length, count, tuple(islice(_read_all(snapshot, text, decode), limit)))

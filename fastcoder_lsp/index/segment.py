@@ -1,6 +1,6 @@
 """Segments: parts in immutable files, mapped into memory.
 
-Owns the file format and nothing else; a segment is never written to once it has its name. Layout, little-endian:
+Defines the file format; a segment is never written to once it has its name. Layout, little-endian:
 
     magic 8 bytes | version, tokens N, entries M, files F, table length: int64 each | tokenizer identity, 64 bytes
     | CRC-32 of everything else | padding to 256 bytes | starts int64[F + 1] | tokens int32[N] | order int32[M]
@@ -32,21 +32,21 @@ _BLOCK = 1 << 24
 
 
 class DamagedError(Exception):
-    """A stored file is not what it should be: another version, another tokenizer, cut short or altered."""
+    """A stored file is invalid: another version, another tokenizer, cut short or altered."""
 
 
 class SegmentDraft:
-    """A segment being written: `tokens_N` and `order_M` are to be filled in place, in the file itself.
+    """A segment being written: the caller fills `tokens_N` and `order_M` in place, in the file itself.
 
     Args:
-        path: where the segment appears, whole and on the disk, by `finish`.
+        path: the final name, which `finish` gives to the complete file, synced to the disk.
         identity: the tokenizer's.
         starts: as in `Part`.
         records: as in `Part`.
         entries: length of `order_M`.
 
     Raises:
-        OSError: there is no room for it on the disk, or it cannot be written; then nothing of it is left.
+        OSError: there is no room for it on the disk, or it cannot be written; nothing of it is left.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class SegmentDraft:
         self.order_M: Tokens32 = np.frombuffer(self._mapped, "<i4", entries, at + 4 * n)
 
     def finish(self) -> Part:
-        """Complete the file, give it its name, and map it. Where that fails, nothing of it is left."""
+        """Complete the file, give it its name, and map it. On failure nothing of it is left."""
         assert self._mapped is not None
         try:
             crc = _checksum(self._mapped, self._header)
@@ -93,22 +93,22 @@ class SegmentDraft:
         return read_segment(self._path, self._identity, check=False)
 
     def discard(self) -> None:
-        """Let go of the file, and delete it."""
+        """Close the file, and delete it."""
         self._let_go()
         delete(self._temporary)
 
     def _let_go(self) -> None:
         self.tokens_N = self.order_M = np.zeros(0, np.int32)
-        # Who still looks into it (a traceback's frames) keeps the memory, not the file.
+        # A remaining reference (a traceback's frames) keeps the memory, not the file.
         with suppress(BufferError):
             if self._mapped is not None:
                 self._mapped.close()
-        with suppress(OSError):  # what a full disk did not take is told by what came before
+        with suppress(OSError):  # a full disk was reported by the earlier error
             self._file.close()
 
 
 def write_segment(part: Part, path: Path, identity: str) -> Part:
-    """Write a part to `path`, which appears only when it is whole and on the disk.
+    """Write a part to `path`, which appears only when it is complete and synced to the disk.
 
     Returns:
         The part, mapped from the file.

@@ -1,7 +1,7 @@
-"""One store: a folder of segments, and the files that are held in memory with them.
+"""One store: a folder of segments, and the files in memory that belong to it.
 
-The disk side: who may write, what the manifest says, sealing and merging. Every public method may be called from any
-thread; `seal`, `merge` and `add_segment` may take long and never delay the methods of `HeldFiles`.
+The disk side: the writer's lock, the manifest, sealing and merging. Every public method is thread-safe; `seal`, `merge`
+and `add_segment` may take long and never delay the methods of `HeldFiles`.
 """
 
 import errno
@@ -36,7 +36,7 @@ LOCK_NAME = "writer.lock"
 
 
 class WriterLock:
-    """Says which process may write a store: the one that holds the lock in its folder. Never waits.
+    """The lock in a store's folder, which decides the process that may write. Never waits.
 
     A lock whose file was deleted guards nothing: other processes make a new one and write.
     """
@@ -82,7 +82,7 @@ class WriterLock:
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """Sizes of a store: files and tokens that are live, segments and bytes on the disk, tokens held in memory only."""
+    """Sizes of a store: live files and tokens, segments and bytes on the disk, tokens that are only in memory."""
 
     folder: Path
     source: str
@@ -153,7 +153,7 @@ class Store(HeldFiles):
 
     @property
     def complete(self) -> bool:
-        """Whether the files were all read once (`mark_complete`)."""
+        """Whether all files were read once (`mark_complete`)."""
         return self._manifest.complete
 
     def take_over(self) -> bool:
@@ -210,9 +210,9 @@ class Store(HeldFiles):
         return True
 
     def add_segment(self, documents: Sequence[IndexedFile]) -> None:
-        """Many files as they were on the disk when they were read, straight into a segment.
+        """Write many files, as they were read from the disk, straight into a segment.
 
-        A file that was saved or removed meanwhile, since `begin_reading`, stays so.
+        A file that was saved or removed since `begin_reading` keeps its newer state.
         """
         if not self.writable:
             self.save(documents)
@@ -257,13 +257,13 @@ class Store(HeldFiles):
         return True
 
     def mark_complete(self) -> None:
-        """Note that all files were read once."""
+        """Record that all files were read once."""
         with self._disk:
             if self.writable and not self._manifest.complete:
                 self._write_manifest(replace(self._manifest, complete=True))
 
     def verify(self) -> list[str]:
-        """The faults of the store on the disk, in plain words; empty if there are none."""
+        """The faults of the store on the disk, for the user; empty if there are none."""
         with self._disk:
             problems = []
             for holding in self._state.of(PartKind.SEGMENT):
@@ -290,16 +290,16 @@ class Store(HeldFiles):
         )
 
     def clear(self) -> None:
-        """Forget every saved file and delete what is stored; unsaved texts stay."""
+        """Forget every saved file and delete the stored ones; unsaved texts stay."""
         with self._disk, self._lock:
             if self.writable:
                 self._restart()
 
     def close(self) -> None:
-        """Seal what is saved and let another process write. Pinned snapshots stay usable.
+        """Seal the saved files and let another process write. Pinned snapshots stay usable.
 
         Raises:
-            OSError: what is saved cannot be sealed: the next process will read those files anew.
+            OSError: they cannot be sealed: the next process will read those files again.
         """
         try:
             self.seal()
@@ -307,14 +307,14 @@ class Store(HeldFiles):
             self._writer.release()
 
     def abandon(self) -> None:
-        """Delete the stored files, which are no longer wanted, and let another process write."""
+        """Delete the stored files, which are no longer needed, and let another process write."""
         with self._disk:
             if self.writable:
                 delete_all(self.folder)
             self._writer.release()
 
     def _begin(self) -> None:
-        """As the new writer, load the stored files; if they were deleted, write those that are held."""
+        """As the new writer, load the stored files; if they were deleted, write those in memory."""
         try:
             stored = self._load()
         except DamagedError as damage:
@@ -335,7 +335,7 @@ class Store(HeldFiles):
         return SegmentDraft(new_segment_path(self.folder), self._identity, starts, records, entries)
 
     def _load(self) -> bool:
-        """Take over what is on the disk, if anything is; what is in memory only stays, unless the disk has it too."""
+        """Load the store on the disk, if there is one; files that are only in memory stay."""
         with self._lock:
             known = {holding.part.name: holding.part for holding in self._state.of(PartKind.SEGMENT)}
         manifest, parts = load(self.folder, self._identity, known)
@@ -365,6 +365,6 @@ class Store(HeldFiles):
         if not self._writer.guards():
             raise FileNotFoundError(errno.ENOENT, "the index was deleted while it was written", str(self.folder))
         now.write(self.folder)
-        # Only now, so that a failed write is tried again.
+        # Last, so that a failed write is tried again
         self._manifest = now
         delete_unnamed(self.folder, now)

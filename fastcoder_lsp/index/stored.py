@@ -1,7 +1,7 @@
-"""The folder of a store: its manifest, reading what that names, checking it, and deleting what it no longer names.
+"""The folder of a store: reads the manifest and its segments, checks them, and deletes unlisted files.
 
-Owns the manifest's format, and no state; `store` decides when. The manifest says which segments make up a store, and
-which of their files are dead. It is replaced at once, never edited. History of its version: 1 (0.1) the first.
+Defines the manifest's format, and holds no state; `store` decides when. The manifest lists the segments of a store and
+their dead files. It is replaced atomically, never edited. History of its version: 1 (0.1) the first.
 """
 
 import json
@@ -36,7 +36,7 @@ class SegmentEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One state of a store. `source` tells people what it indexes; `complete`: no initial build is unfinished."""
+    """One state of a store. `source` names its content for people; `complete`: no initial build is unfinished."""
 
     identity: str
     source: str
@@ -59,10 +59,10 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The state of the store in `folder`; None where there is none.
+    """The state of the store in `folder`; None if there is none.
 
     Raises:
-        DamagedError: there is one of another version, or it was altered.
+        DamagedError: it has another version, or was altered.
     """
     try:
         frame = json.loads((folder / FILE_NAME).read_bytes())
@@ -80,12 +80,12 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def new_segment_path(folder: Path) -> Path:
-    """A segment's name that was never used."""
+    """An unused segment name."""
     return folder / f"{uuid.uuid4().hex}{SUFFIX}"
 
 
 def load(folder: Path, identity: str, known: Mapping[str, Part]) -> tuple[Manifest | None, list[Part]]:
-    """The manifest and its segments, mapped; None where there is no manifest.
+    """The manifest and its segments, mapped; None if there is no manifest.
 
     Args:
         folder: of the store.
@@ -93,7 +93,7 @@ def load(folder: Path, identity: str, known: Mapping[str, Part]) -> tuple[Manife
         known: segments that are mapped already, by name.
 
     Raises:
-        DamagedError: what is there cannot be used.
+        DamagedError: the files cannot be used.
     """
     for _ in range(_TRIES):
         manifest = read_manifest(folder)
@@ -105,7 +105,7 @@ def load(folder: Path, identity: str, known: Mapping[str, Part]) -> tuple[Manife
             names = [segment.name for segment in manifest.segments]
             parts = [known.get(name) or read_segment(folder / name, identity) for name in names]
         except FileNotFoundError as gone:
-            # Merged away by the writer since the manifest was read; the next one does not name it.
+            # The writer has merged it away since we read the manifest; the next one does not name it.
             missing = gone
             continue
         if any(max(s.dead, default=-1) >= len(p.records) for s, p in zip(manifest.segments, parts, strict=True)):
@@ -115,22 +115,22 @@ def load(folder: Path, identity: str, known: Mapping[str, Part]) -> tuple[Manife
 
 
 def delete_unnamed(folder: Path, manifest: Manifest) -> None:
-    """Delete segments that the manifest does not name, and what a killed process left half written."""
+    """Delete segments that the manifest does not name, and partial files of killed processes."""
     named = {segment.name for segment in manifest.segments}
-    with suppress(OSError):  # what can't be listed now is deleted another time
+    with suppress(OSError):  # files that can't be listed now are deleted another time
         for path in folder.iterdir():
             if path.name.endswith(TEMPORARY) or (path.suffix == SUFFIX and path.name not in named):
                 delete(path)
 
 
 def delete_all(folder: Path) -> None:
-    """Delete what is stored, for the room that it takes; for who holds the lock."""
+    """Delete the stored files to free their space; the caller holds the lock."""
     delete(folder / FILE_NAME)
     delete_unnamed(folder, Manifest("", ""))
 
 
 def folder_size(folder: Path) -> int:
-    """Bytes of the files in a folder, of which some may go while it is looked at."""
+    """Bytes of the files in a folder; some may vanish meanwhile."""
     size = 0
     with suppress(OSError):
         for path in folder.iterdir():
@@ -140,7 +140,7 @@ def folder_size(folder: Path) -> int:
 
 
 def check_order(part: Part) -> list[str]:
-    """What is wrong inside a segment whose checksum is right: sample entries out of order, places that are none."""
+    """The faults inside a segment whose checksum is right: sample entries out of order, invalid places."""
     order_M, tokens_N = part.order_M, part.tokens_N
     problems = []
     inside = (order_M > 1) & (order_M < len(tokens_N) - 1)

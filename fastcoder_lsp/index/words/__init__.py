@@ -1,5 +1,4 @@
-"""WHICH FILES USE THESE WORDS: identifiers and their parts, and an index of the files that hold them.
+"""The word index: identifiers and their parts, and the files that contain them.
 
-Owns numbers of words and of files; no text is kept, and none can be told from what is. Ranking pieces of files is
-`prompt/retrieval`'s.
+It stores numbers of words and of files; no text, and none can be recovered. `prompt/retrieval` ranks pieces of files.
 """

@@ -32,11 +32,11 @@ _WORDS_AT_ONCE = TERMS // 64
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Which files hold each word.
+    """The files that hold each word.
 
     Attributes:
-        starts: int32 (TERMS + 1), where each word's list begins in `files`.
-        files: uint16, numbers of files, each list in no particular order.
+        starts: int32 (TERMS + 1), the start of each word's list in `files`.
+        files: uint16, numbers of files, each list unordered.
     """
 
     starts: npt.NDArray[np.int32]
@@ -48,7 +48,7 @@ class Postings:
         return self.starts.nbytes + self.files.nbytes
 
     def counts(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """In how many files each of these words stands."""
+        """The number of files that hold each of these words."""
         return self.starts[terms + 1] - self.starts[terms]
 
     def add_scores(
@@ -60,7 +60,7 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class FewPostings:
-    """The same of a few files, made in little time and memory.
+    """The same for a few files, made in little time and memory.
 
     Attributes:
         terms: int32, ascending.
@@ -76,7 +76,7 @@ class FewPostings:
         return self.terms.nbytes + self.files.nbytes
 
     def counts(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """In how many files each of these words stands."""
+        """The number of files that hold each of these words."""
         begins, ends = self._places(terms)
         return (ends - begins).astype(np.int32)
 
@@ -105,10 +105,10 @@ def postings_of(numbers: Sequence[int], terms: Sequence[npt.NDArray[np.int32]]) 
 
 
 def merged(many: Postings, few: FewPostings, numbers: npt.NDArray[np.int32]) -> Postings:
-    """Both, with files renumbered.
+    """Merge both, with files renumbered.
 
     Args:
-        many: the larger one; it is given up by whoever merges it, so memory for both is taken once.
+        many: the larger one; the caller drops it, so memory for both is taken once.
         few: the other.
         numbers: int32, a file's new number by its old one; negative: the file is gone.
     """
@@ -146,7 +146,7 @@ def _add(
 MAGIC = b"FCLSPWRD"
 VERSION = 1
 MOST_BYTES = 1_000_000_000
-"""Of a file that is read: larger than any that is written."""
+"""Bound on a file that is read: larger than any that is written."""
 _HEADER = struct.Struct("<8s5qI")
 _HEADER_SIZE = 64
 _BLOCK = 1 << 22
@@ -154,13 +154,13 @@ _BLOCK = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class StoredWords:
-    """All that an index knows.
+    """The content of an index.
 
     Attributes:
         postings: by files' numbers.
         keys: the files', by their numbers.
         lengths: float32, how many different words each file has.
-        stamps: int64, what tells whether a file has changed.
+        stamps: int64, which change when a file changes.
     """
 
     postings: Postings
@@ -170,10 +170,10 @@ class StoredWords:
 
 
 def write(path: Path, words: StoredWords) -> None:
-    """Put an index at `path`, in a folder that only the user may enter.
+    """Write an index to `path`, in a folder that only the user may enter.
 
     Raises:
-        OSError: it cannot be written; what was there is still there.
+        OSError: it cannot be written; the old file is still there.
     """
     postings = words.postings
     keys = "\0".join(words.keys).encode("utf-8", "surrogatepass")
@@ -197,10 +197,10 @@ def write(path: Path, words: StoredWords) -> None:
 
 
 def read(path: Path) -> StoredWords | None:
-    """The index at `path`; None where there is none, or it is not what this program writes.
+    """The index at `path`; None if there is none, or it is not in this program's format.
 
     Raises:
-        OSError: the disk does not give it.
+        OSError: the file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -225,7 +225,7 @@ def read(path: Path) -> StoredWords | None:
 
 
 def _sizes(header: bytes) -> tuple[int, int, int, int, int] | None:
-    """Bytes of the file's parts behind its header; None where that is not ours."""
+    """Bytes of the file's sections after its header; None if the header is not ours."""
     if len(header) < _HEADER_SIZE:
         return None
     magic, version, terms, files, postings, keys, _ = _HEADER.unpack(header[: _HEADER.size])
@@ -237,7 +237,7 @@ def _sizes(header: bytes) -> tuple[int, int, int, int, int] | None:
 
 
 def _whole(header: bytes, blocks: Iterator[bytes]) -> bool:
-    """Whether the checksum is right: then every number in it is one that we wrote."""
+    """Whether the checksum is right, so that every number in the file is one that we wrote."""
     *known, told = _HEADER.unpack(header[: _HEADER.size])
     crc = zlib.crc32(_HEADER.pack(*known, 0))
     for block in blocks:

@@ -17,14 +17,14 @@ TERMS = 1 << 20
 """Numbers that a word may have."""
 LEAST_LETTERS = 2
 LONGEST = 80
-"""Letters of an identifier that are looked at: longer ones are data."""
+"""Letters of an identifier that are read: longer ones are data."""
 _KNOWN = 10_000
 """Identifiers whose numbers are remembered: three megabytes."""
 _IDENTIFIER = re.compile(r"\n|[^\W\d]\w+")
 _IDENTIFIER_ASCII = re.compile(r"\n|[A-Za-z_]\w+", re.ASCII)
-"""The same for texts without other letters, in less time."""
+"""The same for ASCII texts, in less time."""
 _LINE_END = -1
-"""Stands among the numbers of words for the end of a line."""
+"""The end of a line, among the numbers of words."""
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 
 
@@ -34,7 +34,7 @@ class LineTerms:
 
     Attributes:
         terms_W: int32, the words' numbers in their order.
-        starts_L: int32, where each line's words begin in `terms_W`, and its end: one more than there are lines.
+        starts_L: int32, the start of each line's words in `terms_W`, and the end: one more than there are lines.
     """
 
     terms_W: npt.NDArray[np.int32]
@@ -47,7 +47,7 @@ class LineTerms:
 
 
 class Terms:
-    """Words to numbers; remembers what identifiers consist of. For one thread at a time."""
+    """Words to numbers; remembers the parts of identifiers. Not thread-safe."""
 
     def __init__(self) -> None:
         self._numbers_of = _Known().__getitem__
@@ -69,7 +69,7 @@ class Terms:
 
 
 class _Known(dict[str, tuple[int, ...]]):
-    """Identifier, or a line's end → its words' numbers; a dictionary, which looks up quicker than a method of ours."""
+    """Identifier, or a line's end → its words' numbers; a dictionary, whose look-up is faster than a method of ours."""
 
     def __missing__(self, name: str) -> tuple[int, ...]:
         if len(self) >= _KNOWN:
@@ -86,7 +86,7 @@ _NONE = np.zeros(0, np.int32)
 
 
 def words_of(identifier: str) -> list[str]:
-    """An identifier and, where it has several, its parts; each once, in small letters."""
+    """An identifier and, if it has several, its parts; each once, in small letters."""
     whole = identifier[:LONGEST]
     parts = [part.lower() for part in _PART.findall(whole) if len(part) >= LEAST_LETTERS]
     return list(dict.fromkeys([whole.lower(), *parts]))

@@ -1,8 +1,8 @@
-"""Which files use some words most: a ranking of whole files, kept up with every change.
+"""Ranks the files that use some words most; updated with every change.
 
-Two tiers: the lists of all files, and those of the files that changed since, which are made anew at the first question
-after a change. Bounded in files and in words a file. One thread changes it (`put`, `remove`, `settle`, `adopt`),
-another may search: merging takes long, but blocks no search.
+Two tiers: the lists of all files, and those of recently changed files, which are rebuilt at the first question after a
+change. Bounded in files and in words a file. One thread changes it (`put`, `remove`, `settle`, `adopt`), another may
+search: merging takes long, but blocks no search.
 """
 
 import threading
@@ -15,18 +15,18 @@ from fastcoder_lsp.index.words.stored import EMPTY, NO_FEW, FewPostings, Posting
 MOST_FILES = 60_000
 """Numbers are 16 bits; some are left for files that changed since the last merge."""
 LEAST_MERGED, MOST_MERGED = 256, 2048
-"""Changed files that are merged into the rest: a quarter of all, within these limits."""
+"""Changed files that trigger a merge: a quarter of all, within these limits."""
 MOST_TERMS = 600
 """Different words of one file: a longer one is data, or is found by its first words."""
 MOST_POSTINGS = 18_000_000
-"""Over all files: 36 MB. Files beyond them are not taken in."""
+"""Bound over all files: 36 MB. Files beyond it are not indexed."""
 MOST_ASKED = 64
-"""Words of a question that are looked up: the rarest."""
+"""Most words of a question that are looked up: the rarest."""
 COMMON = 0.4
-"""A word that a larger share of many files has is not looked up: it tells little, and its list is long."""
+"""Words that a larger share of many files has are not looked up: they say little, and their lists are long."""
 _MANY = 1000
 _SPARE = 256
-"""Files that become known before there must be more room for their numbers."""
+"""Files that may be added before the arrays by number have to grow."""
 _NUMBERS = np.iinfo(np.uint16).max
 
 
@@ -51,7 +51,7 @@ class WordIndex:
 
     @property
     def nbytes(self) -> int:
-        """Size of the lists, in bytes, where they are mapped too; keys not counted."""
+        """Size of the lists in bytes, mapped ones included; keys do not count."""
         recent = self._recent.nbytes if self._recent is not None else 0
         waiting = sum(terms.nbytes for terms in self._waiting.values())
         return self._base.nbytes + recent + waiting + self._lengths.nbytes + self._stamps.nbytes
@@ -68,19 +68,19 @@ class WordIndex:
             return int(self._stamps[number]) if number is not None else None
 
     def full(self) -> bool:
-        """Whether no more files are taken in."""
+        """Whether the index takes no more files."""
         return len(self._numbers) >= MOST_FILES or len(self._base.files) >= MOST_POSTINGS
 
     def put(self, key: str, terms: npt.NDArray[np.int32], stamp: int = 0) -> bool:
-        """A file has these words now.
+        """Set a file's words.
 
         Args:
             key: the file's.
-            terms: its words, in any order and however often.
-            stamp: given back by `stamp`; 64 bits.
+            terms: its words, in any order, repeated or not.
+            stamp: returned by `stamp`; 64 bits.
 
         Returns:
-            Whether it was taken in: there may be too many files, or too much in them.
+            Whether it was added: there may be too many files, or too much in them.
         """
         self.remove(key)
         if len(self._keys) >= _NUMBERS:
@@ -103,7 +103,7 @@ class WordIndex:
         return True
 
     def remove(self, key: str) -> None:
-        """A file is gone, or may be read no longer."""
+        """Remove a file that is gone, or may no longer be read."""
         with self._lock:
             number = self._numbers.pop(key, None)
             if number is not None:
@@ -112,14 +112,14 @@ class WordIndex:
                     self._recent = None
 
     def due(self) -> bool:
-        """Whether so much has changed that `settle` pays."""
+        """Whether so much has changed that `settle` is worth it."""
         return len(self._waiting) >= max(LEAST_MERGED, min(len(self._numbers) // 4, MOST_MERGED))
 
     def settle(self, least: int = 1) -> None:
-        """Merge what has changed into the rest: a second for 50,000 files; questions are answered meanwhile.
+        """Merge changes into the main lists: a second for 50,000 files; searches go on meanwhile.
 
         Args:
-            least: files that must have changed or gone, for it to be done: what is mapped takes memory from then on.
+            least: do nothing if fewer files have changed or gone: a merge moves mapped lists into memory.
         """
         if len(self._waiting) + len(self._keys) - len(self._numbers) < least:
             return
@@ -138,7 +138,7 @@ class WordIndex:
             self._waiting, self._recent = {}, NO_FEW
 
     def stored(self) -> StoredWords:
-        """All that is known, merged, to be kept; it does not change."""
+        """The whole index, merged, for storing; it does not change."""
         self.settle()
         with self._lock:
             count = len(self._keys)
@@ -146,7 +146,7 @@ class WordIndex:
             return StoredWords(self._base, keys, self._lengths[:count].copy(), self._stamps[:count].copy())
 
     def adopt(self, words: StoredWords) -> None:
-        """Know this, and nothing else."""
+        """Replace the whole index."""
         with self._lock:
             self._base, self._keys = words.postings, list(words.keys)
             self._lengths = np.concatenate([words.lengths, np.zeros(_SPARE, np.float32)])
@@ -155,12 +155,12 @@ class WordIndex:
             self._waiting, self._recent = {}, NO_FEW
 
     def weights(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
-        """How much each word tells: BM25's inverse document frequency over files, never negative."""
+        """The weight of each word: BM25's inverse document frequency over files, never negative."""
         with self._lock:
             return self._weights(terms)
 
     def best(self, terms: npt.NDArray[np.int32], most: int) -> list[str]:
-        """The files that hold most of what these words tell, best first.
+        """The files that match these words best, best first.
 
         Args:
             terms: of the question, each once.
@@ -189,7 +189,7 @@ class WordIndex:
 
     def _weights(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
         files = max(len(self._numbers), 1)
-        # Files that went are counted until the next merge; they are few.
+        # Removed files count until the next merge; they are few.
         counts = np.minimum(self._base.counts(terms) + self._changed().counts(terms), files)
         return np.asarray(np.log1p((files - counts + 0.5) / (counts + 0.5)), np.float32)
 
