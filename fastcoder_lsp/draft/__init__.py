@@ -1,1 +1,1 @@
-"""GUESSERS: one file each behind the interface `core.Drafter`."""
+"""Drafters: one file each behind the interface `core.Drafter`."""

@@ -32,13 +32,13 @@ Floats = npt.NDArray[np.float32]
 Linear = Callable[[Floats], Floats]
 """Rows [T, K] times the weights: [T, N]."""
 MakeLinear = Callable[[Floats], Linear]
-"""Makes the product with weights [N, K], which it need not keep. Its rounding changes guesses, never the output."""
+"""Makes the product with weights [N, K], which it need not keep. Its rounding changes drafts, never the output."""
 PLAIN = DrafterTraits()
 """Traits of a drafter that needs nothing but the text."""
 
 
 class Source(NamedTuple):
-    """Origin of a guess: the name in `Draft.sources`, and its colour group."""
+    """Origin of a draft: the name in `Draft.sources`, and its colour group."""
 
     name: str
     group: Group
@@ -187,10 +187,10 @@ class DrafterParts:
         pin: gives the datastore.
         piece: gives the bytes of a token.
         costs: of the engine's steps, for drafters that choose a width by them.
-        kept: the file in which a drafter may keep what it learns; None: nothing is kept.
+        kept: the file in which a drafter may store what it learns; None: it stores nothing.
         trained: the model's tuning.
         smaller: gives smaller models that draft.
-        skipped: sublayers that the model may leave out when it drafts for itself; empty: no search has been made.
+        skipped: sublayers that the model may leave out when it drafts for itself; empty: no search was made.
         linear: makes products with a drafter's own weights.
         skipped_speed: the speedup over plain decoding that the search promised for `skipped`; 0: unknown.
     """
@@ -240,16 +240,16 @@ class BaseDrafter:
             self._memory.rename(old, new)
 
     def keep(self) -> None:
-        """Write what was learnt to the disk."""
+        """Write the learnt data to the disk."""
 
     def warm_up(self) -> None:
-        """Compile or load whatever `begin`, `propose` and `observe` need only sometimes."""
+        """Compile or load everything that `begin`, `propose` and `observe` need only sometimes."""
 
     def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
         """Price and yield of a draft before the first one; None if unknown.
 
         Args:
-            costs: of the steps of the engine that verifies; None if nobody timed them.
+            costs: of the steps of the engine that verifies; None if unmeasured.
         """
         return None
 

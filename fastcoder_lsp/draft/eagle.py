@@ -63,8 +63,8 @@ class EagleLayer:
             tensors["fc_token"], tensors["fc"] = tensors["fc"][:, :width], tensors["fc"][:, width:]
             sizes |= {"fc_token": (width, width), "fc": (width, read)}
         # A few of the target's features are a hundred times as large as the others, so the matrix that reads them
-        # unscaled is not rounded. (The head of version 1 reads such ones, too: rounded, it has the same best token in
-        # 98 of 100 rows.)
+        # unscaled is not rounded. (The head of version 1 reads such features, too: rounded, it has the same best token
+        # in 98 of 100 rows.)
         unscaled = "feature_scale" not in tensors
         self._weights = BlockWeights(record, tensors, sizes, make, {"fc": exact} if unscaled else {})
 
@@ -264,7 +264,7 @@ class _EagleTree:
         return Draft(tuple(self.tokens[node] for node in order), parents, (FROM_EAGLE.name,) * count, (0,) * count)
 
     def _frontier(self, nodes: int) -> list[int]:
-        """The likeliest nodes of the last level; none where nothing below them could be among the likeliest `nodes`."""
+        """The likeliest nodes of the last level; none if no node below them could be among the likeliest `nodes`."""
         best = sorted(self.worths, reverse=True)
         floor = best[nodes - 1] if len(best) >= nodes else -np.inf
         level = [node for node in range(len(self.tokens)) if node >= self._level_from and self.worths[node] > floor]

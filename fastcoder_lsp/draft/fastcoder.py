@@ -1,4 +1,4 @@
-"""FastCoder: repository and common code, searched only where that is worth it, behind a cache of accepted sequences.
+"""FastCoder: searches repository and common code only where that pays, behind a cache of accepted sequences.
 
 The paper (first published as CodeSwift). Its Algorithm 1, before each forward step with context s:
 
@@ -9,11 +9,11 @@ The paper (first published as CodeSwift). Its Algorithm 1, before each forward s
     5       results ← search(D_r, s) ∥ search(D_c, s)          `_from_stores`
     6       if no results: M ← M ∪ {s}                         `_from_stores`
     7   put the results to work: trie, weights, tree           `propose`
-    8   update the CACHE with what was accepted                `observe`
+    8   update the CACHE with the accepted tokens              `observe`
 
 As printed, the algorithm has no branch that searches the datastore for an ordinary token, and adds skipped contexts to
-M; the paper's prose wins here: ordinary tokens always search, and only a search that found nothing is remembered. M
-keeps the suffix that found nothing, not the whole context, which would never come again. Line 5 is done by one thread:
+M. This module follows the paper's prose instead: ordinary tokens always search, and only a failed search is remembered.
+M stores the suffix of the failed search, not the whole context, which would never occur again. One thread does line 5:
 handing a search of some 20 µs to another one costs more than the search.
 """
 

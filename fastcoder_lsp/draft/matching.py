@@ -1,4 +1,4 @@
-"""Texts of token ids, and how matches of a text's end are found in them.
+"""Texts of token ids, and the search for matches of a text's end in them.
 
 A negative token (`GAP`) separates texts in a flat array. Legend: K continuations of D tokens, N tokens of text.
 """

@@ -1,8 +1,8 @@
 """The price of asking a drafter that runs a model: forecast before the first draft, measured after.
 
-Such a drafter takes milliseconds before anything is verified. It pays where the tokens that it brings would otherwise
-take longer than the asking. Where it does not pay, it is tried again when a trial is a small part of the time since the
-last one. Draft and step are timed in the same steps, so a busy machine makes both dearer alike.
+Such a drafter takes milliseconds before anything is verified. It pays if its tokens would otherwise take longer than
+the draft. A drafter that does not pay is tried again when a trial is a small part of the time since the last one. Draft
+and step are timed in the same steps, so a busy machine raises both prices alike.
 """
 
 import os
@@ -14,30 +14,30 @@ from dataclasses import dataclass
 from fastcoder_lsp.core import StepCosts
 
 BELIEVED = 2.0
-"""Tokens a step that a drafter without a record is believed to have accepted, alone."""
+"""Assumed tokens a step of a drafter without a record, drafting alone."""
 MOST = 8.0
-"""The most that a record is believed to promise."""
+"""Bound on the tokens a step that a record promises."""
 TYPICAL = 512
 """Tokens of a text over which a draft is timed, if the drafter reads that many."""
 TIMES = 4
-"""Drafts that are timed in a forecast and in a trial; the least time is the price, for other work only adds."""
+"""Drafts that are timed in a forecast and in a trial; the least time is the price, since other load only adds time."""
 OWN_TIME = time.perf_counter if os.name == "nt" else time.thread_time
-"""The calling thread's own time, which a busy machine does not change; Windows counts that in steps of 16 ms."""
+"""The calling thread's own CPU time, which a busy machine does not change; Windows counts it in steps of 16 ms."""
 BESIDE = 0.35
-"""Of the tokens that a drafter has accepted alone, the part that no other source of `auto` proposes: EAGLE's layer for
-the 0.5B model had 0.94 accepted a step in which it drafted, and brought 0.33 (docs/training.md)."""
+"""The part of a drafter's accepted tokens that no other source of `auto` proposes: EAGLE's layer for the 0.5B model had
+0.94 accepted in a step in which it drafted, and brought 0.33 (docs/training.md)."""
 STEP_TOKENS = 2.0
-"""Tokens that a step of `auto` is believed to give before the first one."""
+"""Assumed tokens in a step of `auto` before the first one."""
 STRENGTH = 6.0
-"""Tries that the belief weighs as much as, at first."""
+"""Initial weight of this prior, in tries."""
 KEPT = 0.98
-"""The part of counts and of the belief that is kept at each try."""
+"""The decay of counts and of the prior at each try."""
 PATIENCE = 64
 """Empty drafts in a row that count as reading a text; further ones count as drafts."""
 NEWEST = 0.1
 """The weight of the newest time in each mean."""
 TRIALS = 0.004
-"""The part of the time of all steps that trials may take."""
+"""The share of all steps' time that trials may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Price:
     """Cost and yield of asking one drafter, from its forecast, its drafts and the steps between them.
 
     Args:
-        costs: of the engine's steps; None if nobody timed them.
+        costs: of the engine's steps; None if unmeasured.
         priced: False asks in every step, as if asking cost nothing.
     """
 
@@ -83,15 +83,15 @@ class Price:
         self._costs, self._priced = costs, priced
         self._forecast: Forecast | None = None
         self._believed, self._strength = BELIEVED, STRENGTH
-        """Tokens that asking is believed to bring, and the tries that this belief weighs as much as."""
+        """The prior for the tokens that asking brings, and its weight in tries."""
         self._tries = self._brought = 0.0
         self._empty = 0
         """Empty drafts in a row."""
         self.failed = False
         self._step_ms = 0.0
-        """Time of a step, as measured of late…"""
+        """Recent time of a step, as measured…"""
         self._known_ms = 0.0 if costs is None else costs.step_ms(1)
-        """…and by the engine's costs. A forecast is compared with this: a busy hour makes measured steps dearer."""
+        """…and by the engine's costs. A forecast is compared with the latter: load makes measured steps slower."""
         self._step_tokens = 1.0 if costs is None else STEP_TOKENS
         self._asking_ms: deque[float] = deque(maxlen=TIMES)
         self._reading_ms = 0.0
@@ -128,7 +128,7 @@ class Price:
         return not self.failed and TRIALS * self._idle_ms >= TIMES * self._price_ms() + self._text_ms
 
     def begin_trial(self) -> None:
-        """Ask for the next drafts whatever they cost; older counts weigh no more than a forecast."""
+        """Ask for the next drafts at any cost; older counts weigh no more than a forecast."""
         self.trial = TIMES
         self._believed = self._brings()
         self._strength, self._tries, self._brought = STRENGTH, 0.0, 0.0

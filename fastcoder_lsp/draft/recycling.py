@@ -1,4 +1,4 @@
-"""Token Recycling: the model's own best next tokens after each token, rejected guesses included, make the next tree.
+"""Token Recycling: the model's own best next tokens after each token, rejected drafts included, make the next tree.
 
 Luo et al. 2024, *Turning Trash into Treasure*. Section 3.1: the adjacency matrix M (token → its k last best next
 tokens, k = 8); 3.2: a static tree of 80 nodes is filled breadth first from M; 3.3: after verification every row updates

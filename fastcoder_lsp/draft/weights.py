@@ -31,7 +31,7 @@ Weights = TypeVar("Weights")
 
 
 def opened(name: str, folder: str, parts: DrafterParts) -> DrafterFiles | None:
-    """The weights of the drafter `name` in `folder`; None where no folder is named.
+    """The weights of the drafter `name` in `folder`; None if no folder is named.
 
     Raises:
         UsageError: there are none, or they are of another method.
@@ -79,7 +79,7 @@ class WeightedDrafter(BaseDrafter, Generic[Weights]):
         raise NotImplementedError
 
     def draft(self, weights: Weights, engine: KeepingEngine, context: DraftContext, nodes: int) -> Draft:
-        """At least one node, where there is anything to guess."""
+        """At least one node, if there is anything to draft."""
         raise NotImplementedError
 
     def arithmetic(self, weights: Weights, record: DrafterRecord) -> Callable[[], object]:

@@ -1,9 +1,9 @@
 """`auto`: one tree over all sources, as wide as pays.
 
-Before each step every source (`sources`) tells what may follow; one tree grows best first by the probability of each
+Before each step every source (`sources`) proposes continuations; one tree grows best first by the probability of each
 path (`tree`), with probabilities learnt from outcomes (`evidence`); and the tree ends where one more row would cost
-more than it gains, at no row at all where drafting does not pay. This module owns the order of these parts, and what is
-remembered of each document.
+more than it gains, at no row at all if drafting does not pay. This module runs these parts in order, and keeps the
+memory of each document.
 """
 
 from collections import deque
@@ -60,7 +60,7 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
 
 _TOKEN_MS = 20.0
-"""Time of a token if nobody timed the engine."""
+"""Time of a token if the engine is unmeasured."""
 _NO_FROZEN = np.zeros((0, 1), np.int32)
 _WITH_WEIGHTS: dict[str, Callable[[DrafterFiles, MakeLinear], BaseDrafter]] = {
     "medusa": lambda files, linear: MedusaDrafter(files, linear=linear),
@@ -303,7 +303,7 @@ class AutoDrafter(BaseDrafter):
             source.observe(tree, verified, accepted, start)
 
     def warm_up(self) -> None:
-        """Run what only some texts lead to, so that it is compiled; nothing is learnt."""
+        """Compile the code that only some texts reach; nothing is learnt."""
         self.calibration.judge(new_grown(1), 0, (0,))
         resynchronise(np.array([1, 2], np.int32), np.array([2, 3], np.int32), TAIL)
         build(np.zeros(0, np.int32), TableShape()).commonest_VR  # noqa: B018 made when it is asked for

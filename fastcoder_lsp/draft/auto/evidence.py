@@ -48,13 +48,13 @@ GROUPED: Final = (
     Source("recycling-pairs", "cache"),
     Source("frozen", "datastore"),
 )
-"""In the order of their numbers; where several say the same with equal odds, the first is named."""
+"""In the order of their numbers; of several sources with equal odds for a token, the first is named."""
 SOURCES: Final = tuple(source.name for source in GROUPED)
 """The names of all sources, by their numbers."""
 TEXT, PAST, REPOSITORY, CORPUS, OUTDATED, TRAINED, RECYCLED, PAIRS, FROZEN = range(9)
 LENGTHS = 8
 ABSENT = 120
-"""The first of the cells that mean: the source names other tokens here."""
+"""The first of the cells for a source that names other tokens here."""
 CELLS = 136
 VERSION = 2
 """Version of the file of counts, and of the priors that they correct; 2: the priors of a multinomial logit."""

@@ -30,9 +30,9 @@ _BUCKETS = 4096
 _HALVED_AT = 4096.0
 """Searches after a token before they and their gains count half."""
 _GAIN, _STRENGTH = 0.2, 4.0
-"""Tokens that a search is believed to give before the first one, and searches that this belief weighs as much as."""
+"""Prior for the tokens that a search brings, and its weight in searches."""
 _BELIEVED, _FADE = 5.0, 0.98
-"""Tokens that adaptive rows are believed to have brought, and to have been hoped to bring; old ones fade a step."""
+"""Prior for the tokens that adaptive rows brought, and were expected to bring; old counts decay at each step."""
 _NODES = 16
 """Guesses that another drafter is asked for at once."""
 
@@ -70,7 +70,7 @@ class FoundContinuations:
         self._filled = end
 
     def add(self, rows_KD: npt.NDArray[np.int32], source: int, match: int) -> None:
-        """Copy continuations, padded with `GAP`; what does not fit is left out."""
+        """Copy continuations, padded with `GAP`; those that do not fit are left out."""
         free_KD = self.free(len(rows_KD))
         columns = min(rows_KD.shape[1], self.depth)
         free_KD[:, :columns] = rows_KD[: len(free_KD), :columns]
@@ -118,11 +118,11 @@ class ContinuationSource:
 
 
 class RetrievalRule:
-    """The rule by which one store is searched or left out, learnt from the gains of searches after the same token.
+    """Decides whether one store is searched, from the gains of earlier searches after the same token.
 
     FastCoder's skip tokens and missing table are special cases. Searches in white space at a line's start (skip token)
-    seldom give anything: here the last token tells that, and it is weighed against the cost of a search. A suffix that
-    stands nowhere (missing table) is not searched again until the store changes.
+    seldom find anything: here the last token shows that, weighed against the cost of a search. A suffix that no file
+    contains (missing table) is not searched again until the store changes.
     """
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class RetrievalRule:
         bucket = last % _BUCKETS
         gain = (_GAIN * _STRENGTH + self._gained[bucket]) / (_STRENGTH + self._searched[bucket])
         if gain * token_ms < search_ms:
-            # Fades, so that a skipped token is tried again one day.
+            # Decays, so that a skipped token is tried again one day.
             self._searched[bucket] *= 0.99
             self.skipped += 1
             return False
@@ -160,11 +160,11 @@ class RetrievalRule:
         return True
 
     def nothing(self, last: int) -> None:
-        """A search found not even the last token."""
+        """Record that a search did not even find the last token."""
         self._missing.add(last)
 
     def gave(self, last: int, tokens: int) -> None:
-        """A search gave so many accepted tokens."""
+        """Record how many accepted tokens a search gave."""
         bucket = last % _BUCKETS
         self._searched[bucket] += 1
         self._gained[bucket] += tokens
@@ -214,7 +214,7 @@ class StoreSource(ContinuationSource):
             self.rule.nothing(last)
 
     def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
-        """Tell the rule how many accepted tokens the search for this step gave."""
+        """Record how many accepted tokens the search for this step gave."""
         while self._asked and self._asked[0][0] <= start:
             length, last = self._asked.popleft()
             if length == start:
@@ -224,8 +224,8 @@ class StoreSource(ContinuationSource):
 class OutdatedSource(ContinuationSource):
     """Earlier expectations of the output, from before the text changed, aligned with the output so far.
 
-    An expectation that the output agrees with from its first token goes on from there. Otherwise the longest end of the
-    output that stands in the expectation says where to go on: insertions and omissions before it do not matter.
+    An expectation that agrees with the output from its first token continues from there. Otherwise the longest end of
+    the output that occurs in the expectation determines the place: insertions and omissions before it do not matter.
     """
 
     name = SOURCES[OUTDATED]
@@ -329,8 +329,8 @@ class SdsatSource(ContinuationSource):
     def extended(self, draft: Draft, likely: Sequence[float], nodes: int, costs: StepCosts | None) -> Draft:
         """`draft` with adaptive tokens below it, as many as are worth their rows.
 
-        A guess that comes true is no gain if other sources propose the same. So the gain of rows is counted by the
-        tokens accepted on this source's evidence, and a row is worth the share of its hope that came true of late.
+        A correct draft is no gain if other sources propose the same. So the gain of rows is counted by the tokens
+        accepted on this source's evidence, and a row is worth the recent ratio of tokens brought to tokens expected.
 
         Args:
             draft: the tree that `auto` grew.
@@ -374,16 +374,16 @@ class SdsatSource(ContinuationSource):
 
 
 class DrafterSource(ContinuationSource):
-    """The guesses of another drafter, one that runs a model, asked where it pays (`pricing`).
+    """The drafts of another drafter, one that runs a model, asked where it pays (`pricing`).
 
-    Each path of its tree is a continuation. Where it does not pay, nothing is prepared for it: it reads no text, and no
-    hidden states are kept. A drafter that reads hidden states is tried again only if the engine keeps some anyway, for
-    keeping them would cost more than all drafts of a trial.
+    Each path of its tree is a continuation. A drafter that does not pay costs nothing: it reads no text, and the engine
+    keeps no hidden states for it. One that reads hidden states is tried again only if the engine keeps some anyway,
+    since keeping them would cost more than all drafts of a trial.
 
     Args:
-        drafter: proposes by itself; it observes the tree that was verified, not the one that it proposed.
+        drafter: proposes by itself; it observes the verified tree, not the one that it proposed.
         clock: in seconds.
-        costs: of the engine's steps, for the time of a token before the first step; None if nobody timed them.
+        costs: of the engine's steps, for the time of a token before the first step; None if unmeasured.
         priced: whether it is left out where it does not pay; False asks it in every step.
     """
 
@@ -469,10 +469,10 @@ class DrafterSource(ContinuationSource):
         self.drafter.rename(old, new)
 
     def _proposed(self, context: DraftContext) -> Draft:
-        """The drafter's tree; if its weights turn out to be wrong, no other source pays for that."""
+        """The drafter's tree; an error of its weights must not cost other sources their drafts."""
         try:
             return self.drafter.propose(context, _NODES)
-        except (FastcoderError, CacheLost):  # for the start to report, and over after the next prefill
+        except (FastcoderError, CacheLost):  # reported at the start; over after the next prefill
             raise
         except Exception:
             self._price.fail()

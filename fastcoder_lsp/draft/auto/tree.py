@@ -1,13 +1,13 @@
 """One tree over all sources, grown best first, and as wide as pays; compiled.
 
-At every node all sources are asked what may follow, given the whole path to it: running text and history by all their
+Every node asks all sources for its next tokens, given the whole path to it: running text and history by all their
 places with the same last tokens, continuations of the root as far as they agree with the path, tables by the last one
-or two tokens. What they say of one token is sorted into cells (`evidence`), and the cells' log odds add up to one
+or two tokens. Their evidence for a token is sorted into cells (`evidence`), and the cells' log odds add up to one
 probability. The node with the most probable path is taken next. As no child is more probable than its parent, nodes
 come in falling order of probability, so the best tree of n nodes is the first n. The tree ends where one more row in
 the verification would cost more time than it gains.
 
-Owns no state. Legend: N nodes, F entries of the frontier, S sources, C cells, B branches (children of one node), K
+Holds no state. Legend: N nodes, F entries of the frontier, S sources, C cells, B branches (children of one node), K
 continuations of D tokens.
 """
 
@@ -125,7 +125,7 @@ def _branch(branches: Any, count: Any, token: Any) -> Any:
 
 @inlined
 def _from_text(chains: Any, source: Any, context: Any, places: Any, branches: Any, count: Any, total: Any) -> Any:
-    """All places with the context's last token, latest first: what followed, weighed by the length of the match.
+    """All places with the context's last token, latest first: their next tokens, weighted by the length of the match.
 
     `context` runs backwards. `total`: (weight, longest match, hits), filled in.
     """
@@ -209,7 +209,7 @@ def _from_frozen(frozen_VR: Any, token: Any, branches: Any, count: Any) -> Any:
 
 @inlined
 def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branches: Any) -> Any:
-    """Ask all sources what follows a node, and compute the probability of each child, given the node.
+    """Ask all sources for the tokens after a node, and compute the probability of each child, given the node.
 
     Args:
         context: the path to the node and the text before, backwards, `TAIL` tokens at most.
@@ -391,7 +391,7 @@ def _path(tail: Any, grown: Any, node: Any, context: Any) -> Any:
         length += 1
         node = np.int64(grown.parent_N[node])
     kept = min(len(context) - length, len(tail))
-    for place in range(kept):  # numba compiles more for a slice that is put in a slice than for all the rest
+    for place in range(kept):  # numba compiles more for assigning a slice to a slice than for all the rest
         context[length + place] = tail[place]
     return length + kept
 
