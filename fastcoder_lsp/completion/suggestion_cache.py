@@ -54,7 +54,7 @@ class SuggestionCache:
     def in_the_way(self, question: Question) -> Rule | None:
         """The rule that suppresses suggestions at the question's place. A request by key is denied only secrets.
 
-        The same holds for the next question at that place: a client that is told of a late text asks for it as if by
+        The same holds for the next question at that place: a client that learns of a late text asks for it as if by
         typing.
         """
         request, place, policy = question.request, question.place, question.policy

@@ -31,7 +31,7 @@ STEP_TOKENS = 2.0
 STRENGTH = 6.0
 """Initial weight of this prior, in tries."""
 KEPT = 0.98
-"""The decay of counts and of the prior at each try."""
+"""The factor by which counts and the prior decay at each try."""
 PATIENCE = 64
 """Empty drafts in a row that count as reading a text; further ones count as drafts."""
 NEWEST = 0.1

@@ -176,7 +176,7 @@ class SharedModel(Generic[SomeModel]):
         return isinstance(model, Preparing) and model.prepare()
 
     def replace(self, load: Callable[[Progress], SomeModel]) -> None:
-        """Unload this model, and load another, or with other settings, when it is next needed."""
+        """Load another model, or with other settings, from now on; the caller has unloaded this one."""
         self._load, self._failure = load, None
 
     def unload(self) -> None:
@@ -227,7 +227,7 @@ class ClientModel:
         self._tell(Status("loading", int(share * 100), what))
 
     def replace(self, make: Callable[[], Loaded] | None = None) -> None:
-        """Unload, and load by `make` when next needed; None: the shared model is replaced."""
+        """Load by `make` from now on; the caller has unloaded this one. None: only the shared model changes."""
         self._make, self.failed = make or self._make, None
 
     def forget(self, uri: str) -> None:

@@ -58,7 +58,7 @@ def check_choice(settings: Settings) -> Iterator[Check]:
 
 
 def check_weights(settings: Settings) -> Iterator[Check]:
-    """On CPUs with four-bit weights: whether they are used, their loss, and how to go back."""
+    """On CPUs with four-bit weights: whether they are calibrated, their loss, and how to go back."""
     from fastcoder_lsp import model
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.engine.architecture import fast_shape, read_config

@@ -182,8 +182,8 @@ class Calibration:
     """Log odds that follow the outcomes of guesses.
 
     A node stands on the evidence of several sources, so a cell's own share of right guesses says little of what it adds
-    to the others. What is counted is how many guesses were right against how many were *expected* to be: the difference
-    in log odds is the cell's gain. That also holds whichever nodes are drafted, while plain shares would be biased
+    to the others. Each cell therefore counts how many guesses were right and how many were *expected* to be; the
+    difference in log odds is its gain. That also holds whichever nodes are drafted, while plain shares would be biased
     towards nodes that looked good.
 
     Args:
