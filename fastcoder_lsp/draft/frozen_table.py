@@ -12,13 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.cache_files import read_cached
 from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.index.files import appearing, delete, private_folder
 from fastcoder_lsp.index.part import Tokens32
@@ -120,14 +121,15 @@ class FrozenTable:
     @classmethod
     def load(cls, path: Path, identity: str) -> "FrozenTable | None":
         """The table at `path`; None if it is absent, damaged, of another version or another tokenizer's."""
-        try:
-            with np.load(path, allow_pickle=False) as stored:
+
+        def parse(data: bytes) -> FrozenTable:
+            with np.load(BytesIO(data), allow_pickle=False) as stored:
                 version, leader_length, bits = stored["shape"].tolist()
                 if version != VERSION or stored["identity"].tobytes() != identity.encode():
-                    return None
+                    raise ValueError(f"version {version}, or another tokenizer's")
                 return cls(stored["keys"], stored["starts"], stored["followers"], leader_length, bits)
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
-            return None
+
+        return read_cached(path, parse)
 
 
 def build(tokens_N: npt.NDArray[np.int32], shape: TableShape) -> FrozenTable:

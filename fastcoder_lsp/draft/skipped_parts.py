@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.core import DraftTree, Engines, SkimmingEngine
+from fastcoder_lsp.core.cache_files import read_cached
 from fastcoder_lsp.draft.self_model import usual_parts
 from fastcoder_lsp.index.files import private_folder, replace_file
 
@@ -147,14 +148,15 @@ def keep(cache: Path, digest: str, found: BestSkipSet) -> Path:
 
 def kept(cache: Path, digest: str) -> StoredSkipSet:
     """The set found for these weights; `NOBODY_SEARCHED` if there is none, or its file is damaged."""
-    try:
-        record = json.loads(_path(cache, digest).read_bytes())
+
+    def parse(data: bytes) -> StoredSkipSet:
+        record = json.loads(data)
         if record["format"] != FORMAT or record["digest"] != digest:
-            return NOBODY_SEARCHED
+            raise ValueError(f"format {record['format']}, or another model's")
         parts, speed = frozenset(int(part) for part in record["skipped"] if int(part) >= 0), float(record["speed"])
         return StoredSkipSet(parts, speed if math.isfinite(speed) and speed > 0 else 0.0)
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return NOBODY_SEARCHED
+
+    return read_cached(_path(cache, digest), parse) or NOBODY_SEARCHED
 
 
 def _path(cache: Path, digest: str) -> Path:

@@ -5,6 +5,7 @@ by being built again.
 """
 
 import json
+import logging
 import re
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,8 @@ from fastcoder_lsp.index.files import private_folder, replace_file
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.store import Store, StoreStatus
 from fastcoder_lsp.tokenizer import Tokenizer
+
+log = logging.getLogger(__name__)
 
 _INFO = "corpus.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
@@ -85,7 +88,7 @@ class Corpora:
             OSError: it cannot be written; nothing of it is left.
         """
         folder = private_folder(self._place(name, encoder.identity))
-        store = Store.open(folder, encoder.identity, ", ".join(sources))
+        store = Store.open(folder, encoder.identity, ", ".join(sources), log.info)
         try:
             if not store.writable:
                 return None
@@ -115,7 +118,10 @@ class Corpora:
                 f"there is no corpus '{name}' for this model's tokenizer",
                 "List the corpora: fastcoder-lsp corpus list. Build one: fastcoder-lsp corpus build PATH --name NAME",
             )
-        return Store.open(self._place(name, identity), identity, name, reader=True)
+        store = Store.open(self._place(name, identity), identity, name, reader=True)
+        if not store.complete:
+            log.warning("the corpus '%s' is not used, because it is damaged or of another version", name)
+        return store
 
     def remove(self, name: str) -> None:
         """Delete a corpus, for all tokenizers.

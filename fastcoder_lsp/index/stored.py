@@ -75,7 +75,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         return Manifest(body["identity"], body["source"], body["generation"], segments, body["complete"])
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedError(f"{FILE_NAME} is damaged") from error
 
 

@@ -4,6 +4,7 @@ Owns the file's form: `MAGIC`, the SHA-256 of what follows, then that. Knows not
 """
 
 import hashlib
+import logging
 import os
 import shutil
 import stat
@@ -16,6 +17,8 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.kernels.folder import mine, tidy
+
+logger = logging.getLogger(__name__)
 
 MAGIC = b"fastcoder kernel 1\n"
 _DIGEST = 32
@@ -69,6 +72,7 @@ def write(path: Path, payload: bytes) -> None:
 
 def drop(path: Path) -> None:
     """Delete what cannot be used."""
+    logger.warning("%s is not used, because it is damaged or of another version", path)
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

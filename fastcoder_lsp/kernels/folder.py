@@ -5,6 +5,7 @@ no folder above it can be exchanged by somebody else. Where the wanted one is no
 written, or that a group shares), one among the system's temporary files; where that is not either, none.
 """
 
+import logging
 import os
 import shutil
 import stat
@@ -14,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+logger = logging.getLogger(__name__)
 
 _VERSIONS = 3
 """Kept beside the one in use, the latest; a version takes about 2 MB."""
@@ -55,9 +58,11 @@ def tidy(used: Path) -> None:
         )
         for version in versions[:-_VERSIONS]:
             shutil.rmtree(version, ignore_errors=True)
-        for file in used.parent.iterdir():
-            if file.suffix in (".kernel", ".partial"):  # as the first version laid them out
-                file.unlink()
+        outdated = [file for file in used.parent.iterdir() if file.suffix in (".kernel", ".partial")]
+        for file in outdated:  # as the first version laid them out
+            file.unlink()
+        if outdated:
+            logger.warning("deleted %d compiled kernels of an earlier version in %s", len(outdated), used.parent)
 
 
 def _unfit(folder: Path) -> str | None:

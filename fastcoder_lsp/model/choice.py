@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.config.processor import processor
+from fastcoder_lsp.core.cache_files import read_cached
 from fastcoder_lsp.model.catalogue import BITS, FAMILY, GPU_BITS, Size
 from fastcoder_lsp.model.machine import available_bytes, installed_bytes, on_battery, usable_gpu_bytes
 from fastcoder_lsp.model.store import private_folder, size_text, write_small
@@ -267,17 +268,18 @@ def write_measured(cache: Path, measured: Measured) -> None:
 
 def read_measured(cache: Path) -> Measured | None:
     """The times of this version on this processor; None where there are none."""
-    try:
-        record = json.loads(measured_path(cache).read_text(encoding="utf-8"))
-        if {name: record[name] for name in _facts()} != _facts():
-            return None
-        rows = [(str(name), int(bits), float(step), float(prompt)) for name, bits, step, prompt in record["speeds"]]
-        threads, kernels = int(record["threads"]), str(record["kernels"])
-        battery, disturbed = bool(record["battery"]), int(record["disturbed"])
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return None
+    return read_cached(measured_path(cache), _parsed)
+
+
+def _parsed(data: bytes) -> Measured:
+    record = json.loads(data)
+    if {name: record[name] for name in _facts()} != _facts():
+        raise ValueError("another machine's or version's")
+    rows = [(str(name), int(bits), float(step), float(prompt)) for name, bits, step, prompt in record["speeds"]]
+    threads, kernels = int(record["threads"]), str(record["kernels"])
+    battery, disturbed = bool(record["battery"]), int(record["disturbed"])
     if not all(0 < ms < math.inf for _, _, *times in rows for ms in times):
-        return None
+        raise ValueError("impossible times")
     speeds = {(name, bits): Speed(step, prompt) for name, bits, step, prompt in rows}
     return Measured(speeds, threads, kernels, battery, disturbed)
 

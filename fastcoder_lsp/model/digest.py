@@ -7,8 +7,13 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from fastcoder_lsp.core.cache_files import read_cached
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.store import private_folder, write_small
 
@@ -31,15 +36,12 @@ def known_sha256(path: Path, memory: Path) -> str | None:
     blob = path.resolve()
     if blob.parent.name == "blobs" and re.fullmatch(r"[0-9a-f]{64}", blob.name):
         return blob.name  # the hub's cache names big files by their SHA-256
+    record = read_cached(_record(blob, memory), partial(msgspec.json.decode, type=dict[str, Any]))
     try:
-        record = json.loads(_record(blob, memory).read_text(encoding="utf-8"))
         state = blob.stat()
-    except (OSError, ValueError, RecursionError):
+    except OSError:
         return None
-    if not isinstance(record, dict) or (record.get("size"), record.get("mtime_ns")) != (
-        state.st_size,
-        state.st_mtime_ns,
-    ):
+    if record is None or (record.get("size"), record.get("mtime_ns")) != (state.st_size, state.st_mtime_ns):
         return None
     sha256 = record.get("sha256")
     return sha256 if isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256) else None

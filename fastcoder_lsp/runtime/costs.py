@@ -19,6 +19,7 @@ from typing import Final, Literal
 import fastcoder_lsp
 from fastcoder_lsp.config.processor import processor
 from fastcoder_lsp.core import DraftTree, Engine, Progress, StepCosts
+from fastcoder_lsp.core.cache_files import read_cached
 from fastcoder_lsp.index.files import private_folder, replace_file
 from fastcoder_lsp.prompt import PromptOptions
 
@@ -76,7 +77,7 @@ def step_costs(
         clock: returns seconds.
     """
     path = cache / "costs" / f"{_name(engine, identity)}.json"
-    known = _read(path)
+    known = read_cached(path, _parsed)
     if known is not None and _holds(known, engine, clock):
         return known
     progress(0.0, "timing the model on this machine")
@@ -198,18 +199,16 @@ def _record(costs: StepCosts) -> dict[str, object]:
     return {"widths": costs.widths, "ms": costs.ms, "prefill_ms": costs.prefill_ms}
 
 
-def _read(path: Path) -> StepCosts | None:
-    """The stored costs; None if there are none, or if they are impossible."""
-    try:
-        record = json.loads(path.read_bytes())
-        costs = StepCosts(
-            tuple(int(width) for width in record["widths"]),
-            tuple(float(ms) for ms in record["ms"]),
-            float(record["prefill_ms"]),
-        )
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return None
-    return costs if believable(costs) else None
+def _parsed(data: bytes) -> StepCosts:
+    record = json.loads(data)
+    costs = StepCosts(
+        tuple(int(width) for width in record["widths"]),
+        tuple(float(ms) for ms in record["ms"]),
+        float(record["prefill_ms"]),
+    )
+    if not believable(costs):
+        raise ValueError("impossible times")
+    return costs
 
 
 def context_tokens(

@@ -13,7 +13,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.core.cache_files import read_cached
 from fastcoder_lsp.model.catalogue import FAMILY, Size
 from fastcoder_lsp.model.choice import PROMPT_TOKENS, Choice, Speed
 from fastcoder_lsp.model.store import private_folder, size_text, write_small
@@ -147,12 +150,11 @@ def _path(cache: Path) -> Path:
 
 def _read(cache: Path) -> dict[str, Any]:
     """The file's content; empty where it is missing or damaged."""
-    try:
-        found = json.loads(_path(cache).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    sound = isinstance(found, dict) and all(isinstance(part, dict) for part in found.values())
-    return found if sound else {}
+    return read_cached(_path(cache), _parsed) or {}
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    return msgspec.json.decode(data, type=dict[str, dict[str, Any]])
 
 
 def _read_use(cache: Path, hub_id: str) -> UseTimes:

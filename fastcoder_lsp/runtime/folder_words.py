@@ -210,6 +210,8 @@ class FolderWords:
             return
         if words is not None:
             self.index.adopt(words)
+        elif self.kept is not None and os.path.lexists(self.kept):
+            log.warning("%s is not used, because it is damaged or of another version", self.kept)
 
     def _keep(self) -> None:
         """Write the index if enough has changed, and go on with the mapped file, which takes no memory.

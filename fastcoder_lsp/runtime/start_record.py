@@ -31,8 +31,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from fastcoder_lsp import __version__
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core.cache_files import read_cached
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.index.files import private_folder, replace_file
 
@@ -139,14 +142,15 @@ def start_path(cache: Path) -> Path:
 
 def read_start(cache: Path) -> ModelStart | None:
     """The record of the last start; None if there is no readable one."""
-    try:
-        known = json.loads(start_path(cache).read_bytes())
-        if known["format"] != FORMAT:
-            return None
-        known["stages"] = [Stage(**stage) for stage in known["stages"]]
-        return ModelStart(**known)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return None
+    return read_cached(start_path(cache), _parsed)
+
+
+def _parsed(data: bytes) -> ModelStart:
+    found = msgspec.json.decode(data, type=ModelStart)
+    if found.format != FORMAT:
+        raise ValueError(f"format {found.format}")
+    time.localtime(found.began)  # no time is further from now than the system can show
+    return found
 
 
 def _cpu_seconds() -> float:

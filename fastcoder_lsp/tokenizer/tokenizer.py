@@ -11,10 +11,10 @@ import json
 import os
 import re
 import tempfile
-import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
+from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import tokenizers
 
+from fastcoder_lsp.core.cache_files import read_cached
 from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.tokenizer import description as worked_out_by
@@ -37,7 +38,6 @@ _LARGEST = 256 << 20
 _WORD = re.compile(r"[^\S\n]?\w+|[^\S\n]?[^\s\w]+|\n+|[^\S\n]+")
 _MOST: Final = 4
 """Files that are kept, the latest; one takes some 8 MB."""
-_UNREADABLE: Final = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, MemoryError)
 
 
 def prepared(description: str, kept: Path | None) -> Prepared:
@@ -69,10 +69,10 @@ def _code() -> str:
 
 
 def _read(path: Path, identity: str) -> Prepared | None:
-    try:
-        with np.load(path, allow_pickle=False) as file:
+    def parse(data: bytes) -> Prepared:
+        with np.load(BytesIO(data), allow_pickle=False) as file:
             told = json.loads(file["told"].tobytes())
-            found = Prepared(
+            return Prepared(
                 identity=identity,
                 control={str(name): int(token) for name, token in told["control"].items()},
                 start_ids=tuple(map(int, told["start_ids"])),
@@ -81,9 +81,8 @@ def _read(path: Path, identity: str) -> Prepared | None:
                 order_S=file["order_S"],
                 encoder=file["encoder"].tobytes().decode(),
             )
-    except _UNREADABLE:
-        return None
-    return found
+
+    return read_cached(path, parse)
 
 
 def _write(path: Path, made: Prepared) -> None:

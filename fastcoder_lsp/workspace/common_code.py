@@ -158,15 +158,20 @@ class CommonCode:
         self._open(corpora)
         for name, sources, texts in _always(user.folders):
             wanted = self._builds_installed or is_common(name)
-            missing = wanted and not _is_built(corpora, name, sources, identity)
+            missing = wanted and not (_is_built(corpora, name, sources, identity) and self._is_read(name))
             while missing and not self._unwanted(user):
                 if corpora.build(name, sources, texts(), self._encoder, should_stop=lambda: self._unwanted(user)):
+                    self._stores = {known: store for known, store in self._stores.items() if known != name}
                     break
                 # Another process is building it.
                 self._stopping.wait(_RETRY_S)
                 missing = not _is_built(corpora, name, sources, identity)
             if wanted:
                 self._open(corpora)
+
+    def _is_read(self, name: str) -> bool:
+        """Whether an open corpus could be read; a damaged one, or one of another version, is empty."""
+        return name not in self._stores or self._stores[name][1].complete
 
     def _open(self, corpora: Corpora) -> None:
         """Open every common corpus of the tokenizer, and the present workspaces' own ones."""

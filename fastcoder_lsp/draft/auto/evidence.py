@@ -16,12 +16,12 @@ from importlib import resources
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import DraftTree, Verified
+from fastcoder_lsp.core.cache_files import read_cached
 from fastcoder_lsp.draft.base import (
     FROM_CACHE,
     FROM_CORPUS,
@@ -156,17 +156,20 @@ class EvidenceCounts:
     @classmethod
     def load(cls, path: Path) -> "EvidenceCounts":
         """The counts at `path`; none if the file is absent, damaged, implausible, or of another version."""
-        try:
-            with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-                version, every_3SC = int(stored["version"]), stored["counts"].astype(np.float32, order="C")
-        except (OSError, ValueError, TypeError, KeyError, EOFError, BadZipFile):
-            return cls.none()
-        if version != VERSION or every_3SC.shape != (3, len(SOURCES), CELLS) or not np.isfinite(every_3SC).all():
-            return cls.none()
+        return read_cached(path, cls._parsed) or cls.none()
+
+    @classmethod
+    def _parsed(cls, data: bytes) -> "EvidenceCounts":
+        with np.load(BytesIO(data), allow_pickle=False) as stored:
+            version, every_3SC = int(stored["version"]), stored["counts"].astype(np.float32, order="C")
+        if version != VERSION or every_3SC.shape != (3, len(SOURCES), CELLS):
+            raise ValueError(f"version {version}, counts of shape {every_3SC.shape}")
         tried_SC, right_SC, hoped_SC = every_3SC
         most_SC = tried_SC * 1.001
         believable = ((every_3SC >= 0).all(), (right_SC <= most_SC).all(), (hoped_SC <= most_SC).all())
-        return cls(tried_SC, right_SC, hoped_SC) if all(believable) else cls.none()
+        if not (np.isfinite(every_3SC).all() and all(believable)):
+            raise ValueError("impossible counts")
+        return cls(tried_SC, right_SC, hoped_SC)
 
     def save(self, path: Path) -> None:
         """Replace the file at `path`; if it cannot be written, the counts live until the program ends."""

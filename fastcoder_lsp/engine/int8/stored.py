@@ -4,6 +4,7 @@ Also names the files.
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -111,6 +112,8 @@ def load_arrays(
                 return arrays
     if wanted.kind.bits == 4:
         note(PLAIN)
+    if any(os.path.lexists(wanted.path(embedding)) for embedding in (IN_HEAD, "F16", "BF16")):
+        note("prepared weights are damaged or of another version, and are converted again")
     enter("convert")
     with open_weights(wanted.folder) as weights:
         embedding = embedding_kind(weights, wanted.shape, wanted.kind)
