@@ -76,6 +76,10 @@ class ToyPrompts(PromptBuilder):
 class Encoding(ToyEncoder, Letters):
     """Decodes letters and encodes words; nobody compares the two."""
 
+    def __init__(self) -> None:
+        ToyEncoder.__init__(self)
+        Letters.__init__(self)
+
 
 def toy_model(engine: Engine, tokenizer: Tokenizer | None = None) -> Model:
     """A model of one KV cache."""

@@ -107,11 +107,11 @@ def examine(settings: Settings) -> Iterator[Check]:
     if settings.remote_url:
         yield from attempt("remote", lambda: _remote(settings))
     yield from attempt("last start", _last_start)  # before the completion below, which records a start of its own
-    yield from attempt("choice", lambda: model.check_choice(settings))
     found = list(attempt("model", lambda: model.check_model(settings)))
     yield from found
     if any(check.state == "wrong" for check in found):
         return
+    yield from attempt("choice", lambda: model.check_choice(settings))
     folder = Path(str(found[0].details["folder"]))
     yield from attempt("weights", lambda: model.check_weights(settings))
     yield from attempt("template", lambda: model.check_template(folder))
