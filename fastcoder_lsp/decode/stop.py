@@ -40,12 +40,17 @@ class StopRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LineRule:
-    """The rest of the line."""
+    """The rest of the line; `left`: the line up to the cursor."""
+
+    left: str
+    language: str
 
     def cut(self, text: str) -> int | None:
-        """The length of the text before its first line end, once there is one."""
+        """The length of the text before its first line end or control character, once there is one."""
         end = _LINE_END.search(text)
-        return end.start() if end is not None else None
+        if end is None or end[0] == "\n":
+            return end and end.start()
+        return _cut_short(self.left, text[: end.start()], self.language)
 
     def follow(self) -> Callable[[str], int | None]:
         """See `StopRule`."""
@@ -108,7 +113,9 @@ class _BlockScan:
         """Scan the new lines; returns the length to keep once the end is known."""
         control = CONTROL.search(text, self.start)
         end = self._lines(text if control is None else text[: control.start()])
-        return control.start() if end is None and control is not None else end
+        if end is None and control is not None:
+            return _cut_short(self.rule.head, text[: control.start()], self.rule.language)
+        return end
 
     def _lines(self, text: str) -> int | None:
         self.waits = False
@@ -238,7 +245,7 @@ def stop_rule(before: str, after: str, language: str) -> StopRule:
     left = before[max(before.rfind("\n") + 1, len(before) - _NEAR) :]
     right = after[:_NEAR].partition("\n")[0]
     if right.strip(" \t)]}>\"'`;,") or (left.strip() and _in_comment(left, language)):
-        return LineRule()
+        return LineRule(left, language)
     below = _first_with_text(after[:_NEAR].split("\n")[1:])
     above = _first_with_text(reversed(before[-_NEAR:].split("\n")[:-1]))
     opener, head = (left, left) if left.strip() else (above, f"{above}\n{left}")
@@ -247,11 +254,16 @@ def stop_rule(before: str, after: str, language: str) -> StopRule:
         if not (below and width(indent(below)) > floor):
             return BlockRule(head, floor, goes_on=False, below=below, lines=BODY_LINES, language=language)
         if left.strip():
-            return LineRule()
+            return LineRule(left, language)
     columns = width(indent(left)) if left.strip() else max(width(left), width(indent(above)))
     goes_on = columns > 0 and (not left.strip() or not below or width(indent(below)) < columns)
     lines = PARAGRAPH_LINES if goes_on else BODY_LINES
     return BlockRule(left, None, goes_on=goes_on, below=below, lines=lines, language=language)
+
+
+def _cut_short(head: str, text: str, language: str) -> int:
+    """The length of `text`, which a control character ends, without a comment's bare marks at its end."""
+    return max(len(syntax.without_bare_comment(head + text, language)) - len(head), 0)
 
 
 def _in_comment(left: str, language: str) -> bool:

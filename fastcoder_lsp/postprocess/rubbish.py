@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
-from fastcoder_lsp.syntax import KNOWN, MARKUP, indent, is_comment, lex, width
+from fastcoder_lsp.syntax import KNOWN, MARKUP, indent, is_comment, lex, width, without_bare_comment
 
 _CONTROL = re.compile(
     r"<\|[a-z_]+\|>|<(?:fim_(?:prefix|middle|suffix|pad)|file_sep)>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd"
@@ -36,7 +36,8 @@ def control_text(text: str, around: TextAround) -> str:
     """`text` up to a spelt-out control token, unless the document itself mentions it."""
     for match in _CONTROL.finditer(text):
         if match[0] not in around.near_before and match[0] not in around.near_after:
-            return text[: match.start()]
+            whole = around.left + text[: match.start()]
+            return without_bare_comment(whole, around.language)[len(around.left) :]
     return text
 
 

@@ -13,6 +13,7 @@ from fastcoder_lsp.syntax.blocks import (
     open_tags,
     opens_block,
     width,
+    without_bare_comment,
 )
 from fastcoder_lsp.syntax.lexer import CLOSER_OF, Brackets, Lexed, LexerState, lex, scan, signs
 from fastcoder_lsp.syntax.lexis import KNOWN, MARKUP, SCRIPT, Quote, lexis_of
@@ -38,4 +39,5 @@ __all__ = [
     "scan",
     "signs",
     "width",
+    "without_bare_comment",
 ]

@@ -42,6 +42,17 @@ def is_comment(line: str, language: str) -> bool:
     return bool(line.strip()) and (not code or code.startswith(("@", "#[")) or code.strip("\"'") == "")
 
 
+def without_bare_comment(text: str, language: str) -> str:
+    """`text`, cut short in a comment, without lines of it that hold only its marks: a bare `# ` or `/**`."""
+    lexed = lex(text, language)
+    if not lexed.comment:
+        return text
+    begin = max(lexed.spans[-1][0], text.rfind("\n") + 1)
+    if any(map(str.isalnum, text[begin:])):
+        return text
+    return without_bare_comment(text[:begin].rstrip(), language)
+
+
 def opens_block(line: str, language: str) -> bool:
     """Whether the code below `line` belongs inside of what it begins."""
     code = code_only(line, language)

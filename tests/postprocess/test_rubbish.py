@@ -50,6 +50,12 @@ x = ▮[ab, ab, ab, ab, ab, ab, ab]▮
 x = ▮1<|fim_prefix|>foo▮
 >>>
 x = ▮1▮
+--- python: a comment of nothing but a control token
+x = 1
+▮# <｜end▁of▁sentence｜>▮
+>>>
+x = 1
+▮▮
 --- python: nothing but a control token
 x = ▮<｜end▁of▁sentence｜>▮
 >>>
