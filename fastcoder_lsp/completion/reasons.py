@@ -165,9 +165,15 @@ def superseded() -> Reason:
     return Reason("superseded", "A newer request replaced this one.", "")
 
 
-def cancelled() -> Reason:
-    """The editor cancelled the request."""
-    return Reason("cancelled", "Cancelled because you kept typing.", "")
+def cancelled(*, invoked: bool) -> Reason:
+    """The editor cancelled the request; after one by key, that need not be because of typing."""
+    if invoked:
+        return Reason(
+            "cancelled",
+            "The editor cancelled the request before the answer came.",
+            "Request it again, and wait: typing and moving the cursor cancel it.",
+        )
+    return Reason("cancelled", "Cancelled because you kept typing or moved on.", "")
 
 
 def changed() -> Reason:

@@ -139,4 +139,6 @@ def no_room() -> Reason:
 
 
 def _alike(first: Silence, second: Silence) -> bool:
-    return first.reason.code == second.reason.code and (first.reason.code in PASSING or first.at == second.at)
+    if first.reason.code in PASSING:
+        return first.reason == second.reason
+    return (first.reason.code, first.at) == (second.reason.code, second.at)

@@ -166,10 +166,9 @@ class Generation(ABC):
         return self._useful[1]
 
     def why_nothing(self) -> Reason:
-        """Why there is nothing to show; None if there is something."""
-        if not self.finish:
-            return reasons.cancelled()
-        return reasons.nothing_worth_showing() if self.said().strip() else reasons.models_end()
+        """Why there is nothing to show."""
+        ended = self.finish and not self.said().strip()
+        return reasons.models_end() if ended else reasons.nothing_worth_showing()
 
     @abstractmethod
     def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:

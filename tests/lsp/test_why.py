@@ -133,7 +133,15 @@ async def test_overtaken_taken_back_and_outdated_questions_have_reasons(brake: B
         await client.answer(first)
         client.notify("$/cancelRequest", {"id": second})
         assert "error" in await client.answer(second)
-        assert codes(await why(client))[:2] == ["cancelled", "superseded"]
+        told = await why(client)
+        assert codes(told)[:2] == ["cancelled", "superseded"]
+        assert "kept typing" in told["items"][0]["text"]
+        by_key = client.ask_inline(URI, 0, 3, triggerKind=1)
+        client.notify("$/cancelRequest", {"id": by_key})
+        await client.answer(by_key)
+        item = (await why(client))["items"][0]
+        assert (item["code"], item["times"]) == ("cancelled", 1)
+        assert "typing" not in item["text"]
         third = client.ask_inline(URI, 0, 3)
         place = {"line": 0, "character": 0}
         client.change(URI, 2, [{"range": {"start": place, "end": place}, "text": "y"}])

@@ -52,7 +52,7 @@ async def _awaited(
         done, _ = await asyncio.wait({answer}, timeout=budget_s)
     except asyncio.CancelledError:
         answer.cancel()
-        silent(session, request, reasons.cancelled())
+        silent(session, request, reasons.cancelled(invoked=request.invoked))
         raise
     if not done:
         silent(session, request, menu_waited(budget_s * 1e3))

@@ -53,7 +53,7 @@ async def inline_completion(session: Session, params: types.InlineCompletionPara
     try:
         completion = future.result() if future.done() else await asyncio.wrap_future(future)
     except asyncio.CancelledError:
-        silent(session, request, reasons.cancelled())
+        silent(session, request, reasons.cancelled(invoked=request.invoked))
         raise
     return _shown(session, request, completion)
 
