@@ -241,8 +241,9 @@
               ((symbol-function 'fastcoder--server-or-lose) (lambda () 'server)))
       (fastcoder-why)
       (should (equal (seq-take (car script-asked) 2) '(:fastcoder/why (:textDocument (:uri "file:///a")))))
-      (let ((fastcoder-auto nil))
-        (funcall (nth 2 (car script-asked)) '(:text "Too slow.\nWait.")))
+      (let ((fastcoder-auto nil) (window (selected-window)))
+        (funcall (nth 2 (car script-asked)) '(:text "Too slow.\nWait."))
+        (should (eq (selected-window) window))) ; keys go where they went before
       (with-current-buffer "*fastcoder why*"
         (should (string-match-p "fastcoder-ask" (buffer-string)))
         (should (string-match-p "Too slow\\.\nWait\\." (buffer-string)))))))

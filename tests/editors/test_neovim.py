@@ -18,6 +18,7 @@ from tests.editors.conftest import (
     wait_for,
 )
 from tests.editors.neovim import Neovim
+from tests.editors.neovim_client.scripted import notices
 
 CONFIGURATION = f"""
 vim.opt.runtimepath:append('{ROOT}/editors/neovim')
@@ -169,10 +170,10 @@ def test_statistics_and_health(editor: Neovim, lasting_server: Server) -> None:
     wait_for(editor.ghost, "ghost text")
     editor.type("<Esc>")
     editor.rpc.command("FastCoder stats")
-    wait_for(lambda: "median" in editor.text(), "the figures are shown")
-    assert "accepted" in editor.text()
-    editor.type("q")
-    wait_for(lambda: "median" not in editor.text(), "q closes them")
+    wait_for(lambda: "median" in notices(editor), "the figures are shown")
+    assert "accepted" in notices(editor)
+    editor.type("k")
+    wait_for(lambda: "median" not in notices(editor), "moving the cursor closes them")
     editor.rpc.command("checkhealth fastcoder")
     report = editor.text()
     editor.rpc.command("close")

@@ -123,11 +123,28 @@ def test_why_is_told_in_a_window(neovim: Scripted) -> None:
     editor.lua("vim.b.fastcoder = false scripted.why = { text = 'Too slow.\\nWait.', items = {} }")
     name = editor.lua("return vim.uri_from_bufnr(0)")
     editor.rpc.command("FastCoder why")
-    wait_for(lambda: "Too slow.\nWait." in editor.text(), f"the explanation, not {editor.text()!r}")
-    assert editor.text().startswith("b:fastcoder is false")
+    wait_for(lambda: "Too slow. Wait." in notices(editor), f"the explanation, not {notices(editor)!r}")
+    assert notices(editor).startswith("b:fastcoder is false")
     assert requests(editor, "fastcoder/why")[-1]["params"] == {"textDocument": {"uri": name}}
+
+
+def test_the_explanation_does_not_take_the_focus(neovim: Scripted) -> None:
+    """Keys go where they went before, and close it; the command once more enters it, where `q` closes it."""
+    editor = neovim("\n" * 3)
+    windows = "return #vim.api.nvim_list_wins()"
+    editor.lua("scripted.why = { text = 'Too slow.', items = {} }")
+    editor.rpc.command("FastCoder why")
+    wait_for(lambda: "Too slow." in notices(editor), "the explanation")
+    editor.type("iab")
+    wait_for(lambda: editor.line() == "ab" and editor.lua(windows) == 1, "the letters are in the file")
+    editor.type("<Esc>")
+    for _ in range(2):
+        editor.rpc.command("FastCoder why")
+        wait_for(lambda: "Too slow." in notices(editor), "the explanation")
+        settle(editor)
+    wait_for(lambda: editor.text() == "Too slow.\n", "it is entered")
     editor.type("q")
-    wait_for(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 1, "the window closes")
+    wait_for(lambda: editor.lua(windows) == 1, "it closes")
 
 
 def test_why_in_a_buffer_without_a_server_is_the_editors_own_word(neovim: Scripted) -> None:
@@ -137,9 +154,8 @@ def test_why_in_a_buffer_without_a_server_is_the_editors_own_word(neovim: Script
     editor.rpc.command("enew")
     editor.type("iabc<Esc>")
     editor.rpc.command("FastCoder why")
-    wait_for(lambda: "No suggestions here" in editor.text(), f"the reason, not {editor.text()!r}")
-    assert editor.text().count("\n") == 1
-    assert "no file type. Save it under a name" in editor.text()
+    wait_for(lambda: "No suggestions here" in notices(editor), f"the reason, not {notices(editor)!r}")
+    assert "no file type. Save it under a name" in notices(editor)
     assert requests(editor, "fastcoder/why") == []
 
 
@@ -237,3 +253,26 @@ def test_the_notice_says_the_servers_reason(neovim: Scripted, line: int, told: s
     editor.type("ia<M-Space>")
     notice = f" fastcoder: {told} See :FastCoder why."
     wait_for(lambda: editor.lua(BEHIND_LINE) == [[0, "eol", notice]], f"it is said, not {editor.lua(BEHIND_LINE)}")
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["on a long line", "in a narrow window"])
+@pytest.mark.parametrize("wrap", ["wrap", "nowrap"])
+def test_a_notice_without_room_behind_the_line_stands_in_a_corner(neovim: Scripted, wrap: str, wide: bool) -> None:
+    """Whole, in the lower half of the screen or, where the cursor is there, in the upper one."""
+    editor = neovim("x" * (70 if wide else 5) + "\n" * 30, more=f"vim.cmd('set columns=80 lines=24 {wrap}')")
+    if not wide:
+        editor.lua("vim.cmd('vsplit') vim.api.nvim_win_set_width(0, 30)")
+    row = """
+        for _, window in ipairs(vim.api.nvim_list_wins()) do
+          if vim.api.nvim_win_get_config(window).relative ~= '' then
+            return vim.api.nvim_win_get_position(window)[1] < 12
+          end
+        end
+    """
+    for keys, upper in (("A<M-Space>", False), ("<Esc>20jA<M-Space>", True)):
+        editor.lua("vim.fn.setline(21, vim.fn.getline(1)) vim.cmd.redraw()")
+        editor.type(keys)
+        wait_for(lambda: "No suggestion here. See :FastCoder why." in notices(editor), f"not {notices(editor)!r}")
+        assert editor.lua(BEHIND_LINE) == []
+        assert editor.lua(row) is upper
+        editor.lua("require('fastcoder.notice').hide()")

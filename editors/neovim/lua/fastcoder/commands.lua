@@ -75,30 +75,15 @@ local function lines_of(stats)
   return lines
 end
 
+-- The cursor stays where it is, and closes the window by moving; the same command again enters it.
 local function open_float(title, lines)
-  local buffer = vim.api.nvim_create_buf(false, true)
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
-  vim.bo[buffer].modifiable, vim.bo[buffer].bufhidden = false, 'wipe'
-  local width = 0
-  for _, line in ipairs(lines) do
-    width = math.max(width, vim.fn.strdisplaywidth(line))
-  end
-  width = math.min(width + 1, vim.o.columns - 2)
-  local height = 0
-  for _, line in ipairs(lines) do
-    height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / (width - 1)))
-  end
-  local window = vim.api.nvim_open_win(buffer, true, {
-    relative = 'editor',
-    row = math.max(0, (vim.o.lines - height) / 2 - 1),
-    col = math.max(0, (vim.o.columns - width) / 2 - 1),
-    width = width,
-    height = math.min(height, vim.o.lines - 4),
-    style = 'minimal',
+  local buffer = vim.lsp.util.open_floating_preview(lines, 'plaintext', {
     border = 'rounded',
     title = ' ' .. title .. ' ',
+    focus_id = 'fastcoder ' .. title,
+    wrap_at = vim.o.columns - 2,
+    max_width = vim.o.columns - 2,
   })
-  vim.wo[window].wrap, vim.wo[window].linebreak = true, true
   for _, key in ipairs({ 'q', '<Esc>' }) do
     vim.keymap.set('n', key, '<Cmd>close<CR>', { buffer = buffer, nowait = true })
   end
