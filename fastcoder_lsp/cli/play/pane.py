@@ -3,7 +3,7 @@
 Pure functions from a session and a width to styled text.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from prompt_toolkit.buffer import Buffer
@@ -18,6 +18,7 @@ from prompt_toolkit.mouse_events import MouseEvent
 from fastcoder_lsp.cli.play.session import AnswerSummary, PlaySession
 from fastcoder_lsp.client.client import Ghost
 from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.observe import percentile
 
 SIGNS = {"starting": "◌", "loading": "◔", "ready": "●", "thinking": "◐", "off": "○", "error": "✖"}
@@ -38,17 +39,29 @@ LONG_MS = 300.0
 """Slower answers are explained: the prompt's share, and waiting of this length."""
 
 
-def tabs(session: PlaySession) -> StyleAndTextTuples:
-    """The open files; the current one is marked, changed ones have a dot."""
-    fragments: StyleAndTextTuples = []
-    for file in session.files:
-        shown = file is session.current
-        style = "class:tab.current" if shown else "class:tab"
-        fragments.append((style, f" {file.path.name}{'•' if file.text != file.original else ''} "))
-        if shown:
-            fragments.append(("[SetCursorPosition]", ""))
-        fragments.append(("class:tab", " "))
-    return fragments
+def tabs(session: PlaySession, width: int) -> StyleAndTextTuples:
+    """The open files: the current one, and its neighbours as far as they fit; changed ones have a dot."""
+    labels = [f" {file.path.name}{'•' if file.text != file.original else ''} " for file in session.files]
+    current = session.files.index(session.current)
+    first, last = _fitting([len(label) for label in labels], current, width)
+    fragments: StyleAndTextTuples = [("class:tab", "‹" * (first > 0))]
+    for at in range(first, last):
+        fragments.append(("class:tab.current" if at == current else "class:tab", labels[at][: width - 2]))
+    return [*fragments, ("class:tab", "›" * (last < len(labels)))]
+
+
+def _fitting(widths: Sequence[int], current: int, room: int) -> tuple[int, int]:
+    """The range of tabs around the current one that fits into `room`, with a mark at each end that is cut off."""
+    if sum(widths) <= room:
+        return 0, len(widths)
+    first, last = current, current + 1
+    while True:
+        for begin, end in ((first, last + 1), (first - 1, last)):
+            if begin >= 0 and end <= len(widths) and sum(widths[begin:end]) <= room - 2:
+                first, last = begin, end
+                break
+        else:
+            return first, last
 
 
 def message(session: PlaySession) -> str:
@@ -100,14 +113,10 @@ def keys_line(width: int) -> StyleAndTextTuples:
 def work_of(answer: AnswerSummary) -> list[str]:
     """The parts of an answer's time: prefill, generation, waiting; empty for a cached text."""
     took = f" in {milliseconds(answer.prefill_ms)}" if answer.ms > LONG_MS and answer.prefill_ms else ""
-    read = [f"read {_count(answer.prefilled, 'prompt token')}{took}"] if answer.prefilled else []
-    made = [f"{_count(answer.tokens, 'token')} in {_count(answer.steps, 'step')}"] if answer.steps else []
+    read = [f"read {counted(answer.prefilled, 'prompt token')}{took}"] if answer.prefilled else []
+    made = [f"{counted(answer.tokens, 'token')} in {counted(answer.steps, 'step')}"] if answer.steps else []
     waited = [f"waited {milliseconds(answer.waited_ms)} for other work"] if answer.waited_ms > LONG_MS else []
     return [*read, *made, *waited, *(["made in the background"] if answer.late else [])]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def milliseconds(ms: float) -> str:
@@ -213,16 +222,18 @@ class LineNumbers(Margin):
         return max(3, len(str(get_ui_content().line_count))) + 2
 
     def create_margin(self, window_render_info: WindowRenderInfo, width: int, height: int) -> StyleAndTextTuples:  # noqa: ARG002
-        """One line of text for each line of the window."""
+        """One line of text for each row of the window; a line's further rows have an arrow."""
         current = window_render_info.ui_content.cursor_position.y
         ghost = self._ghost()
         more = ghost.text.count("\n") if ghost is not None else 0
         fragments: StyleAndTextTuples = []
+        above = -1
         for line in window_render_info.displayed_lines:
             number = line - more if line > current + more else line
             style = "class:line-number.current" if line == current else "class:line-number"
-            blank = current < line <= current + more
-            fragments.append((style, f"{'·' if blank else number + 1:>{width - 1}} \n"))
+            sign = "↪" if line == above else "·" if current < line <= current + more else number + 1
+            fragments.append((style, f"{sign:>{width - 1}} \n"))
+            above = line
         return fragments
 
 
@@ -233,6 +244,8 @@ def editor_window(control: GhostControl, ghost: Callable[[], Ghost | None]) -> W
         shown = ghost()
         return 1 + min(shown.text.count("\n") if shown is not None else 0, MOST_GHOST_LINES_KEPT_VISIBLE)
 
-    window = Window(control, left_margins=[LineNumbers(ghost)], scroll_offsets=ScrollOffsets(top=1, bottom=below))
+    window = Window(
+        control, left_margins=[LineNumbers(ghost)], scroll_offsets=ScrollOffsets(top=1, bottom=below), wrap_lines=True
+    )
     window.vertical_scroll = max(control.buffer.document.cursor_position_row - LINES_ABOVE_AT_FIRST, 0)
     return window

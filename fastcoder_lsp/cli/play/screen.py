@@ -124,7 +124,7 @@ class Screen:
 
         body = HSplit(
             [
-                _bar(lambda: tabs(session), "class:tabs"),
+                _bar(lambda: tabs(session, width()), "class:tabs"),
                 DynamicContainer(lambda: self._windows[session.current.name]),
                 ConditionalContainer(
                     Window(

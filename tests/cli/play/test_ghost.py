@@ -1,12 +1,14 @@
 """The pure parts of `play`: ghost text, edits, indentation, and the account of an answer's time."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.cli.play.pane import work_of
+from fastcoder_lsp.cli.play.pane import tabs, work_of
 from fastcoder_lsp.cli.play.screen import indent_unit, new_line, shortened, tab
-from fastcoder_lsp.cli.play.session import AnswerSummary
+from fastcoder_lsp.cli.play.session import AnswerSummary, OpenFile, PlaySession
 from fastcoder_lsp.client.client import Ghost, ReceivedSuggestion, difference, ghost_of
 from fastcoder_lsp.client.rpc import Params
 
@@ -121,3 +123,24 @@ def test_an_answers_time_is_accounted_for(ms: float, told: Params, late: bool, s
 def test_a_server_that_reports_nothing() -> None:
     """Then the time is all there is."""
     assert work_of(AnswerSummary.of(40.0, {}, shown=True, late=False)) == []
+
+
+NAMES = ("reports.py", "chart.ts", "storage.py", "models.py", "api.ts", "types.ts", "test_reports.py")
+
+
+@pytest.mark.parametrize("width", [200, 80, 79, 40, 12])
+@pytest.mark.parametrize("current", range(len(NAMES)))
+def test_tabs_fit_and_the_current_one_is_among_them(width: int, current: int) -> None:
+    """Whole, with a mark at each end behind which there are more; none fit without the current one."""
+    files = [OpenFile(name, Path(name), "python", "", 0) for name in NAMES]
+    session = PlaySession(files, lambda: None)
+    session.show(files[current])
+    drawn = tabs(session, width)
+    text = "".join(fragment[1] for fragment in drawn)
+    shown = [fragment[1].strip() for fragment in drawn if fragment[1].strip("‹› ")]
+    assert len(text) <= width
+    assert NAMES[current][: width - 3] in shown
+    assert text.startswith("‹") == (shown[0] != NAMES[0][: width - 3])
+    assert text.endswith("›") == (shown[-1] != NAMES[-1][: width - 3])
+    if width == 200:
+        assert tuple(shown) == NAMES
