@@ -12,6 +12,7 @@ from fastcoder_lsp.cli.options import require_writable
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.terminal import Loading, keep_log_quiet
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def offset_of(text: str, line: int, column: int) -> int:
         raise UsageError(f"there is no line {line}: the file has {len(lines)}", "Name a line of the file.")
     if column > len(lines[line - 1]) + 1:
         raise UsageError(
-            f"there is no column {column} in line {line}: it has {len(lines[line - 1])} characters",
+            f"there is no column {column} in line {line}: it has {counted(len(lines[line - 1]), 'character')}",
             "Name a column of the line; one past its last character is its end.",
         )
     return sum(len(before) + 1 for before in lines[: line - 1]) + column - 1
@@ -222,12 +223,13 @@ def trace_lines(completion: Completion) -> Iterator[str]:
 
     texts = token_texts(completion.trace)
     for number, (step, said) in enumerate(zip(completion.trace, texts, strict=True), 1):
-        yield f"step {number}: {len(step.path)} of {len(step.tree) - step.tree.pending} drafts accepted"
+        yield f"step {number}: {len(step.path)} of {counted(len(step.tree) - step.tree.pending, 'draft')} accepted"
         for token, text in zip(step.tokens, said, strict=True):
             origin = f"{token.source}, match of {token.match}" if token.source else "the model's own"
             yield f"  {json.dumps(text, ensure_ascii=False):24} {origin}"
     by_source = ", ".join(f"{source} {count}" for source, count in completion.counts.by_source.items()) or "none"
-    yield f"{completion.counts.tokens} tokens in {completion.counts.steps} steps; accepted drafts: {by_source}"
+    made = f"{counted(completion.counts.tokens, 'token')} in {counted(completion.counts.steps, 'step')}"
+    yield f"{made}; accepted drafts: {by_source}"
 
 
 def write_page(
@@ -238,7 +240,8 @@ def write_page(
 
     counts = completion.counts
     note = (
-        f"{counts.tokens} tokens in {counts.steps} forward passes, {counts.accepted} of them drafted · "
+        f"{counted(counts.tokens, 'token')} in {counted(counts.steps, 'forward pass', 'forward passes')}, "
+        f"{counts.accepted} of them drafted · "
         f"{completion.model} on {completion.engine}"
         f"{''.join(' · ' + line for line in along)}"
     )

@@ -5,6 +5,7 @@ import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.errors import FastcoderError
 
 
@@ -70,7 +71,7 @@ def _build(arguments: argparse.Namespace) -> int:
         task = bar.add_task(f"{name}: reading")
 
         def told(files: int, tokens: int) -> None:
-            bar.update(task, description=f"{name}: {files:,} files, {tokens:,} tokens")
+            bar.update(task, description=f"{name}: {counted(files, 'file')}, {counted(tokens, 'token')}")
 
         info = Corpora(cache_folder()).build(name, [str(path) for path in paths], texts_of(paths), tokenizer, told)
     if info is None:
@@ -81,7 +82,7 @@ def _build(arguments: argparse.Namespace) -> int:
         stores = [opened.enter_context(closing(corpora.open(one, tokenizer.identity))) for one in named]
         # Cacheback's table of the commonest n-grams of all common code, so that servers need not count them.
         table_of([store.pin() for store in stores], cache_folder(), tokenizer.identity, TableShape())
-    print(f"{info.name}: {info.files:,} files, {info.tokens:,} tokens, {info.bytes / 1e6:,.1f} MB")
+    print(f"{info.name}: {counted(info.files, 'file')}, {counted(info.tokens, 'token')}, {info.bytes / 1e6:,.1f} MB")
     return 0
 
 
@@ -91,7 +92,7 @@ def _list(_arguments: argparse.Namespace) -> int:
 
     infos = Corpora(cache_folder()).infos()
     for info in infos:
-        size = f"{info.tokens:,} tokens in {info.files:,} files, {info.bytes / 1e6:,.1f} MB"
+        size = f"{counted(info.tokens, 'token')} in {counted(info.files, 'file')}, {info.bytes / 1e6:,.1f} MB"
         print(f"{info.name}: {size}, tokenizer {info.identity}, from {', '.join(info.sources)}")
     if not infos:
         print("No corpora yet. Build one with: fastcoder-lsp corpus build PATH")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.options import at_least
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.errors import FastcoderError, UsageError
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _build(arguments: argparse.Namespace) -> int:
             status = store.status()
         finally:
             store.close()
-    print(f"{root}: {status.files:,} files, {status.tokens:,} tokens, {status.bytes / 1e6:,.1f} MB")
+    print(f"{root}: {counted(status.files, 'file')}, {counted(status.tokens, 'token')}, {status.bytes / 1e6:,.1f} MB")
     return 0
 
 
@@ -168,7 +169,8 @@ def _verify(arguments: argparse.Namespace) -> int:
     if problems:
         print("The server rebuilds it. Or run: fastcoder-lsp index build", file=sys.stderr)
         return 1
-    print(f"{root}: {len(parts)} segments, {sum(part.size for part in parts):,} tokens, nothing wrong")
+    size = counted(sum(part.size for part in parts), "token")
+    print(f"{root}: {counted(len(parts), 'segment')}, {size}, nothing wrong")
     return 0
 
 
@@ -180,7 +182,7 @@ def _search(arguments: argparse.Namespace) -> int:
         raise UsageError("there is nothing to search for", "Example: fastcoder-lsp index search 'def main('")
     store, tokenizer = _open(arguments)
     answer = search_text(store.pin(), arguments.text, tokenizer.encode, tokenizer.decode, max(1, arguments.limit))
-    drafted = f"{answer.length} of {answer.tokens} tokens at {answer.count:,} places"
+    drafted = f"{answer.length} of {counted(answer.tokens, 'token')} at {counted(answer.count, 'place')}"
     print(f"Drafters match {drafted}; the whole text is at:", file=sys.stderr)
     for found in answer.found:
         print(f"{shown(found.key, LONGEST_NAME)}:{found.line}: {found.follows!r}")  # a name may hold control characters

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.options import at_least
 from fastcoder_lsp.cli.terminal import keep_log_quiet
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.errors import InstallationError, UsageError
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _run(config: "TeamConfig", arguments: argparse.Namespace) -> None:
     def say(text: str) -> None:
         print(f"fastcoder-lsp: {text}", file=sys.stderr, flush=True)
 
-    say(f"starting {config.replicas.least} replicas")
+    say(f"starting {counted(config.replicas.least, 'replica')}")
     with tempfile.TemporaryDirectory(prefix="fc-", ignore_cleanup_errors=True) as folder:
         run_here(config, lambda: config_of(arguments), say, Path(folder))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fastcoder_lsp.cli.options import above_zero, at_least, filled, share, weight
 from fastcoder_lsp.cli.start import whole_path
+from fastcoder_lsp.core.wording import counted
 
 if TYPE_CHECKING:
     from fastcoder_lsp.train.session import SessionKind
@@ -313,7 +314,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
     record = export_run(arguments.out, arguments.model, arguments.to, cache_folder())
     place = arguments.to or arguments.out / "model"
-    print(f"{place}: {record.method} of {record.base}, {record.figures['steps']:.0f} steps")
+    print(f"{place}: {record.method} of {record.base}, {counted(int(record.figures['steps']), 'step')}")
     return 0
 
 

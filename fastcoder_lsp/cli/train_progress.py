@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fastcoder_lsp.cli.terminal import erase_line
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.train.loop import TrainingProgress
 from fastcoder_lsp.train.session import Listener, Result
@@ -31,7 +32,7 @@ def tell(result: Result) -> None:
         print("Stopped before the first step. To resume, give the same command again.")
         return
     done = "done" if outcome.finished else "stopped; to resume, give the same command again"
-    print(f"{outcome.step} steps in {outcome.seconds / 60:.1f} minutes, {done}.")
+    print(f"{counted(outcome.step, 'step')} in {outcome.seconds / 60:.1f} minutes, {done}.")
     for name in sorted(name for name in record.figures if name.startswith("held_out_") and name.endswith("_last")):
         term = name.removeprefix("held_out_").removesuffix("_last")
         first = record.figures[f"held_out_{term}_first"]

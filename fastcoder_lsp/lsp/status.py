@@ -15,6 +15,7 @@ from lsprotocol import types
 from fastcoder_lsp.completion.protocol import HostFacts
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Late
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.lsp.capabilities import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.workspace.document import Position
@@ -138,9 +139,9 @@ class Reporter:
         if self._client is None or not self._client.progress:
             return
         if building:
-            self._indexing.update(f"{done} of {total} files" if total else "", 100 * done // max(total, 1))
+            self._indexing.update(f"{done:,} of {counted(total, 'file')}" if total else "", 100 * done // max(total, 1))
         else:
-            self._indexing.end(f"{total} files")
+            self._indexing.end(counted(total, "file"))
 
     def notice(self, text: str, kind: types.MessageType = types.MessageType.Warning) -> None:
         """Show `text` to the user, the first time; after that it only goes to the log."""

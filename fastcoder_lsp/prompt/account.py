@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.index.words.terms import words_of
 from fastcoder_lsp.prompt.context import ContextSnippet, PromptContext
 from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, around
@@ -44,15 +45,15 @@ def account(shown: LatestPrompt, text: str, offset: int) -> Iterator[str]:
     pieces = shown.found.snippets
     cost = sum(piece.tokens for piece in pieces)
     time = f" (read once, about {cost * shown.prefill_ms:.0f} ms)" if cost and shown.prefill_ms else ""
-    count = f"{len(pieces)} {'piece' if len(pieces) == 1 else 'pieces'}"
-    yield f"prompt: {shown.tokens} tokens, including {cost} of other code in {count}{time}"
+    count = counted(len(pieces), "piece")
+    yield f"prompt: {counted(shown.tokens, 'token')}, including {cost} of other code in {count}{time}"
     for piece in pieces:
         names = ", ".join(reasons(piece, text, offset)) or (LATELY if piece.source else "its imports")
         if piece.source and shown.found.copied == (piece.source, piece.line):
             names = "copied just now"
         place = f"{piece.path}:{piece.line}" if piece.line else piece.path
         where = place if piece.source else f"{place} (this file, beyond what the prompt shows of it)"
-        yield f"  {where}: {piece.tokens} tokens, score {piece.score:.1f}: {names}"
+        yield f"  {where}: {counted(piece.tokens, 'token')}, score {piece.score:.1f}: {names}"
 
 
 def reasons(piece: ContextSnippet, text: str, offset: int) -> list[str]:

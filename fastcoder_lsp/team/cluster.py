@@ -18,6 +18,7 @@ import ray
 from ray import serve
 from ray.serve.config import HTTPOptions
 
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
 from fastcoder_lsp.team.configuration import TeamConfig, read_config
 from fastcoder_lsp.team.deployments import application
@@ -63,7 +64,7 @@ def run_here(
             signal.signal(number, signal.default_int_handler)
         signal.signal(signal.SIGHUP, lambda *_: again.set())
         _apply(config, generation)
-        say(f"http://{config.listen.host}:{config.listen.port}, {config.replicas.least} replicas, ready")
+        say(f"http://{config.listen.host}:{config.listen.port}, {counted(config.replicas.least, 'replica')}, ready")
         while True:
             if again.wait(_LOOK_S):
                 again.clear()

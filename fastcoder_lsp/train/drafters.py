@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import NORMED, Engine, KeepingEngine
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import DrafterParts
 from fastcoder_lsp.draft.none import NoDrafter
@@ -106,7 +107,8 @@ class DrafterSession(TrainingSession):
         counts_V = self.sequences.counts(shape.vocabulary)
         teacher = make_teacher(self.files.folder, self._engine, [*samples, *self._held], collected.vocabulary, counts_V)
         self.listener.note(
-            f"{len(samples)} texts, {sum(map(len, samples)):,} tokens; {len(teacher.ids_D):,} tokens can be drafted"
+            f"{counted(len(samples), 'text')}, {counted(sum(map(len, samples)), 'token')}; "
+            f"{counted(len(teacher.ids_D), 'token')} can be drafted"
         )
         half = settings.precision == "bf16"
         self._lesson = self.lesson(teacher, samples, self._held, batch=settings.batch, seed=settings.seed, half=half)

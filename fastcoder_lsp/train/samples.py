@@ -211,7 +211,7 @@ def collect(
     if should_stop():
         return None
     if not samples:
-        raise UsageError(f"collected nothing within {minutes.most} minutes", "Raise --max-minutes.")
+        raise UsageError(f"collected nothing within {minutes.most or 0:g} min", "Raise --max-minutes.")
     if planned is None:
         folder.set_plan(samples=len(samples))
     return samples, held

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.core import NORMED
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import ModelFiles
@@ -116,7 +117,9 @@ class TaskSession(TuningSession):
             )
         size = sum(parameter.numel() for parameter in trainable.parameters().values())
         texts = self.sequences
-        self.listener.note(f"{texts.files} files, {texts.tokens:,} tokens; {size:,} parameters to train")
+        self.listener.note(
+            f"{counted(texts.files, 'file')}, {counted(texts.tokens, 'token')}; {size:,} parameters to train"
+        )
         task = self.task(trainable)
         return None if task is None else ModelLesson(trainable, forward, task)
 
@@ -140,8 +143,9 @@ class SdsatSession(TaskSession):
         record, own = super().record, self._own
         count = own.longest if own.distinct else 1
         if record.adaptive and len(record.adaptive) != count:
+            held = counted(len(record.adaptive), "adaptive token")
             raise UsageError(
-                f"{self.files.name} has {len(record.adaptive)} adaptive tokens, but the options ask for {count}",
+                f"{self.files.name} has {held}, but the options ask for {count}",
                 "Use the same --distinct and --longest as before, or start from the model that it was tuned from.",
             )
         adaptive = record.adaptive or choose_adaptive(self.tokenizer, embedding_rows(self.files.folder), count)
@@ -218,9 +222,7 @@ class CllmSession(TaskSession):
         if self.should_stop():
             return []
         if not found:
-            raise UsageError(
-                f"{self.minutes.most} minutes were too short to collect a trajectory", "Raise --max-minutes."
-            )
+            raise UsageError(f"collected no trajectory within {self.minutes.most or 0:g} min", "Raise --max-minutes.")
         if planned is None:
             self.folder.set_plan(trajectories=len(found))
         return found

@@ -124,7 +124,7 @@ def test_the_trace_names_every_tokens_origin() -> None:
         "step 1: 1 of 2 drafts accepted",
         '" x" repository, match of 5',
         '"\\n" the model\'s own',
-        "2 tokens in 1 steps; accepted drafts: repository 1",
+        "2 tokens in 1 step; accepted drafts: repository 1",
     ]
 
 

@@ -62,7 +62,7 @@ def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: di
     assert ended.code == 1
     for name, text, hint in (
         ("kernels", "other users can write to", "chmod go-w"),
-        ("indexes", "1 of 1 indexes are damaged", "rebuilds an index"),
+        ("indexes", "1 of 1 index damaged", "rebuilds an index"),
         ("download", "some.gguf.partial 5 kB", "fastcoder-lsp model pull"),
         ("unfinished", "15 kB of unfinished conversions", "next start deletes"),
         ("last start", "failed", "fastcoder-lsp model pull"),
@@ -92,7 +92,7 @@ def test_damaged_kernels_and_segments(
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
     monkeypatch.delenv("FASTCODER_KERNELS", raising=False)
     [of_kernels], [of_indexes] = check_kernels(), check_indexes()
-    assert "1 of 1 compiled functions are damaged: search.kernel" in of_kernels.text
+    assert "1 of 1 compiled function damaged: search.kernel" in of_kernels.text
     assert "compiles them again" in of_kernels.hint
     assert "1.seg is cut short" in of_indexes.text
     explanations["damaged kernels"], explanations["damaged index"] = (of_kernels.text, of_indexes.text)

@@ -45,7 +45,7 @@ def test_index_build_search_verify_clear(
     code, _, err = run(capsys, "index", "status", str(project), *model)
     assert code == 1
     assert "fastcoder-lsp index build" in err
-    assert run(capsys, "index", "build", str(project), *model)[:2] == (0, f"{project}: 1 files, 22 tokens, 0.0 MB\n")
+    assert run(capsys, "index", "build", str(project), *model)[:2] == (0, f"{project}: 1 file, 22 tokens, 0.0 MB\n")
     code, out, _ = run(capsys, "index", "status", str(project), *model)
     assert code == 0
     assert "complete" in out
@@ -70,9 +70,9 @@ def test_corpus_build_list_remove(project: Path, llama_model: ModelFiles, capsys
     model = ["--model", str(llama_model.folder)]
     assert run(capsys, "corpus", "build", str(project), "--name", "mine", *model)[:2] == (
         0,
-        "mine: 1 files, 22 tokens, 0.0 MB\n",
+        "mine: 1 file, 22 tokens, 0.0 MB\n",
     )
-    assert run(capsys, "corpus", "list")[1].startswith("mine: 22 tokens in 1 files")
+    assert run(capsys, "corpus", "list")[1].startswith("mine: 22 tokens in 1 file")
     assert len(list((project.parent / "cache" / "tables").glob("*.npz"))) == 1
     assert run(capsys, "corpus", "remove", "mine")[0] == 0
     assert run(capsys, "corpus", "list")[1].startswith("No corpora yet")

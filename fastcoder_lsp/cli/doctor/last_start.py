@@ -7,6 +7,7 @@ import psutil
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.runtime.start_record import ModelStart, read_start
 
 _WAITING_S = 1.0
@@ -32,7 +33,7 @@ def check_last_start() -> Iterator[Check]:
     if start.state == "ready":
         text = f"{told}: ready after {start.seconds:.1f} s"
         text += f" ({stages})" if stages else ""
-        text += f"; compiled {start.compiled} functions, which later starts load" if start.compiled else ""
+        text += f"; compiled {counted(start.compiled, 'function')}, which later starts load" if start.compiled else ""
         yield Check("last start", "ok", text, details=details)
     elif start.state == "failed":
         yield Check(

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from fastcoder_lsp.cli.doctor.check import Check
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.errors import InstallationError
 
 LOW_MEMORY_BYTES = 2 << 30
@@ -96,7 +97,8 @@ def check_processor() -> Check:
     from fastcoder_lsp.engine.int8.dot import kinds_here
 
     kinds = [kind.name for kind in kinds_here()]
-    text = f"{platform.machine()}, {cores} cores, {kinds[0] if kinds else 'no fast'} instructions for int8"
+    fast = kinds[0] if kinds else "no fast"
+    text = f"{platform.machine()}, {counted(cores or 1, 'core')}, {fast} instructions for int8"
     return Check("processor", "ok", text, details={"cores": cores, "kinds": kinds})
 
 
@@ -127,7 +129,7 @@ def check_watches() -> Iterator[Check]:
         if limit is not None:
             most, instances = (min(most, limit), instances) if kind == "watches" else (most, min(instances, limit))
     used, opened = _watches_in_use()
-    text = f"file watches: {used:,} of {most:,} used, by {opened} of {instances} programs"
+    text = f"file watches: {used:,} of {most:,} used, by {opened} of {counted(instances, 'program')}"
     details: dict[str, object] = {"watches": used, "most": most, "instances": opened, "most_instances": instances}
     if used >= FEW_WATCHES_SHARE * most or opened >= instances:
         hint = "fastcoder notices changes outside the editor late. Run: sudo sysctl fs.inotify.max_user_watches=524288 "

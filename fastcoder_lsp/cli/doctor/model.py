@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core.wording import counted
 
 if TYPE_CHECKING:
     from fastcoder_lsp.prompt.account import LatestPrompt
@@ -122,5 +123,5 @@ def check_completion(settings: Settings) -> Check:
     text = f"{spans['total']:.0f} ms by {completion.engine} ({each:.0f} ms a step): numbers.append(«{first}»"
     if prompts and prompts[0].prefill_ms:
         tokens = details["context_tokens"] = context_tokens("auto", prompts[0].prefill_ms)
-        text += f'; `context.enabled = "auto"` adds up to {tokens} tokens of other files'
+        text += f'; `context.enabled = "auto"` adds up to {counted(tokens, "token")} of other files'
     return Check("completion", "ok", text, details=details)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.core.wording import counted
 
 LOW_DISK_BYTES = 2 << 30
 RIGHT_HINT = "Make it writable for you, or set FASTCODER_CACHE to another folder."
@@ -90,10 +91,11 @@ def check_kernels() -> Iterator[Check]:
     files = sorted(folder.glob("*/*.kernel"))
     damaged = [path.name for path in files if not _is_whole(path)]
     if damaged:
-        text = f"{len(damaged)} of {len(files)} compiled functions are damaged: {damaged[0]}"
+        text = f"{len(damaged)} of {counted(len(files), 'compiled function')} damaged: {damaged[0]}"
         yield Check("kernels", "wrong", text, "Nothing to do: the next start compiles them again.")
     else:
-        yield Check("kernels", "ok", f"{len(files)} compiled functions in {folder}", details={"files": len(files)})
+        text = f"{counted(len(files), 'compiled function')} in {folder}"
+        yield Check("kernels", "ok", text, details={"files": len(files)})
 
 
 def _is_whole(path: Path) -> bool:
@@ -124,7 +126,8 @@ def check_indexes() -> Iterator[Check]:
         except (DamagedError, OSError, ValueError) as error:
             damaged.append(f"{path.parent}: {error}")
     if damaged:
-        text = f"{len(damaged)} of {len(manifests)} indexes are damaged: {damaged[0]}"
+        text = f"{len(damaged)} of {counted(len(manifests), 'index', 'indexes')} damaged: {damaged[0]}"
         yield Check("indexes", "wrong", text, "Nothing to do: fastcoder rebuilds an index when you open its folder.")
     elif manifests:
-        yield Check("indexes", "ok", f"{len(manifests)} repositories", details={"count": len(manifests)})
+        text = counted(len(manifests), "repository", "repositories")
+        yield Check("indexes", "ok", text, details={"count": len(manifests)})

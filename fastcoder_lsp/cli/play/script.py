@@ -13,6 +13,7 @@ from fastcoder_lsp.cli.play.playground import TourStep
 from fastcoder_lsp.cli.play.session import OpenFile, PlaySession
 from fastcoder_lsp.cli.terminal import erase_line
 from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.errors import FastcoderError
 
 LINES_ABOVE = 3
@@ -38,11 +39,11 @@ async def play_script(session: PlaySession, steps: Sequence[TourStep]) -> None:
         shown += await _play_step(session, number, step)
     if not shown:
         raise NothingSuggestedError(
-            f"no suggestion in {len(steps)} places", "To find out why, run: fastcoder-lsp doctor"
+            f"no suggestion in {counted(len(steps), 'place')}", "To find out why, run: fastcoder-lsp doctor"
         )
     times = sorted(answer.ms for answer in session.answers)
     print(
-        f"Suggestions in {shown} of {len(steps)} places. "
+        f"Suggestions in {shown} of {counted(len(steps), 'place')}. "
         f"Median time of an answer: {milliseconds(times[len(times) // 2])}. "
         f"Total: {time.perf_counter() - started:.1f} s."
     )
@@ -87,10 +88,10 @@ async def _play_step(session: PlaySession, number: int, step: TourStep) -> bool:
         ghost = _ghost_text(session)
         print(f"   typed on {letters!r}: the rest {'stays' if ghost else 'is gone'}, {_cost(session)}")
     if ghost:
-        lines = ghost.count("\n") + 1
+        lines = counted(ghost.count("\n") + 1, "line")
         session.edited(*session.accept())
         session.dismiss()
-        print(f"   accepted: {lines} line{'s' * (lines > 1)}\n")
+        print(f"   accepted: {lines}\n")
     return True
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int4.packing import unpack_some
@@ -50,7 +51,7 @@ class Int8Backend:
     def __init__(
         self, shape: Shape, arrays: dict[str, Array], kind: DotKind, *, capacity: int, threads: int, kernels: Path
     ) -> None:
-        self.name, self.device = f"cpu-int{kind.bits}", f"cpu ({kind.name}, {threads} threads)"
+        self.name, self.device = f"cpu-int{kind.bits}", f"cpu ({kind.name}, {counted(threads, 'thread')})"
         self.capacity, self.chunk, self._kind = capacity, CHUNK, kind
         self._team = Team(threads)
         self.use(shape, arrays)

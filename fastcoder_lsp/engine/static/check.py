@@ -11,6 +11,7 @@ from dataclasses import replace
 import torch
 
 from fastcoder_lsp.core import GREEDY, DraftTree
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs, follow
 from fastcoder_lsp.engine.static.verifier import StepVariant
 from fastcoder_lsp.engine.static.weights import agree
@@ -54,9 +55,9 @@ def _kernels_objection(plain: Programs, ours: Programs) -> str | None:
         tree = agreeing_tree(plain, width, bucket, cached) if width in ended else any_tree(width)
         expected_TV = _logits(plain, tree, width, bucket, cached).clone()
         if not agree(_logits(ours, tree, width, bucket, cached), expected_TV):
-            return f"the logits differ at {width} rows"
+            return f"the logits differ at {counted(width, 'row')}"
         if width in ended and (wrong := wrong_end(ours, tree, width, bucket, cached)) is not None:
-            return f"a step of {width} rows ends wrong: {wrong}"
+            return f"a step of {counted(width, 'row')} ends wrong: {wrong}"
     return None
 
 
@@ -72,7 +73,7 @@ def _replay_objection(programs: Programs) -> str | None:
             programs.wait()
             logits.append(torch.from_numpy(programs.best(program, width, best)[1]))
         if not agree(*logits):
-            return f"a replay of {width} rows differs from single launches"
+            return f"a replay of {counted(width, 'row')} differs from single launches"
     return None
 
 

@@ -98,7 +98,7 @@ local function check_server()
     local folders = vim.tbl_map(function(folder)
       return folder.name
     end, client.workspace_folders or {})
-    health.info(('%d buffers, %s positions'):format(vim.tbl_count(client.attached_buffers), client.offset_encoding))
+    health.info(('buffers: %d, %s positions'):format(vim.tbl_count(client.attached_buffers), client.offset_encoding))
     health.info('folders: ' .. (#folders > 0 and table.concat(folders, ', ') or 'none, single files'))
   end
 end

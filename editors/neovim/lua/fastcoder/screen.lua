@@ -87,7 +87,7 @@ function M.draw(shown)
   local numbers = count(shown)
   local ends = {}
   if more > 0 then
-    ends[#ends + 1] = { (' +%d lines'):format(more), HINT }
+    ends[#ends + 1] = { (more == 1 and ' +%d line' or ' +%d lines'):format(more), HINT }
   end
   if numbers then
     table.insert(more == 0 and lines[#lines] or ends, { numbers, HINT })

@@ -154,9 +154,9 @@ function M.on_exit(code, signal, client_id)
         start_again(client.config, buffers)
       end, pause)
     else
-      local text = 'fastcoder: the server crashed %d times in a row and stays off. See :FastCoder log; '
+      local text = 'fastcoder: the server crashed and stays off (option restarts: %d). See :FastCoder log; '
         .. 'to start it again, run :FastCoder restart.'
-      vim.notify(text:format(config.options.restarts + 1), vim.log.levels.ERROR)
+      vim.notify(text:format(config.options.restarts), vim.log.levels.ERROR)
     end
   end)
 end

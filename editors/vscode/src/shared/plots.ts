@@ -39,7 +39,7 @@ export function latencyPlot(requests: readonly Request[]): string {
         const name = `p${share * 100} ${milliseconds(ms)}`
         return [line(LEFT, y(ms), WIDTH - RIGHT, y(ms), 'mark'), label(WIDTH - RIGHT + 6, y(ms) + 4, name, 'start')]
     })
-    const described = `Latency of the latest ${answered.length} requests`
+    const described = `Latency of the latest ${counted(answered.length, 'request')}`
     return svg(height, described, [...grid, ...(answered.length > 0 ? marks : []), ...dots])
 }
 
@@ -112,6 +112,11 @@ export function partsPlot(described: string, parts: readonly Part[]): string {
 
 export function milliseconds(ms: number): string {
     return ms >= 1000 ? `${(ms / 1000).toFixed(ms >= 10_000 ? 0 : 1)} s` : `${ms >= 10 ? ms.toFixed(0) : Number(ms.toPrecision(1))} ms`
+}
+
+/** "1 token", "2 tokens". */
+export function counted(count: number, noun: string): string {
+    return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 export function percent(share: number): string {

@@ -1,7 +1,7 @@
 /** The statistics page. */
 
 import type { StatisticsMessage } from '../shared/messages.ts'
-import { acceptancePlot, latencyPlot, partsPlot, percent, spansPlot } from '../shared/plots.ts'
+import { acceptancePlot, counted, latencyPlot, partsPlot, percent, spansPlot } from '../shared/plots.ts'
 import type { ServerStatistics } from '../shared/protocol.ts'
 import { groupOf } from '../shared/trace.ts'
 import { describeHost, describeLatency } from '../shared/presentation.ts'
@@ -30,7 +30,7 @@ listen((received) => {
         figure(
             'Latency',
             latencyPlot(requests),
-            `The editor’s latest ${requests.filter((request) => request.outcome !== 'cancelled').length} requests, from question to answer, those answered without the model included.`,
+            `The editor’s latest ${counted(requests.filter((request) => request.outcome !== 'cancelled').length, 'request')}, from question to answer, those answered without the model included.`,
         ),
         figure('Acceptance', acceptancePlot(acceptance), 'Share of the shown suggestions that you accepted.'),
         figure('Outcomes of the requests', partsPlot('Outcomes of requests', outcomes)),

@@ -1,6 +1,7 @@
 /** The trace page: a completion, every token coloured by where it came from. */
 
 import type { TraceMessage } from '../shared/messages.ts'
+import { counted } from '../shared/plots.ts'
 import { countGroups, groupOf, GROUP_NAMES, type Step, type Trace } from '../shared/trace.ts'
 import { element, listen, show } from './host.ts'
 
@@ -16,7 +17,7 @@ listen((received) => {
 function header(document: string, trace: Trace): HTMLElement {
     const tokens = trace.steps.reduce((sum, step) => sum + step.tokens.length, 0)
     const perStep = (tokens / trace.steps.length).toFixed(1)
-    const words = `${tokens} tokens in ${trace.steps.length} model steps (${perStep} per step). Drafting changes the speed, not the text.`
+    const words = `${counted(tokens, 'token')} in ${counted(trace.steps.length, 'model step')} (${perStep} per step). Drafting changes the speed, not the text.`
     return element('header', '', element('h1', '', document), element('p', 'quiet', words))
 }
 
@@ -26,7 +27,7 @@ function code(trace: Trace): HTMLElement {
     for (const step of trace.steps) {
         step.tokens.forEach((token, index) => {
             const span = element('span', `token ${groupOf(token.source)}${index === 0 ? ' first' : ''}`, token.text)
-            const match = token.match > 0 ? `, after a match of ${token.match} tokens` : ''
+            const match = token.match > 0 ? `, after a match of ${counted(token.match, 'token')}` : ''
             span.title = `${token.source}${match}`
             shown.append(span)
         })
