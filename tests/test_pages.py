@@ -1,0 +1,74 @@
+"""The pages of the repository: their links lead somewhere, and their commands can be typed as printed."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.cli.main import COMMANDS, parser
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "benchmarks/README.md")
+}
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: str) -> set[str]:
+    """The fragments that headings have on GitHub."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+def broken_links(name: str) -> list[str]:
+    """The links of a page that lead to no file or to no heading of it."""
+    broken = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", PAGES[name])):
+        if link.startswith(("http:", "https:")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / name).parent / path if path else ROOT / name
+        is_there = target.exists() and (not anchor or anchor in anchors(target.read_text(encoding="utf-8")))
+        broken += [] if is_there else [link]
+    return broken
+
+
+def commands(page: str) -> list[str]:
+    """The lines and code spans that call fastcoder-lsp, but those that stand for several (`…`, `[…]`, `|`)."""
+    lines = re.findall(r"^(?:\S+/)?fastcoder-lsp ([^#\n]+)", "\n".join(FENCE.findall(page)), re.MULTILINE)
+    spans = re.findall(r"`(?:\S+/)?fastcoder-lsp ([^`]+)`", " ".join(FENCE.sub("", page).split()))
+    found = (command.split(" && ")[0].strip() for command in (*lines, *spans))
+    return [command for command in found if not set("…[|") & set(command)]
+
+
+def is_accepted(command: str) -> bool:
+    """Whether the command line takes these words; a command's name alone is a mention of it."""
+    words = shlex.split(command.replace("bench NAME", "bench engine"))
+    if len(words) == 1 and not words[0].startswith("-"):
+        return words[0] in COMMANDS
+    try:
+        parser(words[0]).parse_args(words)
+    except SystemExit as ended:
+        return ended.code == 0
+    return True
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    assert broken_links(name) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_can_be_typed_as_printed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = [command for command in commands(PAGES[name]) if not is_accepted(command)]
+    assert refused == [], capsys.readouterr().err
+
+
+def test_a_broken_link_or_command_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    page = "# A [b](README.md#no-such)\n[c](#a-bno-such) [d](no.md)\n```\nfastcoder-lsp serve --no-such  # e\n```\n"
+    monkeypatch.setitem(PAGES, "made-up.md", page)
+    assert broken_links("made-up.md") == ["README.md#no-such", "#a-bno-such", "no.md"]
+    assert [is_accepted(command) for command in commands(page)] == [False]
+    assert "--no-such" in capsys.readouterr().err
