@@ -1,13 +1,23 @@
-"""Golden cases of what is shown, in a literal form: a document, and in it what the model said between two marks.
+"""Golden cases of what is shown, in a literal form: a document with the text that the model said between two marks.
 
-    --- python: what the line closes already is not said again
-    foo(▮a, b)▮)
-    >>>
+    --- python: the line's own arguments are new
     foo(▮a, b▮)
 
-Above `>>>` stands what was said at the cursor; below it the document once what is shown is accepted, so that what the
-suggestion is written over is gone from it. `→` is a tab, `·` a blank where nobody would see one, `¶` the end of a
-document without a last line end.
+A third mark divides that text: only its beginning is shown.
+
+    --- python: the statement below is not said again
+    ▮a = 1▮
+    b = 2▮
+    b = 2
+
+Where the suggestion overwrites text, `>>>` separates the document from the document after accepting.
+
+    --- python: the editor's closer is written over
+    foo(▮a) + 1▮)
+    >>>
+    foo(▮a) + 1▮
+
+`→` is a tab, `·` a blank where nobody would see one, `¶` the end of a document without a last line end.
 """
 
 import re
@@ -57,6 +67,9 @@ def cases(text: str) -> list[Case]:
         head, _, body = block.partition("\n")
         language, _, title = head.partition(": ")
         said, _, shown = body.partition(">>>\n")
+        before, *text, after = said.split(MARK)
+        said = f"{before}{MARK}{''.join(text)}{MARK}{after}"
+        shown = shown or f"{before}{MARK}{text[0]}{MARK}{after}"
         found.append(Case(title, language, _text(said), _text(shown)))
     return found
 

@@ -7,31 +7,21 @@ from tests.postprocess.cases import Case, cases, check, name
 
 CASES = cases("""
 --- python: the end of a line has no blanks
-x = ▮1  ▮
->>>
-x = ▮1▮
+x = ▮1▮  ▮
 --- python: lines have none at their ends, and the text none at its own
 def f(x):▮
-    return x···
+    return x▮···
 
 
 ▮
->>>
-def f(x):▮
-    return x▮
 --- python: a tab at the end of a line goes too
 def f(x):
-    ▮return x→
+    ▮return x▮→
     ▮
->>>
-def f(x):
-    ▮return x▮
 --- python: blanks alone are nothing
-x = 1▮···
+x = 1▮▮···
 
   ▮¶
->>>
-x = 1▮▮¶
 --- typescript: blanks at the ends of a block's lines
 function f() {▮··
   a();··
@@ -58,37 +48,23 @@ func f() {
 }
 --- rust: one blank stays before text right of the cursor
 let x = ▮a + ▮b;
->>>
-let x = ▮a + ▮b;
 --- ruby: an empty line within a block stays
 def f
   ▮a
 
-  b  ▮
-end
->>>
-def f
-  ▮a
-
-  b▮
+  b▮  ▮
 end
 --- html: the blanks behind a tag go
-<p>▮a</p>···
+<p>▮a</p>▮···
 ▮
->>>
-<p>▮a</p>▮
 --- python: one rule's work is the next one's: a loop is cut, and what is left closed
 x = ▮[f(a), f(a), f(a), f(a), f(a), f(a), f(a), f(a), f(a), f(a), ▮
 >>>
 x = ▮[f(a), ]▮
 --- typescript: a control token ends the text, its lines below are cut, and the bracket stays the document's
 function f() {
-  ▮return g(1);
-}<|endoftext|>▮
-}
->>>
-function f() {
   ▮return g(1);▮
+}<|endoftext|>▮
 }
 """)
 

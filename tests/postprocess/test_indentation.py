@@ -14,15 +14,7 @@ def f(x):
 --- python: the first line brings its own where the line is empty
 def f(x):
 ▮    return x▮
->>>
-def f(x):
-▮    return x▮
 --- python: back to the depth of a block above
-def f(x):
-    if x:
-        y()
-▮    return x▮
->>>
 def f(x):
     if x:
         y()
@@ -54,11 +46,6 @@ def f(x):
     ▮if x:
         return 1
     return 2▮
->>>
-def f(x):
-    ▮if x:
-        return 1
-    return 2▮
 --- python: a first line too deep takes its block along
 def f(x):
     y = x
@@ -72,10 +59,6 @@ def f(x):
         return 1
     return 2▮
 --- python: a line that goes on may stand where it likes
-x = call(
-▮       a,
-       b)▮
->>>
 x = call(
 ▮       a,
        b)▮
@@ -101,14 +84,6 @@ class A:
 ▮    @property
     def g(self):
         pass▮
->>>
-class A:
-    def f(self):
-        pass
-
-▮    @property
-    def g(self):
-        pass▮
 --- python: the rest of an indentation that is half typed
 class A:
     def f(self):
@@ -116,18 +91,7 @@ class A:
 
   ▮  def g(self):
         pass▮
->>>
-class A:
-    def f(self):
-        pass
-
-  ▮  def g(self):
-        pass▮
 --- python: the blanks of a half-typed indentation are no line that begins with them
-def f():
-    a()
-  ▮  b()▮
->>>
 def f():
     a()
   ▮  b()▮
@@ -181,29 +145,12 @@ def f():
 def f():
     if a:
         b()
-  ▮c()▮
->>>
-def f():
-    if a:
-        b()
-  ▮▮
+  ▮▮c()▮
 --- python: nothing where the indentation is too deep for any block
 def f():
     a()
-      ▮b()▮
->>>
-def f():
-    a()
-      ▮▮
+      ▮▮b()▮
 --- python: the columns of comments and of lines that go on are no blocks
-def f(
-      a,
-):
-# a
-    """b
-  c"""
-    ▮d()▮
->>>
 def f(
       a,
 ):
@@ -244,22 +191,7 @@ class A {
 → */
 →g() {}▮
 }
->>>
-class A {
-→f() {}
-
-→▮/**
-→ * a
-→ */
-→g() {}▮
-}
 --- rust: a chain keeps its depth
-fn f() {
-    let a = b
-▮        .c()
-        .d();▮
-}
->>>
 fn f() {
     let a = b
 ▮        .c()
@@ -276,11 +208,6 @@ fn f() {
         b();▮
 }
 --- c: an aligned table stays aligned
-static int a[] = {
-→▮1,      2,
-→10,     20,▮
-};
->>>
 static int a[] = {
 →▮1,      2,
 →10,     20,▮
@@ -329,22 +256,11 @@ end
 a:
   b: 1
 ▮  c: 2▮
->>>
-a:
-  b: 1
-▮  c: 2▮
 --- html: markup is left where it is said
 <ul>
 ▮    <li>a</li>▮
 </ul>
->>>
-<ul>
-▮    <li>a</li>▮
-</ul>
 --- makefile: a recipe's tab stays
-all:
-▮→make a▮
->>>
 all:
 ▮→make a▮
 ''')

@@ -6,77 +6,42 @@ from tests.postprocess.cases import Case, cases, check, name
 
 CASES = cases("""
 --- python: the closer right of the cursor is not said again
-foo(▮a, b)▮)
->>>
-foo(▮a, b▮)
+foo(▮a, b▮)▮)
 --- python: a bracket that the text itself opened stays
 foo(▮bar(a)▮)
->>>
-foo(▮bar(a)▮)
 --- python: of two closers the document's goes
-foo(▮bar(a))▮)
->>>
-foo(▮bar(a)▮)
+foo(▮bar(a)▮)▮)
 --- python: two closers of the document
-foo([▮1, 2])▮])
->>>
-foo([▮1, 2▮])
+foo([▮1, 2▮])▮])
 --- python: the end of a string and a call
-print("hel▮lo")▮")
->>>
-print("hel▮lo▮")
+print("hel▮lo▮")▮")
 --- python: text that repeats nothing
 print("hel▮lo▮")
->>>
-print("hel▮lo▮")
 --- python: the last operand stands there already
-total = a ▮+ b + c▮ + c
->>>
-total = a ▮+ b▮ + c
+total = a ▮+ b▮ + c▮ + c
 --- python: the end of a condition stands there already
-if ▮x > 1 and ready:▮ and ready:
->>>
-if ▮x > 1▮ and ready:
+if ▮x > 1▮ and ready:▮ and ready:
 --- python: the alternative that stands there already
-return ▮self.title or self.name▮self.name
->>>
-return ▮self.title or ▮self.name
+return ▮self.title or ▮self.name▮self.name
 --- python: nothing but the letter that stands there
-x = s▮s▮s
->>>
-x = s▮▮s
+x = s▮▮s▮s
 --- python: one letter at the end is chance
-x = f▮oos▮s
->>>
 x = f▮oos▮s
 --- python: the statement below is said again
 def f(x):
-    ▮y = x + 1
-    return y▮
-    return y
->>>
-def f(x):
     ▮y = x + 1▮
+    return y▮
     return y
 --- python: nothing but the statement below
 def f(x):
-    ▮    return y▮
-    return y
->>>
-def f(x):
-    ▮▮
+    ▮▮    return y▮
     return y
 --- python: all below is said, and then more
 a = 1
-▮b = 2
+▮b = 2▮
 c = 3
 d = 4
 e = 5▮
-c = 3
-d = 4
->>>
-a = 1
-▮b = 2▮
 c = 3
 d = 4
 --- python: lines that are like those below for a while only
@@ -86,108 +51,55 @@ c = 4▮
 a = 1
 b = 2
 c = 3
->>>
-▮a = 1
-b = 2
-c = 4▮
-a = 1
-b = 2
-c = 3
 --- typescript: the end of the function stands below
 function f() {
-  ▮return 1;
-}▮
-}
->>>
-function f() {
   ▮return 1;▮
+}▮
 }
 --- typescript: the same, from the opener's line
 function f() {▮
-  return 1;
+  return 1;▮
 }▮
 }
->>>
-function f() {▮
-  return 1;▮
-}
 --- typescript: half of the line's arguments stand right of the cursor
-call(first, ▮second, third, fourth);▮third, fourth);
->>>
-call(first, ▮second, ▮third, fourth);
+call(first, ▮second, ▮third, fourth);▮third, fourth);
 --- javascript: a chain's next call stands below
 const a = b
-  ▮.map(f)
-  .filter(g);▮
-  .filter(g);
->>>
-const a = b
   ▮.map(f)▮
+  .filter(g);▮
   .filter(g);
 --- rust: two ends of blocks stand below
 fn f() {
     if a {
-        ▮b();
+        ▮b();▮
     }
 }▮
     }
 }
->>>
-fn f() {
-    if a {
-        ▮b();▮
-    }
-}
 --- rust: the next match arm stands below
 match a {
-    ▮Some(b) => b,
-    None => 0,▮
-    None => 0,
-}
->>>
-match a {
     ▮Some(b) => b,▮
+    None => 0,▮
     None => 0,
 }
 --- go: the return stands below, indented by tabs
 func f() error {
-→▮a()
+→▮a()▮
 →return nil▮
 →return nil
 }
->>>
-func f() error {
-→▮a()▮
-→return nil
-}
 --- c: a semicolon and what is before it
-x = f(▮a, b);▮);
->>>
-x = f(▮a, b▮);
+x = f(▮a, b▮);▮);
 --- c: an operator is not cut in two
-x = a ▮* b *▮*c;
->>>
 x = a ▮* b *▮*c;
 --- html: the closing tag stands below
 <ul>
-  ▮<li>a</li>
+  ▮<li>a</li>▮
 </ul>▮
 </ul>
->>>
-<ul>
-  ▮<li>a</li>▮
-</ul>
 --- html: the rest of the tag stands right of the cursor
-<a href="▮/b">c</a>▮">c</a>
->>>
-<a href="▮/b▮">c</a>
+<a href="▮/b▮">c</a>▮">c</a>
 --- ruby: a block's end alone is no statement that would be dropped
-def f
-  if a
-    ▮b
-  end▮
-end
->>>
 def f
   if a
     ▮b
@@ -195,56 +107,32 @@ def f
 end
 --- ruby: the statement below and its end are said again
 def f
-  ▮b
+  ▮b▮
   c
 end▮
   c
 end
->>>
-def f
-  ▮b▮
-  c
-end
 --- lua: the return stands below
 function f()
-  ▮local a = 1
-  return a▮
-  return a
-end
->>>
-function f()
   ▮local a = 1▮
+  return a▮
   return a
 end
 --- shellscript: the next command stands below
 set -e
-▮make
-make test▮
-make test
->>>
-set -e
 ▮make▮
+make test▮
 make test
 --- yaml: the key below is said again
 a: 1
-▮b: 2
-c: 3▮
-c: 3
->>>
-a: 1
 ▮b: 2▮
+c: 3▮
 c: 3
 --- json: the entry below is said again
 {
   "a": 1,
-  ▮"b": 2,
-  "c": 3▮
-  "c": 3
-}
->>>
-{
-  "a": 1,
   ▮"b": 2,▮
+  "c": 3▮
   "c": 3
 }
 """)

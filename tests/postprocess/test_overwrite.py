@@ -22,32 +22,22 @@ def f(▮a, b):
     return a▮
 --- python: what stays before it leaves it
 def f(▮a, b▮)
->>>
-def f(▮a, b▮)
 --- python: what ends with it is cut before it
-def f(▮a, b)▮)
->>>
-def f(▮a, b▮)
+def f(▮a, b▮)▮)
 --- python: beyond the editor's quote and bracket
 x = d["▮key"].upper()▮"]
 >>>
 x = d["▮key"].upper()▮
 --- python: before the editor's quote and bracket
 x = d["▮key▮"]
->>>
-x = d["▮key▮"]
 --- python: a call beyond the parenthesis, another one after it
-x = call(▮a, b) + call(c)▮)
->>>
-x = call(▮a, b) + call(c▮)
+x = call(▮a, b) + call(c▮)▮)
 --- python: the first of two parentheses
 x = call(other(▮a), b)▮))
 >>>
 x = call(other(▮a), b)▮
 --- python: in a comment, by the signs of the line alone
-# see call(▮a) and call(b)▮)
->>>
-# see call(▮a) and call(b▮)
+# see call(▮a) and call(b▮)▮)
 --- python: three quotes are one closer
 x = """▮a""".strip()▮"""
 >>>
@@ -56,18 +46,10 @@ x = """▮a""".strip()▮
 rows = Rows(
     [first,▮ second(a, 'b')], strict=True▮)
 print(rows)
->>>
-rows = Rows(
-    [first,▮ second(a, 'b')], strict=True▮)
-print(rows)
 --- typescript: the semicolon behind the closer stays
 foo(▮a, (b)▮);
->>>
-foo(▮a, (b)▮);
 --- typescript: beyond the closer, the semicolon too
-foo(▮a).then(() => b());▮);
->>>
-foo(▮a).then(() => b()▮);
+foo(▮a).then(() => b()▮);▮);
 --- typescript: an arrow function's block
 on('a', ▮() => {
   b();
@@ -77,9 +59,6 @@ on('a', ▮() => {
   b();
 });▮
 --- typescript: a quote that a text holds of its own
-const kind = a === pick('▮draw') : 'draw▮'
-
->>>
 const kind = a === pick('▮draw') : 'draw▮'
 
 --- rust: beyond a macro's closer
@@ -116,22 +95,10 @@ int g(void) {
         return 1;
     }
 }
->>>
-int g(void) {
-    if ((p = make(
-            q,▮ r)) == 0▮)
-    {
-        return 1;
-    }
-}
 --- ruby: beyond the closer, by the line alone
-x = f(▮a).b(c)▮)
->>>
-x = f(▮a).b(c▮)
+x = f(▮a).b(c▮)▮)
 --- html: beyond the quote of an attribute
-<a href="▮/b" class="c">▮">
->>>
-<a href="▮/b" class="c▮">
+<a href="▮/b" class="c▮">▮">
 --- yaml: a flow list
 a: [▮1, 2]  # two▮]
 >>>
@@ -142,16 +109,7 @@ OF_OTHERS = cases("""
 rows = Rows(
     [first,▮ second(a, 'b')], strict=True▮)
 print(rows)
->>>
-rows = Rows(
-    [first,▮ second(a, 'b')], strict=True▮)
-print(rows)
 --- python: an array in a list in a call
-check([
-    array([1]),
-    array([▮0, 1], dtype=int▮),
-])
->>>
 check([
     array([1]),
     array([▮0, 1], dtype=int▮),
@@ -160,19 +118,7 @@ check([
 x = call(
     Name('a', Wrapped(▮b, "c"), names=True▮))
 print(x)
->>>
-x = call(
-    Name('a', Wrapped(▮b, "c"), names=True▮))
-print(x)
 --- c: a condition that the line opened
-int g(void) {
-    if ((p = make(
-            q,▮ r)) == 0▮)
-    {
-        return 1;
-    }
-}
->>>
 int g(void) {
     if ((p = make(
             q,▮ r)) == 0▮)
@@ -187,22 +133,7 @@ def f():
     >>> array([[1, 2],
     ...        ▮[3, 4▮]])
     \"\"\"
->>>
-def f():
-    \"\"\"Example.
-
-    >>> array([[1, 2],
-    ...        ▮[3, 4▮]])
-    \"\"\"
 --- typescript: a closer in a comment
-/**
- * ```
- * on('exit', () => {
- ▮* ▮});
- * ```
- */
-const a = 1;
->>>
 /**
  * ```
  * on('exit', () => {
@@ -217,19 +148,7 @@ x = [
         .wide()''',
     ),
 ]
->>>
-x = [
-    dict(
-        ▮options='''Options(4, 3▮)
-        .wide()''',
-    ),
-]
 --- typescript: a quote that opens no string
-const kind = a === pick('▮draw') : 'draw▮'
-
-function f() {
-}
->>>
 const kind = a === pick('▮draw') : 'draw▮'
 
 function f() {
@@ -238,10 +157,7 @@ function f() {
 """The closer is another line's, or no bracket at all, and the text closes none of them."""
 DOUBLED = cases("""
 --- python: the call goes on beyond the closer
-x = call(▮a, b) + call(c)▮)
-print(x)
->>>
-x = call(▮a, b) + call(c▮)
+x = call(▮a, b) + call(c▮)▮)
 print(x)
 --- python: the inner one of two calls
 x = call(other(▮a), b)▮))
@@ -250,9 +166,7 @@ print(x)
 x = call(other(▮a), b)▮
 print(x)
 --- python: in a comment, where signs are counted on the line
-# see call(▮a) and call(b)▮)
->>>
-# see call(▮a) and call(b▮)
+# see call(▮a) and call(b▮)▮)
 """)
 """What the editor closed by itself, and the text closes too, is there once."""
 

@@ -6,82 +6,45 @@ from tests.postprocess.cases import Case, cases, check, name
 
 CASES = cases("""
 --- python: a line again and again
-▮a = 1
+▮a = 1▮
 a = 1
 a = 1
 a = 1▮
->>>
-▮a = 1▮
 --- python: two lines again and again
 ▮x()
-y()
-x()
-y()
-x()
 y()▮
->>>
-▮x()
+x()
+y()
+x()
 y()▮
 --- python: two lines alike are no loop
 ▮x()
 x()
 y()▮
->>>
-▮x()
-x()
-y()▮
 --- python: a piece again and again at a line's end
-x = ▮ab, ab, ab, ab, ab, ab, ab, ab, ab, ab, ▮
->>>
-x = ▮ab,▮
+x = ▮ab,▮ ab, ab, ab, ab, ab, ab, ab, ab, ab, ▮
 --- python: seven times is no loop yet
-x = ▮[ab, ab, ab, ab, ab, ab, ab]▮
->>>
 x = ▮[ab, ab, ab, ab, ab, ab, ab]▮
 --- python: six times at a line's end is no loop yet
 # ▮ab ab ab ab ab ab ab▮
->>>
-# ▮ab ab ab ab ab ab ab▮
 --- python: a ruler of one sign is none
 ▮# ----------------------------------------▮
->>>
-▮# ----------------------------------------▮
 --- python: a control token that is spelt out ends the text
-x = ▮1<|fim_prefix|>foo▮
->>>
-x = ▮1▮
+x = ▮1▮<|fim_prefix|>foo▮
 --- python: a comment of nothing but a control token
 x = 1
-▮# <｜end▁of▁sentence｜>▮
->>>
-x = 1
-▮▮
+▮▮# <｜end▁of▁sentence｜>▮
 --- python: nothing but a control token
-x = ▮<｜end▁of▁sentence｜>▮
->>>
-x = ▮▮
+x = ▮▮<｜end▁of▁sentence｜>▮
 --- python: the fence of a Markdown block is no code
 def f():
-    ▮return 1
+    ▮return 1▮
 ```
 
 Here is another one:▮
->>>
-def f():
-    ▮return 1▮
 --- python: nothing but a fence
-▮```python▮
->>>
-▮▮
+▮▮```python▮
 --- python: a fence in a docstring
-def f():
-    ▮'''Call it:
-
-    ```
-    f()
-    ```
-    '''▮
->>>
 def f():
     ▮'''Call it:
 
@@ -95,16 +58,7 @@ One.
 ▮```python
 x = 1
 ```▮
->>>
-One.
-
-▮```python
-x = 1
-```▮
 --- python: a control token that the document speaks of
-MARK = '<|fim_prefix|>'
-x = ▮'<|fim_prefix|>'▮
->>>
 MARK = '<|fim_prefix|>'
 x = ▮'<|fim_prefix|>'▮
 --- python: a letter that could not be decoded
@@ -112,56 +66,28 @@ x = ▮"a�b"▮
 >>>
 x = ▮"a"▮
 --- python: a closer of nothing
-x = y▮)▮
->>>
-x = y▮▮
+x = y▮▮)▮
 --- python: the closer that is there already
-foo(▮)▮)
->>>
-foo(▮▮)
+foo(▮▮)▮)
 --- python: the closer that is wanted
-foo(▮)▮¶
->>>
 foo(▮)▮¶
 --- python: the line above once more
 foo(a)
-▮foo(a)▮
->>>
-foo(a)
-▮▮
+▮▮foo(a)▮
 --- python: the line below
-▮foo(a)▮
-
-foo(a)
->>>
-▮▮
+▮▮foo(a)▮
 
 foo(a)
 --- python: the line below, less deep
 if a:
-▮b(a)▮
-    b(a)
->>>
-if a:
-▮▮
+▮▮b(a)▮
     b(a)
 --- typescript: the line above once more, within a block
 function f() {
   a();
-  ▮a();▮
-}
->>>
-function f() {
-  a();
-  ▮▮
+  ▮▮a();▮
 }
 --- typescript: a brace below a brace is no repetition
-function f() {
-  if (a) {
-    b();
-  }
-▮}▮
->>>
 function f() {
   if (a) {
     b();
@@ -171,40 +97,22 @@ function f() {
 fn f() {
     ▮a();
     b();
-    c();
-    a();
-    b();
-    c();
-    a();
-    b();
     c();▮
-}
->>>
-fn f() {
-    ▮a();
+    a();
+    b();
+    c();
+    a();
     b();
     c();▮
 }
 --- go: a loop of statements with tabs
 func f() {
-→▮a()
+→▮a()▮
 →a()
 →a()
 →a()▮
 }
->>>
-func f() {
-→▮a()▮
-}
 --- c: brackets below each other are no loop
-int a[2][2][2] = {
-    {
-        {
-            1
-▮        }
-    }
-}▮
->>>
 int a[2][2][2] = {
     {
         {
@@ -218,25 +126,10 @@ def f
     b
   end
 ▮end▮
->>>
-def f
-  if a
-    b
-  end
-▮end▮
 --- lua: the line above once more
 local a = 1
-▮local a = 1▮
->>>
-local a = 1
-▮▮
+▮▮local a = 1▮
 --- shellscript: a word below the same word
-if a; then
-  if b; then
-    c
-  fi
-▮fi▮
->>>
 if a; then
   if b; then
     c
@@ -245,16 +138,12 @@ if a; then
 --- python: a block of two lines again
 def f():
     ▮total = sum_of(expenses)
-    print(total, expenses)
-    total = sum_of(expenses)
     print(total, expenses)▮
->>>
-def f():
-    ▮total = sum_of(expenses)
+    total = sum_of(expenses)
     print(total, expenses)▮
 --- python: a function again, and a third time by half
 ▮def sum_of(expenses):
-    return sum(expense.amount for expense in expenses)
+    return sum(expense.amount for expense in expenses)▮
 
 
 def sum_of(expenses):
@@ -262,48 +151,28 @@ def sum_of(expenses):
 
 
 def sum_of(expenses):▮
->>>
-▮def sum_of(expenses):
-    return sum(expense.amount for expense in expenses)▮
 --- python: the block above again
 def f():
     total = sum_of(expenses)
     print(total, expenses)
-    ▮total = sum_of(expenses)
+    ▮▮total = sum_of(expenses)
     print(total, expenses)
     return total▮
->>>
-def f():
-    total = sum_of(expenses)
-    print(total, expenses)
-    ▮▮
 --- python: a list's entries from an earlier one on
 names = [
     ("py:class", "FastAPI"),
     ("py:class", "TypeForm"),
     ("py:class", "Request"),
-    ▮("py:class", "Starlette"),
+    ▮("py:class", "Starlette"),▮
     ("py:class", "FastAPI"),
     ("py:class", "TypeForm"),
     ("py:class", "Request"),▮
 ]
->>>
-names = [
-    ("py:class", "FastAPI"),
-    ("py:class", "TypeForm"),
-    ("py:class", "Request"),
-    ▮("py:class", "Starlette"),▮
-]
 --- python: the lines below, and others
-▮first = open_store(path)
+▮▮first = open_store(path)
 second = first.orders()
 third = total_of(second)
 fourth = third + 1▮
-first = open_store(path)
-second = first.orders()
-third = total_of(second)
->>>
-▮▮
 first = open_store(path)
 second = first.orders()
 third = total_of(second)
@@ -312,7 +181,7 @@ names = [
     ("py:class", "TypeForm"),
     # only in CI
     ("py:class", "FastAPI"),
-    ▮("py:class", "Starlette"),
+    ▮▮("py:class", "Starlette"),
     ("py:class", "starlette.requests.Request"),
     ("py:class", "TypeForm"),
     # only in CI
@@ -320,31 +189,11 @@ names = [
     ("py:class", "Starlette"),
     ("py:class", "starlette.requests.Request"),
 ]
->>>
-names = [
-    ("py:class", "TypeForm"),
-    # only in CI
-    ("py:class", "FastAPI"),
-    ▮▮
-    ("py:class", "Starlette"),
-    ("py:class", "starlette.requests.Request"),
-]
 --- python: the half-typed line above once more
 def f(orders):
     return sum(order.pri
-    ▮return sum(order.price for order in orders)▮
->>>
-def f(orders):
-    return sum(order.pri
-    ▮▮
+    ▮▮return sum(order.price for order in orders)▮
 --- python: rows that differ are no loop
-rows = [
-    ▮("lemon", 1, Decimal("1.20")),
-    ("lemon", 2, Decimal("1.20")),
-    ("lemon", 3, Decimal("1.20")),
-    ("lemon", 4, Decimal("1.20")),▮
-]
->>>
 rows = [
     ▮("lemon", 1, Decimal("1.20")),
     ("lemon", 2, Decimal("1.20")),
@@ -358,61 +207,25 @@ if a:
 else:
     self.on_close.append(service)
     service = service.enter()▮
->>>
-if a:
-    ▮self.on_close.append(service)
-    service = service.enter()
-else:
-    self.on_close.append(service)
-    service = service.enter()▮
 --- python: a line that begins like the whole one above
-def test_orders():
-    assert response
-    ▮assert response.ok▮
->>>
 def test_orders():
     assert response
     ▮assert response.ok▮
 --- python: a module whose name begins like the one above
 import typing
 ▮import typing_extensions▮
->>>
-import typing
-▮import typing_extensions▮
 --- python: a word that was typed by half in the line above
 def f(orders):
     return total_o
-    ▮return total_of(orders)▮
->>>
-def f(orders):
-    return total_o
-    ▮▮
+    ▮▮return total_of(orders)▮
 --- python: a line above that ends in a sign
 total = order.
-▮total = order.total()▮
->>>
-total = order.
-▮▮
+▮▮total = order.total()▮
 --- yaml: an entry that begins like the one above
 steps:
   - run: scripts/test
   ▮- run: scripts/test-arm▮
->>>
-steps:
-  - run: scripts/test
-  ▮- run: scripts/test-arm▮
 --- c: statements of a block are no entries
-void f(void) {
-    fill(list, 2, 2, 1);
-    check(status == LIST_OK);
-    check(list->size == 4);
-    // once more, of no items
-    ▮fill(list, 2, 2, 1);
-    check(status == LIST_OK);
-    check(list->size == 4);
-    free_all(list);▮
-}
->>>
 void f(void) {
     fill(list, 2, 2, 1);
     check(status == LIST_OK);
@@ -438,28 +251,7 @@ class Store {
    */▮
   all(): Order[];
 }
->>>
-class Store {
-  /**
-   * Reads one order of those that are kept here,
-   * or all of them, if no name is given,
-   * and fails where none are kept.
-   */
-  one(name?: string): Order;
-  /**
-   ▮* Reads one order of those that are kept here,
-   * or all of them, if no name is given,
-   * and fails where none are kept.
-   */▮
-  all(): Order[];
-}
 --- html: a closing tag above that of the outer element
-<div>
-  <div>
-    <p>a</p>
-  ▮</div>▮
-</div>
->>>
 <div>
   <div>
     <p>a</p>
@@ -473,23 +265,10 @@ const page = (
     </div>
   ▮</div>▮
 );
->>>
-const page = (
-  <div>
-    <div>
-      <p>a</p>
-    </div>
-  ▮</div>▮
-);
 --- html: the closing tag that stands below
 <div>
   <p>a</p>
-▮</div>▮
-</div>
->>>
-<div>
-  <p>a</p>
-▮▮
+▮▮</div>▮
 </div>
 --- c: the end of an outer condition
 #if A
@@ -497,31 +276,17 @@ const page = (
 int a;
 #endif
 ▮#endif▮
->>>
-#if A
-#if B
-int a;
-#endif
-▮#endif▮
 --- html: a loop of tags
 <ul>
-  ▮<li>a</li>
+  ▮<li>a</li>▮
   <li>a</li>
   <li>a</li>
   <li>a</li>▮
 </ul>
->>>
-<ul>
-  ▮<li>a</li>▮
-</ul>
 --- html: an end-of-text token in a page
-<p>▮a</p><|endoftext|><p>b▮
->>>
-<p>▮a</p>▮
+<p>▮a</p>▮<|endoftext|><p>b▮
 --- plaintext: a token of another family of models
-x = ▮1<fim_middle>2▮
->>>
-x = ▮1▮
+x = ▮1▮<fim_middle>2▮
 """)
 
 

@@ -12,97 +12,58 @@ from tests.postprocess.cases import Case, cases, name
 CASES = cases("""
 --- python: the first line is whole
 def f(items):
-    ▮total = 0
-▮
->>>
-def f(items):
     ▮total = 0▮
+▮
 --- python: a line, and the next statement begins
 def f(items):
-    ▮total = 0
-    for item in▮
->>>
-def f(items):
     ▮total = 0▮
+    for item in▮
 --- python: two lines, and the next statement begins
 def f(items):
     ▮total = 0
-    count = 1
-    fo▮
->>>
-def f(items):
-    ▮total = 0
     count = 1▮
+    fo▮
 --- python: two lines, of which the second might go on
 def f(items):
-    ▮total = 0
+    ▮total = 0▮
     count = 1
 ▮
->>>
-def f(items):
-    ▮total = 0▮
 --- python: a call that goes on
 def f(items):
-    ▮total = sum(
+    ▮▮total = sum(
         1,
 ▮
->>>
-def f(items):
-    ▮▮
 --- python: half a line
 def f(items):
-    ▮total = sum(it▮
->>>
-def f(items):
-    ▮▮
+    ▮▮total = sum(it▮
 --- python: a string of several lines
 def f(items):
-    ▮total = 0
+    ▮total = 0▮
     text = \"\"\"one
     two
 ▮
->>>
-def f(items):
-    ▮total = 0▮
 --- python: what is begun may be a branch of the block
 def f(items):
     ▮if items:
-        go()
-    el▮
->>>
-def f(items):
-    ▮if items:
         go()▮
+    el▮
 --- python: what repeats a line above may be a loop
 def f(items):
-    ▮go()
+    ▮go()▮
     go()
     x▮
->>>
-def f(items):
-    ▮go()▮
 --- python: what stands below the cursor may be all that follows
 def f(items):
-    ▮go()
+    ▮go()▮
     stop()
     x▮
-    stop()
->>>
-def f(items):
-    ▮go()▮
     stop()
 --- typescript: a block that goes on is shown without its end
 function f(items) {
   ▮if (items) {
     go();
-    stop();
-    wa▮
-}
->>>
-function f(items) {
-  ▮if (items) {
-    go();
     stop();▮
+    wa▮
 }
 --- typescript: a block behind the editor's closer
 on("a", (▮b) => {
@@ -113,98 +74,58 @@ on("a", (▮b) => {
   go();▮
 --- typescript: a template string that is open
 function f() {
-  ▮const a = 1;
+  ▮const a = 1;▮
   const b = `one
   tw▮
 }
->>>
-function f() {
-  ▮const a = 1;▮
-}
 --- rust: a statement, and the next one begins
 fn f() {
-    ▮let a = 1;
-    let b▮
-}
->>>
-fn f() {
     ▮let a = 1;▮
+    let b▮
 }
 --- go: a letter that a branch may begin with keeps the line above it
 func f() {
-→▮a := 1
+→▮a := 1▮
 →b := 2
 →c▮
-}
->>>
-func f() {
-→▮a := 1▮
 }
 --- go: a letter that no branch begins with does not
 func f() {
 →▮a := 1
-→b := 2
-→x▮
-}
->>>
-func f() {
-→▮a := 1
 →b := 2▮
+→x▮
 }
 --- go: spaces that may become tabs hang on what follows
 func f() {
 →x()
-→▮if a {
+→▮▮if a {
         b()
         c()
         d▮
 }
->>>
-func f() {
-→x()
-→▮▮
-}
 --- c: a comment of several lines
 int f(void) {
-    ▮a();
+    ▮a();▮
     /* one
     two▮
 }
->>>
-int f(void) {
-    ▮a();▮
-}
 --- ruby: the same letter in another language
 def f
-  ▮a
+  ▮a▮
   b
   c▮
-end
->>>
-def f
-  ▮a▮
 end
 --- lua: what is begun may be a branch of the block
 function f()
   ▮if a then
-    b()
-  el▮
-end
->>>
-function f()
-  ▮if a then
     b()▮
+  el▮
 end
 --- html: a tag, and the next one begins
 <ul>
   ▮<li>a</li>
-  <li>b</li>
-  <l▮
-</ul>
->>>
-<ul>
-  ▮<li>a</li>
   <li>b</li>▮
+  <l▮
 </ul>
 """)
 
