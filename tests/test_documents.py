@@ -8,7 +8,6 @@ def memory() -> PerDocument[list[str]]:
 
 
 def test_a_document_keeps_its_state() -> None:
-    """The same object as long as the document lives; none for a decode without a document."""
     states = memory()
     states.fetch("a").append("x")
     assert states.fetch("a") == ["x"]
@@ -29,7 +28,6 @@ def test_the_least_recently_used_document_goes_first() -> None:
 
 
 def test_a_renamed_document_keeps_its_state() -> None:
-    """Under the new name alone, whatever was there before."""
     states = memory()
     states.fetch("old").append("mine")
     states.fetch("new").append("other")
@@ -40,7 +38,6 @@ def test_a_renamed_document_keeps_its_state() -> None:
 
 
 def test_a_closed_document_is_forgotten() -> None:
-    """And closing an unknown one is no error."""
     states = memory()
     states.fetch("a").append("x")
     states.forget("a")
@@ -61,7 +58,6 @@ def test_what_is_put_is_there_and_looking_is_no_use() -> None:
 
 
 def test_a_document_renamed_to_itself_changes_nothing() -> None:
-    """It is neither lost nor the most recently used one."""
     kept: LatestDocuments[int] = LatestDocuments()
     kept.put("a", 1)
     kept.put("b", 2)
@@ -70,7 +66,6 @@ def test_a_document_renamed_to_itself_changes_nothing() -> None:
 
 
 def test_cleared() -> None:
-    """Nothing is left, and there is no latest document."""
     kept: LatestDocuments[int] = LatestDocuments()
     kept.put("a", 1)
     kept.clear()

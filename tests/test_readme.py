@@ -33,7 +33,6 @@ def test_steps() -> None:
 
 
 def test_drafting() -> None:
-    """How much drafting brings, rounded down to a tenth."""
     rows = re.findall(r"^\| auto \| (?:cold|warm) \|.*\*\*([\d.]+)×\*\*", BENCHMARKS, flags=re.MULTILINE)
     assert rows, "the table of drafters for real has no row of auto"
     tenths = int(10 * min(map(float, rows)))
@@ -41,7 +40,6 @@ def test_drafting() -> None:
 
 
 def test_typing() -> None:
-    """Time to ghost text: the range of medians, and the worst 95th percentile."""
     histories = ("structlog", "svcs", "llama.vscode")
     times = [cells("Typing", f"{name} (")[1].split(" / ") for name in histories]
     medians = [float(each[0]) for each in times]
@@ -50,7 +48,6 @@ def test_typing() -> None:
 
 
 def test_a_keystroke() -> None:
-    """A key on a line computes one prompt token, in every history."""
     assert "a keystroke on a line recomputes one prompt token" in README
     for name in ("structlog", "svcs", "llama.vscode"):
         assert cells("Prompt tokens to compute", name)[1].split(" / ")[0] == "1"

@@ -54,7 +54,6 @@ def test_a_benchmark_is_a_module_of_its_name(
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_readmes_commands_are_taken(command: str) -> None:
-    """Each line can be typed as it stands."""
     assert parser("bench").parse_args(shlex.split(command)).run is not None
 
 
@@ -86,7 +85,6 @@ ONE_PLACE = {
 
 @pytest.mark.parametrize("called", ONE_PLACE)
 def test_it_is_done_in_one_place(called: str) -> None:
-    """Whatever it comes to need, one file is changed."""
     calls = {
         file.relative_to(HOUSE.parent).as_posix()
         for folder in (HOUSE, INSTALLED)
@@ -107,7 +105,6 @@ def test_a_request_without_a_tokenizer_ends_at_its_length() -> None:
 
 
 def test_a_line_ends_where_the_next_one_begins() -> None:
-    """An empty rest of a line is one, too."""
     assert [line_end(text) for text in ("", "x = 1", "x = 1\ny", "\n")] == [None, None, 5, 0]
 
 

@@ -54,7 +54,6 @@ class ToyTokenizer:
     ],
 )
 def test_a_body_ends_where_a_line_stands_further_left(text: str, kept: str | None) -> None:
-    """Blank lines and unfinished indentation decide nothing."""
     end = repoeval.function_end(text)
     assert (None if end is None else text[:end]) == kept
 
@@ -70,7 +69,6 @@ def test_the_end_never_moves(pieces: list[str]) -> None:
 
 @pytest.mark.parametrize("name", [name for name, known in SPECIFICATIONS.items() if known.replayable])
 def test_a_replay_takes_the_steps_that_decoding_takes(name: str) -> None:
-    """Drafters that need no rows do in a replay exactly what they do with the model."""
     chance, engine = random.Random(4), RepetitiveEngine()
     for nodes in (2, 16, 64):
         prompt = tuple(chance.randrange(40) for _ in range(30))
@@ -128,7 +126,6 @@ def test_a_recording_is_made_once_and_resumed(tmp_path: Path) -> None:
 
 
 def test_figures_are_pooled_over_tasks() -> None:
-    """MAT is tokens over passes, of all tasks together; mean and median are over tasks."""
     task = repoeval.FunctionTask("t", "r", "p", 0, 0)
     loop = Trace(task, (1, 2), (3, 1, 2, 3, 1, 2, 3, 1, 2, 3))
     odd = Trace(repoeval.FunctionTask("u", "r", "p", 0, 0), (1, 2), (5, 6))
@@ -153,7 +150,6 @@ def test_names_with_parameters_are_told_apart() -> None:
 
 
 def test_a_heat_map_counts_by_place_in_the_line(tmp_path: Path) -> None:
-    """Token index × line; accepted drafts are retrieved, whatever stands elsewhere is left blank."""
     piece = ToyTokenizer().piece
     assert positions([0, 1, 2, 3, 0, 4, 0], piece) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (3, 0)]
     trace = Trace(TASKS.tasks[0], (0, 1, 2), (0, 1, 2, 0, 1, 2, 0))

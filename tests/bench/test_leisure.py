@@ -47,7 +47,6 @@ def test_a_place_is_a_line_without_its_rest() -> None:
 
 
 def test_the_figures_of_some_places() -> None:
-    """First lines count, without blanks at their end; nothing agrees with nothing."""
     right = PlaceResult("a.py", 3, "foo()", "foo() \nmore", 1.0, "foo()", "foo()\nother")
     wrong = PlaceResult("a.py", 3, "foo()", "bar", 3.0, "bar", "foo()")
     empty = PlaceResult("a.py", 3, "foo()", "", 6.0, "", "")
@@ -101,7 +100,6 @@ RUN = histories.TypedRun("a.py", "python", "a = 1\nz = 9\n", 6, "if a:\n    b = 
 
 
 def test_keystrokes_make_the_run() -> None:
-    """The line is opened first; the blanks of an indentation come with Enter; at the end the run stands there."""
     strokes = list(keystrokes(RUN, auto_indent=True))
     assert strokes[0] == ("open", "a = 1\n\nz = 9\n", 6)
     assert strokes[-1][1] == "a = 1\nif a:\n    b = 2\nz = 9\n"
@@ -112,7 +110,6 @@ def test_keystrokes_make_the_run() -> None:
 
 
 def test_replay_counts_every_keystroke() -> None:
-    """One cost a keystroke, at least the one token whose logits are wanted; the plain order costs more."""
     tokenizer = of_family("Qwen2.5-Coder")
     anchored = replay(tokenizer, PromptOptions(), [RUN], auto_indent=True).summary()
     plain = replay(tokenizer, PromptOptions(anchored=False), [RUN], auto_indent=True).summary()
@@ -176,7 +173,6 @@ def test_the_truth_is_found_again() -> None:
 
 
 def test_what_no_example_tells_of_is_believed_as_at_the_start() -> None:
-    """Cells that never came up stand to each other as before; outdated suggestions are believed like the text."""
     found, start = fit(examples(Priors(np.zeros((len(SOURCES), CELLS), np.float32), 0.0), 200)), starting_priors()
     unseen = slice(20, 30)
     shift_C = found.logits_SC[RECYCLED, unseen] - start.logits_SC[RECYCLED, unseen]

@@ -50,7 +50,6 @@ STATEMENT, REPOCODER = RULES["crosscodeeval", "official"], RULES["repoeval-line"
     ],
 )
 def test_edit_similarity_is_fuzzywuzzys(left: str, right: str, ratio: float) -> None:
-    """Matching characters by difflib, whole hundredths."""
     assert fuzz_ratio(left, right) == ratio
 
 
@@ -67,7 +66,6 @@ def test_edit_similarity_is_fuzzywuzzys(left: str, right: str, ratio: float) -> 
     ],
 )
 def test_the_line_that_counts(answer: str, exact: int) -> None:
-    """The first line, or the second where the first is empty or one blank."""
     assert FIM.score(LINE, answer)["exact"] == exact
 
 
@@ -80,7 +78,6 @@ def test_the_line_that_counts(answer: str, exact: int) -> None:
     ],
 )
 def test_words_of_code(code: str, words: list[str]) -> None:
-    """Humps are split, quotes are alike, blanks do not count."""
     assert code_tokens(code) == words
 
 
@@ -95,7 +92,6 @@ def test_words_of_code(code: str, words: list[str]) -> None:
     ],
 )
 def test_as_many_lines_by_words(expected: str, answer: str, exact: int) -> None:
-    """Qwen's rule for whole repositories."""
     assert TOKENS.score(replace(LINE, expected=expected), answer)["exact"] == exact
 
 
@@ -113,7 +109,6 @@ def test_as_many_lines_by_words(expected: str, answer: str, exact: int) -> None:
     ],
 )
 def test_the_first_statement(language: str, expected: str, answer: str, exact: int) -> None:
-    """CrossCodeEval's own rule."""
     if language == "python":
         pytest.importorskip("tree_sitter_python")
     task = replace(LINE, language=language, expected=expected, before="def f(x):\n    y = g(")
@@ -122,13 +117,11 @@ def test_the_first_statement(language: str, expected: str, answer: str, exact: i
 
 @pytest.mark.parametrize(("answer", "exact"), [(" a = 1 \n\n b = 2\nc", 1), ("a = 1\nb =2", 0), ("a = 1", 0)])
 def test_repocoders_lines(answer: str, exact: int) -> None:
-    """As many stripped lines as were written."""
     assert REPOCODER.score(replace(LINE, expected="a = 1\nb = 2"), answer)["exact"] == exact
 
 
 @given(st.text(" a;{\n#", max_size=14), st.text("a; \n", min_size=1, max_size=8))
 def test_an_early_end_changes_no_score(answer: str, expected: str) -> None:
-    """No rule's cut moves with later text, nor takes away what is compared."""
     for (_, name), rule in RULES.items():
         for language in ("java",) if rule is STATEMENT else ("python",):
             task = replace(LINE, language=language, expected=expected)
@@ -141,7 +134,6 @@ def test_an_early_end_changes_no_score(answer: str, expected: str) -> None:
 
 
 def test_prompts_are_the_scripts_bytes() -> None:
-    """Qwen's: marks around texts that were cut by tokens; CrossCodeEval's: pieces of files as comments, no suffix."""
     tokenizer = of_family("Qwen2.5-Coder")
     task = replace(LINE, after="\nz = 1\n", found="# other\n", chunks=(FoundChunk("a.py", "x\n\ny", 1.0),))
 
@@ -243,7 +235,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("suite", "rule"), RULES)
 def test_what_is_fetched_is_read(data: Path, suite: str, rule: str) -> None:
-    """Every rule finds its files; texts, groups and languages are the authors'."""
     tasks = published.load(data, suite, rule)
     assert len({task.id for task in tasks}) == len(tasks)
     if suite == "humaneval-fim":
@@ -261,7 +252,6 @@ def test_what_is_fetched_is_read(data: Path, suite: str, rule: str) -> None:
 
 
 def test_data_that_is_not_there(tmp_path: Path, data: Path) -> None:
-    """An absent, a garbled file and an unknown language say what to do."""
     with pytest.raises(UsageError, match="not there") as raised:
         published.load(tmp_path, "humaneval-fim", "qwen")
     assert "--published" in raised.value.hint
@@ -336,7 +326,6 @@ def test_one_command_fills_the_tables(
 
 
 def test_rules_that_a_suite_lacks() -> None:
-    """A rule without its suite, and a name that no suite has, are refused before a model is asked."""
     for suites, rule in (("start", "qwen"), ("humaneval-fim", "official"), ("crosscodeeval", "product")):
         with pytest.raises(UsageError):
             quality.rules_of(quality.Options(suites=suites, rule=rule))

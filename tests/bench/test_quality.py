@@ -39,7 +39,6 @@ def tasks(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("cut", infilling.CUTS)
 def test_cuts(tasks: Path, cut: infilling.Cut) -> None:
-    """A cut loses nothing of the line, stands where its name says, and is the same every time."""
     cases = infilling.load(tasks, cut)
     assert cases == infilling.load(tasks, cut)
     assert len(cases) == len(ROWS)
@@ -56,7 +55,6 @@ def test_absent_tasks(tmp_path: Path) -> None:
 
 
 def test_answers_survive_a_stop(tmp_path: Path) -> None:
-    """What was answered is there after a stop, a half-written line at the end is not."""
     path = tmp_path / "deep" / "answers.jsonl"
     name = key("engine", Prompt((1, 2), b"a", "", "t"), "line")
     Answers(path).put(name, "text\nmore")
@@ -69,7 +67,6 @@ def test_answers_survive_a_stop(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from([0.0, 1.0]), min_size=2, max_size=20))
 def test_differences_are_paired(values: list[float]) -> None:
-    """The difference of an arm to itself is 0 with no error; to its opposite, what the means say."""
     left = {str(index): value for index, value in enumerate(values)}
     assert paired(left, left) == Mean(0.0, 0.0, len(values))
     opposite = paired(left, {task: 1 - value for task, value in left.items()})
@@ -80,7 +77,6 @@ def test_differences_are_paired(values: list[float]) -> None:
 
 @given(st.text("ab\n", max_size=12), st.text("ab\n", max_size=12))
 def test_edit_similarity(left: str, right: str) -> None:
-    """Symmetric, 1 for equal texts only, 0 where nothing is shared."""
     assert edit_similarity(left, right) == edit_similarity(right, left)
     assert (edit_similarity(left, right) == 1) == (left == right)
     assert edit_similarity("aaa", "bbb") == 0
@@ -91,7 +87,6 @@ def test_known_edit_similarity() -> None:
 
 
 def test_arms_ask_what_they_say() -> None:
-    """Plain: all before the cursor stands before the suffix. Anchored: the typed lines stand after the middle mark."""
     question = InfillQuestion("q", "a = 0\n" * 4 + "b = 2\nc = 3\nd = 4\ne = fo", "\nz = 9\n")
     tokenizer = of_family("Qwen2.5-Coder")
     typed = {name: prompt_of(arm(name), tokenizer, question).typed for name in ("plain", "anchored+0", "anchored+3")}
@@ -166,7 +161,6 @@ def said(files: dict[str, str], *, api: bool) -> list[str]:
 
 
 def test_lines_that_call_what_other_files_define() -> None:
-    """In functions, in both languages; no comment, text, definition, or call of what the file itself defines."""
     assert said(FILES, api=True) == [
         "store = lib.open_store(path)",
         "rows = Reader(store).read_rows()",
@@ -179,7 +173,6 @@ def test_lines_that_call_what_other_files_define() -> None:
 
 
 def test_lines_of_rust() -> None:
-    """Calls with and without type arguments, of functions and methods; no macro, attribute, text or definition."""
     lib = "impl Store {\n    pub(crate) async fn open_rows(&self) {}\n    fn unwrap() {}\n}\nfn fetch_all<T>() {}\n"
     main = """use crate::lib::fetch_all;
 
@@ -204,7 +197,6 @@ fn own_function(rows: Rows) -> Rows {
 
 
 def test_a_question_is_cut_at_its_lines_start() -> None:
-    """All above before it, all below after it; the id names the line."""
     case = line_cases(Repository("r", FILES), api=True)[0]
     assert case.question.before + case.expected + case.question.after == MAIN
     assert case.question.before.endswith('in a text."""\n')
@@ -250,7 +242,6 @@ def test_repositories_are_split(tmp_path: Path) -> None:
 
 
 def test_errors_by_file() -> None:
-    """Values that are the same within each file tell no more than one value a file; alone in theirs, as ever."""
     values = [1.0, 0.0, 1.0, 1.0, 0.0]
     assert clustered_error(values, list("abcde")) == pytest.approx(stdev(values) / sqrt(5))
     repeated = [value for value in values for _ in range(4)]

@@ -104,14 +104,12 @@ def test_figures() -> None:
 
 
 def test_fairness_is_jains() -> None:
-    """1 where all wait alike; towards one of n where one waits for all."""
     assert fairness([asked(number, 0.0, 50.0) for number in range(4)]) == 1.0
     uneven = fairness([asked(0, 0.0, 1000.0), *(asked(number, 0.0, 1e-6) for number in (1, 2, 3))])
     assert uneven == pytest.approx(0.25, abs=1e-6)
 
 
 def test_a_disturbance_is_felt_until_times_are_as_before() -> None:
-    """By windows of a second: the last one that is half slower again."""
     quiet = [asked(0, at / 10, 100.0) for at in range(100)]
     slow = [asked(0, 10 + at / 10, 900.0) for at in range(35)]
     after = [asked(0, 14 + at / 10, 100.0) for at in range(100)]

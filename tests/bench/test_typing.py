@@ -91,7 +91,6 @@ ONE = TypingResult(
 def test_a_difference_is_pooled_over_keys_and_its_error_taken_by_part(
     more: tuple[int, ...], gained: float, error: float
 ) -> None:
-    """Parts that all differ alike leave no doubt; a single part tells nothing of others."""
     left = [ONE] * len(more)
     right = [
         replace(ONE, saved=ONE.saved + one, computed=330, waits_ms=(0.0, 3.0, 9.0, 400.0, 600.0), steps=15)
@@ -107,7 +106,6 @@ def test_a_difference_is_pooled_over_keys_and_its_error_taken_by_part(
 
 
 def test_a_stopped_run_goes_on_with_what_was_typed_by_the_same_options(tmp_path: Path) -> None:
-    """A line that was cut short is none; what other options came to is not taken."""
     kept, same = tmp_path / "typing.jsonl", {"model": "auto", "speed": 3.0}
     assert dict(known_parts(kept, same)) == {}
     assert dict(known_parts(None, same)) == {}

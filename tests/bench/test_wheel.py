@@ -61,7 +61,6 @@ def test_of_the_benchmarks_the_package_has_one(wheel: Path) -> None:
 
 
 def test_bench_engine_is_there(installed: Path) -> None:
-    """Its command line, and all that it imports when it runs: it comes as far as looking for the model."""
     shown = typed(installed, "bench", "engine", "--help")
     assert shown.returncode == 0, shown.stderr
     assert "--rounds" in shown.stdout
@@ -72,7 +71,6 @@ def test_bench_engine_is_there(installed: Path) -> None:
 
 @pytest.mark.parametrize("words", [["--limit", "3"], ["--help"], []])
 def test_the_others_are_said_to_be_in_a_checkout(installed: Path, words: list[str]) -> None:
-    """With the line to type, whatever was typed."""
     refused = typed(installed, "bench", "decode", *words)
     assert refused.returncode == 2
     assert "`bench decode` is not in the installed package" in refused.stderr

@@ -15,7 +15,6 @@ from fastcoder_lsp.workspace.folders import workspace_of
 
 
 def test_places_count_from_one() -> None:
-    """A file starts at 1:1, a line ends one past its last character, astral characters count one."""
     assert complete.offset_of("ab\ncd", 1, 1) == 0
     assert complete.offset_of("ab\ncd", 2, 3) == 5
     assert complete.offset_of("😀b\nc", 2, 1) == 3
@@ -23,7 +22,6 @@ def test_places_count_from_one() -> None:
 
 @pytest.mark.parametrize(("line", "column", "says"), [(3, 1, "no line 3"), (2, 4, "no column 4")])
 def test_a_place_outside_the_file_is_named(line: int, column: int, says: str) -> None:
-    """The error says what there is instead."""
     with pytest.raises(UsageError, match=says):
         complete.offset_of("ab\ncd", line, column)
 
@@ -49,7 +47,6 @@ def test_other_forms_are_refused(place: str) -> None:
 def test_a_file_that_editors_refuse_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, line: str, code: str, says: str
 ) -> None:
-    """By the same limits and in the same words, before a model is looked for."""
     (tmp_path / name).write_text(line)
     command = ["complete", f"{tmp_path / name}:1:1", "--workspace", str(tmp_path), "--model", "nowhere/none"]
     assert main(command) == 0
@@ -90,7 +87,6 @@ def test_bad_input_gets_a_line_of_what_to_do(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An exit code that means something, nothing on stdout, the error and a hint on stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(terminal, "SILENT_S", 3600)
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
@@ -116,7 +112,6 @@ def test_starting_is_light() -> None:
 
 
 def test_the_trace_names_every_tokens_origin() -> None:
-    """A line for each token with its source and match, and the sums by source."""
     tree = DraftTree((0, 1, 2), (-1, 0, 1), 1, ("", "repository", "cache"), (0, 5, 5))
     step = StepTrace((TracedToken(b" x", "repository", 5), TracedToken(b"\n")), tree, (b"", b" x", b"y"), (1,))
     completion = Completion(" x", 0, 0, counts=Counts(1, 2, by_source={"repository": 1}), trace=(step,))
@@ -134,7 +129,6 @@ def test_a_page_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 
 def test_the_workspace_is_the_repository_that_holds_the_file(tmp_path: Path) -> None:
-    """The nearest folder under version control or with our settings file; never the home folder, nor one above it."""
     home = tmp_path / "home"
     inner = home / "src" / "project" / "package"
     inner.mkdir(parents=True)

@@ -112,7 +112,6 @@ def test_a_process_of_ours_begins_in_pythons_own_folder(entries: str) -> None:
     ],
 )
 def test_a_number_or_name_out_of_bounds_is_wrong_use(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command ends with 2 and names what is wrong."""
     try:
         code = main(shlex.split(line))
     except SystemExit as ended:

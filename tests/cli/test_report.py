@@ -47,7 +47,6 @@ def test_nothing_planted_stays(secret: str, redaction: report.Redaction, tmp_pat
 
 
 def test_what_is_useful_stays(redaction: report.Redaction) -> None:
-    """The part of a path below home, versions, short settings, and names that only begin as home does."""
     assert redaction.text("/home/rosalind/.cache/x on numba 0.68") == "~/.cache/x on numba 0.68"
     assert redaction.text("emacs is on") == "emacs is on"
     assert redaction.text("/home/rosalinda/x") == "/home/rosalinda/x"
@@ -71,7 +70,6 @@ def test_a_file_of_somebody_elses_is_kept(redaction: report.Redaction, tmp_path:
 
 
 def test_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All checks are in it, home is not, and its owner alone can read it."""
     home = tmp_path / "marie-curie"
     home.mkdir()
     for name in ("HOME", "USERPROFILE"):
@@ -94,7 +92,6 @@ SHOWN = r"a\u001b]0;t\u0007\u0008\u009b2J\u202e\u200b\ud800\udb40\udc41\u000db"
 
 
 def test_controls_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """On both streams; tabs, line ends, letters and our own controls stay; nothing is left of it afterwards."""
     before = sys.stdout, sys.stderr
     with controls_shown(), controls_shown():
         sys.stdout.write(f"{HOSTILE} \té😀\r\n")
@@ -108,7 +105,6 @@ def test_controls_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_benchmarks_draw_no_escapes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """In a terminal: a table has no styles; a bar draws by controls of its own."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     with controls_shown():
@@ -134,7 +130,6 @@ def test_json_stays_the_same_value() -> None:
 def test_a_command_says_what_is_wrong_without_obeying_it(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Names of files and words of the command line."""
     try:
         code = main([word.format(tmp_path) for word in words])
     except SystemExit as ended:

@@ -59,7 +59,6 @@ def a_step() -> StepTrace:
 
 
 def test_every_token_is_coloured_by_its_source() -> None:
-    """With its origin to point at, and a link to the step that gave it."""
     reader = read(page(TracePage("a.py:1:1", "note", "x =", "end", (a_step(),))))
     assert reader.links == [
         ("token datastore", "#step-1", "repository, match of 7, step 1"),
@@ -81,7 +80,6 @@ def test_the_tree_shows_what_was_rejected_too() -> None:
 
 @given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=30))
 def test_no_text_becomes_markup(title: str, before: str, said: str) -> None:
-    """Whatever code and file names hold: no script, nothing loaded from elsewhere, tags that match."""
     tree = DraftTree((0, 1), (-1, 0), 1, ("", '"><script>'), (0, 1))
     step = StepTrace((TracedToken(said.encode("utf-8", "replace"), '"><script>', 1),), tree, (b"", b"</pre>"), (1,))
     html = page(TracePage(title, "<script>", before, "</style>", (step,)))

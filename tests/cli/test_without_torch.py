@@ -125,7 +125,6 @@ def test_a_command_that_imports_them_says_how_to_get_them(environment: dict[str,
 def test_the_line_asks_for_the_build_of_torch_that_is_of_use(
     memory_bytes: int, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without an NVIDIA GPU the one for CPUs, on Linux, where there are two."""
     monkeypatch.setattr(needs, "gpu_memory_bytes", lambda: memory_bytes)
     monkeypatch.setattr(sys, "platform", "linux")
     assert ("whl/cpu" in needs.install_line("torch")) is small
@@ -135,7 +134,6 @@ def test_the_line_asks_for_the_build_of_torch_that_is_of_use(
 @pytest.mark.ci
 @pytest.mark.model
 def test_the_default_model_completes(environment: dict[str, str], tmp_path: Path) -> None:
-    """From its stored weights or its file, as the command line has it."""
     file = tmp_path / "fibonacci.py"
     file.write_text("def fibonacci(n):\n    numbers = [0, 1]\n    while len(numbers) < n:\n        numbers.append(\n")
     command = ("complete", f"{file}:4:24", "--engine", "cpu-int8", "--json")

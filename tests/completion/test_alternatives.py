@@ -72,7 +72,6 @@ def test_automatic_requests_get_one() -> None:
 
 @pytest.mark.parametrize("budget_ms", range(100, 600, 50))
 def test_alternatives_keep_the_budget(budget_ms: int) -> None:
-    """At the deadline there is what was found so far."""
     made = simulation(policy=Policy(budget_ms, budget_ms, 0, alternatives=3))
     answer = made.answer(START, invoked=True)
     assert made.clock.ms <= budget_ms

@@ -50,7 +50,6 @@ def test_waiting_for_the_model_takes_no_time_from_who_had_more() -> None:
 
 @pytest.mark.parametrize("waited_ms", [0, 150, 300, 480])
 def test_a_budget_counts_from_the_arrival(waited_ms: float) -> None:
-    """What a request waited before anybody looked at it is not given to it once more."""
     simulation = Simulation(MODEL, HURRIED)
     simulation.answer("x = 0\n")  # the model is loaded
     asked_ms = simulation.clock.ms
@@ -229,7 +228,6 @@ def test_a_closed_document_ends_its_work() -> None:
 
 
 def test_budgets_from_the_measured_speed() -> None:
-    """What is set holds; what is open comes from what a line costs, and is never over 400 ms while typing."""
     assert Budgets.of(Policy(123, 456, 789), COSTS) == Budgets(123, 456, 789)
     chosen = Budgets.of(Policy(0, 0, 0), StepCosts((1,), (15.0,), 0.25))
     assert chosen == Budgets(304, 5 * 304, 10 * 304)

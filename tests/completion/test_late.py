@@ -130,7 +130,6 @@ def test_who_has_asked_elsewhere_is_not_told_of_the_old_place(then: str) -> None
 
 
 def test_a_closed_or_renamed_document_is_told_of_no_more() -> None:
-    """Nor is one whose model was exchanged."""
     for happens in ("close", "rename", "reload", "off"):
         simulation = Simulation(LINE, OPEN)
         simulation.answer(LONG)
@@ -233,7 +232,6 @@ def test_keys_that_come_meanwhile_lose_no_work(size: str) -> None:
 
 
 def test_prompts_are_as_long_as_is_read_in_ten_seconds() -> None:
-    """All of it where a token takes seven milliseconds or fewer; a function around the cursor however slow it is."""
     limits = [prompt_options(0, ROOM, ms).limit for ms in (0.0, 0.5, 7.1, 7.2, 13.0, 29.0, 1e9)]
     assert limits == [PROMPT_TOKENS, PROMPT_TOKENS, PROMPT_TOKENS, 1388, 769, 512, 512]
     assert prompt_options(0, 400, 29.0).limit == 400

@@ -219,7 +219,6 @@ def test_shutdown_answers_whoever_waits(bench: Bench) -> None:
 
 
 def test_in_a_storm_each_request_is_answered_once(bench: Bench) -> None:
-    """300 requests over 5 documents, a third cancelled: all are done, the last one shows text, the counts add up."""
     chance, futures = random.Random(7), []
     for number in range(300):
         futures.append(bench.ask(f"n = {number}\n", uri=f"file:///{number % 5}.py"))

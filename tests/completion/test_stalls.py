@@ -173,7 +173,6 @@ class Hardship:
 def test_two_requests_after_whatever_happened_there_is_text(
     events: list[Event], policy: Policy, believed: StepCosts, pausing: bool
 ) -> None:
-    """At the second place at latest, whether the user pauses or types on so fast that nothing is done in between."""
     hardship = Hardship(policy, believed)
     for event in events:
         hardship.happen(event)
@@ -189,7 +188,6 @@ def test_two_requests_after_whatever_happened_there_is_text(
 @pytest.mark.parametrize("stopped_ms", [10_000.0, 25_000.0])
 @pytest.mark.parametrize("policy", [Policy(260, 900, 1500), Policy(0, 0, 0)])
 def test_after_a_stop_all_is_as_before_from_the_third_key_on(stopped_ms: float, policy: Policy) -> None:
-    """At each new place as much is shown as by a service that was never stopped."""
     shown = []
     for ms in (0.0, stopped_ms):
         hardship = Hardship(policy, COSTS)
@@ -222,7 +220,6 @@ def test_a_request_that_is_stopped_itself_gets_its_text_late() -> None:
 
 
 def test_costs_of_a_stall_are_found_wrong_by_the_first_question() -> None:
-    """Without the background, which has no time here: the first piece is done whatever it is expected to take."""
     hardship = Hardship(Policy(260, 900, 1), IN_A_STALL)
     assert [bool(hardship.answer()) for _ in range(3)] == [True, True, True]
 
@@ -236,7 +233,6 @@ def test_costs_of_a_stall_are_found_wrong_by_the_background() -> None:
 
 
 def test_what_is_made_for_whoever_waits_is_made_though_the_process_is_stopped_again_and_again() -> None:
-    """Time in which nothing could be done is not taken from what the background may do."""
     hardship = Hardship(Policy(0, 0, 0), COSTS)
     simulation = hardship.simulation
     assert simulation.answer("x" * 3000 + START).text == ""
@@ -248,7 +244,6 @@ def test_what_is_made_for_whoever_waits_is_made_though_the_process_is_stopped_ag
 
 
 def test_one_slow_piece_is_not_believed_many_are_up_to_a_bound() -> None:
-    """The first one, a second one later, three of eight: of a thousandfold, no more than the bound."""
     pace = LatencyEstimator(COSTS, lambda: 0.0)
     pace.stepped(1, 1000 * COSTS.ms[0])
     assert pace.step_ms(1) <= 2 * COSTS.ms[0]
@@ -283,7 +278,6 @@ def test_what_was_learnt_is_unlearnt_by_a_few_quick_pieces_or_by_time_alone() ->
 @example([0.0] * 20, COSTS)
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=20), BELIEVED)
 def test_no_observation_and_no_cost_makes_a_piece_impossible(took: list[float], believed: StepCosts) -> None:
-    """Whatever a clock shows: all is finite, and what fits anywhere at all fits into a budget without end."""
     pace = LatencyEstimator(believed, lambda: 0.0)
     for ms in took:
         pace.stepped(1, ms)

@@ -28,7 +28,6 @@ MODEL = script("abc(def)\n", START)
     ],
 )
 def test_the_middle_of_a_word(before: str, after: str, inside: bool) -> None:
-    """Letters, digits and underscores on both sides of the cursor."""
     assert in_word(CursorContext(before, after)) == inside
 
 
@@ -71,7 +70,6 @@ def stubborn(text: str) -> str:
 
 
 def test_after_rejections_a_line_gets_one_suggestion() -> None:
-    """Two were not taken: no third one in this line; the next line gets one, and so does who asks by a key."""
     simulation = Simulation(stubborn, STRICT)
     assert [simulation.answer(f"x = {typed}").text for typed in ("", "z", "zz", "zzz")] == ["go()", "go()", "", ""]
     assert simulation.answer("x = zz\nx = ").text == "go()"
@@ -173,7 +171,6 @@ def test_who_types_along_what_was_held_back_is_shown_its_rest() -> None:
 def test_the_rest_of_what_is_typed_along_is_held_back_as_well(
     says: str, unsure: Mapping[str, Mapping[str, float]], held: str, more: str
 ) -> None:
-    """Just where the doubt is; a key shows it, and whoever types on as it says sees the rest."""
     simulation = _simulation(DOUBTFUL, says, unsure)
     assert simulation.answer(DOUBTFUL).text == says.rstrip()
     answer = simulation.answer(DOUBTFUL + held)

@@ -32,7 +32,6 @@ def nested(depth: int) -> dict[str, object]:
     ids=["nested", "many", "long", "numbers", "lists", "signs"],
 )
 def test_what_is_said_of_wrong_values_is_short_and_clean(values: dict[str, object]) -> None:
-    """Nothing of it is taken, nothing fails, and the user can read what was wrong."""
     settings, problems = resolve([SettingsLayer("fastcoder.toml", values, trusted=False)])
     assert settings == resolve([])[0]
     assert 0 < len(problems) <= MAX_PROBLEMS + 1
@@ -79,7 +78,6 @@ def test_pythons_of_ours_import_from_nowhere_they_run() -> None:
 def test_a_process_leaves_its_folder_and_finds_what_was_named_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Relative paths mean what they meant; modules are not looked for there any longer, absolute entries stay."""
     import argparse
     import sys
 

@@ -66,7 +66,6 @@ def test_a_misspelt_name_is_told_the_right_one() -> None:
 
 @pytest.mark.parametrize("spec", [spec for spec in specs().values() if spec.scope is Scope.MACHINE])
 def test_a_repository_sets_nothing_of_the_machine(spec: Any) -> None:
-    """No setting of machine scope is taken from a repository, whatever its value; the user is told."""
     by_kind = {int: spec.low + 1 if spec.low is not None else 1, bool: not spec.default, tuple: ("/evil",)}
     value = spec.choices[-1] if spec.choices else by_kind.get(spec.kind, "/evil")
     settings, problems = resolve([repository({spec.name: value})])
@@ -76,7 +75,6 @@ def test_a_repository_sets_nothing_of_the_machine(spec: Any) -> None:
 
 
 def test_a_repository_only_narrows_what_is_read() -> None:
-    """Limits go down, lists grow, switches go off; the other way round the user's value stays."""
     mine = {"read.max_file_bytes": 1000, "read.exclude": ["a"], "languages.exclude": ["sql"]}
     settings, _ = resolve(
         [user(mine), repository({"read.max_file_bytes": 2000, "read.exclude": ["b"], "enabled": False})]

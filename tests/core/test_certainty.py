@@ -13,7 +13,6 @@ def _row(said: bytes, **likely: float) -> Row:
 
 
 def test_a_byte_inside_a_token() -> None:
-    """Of the likely tokens those count that say what was said before it."""
     rows = [_row(b"a", a=1.0), Row(b'")', ((b'")', 0.3), (b'",', 0.1), (b"x", 0.6)))]
     certainty = Certainty(rows, b"")
     assert certainty.at(0) == 1.0
@@ -46,7 +45,6 @@ def test_whether_a_word_goes_on(rows: list[Row], healing: bytes, longer: float |
 
 
 def test_whether_a_word_within_the_text_goes_on() -> None:
-    """By the tokens from the word's beginning on, also where one said more than the word."""
     rows = [_row(b"of", of=1.0), _row(b" orderset", **{" orders": 0.4, " orderset": 0.2}), _row(b"(", **{"(": 1.0})]
     certainty = Certainty(rows, b"")
     assert certainty.of_longer_word(len("of orders"), len("orders")) == pytest.approx(0.2 / 0.6)
@@ -55,7 +53,6 @@ def test_whether_a_word_within_the_text_goes_on() -> None:
 
 
 def test_the_rest_of_a_text() -> None:
-    """Its tokens, of the one that is begun the next byte."""
     rows = [_row(b"a", a=0.1), Row(b"()", ((b"()", 0.3), (b"(b", 0.1), (b"[", 0.6))), Row(b":", ((b":", 0.5),))]
     assert Certainty(rows, b"").of_first(4, 2) == pytest.approx(0.75 * 0.5)
     assert Certainty(rows, b"").of_first(4, 1) == pytest.approx(0.3 * 0.5)

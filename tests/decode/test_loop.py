@@ -90,7 +90,6 @@ def test_any_draft_leaves_the_output_alone(prompt: list[int], drafts: list[Draft
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=4), st.lists(st.integers(0, 999), min_size=1, max_size=20))
 def test_a_sound_draft_is_taken_whole(pending: list[int], seeds: list[int]) -> None:
-    """What needs no repair becomes the same tree as if it were gone through guess by guess."""
     pairs = {(seed % 50, seed % (place + 1) - 1): None for place, seed in enumerate(seeds)}
     draft = draft_of(list(pairs), named=True)
     if not all(parent < place for place, parent in enumerate(draft.parents)):
@@ -105,7 +104,6 @@ def test_a_sound_draft_is_taken_whole(pending: list[int], seeds: list[int]) -> N
 
 @given(st.sampled_from([b"a", b"ab", b"aba", b"\n", b"abab", b"b\n"]), st.lists(draft_strategy(), max_size=6))
 def test_healing_is_spelt_under_any_draft(healing: bytes, drafts: list[Draft]) -> None:
-    """The first tokens spell the healed bytes, which are no part of the text."""
     asked = request(healing=healing)
     result, expected = decode(FakeEngine(), Scripted(drafts), asked, lambda: False), plain(asked)
     spelt = b"".join(PIECES[token] for token in result.tokens)
@@ -137,7 +135,6 @@ def test_right_drafts_save_steps_and_change_nothing(prompt: list[int], stop_afte
 
 
 def test_short_rest_of_a_prompt_goes_with_the_first_step() -> None:
-    """After a keystroke the few new prompt tokens cost no forward pass of their own."""
     engine = FakeEngine(chunk=4)
     decode(engine, NoDrafter(), request(tuple([1] * 30)), lambda: False)
     result = decode(engine, NoDrafter(), request(tuple([1] * 30 + [2, 3])), lambda: False)
@@ -206,7 +203,6 @@ class LaunchingToy(FakeEngine):
 
 
 def test_a_late_drafter_is_told_while_the_engine_verifies() -> None:
-    """Between launch and collect of the next step; of the last one at once; every step exactly once, same text."""
     heard = list[str]()
     late = decode(LaunchingToy(heard), LateDrafter(heard), request(), lambda: False)
     assert late == plain(request())

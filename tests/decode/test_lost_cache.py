@@ -138,7 +138,6 @@ def test_a_full_context_is_filled_again_to_its_end() -> None:
 
 
 def test_a_launching_engine_refuses_at_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The drafter that is told late is told of every step once, in order."""
     heard = list[str]()
     engine = LaunchingToy(heard)
     decoding = Decoding(engine, LateDrafter(heard), request(), Spans())

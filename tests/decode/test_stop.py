@@ -85,7 +85,6 @@ def test_a_text_ends(code: str, said: str, expect: str, language: str) -> None:
 )
 @pytest.mark.parametrize(("before", "after"), [("x = ", ")\n"), ("def f():\n    ", ""), ("# a ", ""), ("", "")])
 def test_a_text_ends_before_a_control_character(control: str, before: str, after: str) -> None:
-    """In any line of it; what the rule ends before, ends there."""
     check(f"{before}{CURSOR}{after}", f"one{control}two\n", "one")
     check(f"{before}{CURSOR}{after}", f"{control}]0;title\n", "")
     if not after and not before.startswith("#"):
@@ -113,12 +112,10 @@ def test_no_bare_comment_mark_is_left_before_a_control_character(
 
 
 def test_a_loop_ends() -> None:
-    """A line said three times in a row is kept once; the part left of the cursor counts."""
     check(f"if a:\n    x.{CURSOR}\n", "f()\n    x.f()\n    x.f()\n    x.f()\n", "f()")
 
 
 def test_a_block_too_long_ends_between_its_statements() -> None:
-    """Where the lines run out, no statement is shown half."""
     said = "a()\n" + "    if b:\n        c()\n        d()\n" * 8
     check(f"def f():\n    x()\n    {CURSOR}\n", said, "a()" + "\n    if b:\n        c()\n        d()" * 2)
     style = "<style>\n" + "  a {\n    b: c\n  }\n" * 3 + "  </style>\n"
@@ -126,7 +123,6 @@ def test_a_block_too_long_ends_between_its_statements() -> None:
 
 
 def test_no_end_no_limit() -> None:
-    """A block that never ends is cut at a whole line all the same."""
     said = "".join(f"    a{number}()\n" for number in range(100))
     before, _, after = f"def f():\n{CURSOR}".partition(CURSOR)
     length = stop_rule(before, after, "python").cut(said)
@@ -136,7 +132,6 @@ def test_no_end_no_limit() -> None:
 
 
 def test_a_growing_text_is_followed_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many lines of nothing a server says: what was looked at is not looked at again."""
     scanned = list[str]()
 
     def counted(text: str, language: str) -> Brackets:
@@ -160,7 +155,6 @@ def test_a_growing_text_is_followed_line_by_line(monkeypatch: pytest.MonkeyPatch
     st.sampled_from(["python", "typescript", "rust", "html", "ruby", "plaintext"]),
 )
 def test_an_end_once_known_stays(parts: list[str], before: str, after: str, language: str) -> None:
-    """Later text never changes an end; an end lies inside the text and, but for the line's own, at a line's end."""
     said = "".join(parts)
     rule = stop_rule(before, after, language)
     known: int | None = None

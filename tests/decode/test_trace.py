@@ -21,7 +21,6 @@ def named(draft: Draft) -> Draft:
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.integers(1, 20), st.integers(1, 24))
 def test_a_trace_is_the_output_token_for_token(prompt: list[int], stop_after: int, max_tokens: int) -> None:
-    """Whatever ends a text amid a step, the trace holds its tokens and no more, and counts what the result counts."""
     cut = lambda text: stop_after if len(text) >= stop_after else None  # noqa: E731
     asked = request(tuple(prompt), cut=cut, max_tokens=max_tokens, nodes=40)
     tracer = Tracer(PIECES.__getitem__)
@@ -59,7 +58,6 @@ def test_a_character_over_two_tokens_is_shown_once() -> None:
 
 
 def test_plain_values_are_json_and_leave_nothing_out() -> None:
-    """The draft's nodes without the pending ones, parents counted in the draft, the model's own tokens named."""
     tree = DraftTree((9, 7, 1, 2), (-1, 0, 1, 1), 2, ("", "", "repository", "outdated"), (0, 0, 3, 4))
     step = trace_step(tree, Verified((3,), (2, 5)), lambda token: b"<%d>" % token, 9)
     assert json.loads(json.dumps(as_plain([step]))) == [

@@ -82,7 +82,6 @@ def test_paths_leave_one_source_and_go_on_in_another() -> None:
 
 
 def test_rows_of_rejected_tokens_are_remembered() -> None:
-    """The model's own best ids after a token, seen at a rejected row, are candidates when that token comes."""
     drafter = AutoDrafter(nothing, FIXED)
     first(drafter, 1)
     tree = DraftTree((1, 5), (-1, 0), 1)
@@ -247,7 +246,6 @@ def test_what_is_told_late_is_learnt_all_the_same(late: bool) -> None:
 
 
 def test_a_step_without_a_draft_is_judged_by_none() -> None:
-    """Where a step had no room for drafts, nobody asked for any; the one before and the one after are judged right."""
     drafter = AutoDrafter(lambda _: pinned([[1, 2, 7, 8, 9]]), replace(FIXED, skips=False))
     drafter.begin(context(1, 2))
     drafted = drafter.propose(context(1, 2), 8)

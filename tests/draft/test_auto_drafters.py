@@ -111,7 +111,6 @@ def test_what_others_said_too_is_no_gain() -> None:
 
 
 def test_what_another_drafter_said_is_no_gain() -> None:
-    """They speak by one name; whose a token was, their trees tell: of these only the first is this one's."""
     source, clock = made(30)
     steps(source, clock, 300, [TRAINED] * 3, tokens=(7, 50, 51))
     assert steps(source, clock, 1000, [TRAINED] * 3, tokens=(7, 50, 51)) <= 10
@@ -124,7 +123,6 @@ def test_a_drafter_that_comes_to_pay_is_found_again() -> None:
 
 
 def test_what_cannot_pay_is_known_before_it_is_asked() -> None:
-    """Half a token is hoped for, at 10 ms a token, and a draft takes 30: a trial alone asks it, and seldom."""
     source, clock = made(30, Forecast(ms=30.0, tokens=1.5))
     assert steps(source, clock, 200, [TRAINED]) == 0
     clock.seconds, started = 0.0, source.asked
@@ -133,7 +131,6 @@ def test_what_cannot_pay_is_known_before_it_is_asked() -> None:
 
 
 def test_what_may_pay_is_begun_with() -> None:
-    """Two tokens are hoped for, of which some are news."""
     source, clock = made(5, Forecast(ms=5.0, tokens=2.0))
     assert steps(source, clock, 1, [TRAINED]) == 1
 
@@ -201,7 +198,6 @@ def test_weights_tell_what_a_draft_takes_and_brings(tmp_path: Path) -> None:
 
 
 def test_auto_asks_for_no_states_where_weights_cannot_pay(tmp_path: Path) -> None:
-    """The engine keeps none, and the drafter is left out; as if it cost nothing, it is asked."""
     record, tensors = own_weights.eagle()
     own_weights.save(tmp_path, replace(record, figures={"tokens_a_pass": 1.0}), tensors)
     parts = DrafterParts(costs=StepCosts((1, 64), (20.0, 30.0), 1.0))

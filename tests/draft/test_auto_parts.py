@@ -45,10 +45,6 @@ def best_width(likely: Sequence[float], ms: Sequence[float]) -> int:
     st.integers(1, 24),
 )
 def test_growth_follows_the_rule_of_width(tokens: list[int], rises: list[float], nodes: int) -> None:
-    """The compiled growth stops early, and still drafts as many nodes as the plain rule takes of the whole tree.
-
-    Nodes come with falling probability, parents first, no child beyond its parent, siblings no more than it together.
-    """
     ms = np.cumsum([20.0, *rises])
     costs = StepCosts((1, 4, 12, 32), tuple(ms), 1.0)
     stores = pinned([tokens])
@@ -77,7 +73,6 @@ def test_corrections_point_to_what_happened(tried: float, right: float, hoped: f
 
 @pytest.mark.parametrize("truth", [0.1, 0.5, 0.9])
 def test_calibration_finds_the_rate(truth: float) -> None:
-    """Guesses that come true with some probability are believed about so much in the end, whatever the prior was."""
     calibration = Calibration(Priors(np.zeros((len(SOURCES), CELLS), np.float32), 0.0), strength=5.0)
     chance = np.random.default_rng(1)
     likely = 0.0
@@ -151,7 +146,6 @@ def test_a_damaged_file_of_counts_is_none(tmp_path: Path, content: bytes | None)
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.lists(st.integers(0, 4), min_size=1, max_size=12))
 def test_resynchronisation(output: list[int], expected: list[int]) -> None:
-    """Where it goes on, the tokens before are the output's last ones, as many as vouch for it, and no longer end is."""
     said, text = np.array(output, np.int32), np.array(expected, np.int32)
     place, match = resynchronise(said, text, 8)
     if output == expected[: len(output)] and len(output) < len(expected):

@@ -142,14 +142,12 @@ def surprise(found: Counter[tuple[int, ...]], target: Known) -> float:
 @pytest.mark.ci
 @pytest.mark.parametrize("name", NAMES)
 def test_the_first_three_tokens_are_as_likely_as_in_plain_sampling(models: tuple[Known, Known], name: str) -> None:
-    """1,500 decodes of a tiny model, drawn guesses or not."""
     compare(models, name, 1_500)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", DRAWN)
 def test_so_they_are_over_many_more_decodes(models: tuple[Known, Known], name: str) -> None:
-    """20,000, of the drafters that draw."""
     compare(models, name, 20_000)
 
 

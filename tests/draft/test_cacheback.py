@@ -18,7 +18,6 @@ SMALL = CachebackParameters(follower_length=2, total_draft_length=13, continuati
 
 
 def test_followers_come_most_recently_inserted_first() -> None:
-    """An insertion moves leader and follower to the front; the least recently used fall off the end."""
     table = LruTable(leaders=2, followers=2)
     for follower in ((1,), (2,), (1,), (3,)):
         table.insert((9,), follower)
@@ -31,7 +30,6 @@ def test_followers_come_most_recently_inserted_first() -> None:
 
 
 def test_the_tree_grows_level_by_level() -> None:
-    """First the followers of the last token, newest first; what CRT reserves goes to the followers of their ends."""
     drafter = CachebackDrafter(SMALL)
     tokens = [1, 2, 3, 4, 1, 5, 6, 7, 1]
     context = DraftContext(tokens, len(tokens))
@@ -63,7 +61,6 @@ def test_a_narrow_verification_keeps_its_share_of_the_reserve() -> None:
 
 
 def test_a_document_keeps_its_table_and_can_move_or_close() -> None:
-    """Warm: the next completion drafts from the last one's tokens; a closed document starts cold."""
     drafter = CachebackDrafter(SMALL)
     seen = DraftContext([1, 2, 3, 4], 4, "a")
     fresh = DraftContext([5, 1], 2, "b")
@@ -84,7 +81,6 @@ CORPUS = st.lists(st.integers(-1, 3), max_size=80)
 def test_the_frozen_table_holds_the_commonest(
     corpus: list[int], leader_length: int, follower_length: int, leaders: int, followers: int
 ) -> None:
-    """The LC commonest leaders, each with its FC commonest followers, commonest first; no n-gram spans two files."""
     shape = TableShape(leader_length, follower_length, leaders, followers)
     table = build(np.array(corpus, np.int32), shape)
     width = leader_length + follower_length

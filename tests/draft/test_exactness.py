@@ -74,7 +74,6 @@ PARTS = parts()
     )
 )
 def test_every_drafter_leaves_the_output_alone(name: str, decodes: list[tuple[list[int], int, str]]) -> None:
-    """One drafter over several decodes, in several documents, cold and warm, at every width."""
     drafter = make(name, PARTS)
     for prompt, nodes, document in decodes:
         asked = request(tuple(prompt), nodes=nodes, document=document)
@@ -85,7 +84,6 @@ def test_every_drafter_leaves_the_output_alone(name: str, decodes: list[tuple[li
 
 @pytest.mark.parametrize("kind", ADVERSARIES)
 def test_no_adversary_changes_the_output(kind: type[Adversary]) -> None:
-    """Rubbish, cycles, ids that do not exist, 10,000 tokens, twins, and failures anywhere."""
     for nodes in (1, 2, 16, 64):
         asked = request((5, 6, 7), nodes=nodes)
         plain = decode(RepetitiveEngine(), NoDrafter(), asked, lambda: False)
@@ -147,7 +145,6 @@ SAMPLERS = (
 @pytest.mark.parametrize("kind", ["fp32", "int8"])
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_a_model_says_the_same_under_every_drafter(engines: dict[str, Engine], kind: str, sampler: Sampler) -> None:
-    """Greedy and sampled, fp32 and int8, cold and warm: token for token what plain decoding says."""
     engine, chance = engines[kind], random.Random(7)
     given = parts(3, tiny_models.VOCABULARY)
     drafters: list[Drafter] = [make(name, given) for name in NAMES] + [adversary(one) for one in ADVERSARIES]

@@ -149,7 +149,6 @@ def test_at_a_skip_token_the_search_goes_on_with_probability_p(probability: floa
     ],
 )
 def test_both_readings_of_the_skip_token(pieces: list[bytes], ends: bool, comes: bool) -> None:
-    """The text ends with its line's first token; or its line is blank so far."""
     expected: dict[Reading, bool] = {"ends": ends, "next": comes}
     for reading, wanted in expected.items():
         assert at_skip_token(range(len(pieces)), pieces.__getitem__, reading) == wanted

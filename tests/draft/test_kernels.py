@@ -24,7 +24,6 @@ def occurrences(text: list[int], string: list[int]) -> list[int]:
 def test_the_longest_suffix_is_found_with_its_latest_continuations(
     text: list[int], context: list[int], n_max: int, n_min: int
 ) -> None:
-    """The longest match that something follows, never over a gap; its continuations from the end backwards."""
     ends = np.zeros(5, np.int64)
     length, found = match_suffix(np.array(text, np.int32), np.array(context, np.int32), n_max, n_min, ends)
     for n in range(min(n_max, len(context)), 0, -1):
@@ -55,7 +54,6 @@ ROWS = st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), min_size=1,
 @settings(deadline=None)
 @given(ROWS, st.integers(1, 20))
 def test_the_heaviest_nodes_are_drafted(rows: list[list[int]], nodes: int) -> None:
-    """Same prefix, one node, which weighs as often as it was seen; the heaviest are taken, and no other weighs more."""
     growth = Growth(capacity=20, depth=5)
     for row in rows:
         growth.add(np.array([row], np.int32), 1.0, "s", len(row))
@@ -97,7 +95,6 @@ def best_draft(text: list[int], match: list[int], room: int, least: float) -> tu
 @settings(deadline=None)
 @given(TEXT, st.integers(1, 6), st.sampled_from([0.0, 0.2, 0.6]))
 def test_an_automaton_drafts_what_counting_says(text: list[int], nodes: int, least: float) -> None:
-    """Of all suffixes that occurred before, the draft with the greatest sum of likelihoods; counts are exact."""
     automaton = SuffixAutomaton(64)
     for start in range(0, len(text), 7):
         automaton.extend(np.array(text[start : start + 7], np.int32))
@@ -117,7 +114,6 @@ def test_an_automaton_drafts_what_counting_says(text: list[int], nodes: int, lea
 @settings(deadline=None)
 @given(TEXT, CONTEXT)
 def test_a_cursor_follows_another_text(text: list[int], context: list[int]) -> None:
-    """Matching statistics: after any text the match is its longest suffix that stands in the automaton's."""
     automaton = SuffixAutomaton(64)
     automaton.extend(np.array(text, np.int32))
     automaton.rewind()

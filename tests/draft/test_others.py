@@ -45,7 +45,6 @@ def test_lookup_copies_the_latest_longest_match() -> None:
 
 
 def test_lookup_goes_round_a_loop() -> None:
-    """A match that reaches into the end of the text is a loop, and is drafted as one."""
     draft = begun(LookupDrafter(LookupParameters(length=7)), 1, 2, 3, 1, 2, 3)
     assert (draft.tokens, draft.parents) == ((1, 2, 3, 1, 2, 3, 1), (-1, 0, 1, 2, 3, 4, 5))
 
@@ -80,7 +79,6 @@ def test_rest_drafts_the_commonest_of_the_corpus() -> None:
 
 
 def test_the_static_tree_can_be_cut_anywhere() -> None:
-    """80 nodes of at most 8 ranks, parents first, likelier first: earlier ranks have larger subtrees."""
     tree = template(RecyclingParameters())
     assert len(tree.ranks) == 80
     assert set(tree.ranks) == set(range(8))
@@ -123,13 +121,11 @@ def test_jacobi_goes_on_from_the_state() -> None:
 
 
 def test_jacobi_reaches_the_fixed_point() -> None:
-    """n tokens never take more than n passes, and each pass settles at least one."""
     result = decode(RepetitiveEngine(), JacobiDrafter(), request((1, 2), 40), lambda: False)
     assert result.counts.steps <= len(result.tokens)
 
 
 def test_lookahead_collects_ngrams_of_its_trajectory() -> None:
-    """After N-1 steps each step makes n-grams; they are drafted when their first token comes up."""
     drafter, asked = LookaheadDrafter(LookaheadParameters(window=6, gram=3, guesses=4)), request((1, 2), 60, 64)
     first = decode(RepetitiveEngine(), drafter, asked, lambda: False)
     pool = drafter._documents.fetch("d")
@@ -153,7 +149,6 @@ def test_lookahead_takes_the_prompt_as_reference() -> None:
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_every_name_makes_a_drafter(name: str) -> None:
-    """Without any parts too, and it can be warmed up."""
     drafter = make(name)
     assert drafter.name == name
     warm_up(drafter)
@@ -173,7 +168,6 @@ def test_parameters_are_read_from_a_name() -> None:
     "name", ["nobody", "lookup:lenght=3", "lookup:length=three", "none:x=1", "fastcoder:merge=1", "lookup:length"]
 )
 def test_a_wrong_name_is_told(name: str) -> None:
-    """With what there is instead."""
     with pytest.raises(UsageError) as failure:
         make(name)
     assert failure.value.hint
@@ -199,7 +193,6 @@ def test_of_equal_places_the_first_is_drafted() -> None:
 
 
 def test_the_static_match_must_be_longer_by_the_bias() -> None:
-    """With five tokens in the running text, and seven in the corpus: two more do for a bias of one, not for two."""
     prompt = [*EARLY, 50, 30, 31, 1, 2, 3, 4, 5]
     assert drafted(prompt, CORPUS, SamParameters(length=2, bias=1)) == ([60, 61], {"corpus"})
     assert drafted(prompt, CORPUS, SamParameters(length=2, bias=2)) == ([6, 7], {"prompt"})
@@ -242,7 +235,6 @@ def test_the_earlier_place_is_the_longest_end_of_the_text_where_it_first_stood(t
 
 
 def test_the_suffix_array_finds_what_a_static_automaton_would() -> None:
-    """The longest match of a text's end in the corpus, over many texts."""
     chance = random.Random(3)
     corpus = [chance.randrange(4) for _ in range(60)]
     searcher = pinned([], [corpus]).corpus

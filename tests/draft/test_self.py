@@ -106,7 +106,6 @@ def test_it_drafts_nothing_where_the_cache_is_not_the_texts() -> None:
 
 
 def test_the_search_never_ends_worse_than_the_usual_set(engines: Engines, tmp_path: Path) -> None:
-    """And where one part is useless, it is left out; what was found is kept for these weights alone."""
     texts = [list(PROMPT), list(reversed(PROMPT))]
     asked = skipped_parts.trials(engines, texts, 3)
     usual = skipped_parts.search(skipped_parts.Costs(8), asked, 0)
@@ -138,7 +137,6 @@ def test_a_useless_part_is_found() -> None:
 
 
 def test_what_a_pass_costs_goes_by_the_parts_that_it_runs() -> None:
-    """The head always, attention less than inner layers where it has fewer weights."""
     costs = skipped_parts.Costs(sublayers=4, head=0.2, attention=0.25)
     assert costs.share(frozenset()) == 1.0
     assert costs.share(frozenset({0, 1, 2, 3})) == pytest.approx(0.2)

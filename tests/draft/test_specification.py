@@ -57,7 +57,6 @@ def test_the_documentation_has_a_row_for_every_drafter() -> None:
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_a_drafter_is_made_as_specified(name: str) -> None:
-    """Its name and traits; in particular, one that needs no rows of the model asks for none."""
     known, drafter = SPECIFICATIONS[name], make(name)
     assert (drafter.name, drafter.traits) == (name, known.traits)
     assert known.replayable == (known.traits.top_k == 0 and not known.own_weights and not known.traits.skims)
@@ -66,7 +65,6 @@ def test_a_drafter_is_made_as_specified(name: str) -> None:
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 @pytest.mark.parametrize("trained", TUNED, ids=["untuned", "sdsat", "cllm"])
 def test_guesses_come_from_where_is_specified(name: str, trained: Trained) -> None:
-    """Over several decodes, cold and warm, with outdated suggestions: no source that the specification leaves out."""
     known, drafter, seen = SPECIFICATIONS[name], make(name, replace(PARTS, trained=trained)), set[str]()
     for nodes in (64, 16, 64):
         asked = replace(request(PROMPT, nodes=nodes), outdated=((5, 6, 7, 8, 9),))

@@ -89,7 +89,6 @@ def instructions(text: str) -> list[str]:
     ids=lambda value: value.name if isinstance(value, DotKind) else str(value),
 )
 def test_instructions_a_byte_product(kind: DotKind, rows: int, inner: str, most: float) -> None:
-    """The inner loop is all products and what they need, and nothing of it is put aside in memory."""
     code = code_of(neon.neon_tile(kind, rows, add=False), features_of(kind), inner)
     registers = neon_row.TURN if rows == 1 and inner == "usmmla" else 1
     assert len(code.loop) / (registers * SIZE * COLUMNS * rows) <= most
@@ -97,7 +96,6 @@ def test_instructions_a_byte_product(kind: DotKind, rows: int, inner: str, most:
 
 
 def test_a_row_alone_loads_four_registers_at_once() -> None:
-    """By i8mm: every 16 bytes of weights in one product, and every 64 of them in one load that moves its address."""
     code = code_of(neon.neon_tile(NEON_I8MM, 1, add=False), "+dotprod,+i8mm", "usmmla")
     products = sum(line.startswith("usmmla") for line in code.loop)
     loads = [line for line in code.loop if line.startswith("ld")]
@@ -109,7 +107,6 @@ def test_a_row_alone_loads_four_registers_at_once() -> None:
 @pytest.mark.parametrize("rows", [1, neon.FOLDED_ROWS_OF_NEON])
 @pytest.mark.parametrize("kind", [in_four_bits(NEON_DOT), in_four_bits(NEON_I8MM)], ids=lambda kind: kind.name)
 def test_four_bits_are_unfolded_in_registers(kind: DotKind, rows: int) -> None:
-    """A group of 32 numbers of 16 columns: at most one instruction for five byte products, and nothing put aside."""
     code = code_of(neon.neon_folded_tile(kind, rows, add=False), features_of(kind), "su" if kind.eights else "sdot")
     assert len(code.loop) / (32 * COLUMNS * rows) <= 0.2
     assert code.spills == 0
@@ -121,7 +118,6 @@ def features_of(kind: DotKind) -> str:
 
 @pytest.mark.parametrize("make", [tiles.score_tile, tiles.mix_tile])
 def test_attention_stays_in_registers(make: Callable[[int, int], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven heads over a block of columns: sums are few enough for 32 registers of 128 bits."""
     monkeypatch.setattr(tiles, "REGISTERS", tiles.REGISTERS_OF_NEON)
     code = code_of(make(7, 64), "+dotprod", "fmla")
     assert sum(line.startswith("fmla") for line in code.loop) >= 16
@@ -129,7 +125,6 @@ def test_attention_stays_in_registers(make: Callable[[int, int], Any], monkeypat
 
 
 def test_threads_see_what_was_written_before() -> None:
-    """Counting releases and acquires, looking acquires, in one instruction each; in a loop on CPUs without them."""
     adding = [line.split()[0] for line in code_of(sync.fetch_add, "+lse", "ldadd").whole]
     assert "ldaddal" in adding
     looking = [line.split()[0] for line in code_of(sync.load_shared, "+lse", "lda").whole]
@@ -178,7 +173,6 @@ def test_macos_counts_them_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_threads_are_at_most_the_fast_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And at most what the process may use; other CPUs count as before."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: range(8), raising=False)
     monkeypatch.setattr(psutil, "cpu_count", lambda logical: 6)
     monkeypatch.setattr(team, "fast_cores", lambda: 2)

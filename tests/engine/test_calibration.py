@@ -35,7 +35,6 @@ def values(rounded: Rounded) -> Floats:
 
 
 def test_the_triangle_is_that_of_the_inverse() -> None:
-    """UᵀU undoes the damped sum in the order of the groups, which go by what they weigh."""
     x_TK = inputs_of(160, np.random.default_rng(2))
     gram_KK = gram_of(x_TK)
     inputs = InputStatistics.of(gram_KK)
@@ -49,7 +48,6 @@ def test_the_triangle_is_that_of_the_inverse() -> None:
 
 
 def test_products_come_closer() -> None:
-    """Of rows rounded alone, by what numbers weigh, and with errors made up for, the last leaves far the least."""
     chance = np.random.default_rng(3)
     x_TK, weight_NK = inputs_of(256, chance), chance.standard_normal((70, 256)).astype(np.float32)
     gram_KK = gram_of(x_TK)
@@ -94,7 +92,6 @@ def test_it_is_the_papers_algorithm() -> None:
 
 
 def test_inputs_that_are_always_zero_do_no_harm() -> None:
-    """Columns that no token uses are rounded by themselves; rows of zeros stay zero."""
     chance = np.random.default_rng(5)
     x_TK, weight_NK = inputs_of(64, chance), chance.standard_normal((16, 64)).astype(np.float32)
     x_TK[:, :40], weight_NK[3] = 0, 0
@@ -110,7 +107,6 @@ def texts(count: int, seed: int = 0) -> npt.NDArray[np.int64]:
 
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3", "granite", "starcoder2"])
 def test_the_pass_over_texts_is_the_models(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With weights left as they are, what reaches the head is what the engine in 32-bit floats gives to it."""
     folder = make_model(tmp_path / "model", kind)
     shape = shape_of(folder)
     seen: dict[str, Floats] = {}

@@ -17,7 +17,6 @@ from tests.faults.small_model import WIDTH, write_model
 
 
 def test_tiny_models_give_the_same_bits(tmp_path: Path, weights_cache: Path) -> None:
-    """Of every family, with groups of 2 and of 1: chains, trees, chunks and warm caches agree bit for bit."""
     rng = np.random.default_rng(0)
     for kind in OURS:
         engine = load(make_model(tmp_path / kind, kind), weights_cache, "cpu-int8", threads=2)
@@ -28,7 +27,6 @@ def test_tiny_models_give_the_same_bits(tmp_path: Path, weights_cache: Path) -> 
 
 
 def test_threads_change_no_bit(tmp_path: Path, weights_cache: Path) -> None:
-    """One thread, two, and more than there are cores give the same logits."""
     folder = make_model(tmp_path / "model", "qwen2")
     tokens = np.random.default_rng(1).integers(0, VOCABULARY, 60).tolist()
     found = []
@@ -50,7 +48,6 @@ def test_a_slice_of_real_rows(real_engine: TreeEngine, real_tokenizer: Tokenizer
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_a_thousand_real_rows(real_engine: TreeEngine, real_tokenizer: Tokenizer) -> None:
-    """1,008 rows of real files on the real model."""
     assert _bit_equal(real_engine, real_tokenizer, places=63) == 63 * 16
 
 

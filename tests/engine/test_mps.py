@@ -15,7 +15,6 @@ KINDS = ("cpu-int8", "mps-bf16")
 
 @pytest.mark.parametrize("chosen", KINDS)
 def test_a_mac_takes_what_the_trial_found(chosen: str, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And its notes say why, and that nobody has tried MPS where that is taken."""
     asked = list[tuple[str, str]]()
 
     def choose(_job: LoadJob, machine: str, *, kinds: tuple[str, str]) -> TrialResult:
@@ -40,7 +39,6 @@ def test_a_model_without_kernels_of_ours_is_not_compared(job: LoadJob, monkeypat
 @pytest.mark.ci
 @pytest.mark.usefixtures("idle")
 def test_a_trial_that_ends_without_an_outcome_leaves_the_cpu(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process is run for real: here MPS is not to be had, and the CPU's engine is loaded, with a note."""
     monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
     engine = load_engine(job)
     finished()

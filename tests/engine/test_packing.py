@@ -60,7 +60,6 @@ def packed(folder: Path, kind: DotKind) -> dict[str, npt.NDArray[np.generic]]:
 def test_the_bytes_do_not_depend_on_how_many_rows_go_together(
     folder: Path, kind: DotKind, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One block at a time, a few, or all rows of a matrix; parts that join in the middle of a block among them."""
     monkeypatch.setattr(packing, "AT_ONCE", 1 << 40)
     whole = packed(folder, kind)
     monkeypatch.setattr(packing, "AT_ONCE", at_once)
@@ -70,7 +69,6 @@ def test_the_bytes_do_not_depend_on_how_many_rows_go_together(
 
 
 def test_hardly_any_memory_is_taken(folder: Path) -> None:
-    """A share of the largest matrix, which alone has ten million bytes."""
     shape = shape_of(folder)
     with open_weights(folder) as weights:
         tracemalloc.start()
@@ -134,7 +132,6 @@ def test_what_an_earlier_version_is_packing_stays(folder: Path, tmp_path: Path) 
 
 
 def test_attention_stays_in_bytes(folder: Path) -> None:
-    """In a model of four bits its matrices lie as in one of eight, and all others in half as much."""
     shape, kind = replace(shape_of(folder), inner=192), in_four_bits(VNNI_512)
     eight, four = (packing.layout(shape, one, "F16") for one in (VNNI_512, kind))
     for name in ("qkv", "out"):
@@ -149,7 +146,6 @@ def test_attention_stays_in_bytes(folder: Path) -> None:
 def test_embeddings_are_kept_apart_where_the_head_has_others(
     folder: Path, tmp_path: Path, *, differ: float | None, rows: int, kept: bool
 ) -> None:
-    """In four bits those of the head are read where it has the same ones, if only rounded in another way."""
     chance, shape = np.random.default_rng(1), replace(shape_of(folder), inner=192)
     tensors = {
         name: tensor[:192] if "gate" in name or "up" in name else tensor[:, :192] if "down" in name else tensor

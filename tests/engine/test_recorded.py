@@ -64,7 +64,6 @@ def layers(request: pytest.FixtureRequest) -> Iterator[Layers]:
 @pytest.mark.ci
 @pytest.mark.parametrize("rows", [10, 100])
 def test_logits_are_those_recorded(layers: Layers, rows: int) -> None:
-    """Rows alone, in chains and in trees are the same, and what x86 and ARM both gave."""
     if layers.kind.name.startswith("plain") and rows > 10:
         pytest.skip("a CPU without byte products takes minutes for it")
     found = recorded_sums(layers.backend, rows)
@@ -75,7 +74,6 @@ def test_logits_are_those_recorded(layers: Layers, rows: int) -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_drafts_change_no_token(layers: Layers, sampler: str) -> None:
-    """What the layers say, plainly and by drafters of five kinds, some of whose guesses are right, is what x86 says."""
     engine, accepted = engine_of(layers.backend), 0
     prompt = tuple(np.random.default_rng(3).integers(0, VOCABULARY, 20).tolist())
     asked = DecodeRequest(

@@ -227,7 +227,6 @@ def test_top_k_and_top_p_leave_the_best_alone() -> None:
 
 
 def test_noise_depends_on_seed_and_position_alone() -> None:
-    """The same for one id as for all; another for another position or seed; large seeds are welcome."""
     ids = np.arange(1000, dtype=np.int64)
     noise = gumbel(5, 17, ids)
     assert (gumbel(5, 17, ids[[3, 500]]) == noise[[3, 500]]).all()
@@ -247,7 +246,6 @@ def test_top_rows_equal_a_full_sort(rows: list[list[int]], count: int) -> None:
 
 @given(st.integers(0, 2**32), st.integers(1, 12), st.integers(2, 40), st.integers(700, 5000))
 def test_top_rows_of_a_wide_row(seed: int, count: int, distinct: int, width: int) -> None:
-    """The same where a row is wide enough to be sorted out by columns first, with many equal values."""
     logits = np.random.default_rng(seed).integers(0, distinct, (1, width)).astype(np.float32)
     ids, _ = top_rows(logits, count)
     assert ids[0].tolist() == sorted(range(width), key=lambda token: (-logits[0, token], token))[:count]

@@ -57,7 +57,6 @@ def test_prefill_keeps_the_longest_common_prefix(engine: TreeEngine | FakeEngine
 
 
 def test_a_stop_takes_effect_within_a_chunk_and_keeps_what_is_done(engine: TreeEngine | FakeEngine) -> None:
-    """After the first chunk the prefill returns; the next call goes on from there."""
     chunk = engine.chunk if isinstance(engine, FakeEngine) else engine.backend.chunk
     tokens = [(7 * i) % VOCABULARY for i in range(chunk + 50)]
     engine.prefill((), never)
@@ -78,7 +77,6 @@ def test_what_a_stopped_prefill_left_gives_the_same_tokens(engine: TreeEngine | 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_tree_gives_what_plain_decoding_gives(engine: TreeEngine | FakeEngine, data: st.DataObject) -> None:
-    """Random drafts, right, wrong, outside the vocabulary; any sampler: the tokens are those of plain decoding."""
     sampler = data.draw(st.sampled_from(SAMPLERS))
     expected = plain(engine, 12, sampler)
     engine.prefill(PROMPT[:-1], never)
@@ -122,7 +120,6 @@ def test_several_pending_tokens_are_one_chain(engine: TreeEngine | FakeEngine) -
 
 
 def test_top_rows_are_every_nodes_best(engine: TreeEngine | FakeEngine) -> None:
-    """K ids and logits a node, best first; the accepted nodes' best is what plain decoding says."""
     expected = plain(engine, 3)
     engine.prefill(PROMPT[:-1], never)
     wrong = (expected[0] + 1) % VOCABULARY
@@ -151,7 +148,6 @@ def test_allowed_sets_bind_their_nodes_alone(engine: TreeEngine | FakeEngine) ->
 
 
 def test_the_context_is_a_limit_that_drafts_dont_move(engine: TreeEngine | FakeEngine) -> None:
-    """Decoding goes on until the last slot, with and without drafts; beyond it comes a clear error; nothing is lost."""
     limit = engine.info.context
     tokens = [(5 * i + 1) % VOCABULARY for i in range(limit - 2)]
     engine.prefill(tokens, never)

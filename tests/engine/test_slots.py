@@ -54,7 +54,6 @@ def bits(verified: Verified) -> tuple[object, ...]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_interleaving_gives_what_each_would_say_alone(engine: TreeEngine, data: st.DataObject) -> None:
-    """Prefills, stopped ones, chains and trees, forgetting and renaming, in any order, with room for all or for one."""
     room = data.draw(st.sampled_from([ROOMY, bytes_of(engine, 200), bytes_of(engine, 40), 1]))
     engines, held = slots(engine, room), dict[str, list[int]]()
     for _ in range(data.draw(st.integers(1, 10))):
@@ -131,7 +130,6 @@ def test_going_back_and_forth_computes_nothing_again(engine: TreeEngine) -> None
 
 
 def test_a_common_beginning_is_copied_once(engine: TreeEngine) -> None:
-    """From whoever has most of it, and only where it is worth it; what was copied is the slot's own from then on."""
     engines = slots(engine)
     engines.slot("a").prefill(TEXT[:50], never)
     engines.slot("b").prefill(TEXT[:90], never)
@@ -167,7 +165,6 @@ def test_one_is_kept_however_little_it_may_take(engine: TreeEngine) -> None:
 
 
 def test_a_shortened_cache_gives_way_before_a_whole_one(engine: TreeEngine) -> None:
-    """What was written beyond what counts is the first to go, where the kind of cache can give it back."""
     if engine.info.name != "cpu-int8":
         pytest.skip("this kind keeps a cache's memory together")
     assert isinstance(engine.backend, SharingBackend)
@@ -184,7 +181,6 @@ def test_a_shortened_cache_gives_way_before_a_whole_one(engine: TreeEngine) -> N
 
 
 def test_what_is_prepared_beside_takes_the_place_and_gives_the_same_bits(engine: TreeEngine) -> None:
-    """The first one goes on as it was until then; its memory is given back."""
     engines = slots(engine)
     first, second = engines.slot("a"), engines.beside("a")
     first.prefill(TEXT[:60], never)
@@ -202,7 +198,6 @@ def test_what_is_prepared_beside_takes_the_place_and_gives_the_same_bits(engine:
 
 
 def test_nobody_gives_way_to_what_is_prepared_beside_and_it_to_everybody(engine: TreeEngine) -> None:
-    """Not the one of its own name, nor any of the few that were used last."""
     most = bytes_of(engine, 640 - MAX_NODES)
     engines = slots(engine, most)
     for index, name in enumerate("ab"):
@@ -276,7 +271,6 @@ def test_a_forgotten_slot_works_on_for_who_holds_it(engine: TreeEngine) -> None:
 
 
 def test_a_system_without_memory_is_helped_by_the_others(engine: TreeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no memory is to be had, all others are given up; where there still is none, the error says so."""
     engines, backend = slots(engine), engine.backend
     engines.slot("a").prefill(TEXT[:20], never)
     real, calls = type(backend).another, list[int]()  # type: ignore[attr-defined]

@@ -68,7 +68,6 @@ def test_states_are_the_models_own(engine: TreeEngine, folder: Path) -> None:
 
 
 def test_states_go_where_their_tokens_go(engine: TreeEngine) -> None:
-    """An accepted path, a shortened text and a beginning that another slot computed: bits of a whole prefill."""
     engine.keep_states((1, 2))
     engine.prefill(TEXT, never)
     tree = DraftTree.chain((TEXT[0],))
@@ -138,7 +137,6 @@ def test_an_engine_that_cannot_says_so(engine: TreeEngine) -> None:
 
 
 def test_one_cache_that_goes_round_keeps_them_for_whoever_has_it(engine: TreeEngine) -> None:
-    """A slot reads those of its own text; once another one has the cache, there are none to be read."""
     engines = OneSlot(engine)
     first, second = engines.slot("a"), engines.slot("b")
     assert isinstance(first, KeepingEngine)
@@ -229,7 +227,6 @@ def test_no_request_captures_what_it_is_the_first_to_want(sampler: Sampler, tmp_
 
 
 def test_memory_that_runs_out_later_costs_graphs_alone(tmp_path: Path) -> None:
-    """What can no longer be captured is launched operation by operation for good."""
     device = MeanDevice(1 << 40)
     engine = build(tiny_recipe(tmp_path, kernels="torch", context=300), device)
     sampler = Sampler(0.9, seed=2)

@@ -73,7 +73,6 @@ def compare(expected: Engine, found: Engine, prompts: int, tokens: int, longest:
 
 @pytest.mark.parametrize("kind", ["qwen2", "llama", "llama-long", "starcoder2"])
 def test_it_says_what_the_eager_engine_says(kind: str, tmp_path: Path) -> None:
-    """All architectures of the fast path, greedy and sampled, short and long prompts across several buckets."""
     folder = lengthen(make_model(tmp_path, kind), 4096)
     eager, graphs = load(folder, tmp_path, "cpu-fp32", 1500), load(folder, tmp_path, "cpu-graphs", 1500)
     assert isinstance(graphs, StaticEngine)
@@ -85,7 +84,6 @@ def test_it_says_what_the_eager_engine_says(kind: str, tmp_path: Path) -> None:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", ["qwen2", "llama-long", "starcoder2"])
 def test_it_says_so_at_two_hundred_prompts(kind: str, tmp_path: Path) -> None:
-    """The same with 200 prompts for each architecture."""
     folder = lengthen(make_model(tmp_path, kind), 4096)
     compare(load(folder, tmp_path, "cpu-fp32", 1500), load(folder, tmp_path, "cpu-graphs", 1500), 200, 32, 1400)
 
@@ -93,7 +91,6 @@ def test_it_says_so_at_two_hundred_prompts(kind: str, tmp_path: Path) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_a_real_model_at_two_hundred_prompts(llama_model: ModelFiles, tmp_path: Path) -> None:
-    """SmolLM2 over real code: 200 prompts, the ids of the eager fp32 engine whatever is guessed."""
     import argparse
     import asyncio.base_events
 
@@ -130,7 +127,6 @@ def test_a_step_may_be_launched_and_collected_apart(tmp_path: Path) -> None:
 
 
 def test_a_row_that_the_best_cannot_decide_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With few best ids to look at, drafted and plain sampling still say what the eager engine says."""
     folder = lengthen(make_model(tmp_path, "qwen2"), 4096)
     eager, graphs = load(folder, tmp_path, "cpu-fp32", 600), load(folder, tmp_path, "cpu-graphs", 600)
     monkeypatch.setattr("fastcoder_lsp.engine.static.verifier.HEAD", 8)
@@ -141,7 +137,6 @@ def test_a_row_that_the_best_cannot_decide_is_looked_at_again(tmp_path: Path, mo
 
 
 def test_rejection_and_skimming_are_the_eager_engines(tmp_path: Path) -> None:
-    """Drafts that are accepted at random, and a part of the model that drafts, give what the eager engine gives."""
     folder = lengthen(make_model(tmp_path, "qwen2"), 4096)
     eager, graphs = load(folder, tmp_path, "cpu-fp32", 600), load(folder, tmp_path, "cpu-graphs", 600)
     prompt, sampler, skipped = [5, 6, 7] * 20, Sampler(0.9, seed=4, rule="rejection"), frozenset({1, 2})
@@ -162,7 +157,6 @@ def test_rejection_and_skimming_are_the_eager_engines(tmp_path: Path) -> None:
 
 
 def test_warming_up_captures_every_size_and_changes_nothing(tmp_path: Path) -> None:
-    """After it no step captures anything; the first answer is that of an engine that was not warmed up."""
     device, told = MeanDevice(1 << 40), list[str]()
     recipe = tiny_recipe(tmp_path, progress=lambda _share, what: told.append(what), kernels="torch")
     engine = build(recipe, device)
@@ -184,7 +178,6 @@ def test_what_cannot_be_captured_runs_all_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("programs", "lengths"), [(200, 3), (90, 2), (50, 1)])
 def test_memory_that_runs_out_costs_buckets_first(programs: int, lengths: int, tmp_path: Path) -> None:
-    """With room for fewer programs there are fewer buckets, and a note; the context stays, and so do the answers."""
     engine = build(tiny_recipe(tmp_path, kernels="torch"), MeanDevice(1 << 40, program_bytes=(1 << 40) // programs))
     assert len(engine.static.programs.plan.buckets) == lengths
     assert engine.info.context == 2000
@@ -214,7 +207,6 @@ def test_too_little_memory_for_anything_is_said_clearly(device: MeanDevice, tmp_
 
 
 def test_going_back_to_another_document_costs_no_prefill(tmp_path: Path) -> None:
-    """Two documents that share repository context: the shared head is kept, and so is all of the first one."""
     engine = build(tiny_recipe(tmp_path), CpuDevice())
     rng = np.random.default_rng(0)
     shared, first, second = (rng.integers(0, VOCABULARY, size).tolist() for size in (300, 400, 500))
@@ -240,7 +232,6 @@ def test_the_shelf_stays_within_its_memory(tmp_path: Path) -> None:
 
 
 def test_strict_rows_are_the_same_bits_in_every_tree(tmp_path: Path) -> None:
-    """One width and float64 attention: a row's logits don't depend on the tree around it, or on its slot."""
     engine = build(tiny_recipe(tmp_path, strict=True), CpuDevice())
     rng = np.random.default_rng(1)
     for length in (1, 40, 150):
@@ -260,7 +251,6 @@ def weight() -> torch.Tensor:
 def test_rounded_products_are_near_the_plain_one(
     make: Callable[..., Int8Product | Int4Product], error: float, weight: torch.Tensor
 ) -> None:
-    """int8 within a hundredth, int4 within an eighth, with a bias and without; a pass reads a quarter and an eighth."""
     x, bias = torch.randn(5, weight.shape[1]), torch.randn(96)
     for given in (bias, None):
         expected = PlainProduct(weight, given)(x)
@@ -288,12 +278,10 @@ def test_a_product_is_used_only_where_it_works(
 
 
 def test_torchs_int8_product_agrees(weight: torch.Tensor) -> None:
-    """On the CPU, where it can be tried."""
     assert working_product(weight.bfloat16(), "int8") == "torch"
 
 
 def test_a_quantised_engine_is_near_the_plain_one(tmp_path: Path) -> None:
-    """With int8 and int4 weights the same code runs; the first choice is mostly that of the full weights."""
     prompts = [[(number * 31 + i * 7) % VOCABULARY for i in range(12)] for number in range(20)]
     chosen = []
     for precision in ("plain", "int8", "int4"):

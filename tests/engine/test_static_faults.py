@@ -39,7 +39,6 @@ def expected(folder: Path) -> list[int]:
 def test_a_failed_capture_costs_its_own_program_alone(
     refused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stream, the pool and the generator are as before; later captures work; memory can be given back."""
     cuda = FakeCuda(refused)
     truth = expected(tmp_path)
     cuda.install(monkeypatch)
@@ -76,7 +75,6 @@ def test_no_garbage_is_collected_within_a_capture(monkeypatch: pytest.MonkeyPatc
 
 
 def test_nothing_is_read_before_it_was_waited_for(tmp_path: Path) -> None:
-    """On a device that takes its time the same is said: plain, drafted, over long prompts, with best ids."""
     rng = np.random.default_rng(3)
     engine = build(tiny_recipe(tmp_path), StreamDevice())
     truth = expected(tmp_path)
@@ -160,7 +158,6 @@ ASKS = [
 @pytest.mark.parametrize("strict", [False, True])
 @torch.inference_mode()
 def test_no_program_waits_for_the_host(strict: bool) -> None:
-    """All programs run on tensors without data: none looks at a value, none leaves the device."""
     programs = meta_programs(strict=strict)
     for width in programs.plan.widths:
         for ask in ASKS:
@@ -200,7 +197,6 @@ def test_little_is_launched_beside_the_layers(width: int) -> None:
 
 @torch.inference_mode()
 def test_the_best_ids_are_found_in_one_look() -> None:
-    """Of 64 rows of the largest vocabulary, at most 120 MB are read and written."""
     logits = torch.empty(64, 152064, dtype=torch.bfloat16, device=META)
     with Counted() as counted:
         verifier.top_rows(logits, TOP_K)
@@ -210,7 +206,6 @@ def test_the_best_ids_are_found_in_one_look() -> None:
 @pytest.mark.parametrize("whole", [False, True])
 @torch.inference_mode()
 def test_drawing_takes_little_memory(whole: bool) -> None:
-    """However many rows are drawn, of the largest vocabulary, no tensor is larger than sixteen rows in 64 bits."""
     vocabulary, ask = 152064, StepVariant(sampled=True, nucleus=True, whole=whole)
     logits = torch.empty(128, vocabulary, dtype=torch.bfloat16, device=META)
     keys = torch.empty(vocabulary, dtype=torch.int64, device=META)

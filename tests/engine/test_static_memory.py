@@ -35,7 +35,6 @@ SHAPES = {model.name: model.shape for model in named(MODELS)}
     ],
 )
 def test_the_larger_models_fit_the_smaller_cards(model: str, precision: str, gigabytes: int) -> None:
-    """With a tenth of the card left to others, weights and the least KV cache fit; on half the card they do not."""
     needed = least_bytes(SHAPES[model], precision, 2, own_head=True)
     assert gigabytes * 0.45e9 < needed < gigabytes * 0.9e9
 

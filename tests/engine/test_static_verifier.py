@@ -144,7 +144,6 @@ def test_the_best_alone_decide_what_the_whole_vocabulary_would(sampler: Sampler,
 
 @given(st.integers(-(2**70), 2**70), st.integers(0, 2**20))
 def test_noise_is_that_of_the_host(seed: int, position: int) -> None:
-    """The same 64-bit draws, whatever the seed; floats agree to rounding."""
     start = torch.tensor(step_io.start_of(seed))
     keys = verifier.keys_of(50, torch.device("cpu"))
     found = verifier.gumbel(start, torch.tensor([position]), keys)[0].numpy()

@@ -64,7 +64,6 @@ def finished() -> None:
 
 @pytest.mark.usefixtures("idle")
 def test_the_comparison_runs_while_nobody_types_and_once(job: LoadJob) -> None:
-    """The first start takes the CPU's engine at once; what was found is remembered, for this model alone."""
     first = choose_engine(job, "machine", kinds=KINDS)
     assert first.chosen == KINDS[0]
     assert "while nobody types" in first.reason
@@ -82,7 +81,6 @@ def absent(_folder: Path) -> list[str]:
 
 
 def test_no_trial_begins_while_somebody_types(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that works is left alone; one that works again ends the trial, which counts as none."""
     looks, begun = list[bool](), list[Path]()
     script = iter([True, False, False, True, False, False, False])
 
@@ -175,7 +173,6 @@ def test_memory_that_torch_keeps_counts_as_free(job: LoadJob, monkeypatch: pytes
 def test_a_gpu_serves_without_a_trial(
     kind: str, capability: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The graph engine runs at the first start already, StarCoder2 too: nothing is compared before an answer."""
     monkeypatch.setattr(loader, "choose_engine", lambda *_, **__: pytest.fail("compared"))
     card = Card(monkeypatch, capability=capability)
     assert loaded(card, job_of(tmp_path, kind), monkeypatch)[0] == "cuda-graphs"
@@ -184,7 +181,6 @@ def test_a_gpu_serves_without_a_trial(
 def test_a_gpu_without_tensor_cores_for_bfloat16_is_compared_with_the_cpu(
     job: LoadJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The CPU's engine serves until the comparison is done; then the faster one does."""
     card, asked = Card(monkeypatch, capability=(7, 5)), list[tuple[str, str]]()
     verdicts = iter([TrialResult("cpu-int8", "not yet", {}), TrialResult("cuda-graphs", "faster here", {})])
 
@@ -273,7 +269,6 @@ def test_a_damaged_record_is_no_record(kept: str, job: LoadJob) -> None:
 def test_a_trial_that_dies_hangs_or_fails_is_begun_twice(
     code: str, job: LoadJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The CPU's engine is taken; after the second time no trial is begun, and a note says so."""
     monkeypatch.setattr(trial, "SECONDS", 1.0)
     begun = []
 
@@ -301,7 +296,6 @@ def test_a_trials_process_ends_with_the_server(tmp_path: Path) -> None:
 
 
 def test_both_engines_are_timed(job: LoadJob) -> None:
-    """Loaded one after the other, a step of one row and of sixteen rows each."""
     found = compare(job, KINDS)
     assert set(found.ms) == {f"{kind}, {rows} rows" for kind in KINDS for rows in (1, 16)}
 

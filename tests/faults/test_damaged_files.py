@@ -132,7 +132,6 @@ def test_texts(folder: Path, name: str, read: Callable[[Path], object], seed: in
 
 @pytest.mark.parametrize("seed", range(3))
 def test_weights(folder: Path, seed: int) -> None:
-    """Cut short, with a head that claims what is not there, with other shapes and types, without a tensor."""
     path, chance, refused = folder / "model.safetensors", random.Random(seed), 0
     whole = path.read_bytes()
     end = 8 + int.from_bytes(whole[:8], "little")
@@ -150,7 +149,6 @@ def test_weights(folder: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_ggufs(tmp_path: Path, seed: int) -> None:
-    """Damaged anywhere, and with counts in the header that no memory could hold."""
     path, chance, refused = tmp_path / "tiny.gguf", random.Random(seed), 0
     write_gguf(path)
     whole = path.read_bytes()
@@ -163,7 +161,6 @@ def test_ggufs(tmp_path: Path, seed: int) -> None:
 
 
 def test_a_gguf_is_refused_wherever_it_ends(tmp_path: Path) -> None:
-    """At every byte of the header's beginning, and at places all over the file."""
     path = tmp_path / "tiny.gguf"
     write_gguf(path)
     whole = path.read_bytes()
@@ -186,7 +183,6 @@ def test_an_unknown_kind_of_weights_is_named(tmp_path: Path) -> None:
 
 
 def test_what_pull_looks_at_names_the_file(folder: Path) -> None:
-    """A whole model has no damage; each file of it, cut short, is the one that is named."""
     assert damage(folder) is None
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         path = folder / name

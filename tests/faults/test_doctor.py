@@ -26,7 +26,6 @@ def found(ended: Ended) -> dict[str, Any]:
 
 
 def test_all_is_right_with_a_model_that_is_whole(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A first run in an empty home: nothing is wrong, and one completion is timed; the next tells of its start."""
     arguments = ("--model", str(stranger.model), "--engine", "cpu-fp32", "--json")
     checks = found(stranger.run("doctor", *arguments))
     wrong = {name for name, check in checks.items() if check["state"] == "wrong"}
@@ -41,7 +40,6 @@ def test_all_is_right_with_a_model_that_is_whole(stranger: Stranger, monkeypatch
 
 @pytest.mark.ci
 def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: dict[str, str]) -> None:
-    """Kernels that others can write, a damaged index, half a download, half conversions, a start that failed."""
     cache, stranger.environment = stranger.cache, {"FASTCODER_KERNELS": ""}
     assert stranger.run(*stranger.completion).code == ModelMissingError.exit_code
     (cache / "kernels").mkdir(exist_ok=True)
@@ -109,7 +107,6 @@ def test_no_free_watches(stranger: Stranger, explanations: dict[str, str]) -> No
 @pytest.mark.ci
 @pytest.mark.parametrize("package", ["numba", "torch"])
 def test_a_broken_package(stranger: Stranger, package: str, explanations: dict[str, str]) -> None:
-    """It is named, and doctor goes on to the end; a completion that needs it says how to mend that."""
     broken = stranger.folder / "broken" / package
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text('raise ImportError("libbroken.so: cannot open shared object file")\n')
@@ -141,7 +138,6 @@ def test_a_full_disk_and_a_closed_cache(stranger: Stranger) -> None:
 def test_each_folder_that_is_not_writable_is_named_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One in the sentence, several one a line."""
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
     (tmp_path / "models").mkdir()
     access = os.access

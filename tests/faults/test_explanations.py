@@ -28,7 +28,6 @@ def test_no_model(stranger: Stranger) -> None:
 
 
 def test_half_a_download(stranger: Stranger) -> None:
-    """What is here counts: how much, and that fetching goes on; nothing of it is deleted by looking."""
     known = wheel_model("qwen2.5-coder-0.5b")
     half = stranger.cache / "models" / "gguf" / f"{known.file}.partial"
     half.parent.mkdir(parents=True, mode=0o700)
@@ -41,7 +40,6 @@ def test_half_a_download(stranger: Stranger) -> None:
 
 @pytest.mark.parametrize("share", [0.3, 0.97])
 def test_a_gguf_cut_short(stranger: Stranger, share: float) -> None:
-    """Damaged is what it is called, wherever it ends; whole again, it is converted and works."""
     path = stranger.folder / "own.gguf"
     write_gguf(path)
     whole = path.read_bytes()
@@ -80,7 +78,6 @@ def test_absurd_sizes(stranger: Stranger) -> None:
 
 @pytest.mark.ci
 def test_no_memory(stranger: Stranger) -> None:
-    """How much is needed and how much there is; the limit is a real one."""
     config = stranger.model / "config.json"
     whole = config.read_text(encoding="utf-8")
     # Half a million rows of vocabulary: the engine asks for some gigabytes before it reads anything.
@@ -93,7 +90,6 @@ def test_no_memory(stranger: Stranger) -> None:
 
 @pytest.mark.ci
 def test_a_full_disk(stranger: Stranger) -> None:
-    """Converting ends when the disk is full, says so, and leaves the disk as it was; with room, it works."""
     path = stranger.folder / "own.gguf"
     write_gguf(path, pre="some-new-way")  # which has to be converted
     before = folder_bytes(stranger.cache)
@@ -105,7 +101,6 @@ def test_a_full_disk(stranger: Stranger) -> None:
 
 
 def test_a_disk_without_room_is_found_before_it_is_filled(stranger: Stranger) -> None:
-    """A disk of three megabytes: what is needed and what is free, before anything is written."""
     path = stranger.folder / "own.gguf"
     write_gguf(path, pre="some-new-way")  # which has to be converted
     mount = f"mount -t tmpfs -o size=3m,mode=700 none {stranger.cache}"
@@ -114,7 +109,6 @@ def test_a_disk_without_room_is_found_before_it_is_filled(stranger: Stranger) ->
 
 
 def test_an_unwritable_cache(stranger: Stranger) -> None:
-    """What has to be kept there is said not to be, with what to do."""
     path = stranger.folder / "own.gguf"
     write_gguf(path)
     closed = f"mount --bind {stranger.cache} {stranger.cache} && mount -o remount,ro,bind {stranger.cache}"
@@ -126,7 +120,6 @@ def test_an_unwritable_cache(stranger: Stranger) -> None:
 
 @pytest.mark.ci
 def test_a_read_only_home(stranger: Stranger) -> None:
-    """With home and cache read-only (a kiosk, a container), a model that is here works; compiled code is not kept."""
     stranger.environment = {"FASTCODER_CACHE": str(stranger.home / "cache"), "FASTCODER_KERNELS": ""}
     closed = f"mount --bind {stranger.home} {stranger.home} && mount -o remount,ro,bind {stranger.home}"
     ended = stranger.run_after(closed, *stranger.completion, "--model", str(stranger.model))
@@ -137,7 +130,6 @@ def test_a_read_only_home(stranger: Stranger) -> None:
 
 
 def test_no_home_at_all(stranger: Stranger) -> None:
-    """HOME unset, and a user whom the system does not know: said, and cured by naming a cache folder."""
     variables = {k: v for k, v in stranger.variables().items() if k not in ("HOME", "FASTCODER_CACHE")}
     prefix = ("unshare", "--user", "--map-user=12345")
     ended = stranger.run(*stranger.completion, prefix=prefix, variables=variables)
@@ -147,7 +139,6 @@ def test_no_home_at_all(stranger: Stranger) -> None:
 
 
 def test_a_model_that_always_says_the_end(stranger: Stranger) -> None:
-    """It is asked once, and the reason is that: nothing is missing, says the model."""
     from tests.faults.small_model import write_model
 
     silent = write_model(stranger.folder / "silent", says="")
@@ -158,7 +149,6 @@ def test_a_model_that_always_says_the_end(stranger: Stranger) -> None:
 
 
 def test_all_explanations_differ(explanations: dict[str, str]) -> None:
-    """No two faults are explained by the same words, whatever folders and numbers stand in them."""
     if len(explanations) < 10:
         pytest.skip("only with the tests before")
     by_words: dict[str, set[str]] = {}
@@ -188,7 +178,6 @@ async def answer(client: RawClient, file: Path, line: int) -> list[Any]:
 
 
 async def test_a_model_that_cannot_be_loaded_and_then_can(stranger: Stranger) -> None:
-    """The status says what is wrong with which file, the answer is empty with that reason; mended, it is loaded."""
     path = stranger.model / "tokenizer.json"
     whole = path.read_text(encoding="utf-8")
     path.write_text(whole[: len(whole) // 2], encoding="utf-8")

@@ -75,7 +75,6 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
 
 
 def test_a_first_start(checkout: Path) -> None:
-    """The environment is made, the program started, and no lock is left; a second start makes nothing."""
     assert ended(start(checkout))[:2] == (0, "started play\n")
     assert ended(start(checkout))[:2] == (0, "started play\n")
     assert (checkout / "log").read_text() == "made\n"
@@ -102,7 +101,6 @@ def test_a_file_in_the_way(checkout: Path) -> None:
 @pytest.mark.ci
 @pytest.mark.parametrize("holder", ["", "999999999", "own", "garbage"])
 def test_a_lock_that_a_killed_start_left(checkout: Path, holder: str) -> None:
-    """Without a name, of a process that is gone, of one that has nothing to do with us, of nonsense: it is taken."""
     lock = checkout / ".scratch" / "setup.lock"
     lock.mkdir(parents=True)
     if holder:
@@ -113,7 +111,6 @@ def test_a_lock_that_a_killed_start_left(checkout: Path, holder: str) -> None:
 
 
 def test_two_at_once_set_up_once(checkout: Path) -> None:
-    """The second waits, says for which process and how to end it, and then works."""
     (checkout / "hold").touch()
     first = start(checkout)
     held = checkout / ".scratch" / "setup.lock" / "pid"
@@ -138,7 +135,6 @@ def test_a_driver_that_hangs(checkout: Path) -> None:
 
 
 def test_without_a_gpu_no_torch_is_installed(checkout: Path) -> None:
-    """The list of what a CPU needs, and the package by itself."""
     ended(start(checkout, with_driver(checkout, "echo none; exit 9")))
     (light,) = installed(checkout)
     assert light.endswith(f"--requirement {checkout}/fastcoder_lsp/requirements-cpu.txt --editable {checkout}")
@@ -146,7 +142,6 @@ def test_without_a_gpu_no_torch_is_installed(checkout: Path) -> None:
 
 
 def test_with_a_gpu_all_is_installed(checkout: Path) -> None:
-    """As pyproject names it, in tested versions."""
     ended(start(checkout, with_driver(checkout, "echo 'GPU 0: some'")))
     (whole,) = installed(checkout)
     assert whole.endswith(f"--constraint {checkout}/constraints.txt --editable {checkout}")

@@ -57,7 +57,6 @@ def silent(_share: float, _what: str) -> None:
 
 
 def test_a_conversion_that_was_killed_leaves_nothing_for_good(folder: Path, tmp_path: Path) -> None:
-    """SIGKILL in the middle: its file is there, and gone after the next start, which has whole weights."""
     cache = tmp_path / "cache"
     with packing(folder, cache) as process:
         assert list((cache / "int8").glob("*.partial"))
@@ -69,7 +68,6 @@ def test_a_conversion_that_was_killed_leaves_nothing_for_good(folder: Path, tmp_
 
 
 def test_a_conversion_under_way_is_waited_for(folder: Path, tmp_path: Path) -> None:
-    """Another start deletes nothing of it, says that it waits, and converts nothing itself."""
     cache, said = tmp_path / "cache", list[str]()
     with packing(folder, cache) as process:
         assert process.stdin is not None
@@ -90,7 +88,6 @@ def test_a_conversion_under_way_is_waited_for(folder: Path, tmp_path: Path) -> N
 
 
 def test_weights_that_cannot_be_kept_are_made_in_memory(folder: Path, tmp_path: Path) -> None:
-    """The same arrays as those that are read, and a note that says why every start takes longer."""
     shape, kind = shape_of(folder), kinds_here()[0]
     kept = load_arrays(WeightsRequest(folder, shape, kind, "digest", tmp_path / "cache"), silent)
     (tmp_path / "file").touch()

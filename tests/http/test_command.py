@@ -25,7 +25,6 @@ def test_off_loopback_it_needs_a_key(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_port_that_is_taken_is_said() -> None:
-    """Instead of a model that is loaded for nothing."""
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match=r"port \d+ is in use"):
         listen("127.0.0.1", taken.getsockname()[1])
 
@@ -46,14 +45,12 @@ def test_a_reserved_port_is_for_who_asks_for_it_the_same_way() -> None:
 
 
 def test_a_number_that_is_no_port_is_said() -> None:
-    """Not what the system calls it."""
     with pytest.raises(UsageError, match="no port 99999"):
         listen("127.0.0.1", 99999)
 
 
 @pytest.mark.parametrize("options", [["--alone"], []], ids=["alone", "shared"])
 def test_without_a_model_it_ends_and_says_what_to_do(capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
-    """It starts no process, and no server that answers nothing."""
     assert main(["http", "--port", "0", "--model", "nowhere/none", *options]) == 3
     said = capsys.readouterr().err
     assert "fastcoder-lsp model pull nowhere/none" in said
@@ -63,7 +60,6 @@ def test_without_a_model_it_ends_and_says_what_to_do(capsys: pytest.CaptureFixtu
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 @pytest.mark.parametrize("options", [["--alone"], []], ids=["alone", "shared"])
 def test_where_a_model_cannot_be_loaded_it_waits_and_ends_in_order(tmp_path: Path, options: list[str]) -> None:
-    """The server stands, and its health says what is wrong, wherever the model should be."""
     for name, text in (("config.json", "{}"), ("tokenizer.json", "{}"), ("model.safetensors", "")):
         (tmp_path / name).write_text(text)
     command = [sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "http", "--port", "0", "--model", str(tmp_path)]

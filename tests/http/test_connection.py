@@ -140,7 +140,6 @@ async def test_the_next_head_has_the_same_time_from_its_first_byte() -> None:
 
 
 async def test_who_waits_for_an_answer_is_left_alone() -> None:
-    """However long that takes, and whatever comes meanwhile; a body has its own time."""
     guest = Guest(answers=False)
     await guest.say(POST)
     for _ in range(20):
@@ -178,7 +177,6 @@ async def test_answers_that_nobody_reads_are_thrown_away() -> None:
 
 
 async def test_there_are_only_so_many() -> None:
-    """Who comes when there are too many is sent away, and what is there goes on; a place is free when one goes."""
     state = ServerState()
     guests = [Guest(state=state) for _ in range(MOST_CONNECTIONS)]
     late = Guest(state=state)
@@ -194,7 +192,6 @@ async def test_there_are_only_so_many() -> None:
 
 
 async def test_requests_ahead_of_their_answers_wait_at_the_client() -> None:
-    """However many come, a bounded part of them is read; all are answered in the end."""
     guest, sent, most = Guest(), 0, 0
     some = GET * 1_000
     for _ in range(2_000):
@@ -213,7 +210,6 @@ async def test_requests_ahead_of_their_answers_wait_at_the_client() -> None:
 
 
 def test_over_a_socket(start: Callable[..., ToyServer], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who drips the head is cut off, and who drips the body is told so."""
     monkeypatch.setattr(http_server, "HEAD_S", 0.3)
     server = start("x\n")
     with socket.create_connection(("127.0.0.1", server.port)) as slow:

@@ -78,7 +78,6 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
 
 
 def test_too_much_is_refused(server: ToyServer, start: Callable[..., ToyServer]) -> None:
-    """A long body with 413, too many requests with 503, an answer that takes too long with 504."""
     assert server.call("/infill", b'{"prompt": "' + b"x" * BODY_BYTES + b'"}')[0] == 413
     with socket.create_connection(("127.0.0.1", server.port)) as long:
         long.sendall(b"POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (BODY_BYTES + 1))
@@ -129,7 +128,6 @@ def bad_body(chance: random.Random) -> bytes:
 
 @pytest.mark.parametrize("requests", MALFORMED)
 def test_malformed_requests_get_well_formed_errors(server: ToyServer, requests: int) -> None:
-    """Whatever is sent, to every route, by every method; the server goes on, over one connection."""
     chance = random.Random(19)
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     connection.connect()
@@ -155,15 +153,12 @@ def test_names_are_no_texts(server: ToyServer) -> None:
 
 
 def test_nobody_is_sent_elsewhere(server: ToyServer) -> None:
-    """A path with a slash more is no path of ours, and no redirection to a name that a proxy has put there."""
     for path in ("/infill/", "/v1/completions/"):
         code, reply = server.call(path, ASK)
         assert (code, reply["error"]["code"]) == (404, 404)
 
 
 def test_a_free_desk_goes_to_who_still_waits(start: Callable[..., ToyServer], monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once, whoever before them has hung up while waiting; not at the next look around."""
-
     async def long(wait: Callable[[], Awaitable[object]]) -> None:
         await wait()
 

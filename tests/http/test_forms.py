@@ -38,7 +38,6 @@ def infill(**more: Any) -> dict[str, Any]:
 
 
 def test_infill_answers_with_the_fields_that_are_wanted(server: ToyServer) -> None:
-    """By their paths, flat, as llama.cpp does."""
     code, reply = server.call("/infill", infill(response_fields=FIELDS))
     assert (code, reply["content"]) == (200, SAYS)
     assert set(reply) == set(FIELDS)
@@ -70,7 +69,6 @@ def events(text: str) -> list[Any]:
 
 
 def test_streams(server: ToyServer) -> None:
-    """In both forms the pieces make the text, and the last one says why it ended."""
     *pieces, done = events(server.call("/v1/completions", {"prompt": PREFIX, "suffix": "\n", "stream": True})[1])
     assert done == "[DONE]"
     assert "".join(piece["choices"][0]["text"] for piece in pieces) == SAYS
@@ -81,7 +79,6 @@ def test_streams(server: ToyServer) -> None:
 
 
 def test_stop_words_choices_and_lengths(server: ToyServer) -> None:
-    """The first stop word in the text ends it; greedy choices are alike; a seed changes nothing."""
     asked = {"prompt": PREFIX, "suffix": "\n", "n": 2, "seed": 7, "stop": ["items", "sum"], "temperature": 1.0}
     _, reply = server.call("/v1/completions", asked)
     assert [choice["text"] for choice in reply["choices"]] == ["return ", "return "]
@@ -130,7 +127,6 @@ def test_a_name_that_the_shared_process_would_hang_up_on_is_passed_over() -> Non
 
 
 def test_no_tokens_ask_nothing_of_the_model(start: Callable[..., ToyServer]) -> None:
-    """As llama.vim says which chunks are coming: answered at once, and nobody waits for the model."""
     server = start("x\n")
     body = infill(n_predict=0, input_prefix="", prompt="", input_suffix="", response_fields=[""])
     assert server.call("/infill", body) == (200, {})
@@ -138,7 +134,6 @@ def test_no_tokens_ask_nothing_of_the_model(start: Callable[..., ToyServer]) -> 
 
 
 def test_how_long_an_answer_may_be_holds_for_that_answer(server: ToyServer) -> None:
-    """The same place by other bounds: neither is an answer cut short by one before, nor longer than it may be."""
     for tokens in (8, 128, 8, None, 9):
         more = {} if tokens is None else {"n_predict": tokens}
         _, reply = server.call("/infill", {"input_prefix": PREFIX, "input_suffix": "\n", **more})
@@ -151,7 +146,6 @@ def test_how_long_an_answer_may_be_holds_for_that_answer(server: ToyServer) -> N
 
 
 def test_what_clients_ask_beside(server: ToyServer) -> None:
-    """Health, properties, models, and the numbers for Prometheus, which grow."""
     assert server.call("/health") == (200, {"status": "ok"})
     assert server.call("/v1/models")[1]["data"][0]["id"] == "toy-model"
     assert server.call("/props")[1]["default_generation_settings"]["n_ctx"] == 4096
@@ -166,7 +160,6 @@ def test_what_clients_ask_beside(server: ToyServer) -> None:
 
 
 def test_a_text_goes_to_its_own_desk(start: Callable[..., ToyServer]) -> None:
-    """Two documents in turns: each is known by its lines, and what was said for it is not asked again."""
     server = start("return sum(items)\n")
     texts = ["import os\nimport sys\n\n\ndef first(items):\n", "class Other:\n    pass\n\n\ndef second(items):\n"]
     for _ in range(3):

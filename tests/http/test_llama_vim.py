@@ -72,7 +72,6 @@ def shows(editor: Any, text: str) -> bool:
 
 
 def test_typed_shown_and_accepted(neovim: Callable[[int], Any], start: Callable[..., ToyServer]) -> None:
-    """What is typed along the suggestion needs no model; Tab takes it."""
     server = start(model)
     editor = neovim(server.port)
     editor.funcs.cursor(6, 5)

@@ -115,7 +115,6 @@ def machine() -> Iterator[Machine]:
 
 
 def test_one_model_the_same_texts_and_few_tokens_a_key(machine: Machine, llama_model: ModelFiles) -> None:
-    """Two commands have one process, what they give along is shown, and a key computes a handful of prompt tokens."""
     one, other = machine.start(), machine.start()
     fronts = machine.host().fronts
     assert {front.process_id for front in fronts} == {one.process.pid, other.process.pid}
@@ -136,7 +135,6 @@ def test_one_model_the_same_texts_and_few_tokens_a_key(machine: Machine, llama_m
 
 
 def test_a_killed_process_costs_a_pause(machine: Machine, llama_model: ModelFiles) -> None:
-    """It is started again, and what was asked meanwhile is answered or fails in words."""
     server = machine.start()
     first = machine.host().process_id
     os.kill(first, signal.SIGKILL)

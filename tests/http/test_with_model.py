@@ -146,7 +146,6 @@ def test_other_texts_are_those_of_an_editor(model: Model) -> None:
 
 
 def test_chunks_of_other_files_are_shown(model: Model) -> None:
-    """In the family's form, before the prefix: the model uses a name that stands in no other place."""
     machine = Machine(model)
     chunks = [ExtraChunk("def rotate_by_quarter(image, turns):\n    return image.rotate(90 * turns)\n", "turn.py")]
     form: dict[str, Any] = {"input_prefix": "from turn import ", "input_suffix": "\n", "input_extra": chunks}

@@ -63,7 +63,6 @@ def ids(text: str) -> list[int]:
 
 
 def test_drafters_pin_repository_and_common_code(datastore: Datastore, tmp_path: Path) -> None:
-    """What was told before the tokenizer was known is there; the edited document's own text comes first."""
     edited = tmp_path / "project" / "b.py"
     datastore.document_changed(edited, "def repository(argument):\n    return 0\n")
     assert datastore.pin(edited.as_uri()).repository is None
@@ -88,7 +87,6 @@ def test_drafters_pin_repository_and_common_code(datastore: Datastore, tmp_path:
 
 
 def test_common_code_has_a_frozen_table(datastore: Datastore) -> None:
-    """A drafter that asks gets none until it is counted, in the background; asked early or late."""
     early, late = TableShape(1, 2), TableShape(2, 1)
     assert datastore.pin("").frozen(early) is None
     datastore.start(ToyEncoder())
@@ -115,7 +113,6 @@ def test_common_code_is_built_once(datastore: Datastore, tmp_path: Path) -> None
 
 
 def test_corpus_of_folders_and_archives(tmp_path: Path) -> None:
-    """Code from a folder, a zip and a tar; no tests, no secrets, no prose, nothing that is no text."""
     cache = tmp_path / "cache"
     write(tmp_path / "src" / "one.py", CODE)
     write(tmp_path / "src" / "tests" / "test_one.py", "unwanted = 1\n")
@@ -172,7 +169,6 @@ def test_a_stopped_build_is_no_corpus(tmp_path: Path) -> None:
     ],
 )
 def test_damaged_archives_are_told_of(name: str, damage: str, tmp_path: Path) -> None:
-    """Whatever a library raises: one line that names the archive, and what to do."""
     path = tmp_path / name
     code = "".join(f"def f{number}(x):\n    return x + {number * 7919 % 1000}\n" for number in range(3000)).encode()
     if name.endswith((".zip", ".whl")):
@@ -203,7 +199,6 @@ def test_damaged_archives_are_told_of(name: str, damage: str, tmp_path: Path) ->
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes by name")
 def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
-    """A pipe that nobody writes to, a link that leads nowhere, a file that goes while the folder is read."""
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "nowhere.py").symlink_to(tmp_path / "gone.py")
     write(tmp_path / "real.py", CODE)
@@ -211,7 +206,6 @@ def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_corpus_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
-    """Half of it is of no use, and takes what the disk lacks; the next try begins anew."""
     corpora = Corpora(tmp_path)
 
     def texts() -> Iterator[tuple[str, str]]:

@@ -67,7 +67,6 @@ def refuse(patch: pytest.MonkeyPatch, what: str) -> None:
 @pytest.mark.parametrize("what", ["says so beforehand", "blocks", "sync", "name"])
 @pytest.mark.parametrize("work", ["seal", "merge", "add"])
 def test_a_full_disk_leaves_nothing_behind(what: str, work: str, tmp_path: Path) -> None:
-    """However often it is tried: no file more than before, all is searched; with room again all is stored."""
     store = Store.open(tmp_path, "toy")
     for number in range(3):
         store.add_segment([document(f"old{number}", [1, 2, number])])
@@ -103,7 +102,6 @@ def _work(store: Store, work: str) -> None:
 
 
 def test_a_manifest_that_could_not_be_written_is_written_later(tmp_path: Path) -> None:
-    """The next time there is anything to do or not: the disk is not believed to say what it never was told."""
     store = Store.open(tmp_path, "toy")
     store.save([document("a", [1, 2, 3])])
 
@@ -123,7 +121,6 @@ def test_a_manifest_that_could_not_be_written_is_written_later(tmp_path: Path) -
 
 
 def test_a_store_that_is_deleted_under_its_writer_is_written_again(tmp_path: Path) -> None:
-    """What it held is on the disk again, without a file being read."""
     folder = tmp_path / "store"
     store = Store.open(folder, "toy")
     store.add_segment([document("a", [1, 2, 3]), document("b", [1, 2, 4])])
@@ -217,7 +214,6 @@ def test_files_are_replaced_by_several_writers_at_once(tmp_path: Path) -> None:
 
 
 def test_what_dead_writers_left_is_deleted(tmp_path: Path) -> None:
-    """By the next one who writes the same file; what a living one may be writing stays."""
     path = tmp_path / "file"
     dead, alive, other = (tmp_path / f"{name}-0123abcd.tmp" for name in ("file.4194999", f"file.{os.getpid()}", "o.1"))
     young = temporary_for(path)
@@ -260,7 +256,6 @@ PATHS = st.lists(st.text("ab/", min_size=1, max_size=6).map(lambda name: os.sep 
 
 @given(PATHS, st.randoms(use_true_random=False), st.text("ab/", max_size=3))
 def test_keys_below_a_folder(keys: list[str], chance: object, folder: str) -> None:
-    """Those that a look at every key finds, after keys have come and gone in small and large groups."""
     in_order, gone = SortedKeys(), keys[::3]
     in_order.add(keys[:5])
     in_order.add(keys[5:])

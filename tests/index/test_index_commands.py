@@ -38,7 +38,6 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def test_index_build_search_verify_clear(
     project: Path, llama_model: ModelFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each step says what it did; a missing index says how to build one; what may not be read is not found."""
     model = ["--model", str(llama_model.folder)]
     (project / "left_out.py").write_text("unwanted = 1\n", encoding="utf-8")
     (project / "fastcoder.toml").write_text('read.exclude = ["left_out.py", "*.toml"]\n', encoding="utf-8")
@@ -88,7 +87,6 @@ def test_a_disk_that_takes_nothing_is_a_line_and_a_hint(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A full disk, and a cache that can't be made: exit code 6, what to do, and nothing half made."""
     arguments = [command, "build", str(project), "--model", str(llama_model.folder)]
     total = shutil.disk_usage(project).total
     with monkeypatch.context() as patch:
@@ -124,7 +122,6 @@ async def ask(client: RawClient, root: Path, file: Path, text: str, **settings: 
 @pytest.mark.ci
 @pytest.mark.parametrize(("drafter", "enabled"), [("none", True), ("fastcoder", False), ("fastcoder", True)])
 async def test_the_index_is_kept_for_drafters_that_read_it(drafter: str, enabled: bool, tmp_path: Path) -> None:
-    """With such a drafter files are indexed and followed, by the client's word too; without, or switched off, none."""
     root, cache = tmp_path / "project", tmp_path / "cache"
     root.mkdir()
     (root / "a.py").write_text("a = 1\n", encoding="utf-8")
@@ -148,7 +145,6 @@ async def test_the_index_is_kept_for_drafters_that_read_it(drafter: str, enabled
 
 
 async def test_an_index_that_is_switched_off_is_let_go(tmp_path: Path) -> None:
-    """At the next completion nothing is written any longer, and another process may take the index over."""
     root, cache = tmp_path / "project", tmp_path / "cache"
     root.mkdir()
     (root / "a.py").write_text("a = 1\n", encoding="utf-8")

@@ -78,7 +78,6 @@ def steps_of(request: pytest.FixtureRequest, count: int) -> int:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", history.HISTORIES)
 def test_replayed_history(name: str, root: Path, open_index: Open, request: pytest.FixtureRequest) -> None:
-    """After every step of a real history the index equals one built from scratch; after a restart too."""
     files, chance = history.base(name), random.Random(name)
     on_disk = dict(files)
     write(root, files)
@@ -116,7 +115,6 @@ def test_replayed_history(name: str, root: Path, open_index: Open, request: pyte
 def test_history_through_the_file_system(
     name: str, root: Path, open_index: Open, request: pytest.FixtureRequest
 ) -> None:
-    """The same with nobody telling: every step goes to the disk, and the watcher finds it."""
     files, chance = history.base(name), random.Random(name)
     write(root, files)
     live = open_index(root, watching=True)
@@ -133,7 +131,6 @@ def test_history_through_the_file_system(
 
 
 def test_unsaved_text_overrides_the_disk(root: Path, open_index: Open) -> None:
-    """Until the document is closed; then the disk's text is back, as it is by then. A new file may be unsaved too."""
     write(root, {"a.py": "one = 1\n", "b.py": "two = 2\n"})
     live = open_index(root)
     live.document_changed(root / "a.py", "unsaved = 3\n")
@@ -158,7 +155,6 @@ def test_line_ends_make_no_difference(root: Path, open_index: Open) -> None:
 
 
 def test_nothing_that_may_not_be_read_is_held(root: Path, tmp_path: Path, open_index: Open) -> None:
-    """Ignored, secret, binary, foreign files: not on the disk, not as open documents, not through symlinks."""
     write(tmp_path, {"outside.py": "outside = 1\n"})
     write(root, {"good.py": "good = 1\n", ".gitignore": "ignored/\n", ".env": "PASSWORD = 1\n", "id_rsa": "KEY\n"})
     write(root, {"ignored/a.py": "ignored = 1\n", "node_modules/x/b.js": "installed = 1\n"})
@@ -186,7 +182,6 @@ def test_nothing_that_may_not_be_read_is_held(root: Path, tmp_path: Path, open_i
 
 
 def test_what_becomes_ignored_is_removed(root: Path, open_index: Open) -> None:
-    """A new pattern in an ignore file holds for what is indexed already, and back."""
     write(root, {"a.py": "a = 1\n", "secret/b.py": "b = 1\n"})
     live = open_index(root, watching=True)
     assert {str(root / "a.py"), str(root / "secret/b.py")} <= set(held(live))
@@ -198,7 +193,6 @@ def test_what_becomes_ignored_is_removed(root: Path, open_index: Open) -> None:
 
 
 def test_folders_come_move_and_go(root: Path, tmp_path: Path, open_index: Open) -> None:
-    """Whole folders created at once, renamed, moved in and out, deleted: the watcher misses none of their files."""
     write(root, {"a.py": "a = 1\n"})
     live = open_index(root, watching=True)
     files = {f"deep/er{number}/file.py": f"x{number} = 1\n" for number in range(5)}
@@ -217,7 +211,6 @@ def test_folders_come_move_and_go(root: Path, tmp_path: Path, open_index: Open) 
 
 
 def test_workspace_folders_come_and_go(root: Path, tmp_path: Path, open_index: Open) -> None:
-    """Each folder has its own store and settings; a nested one takes what is below it."""
     other = tmp_path / "other"
     write(root, {"a.py": "a = 1\n", "inner/b.py": "b = 1\n", "inner/d.js": "d = 1\n"})
     write(other, {"c.py": "c = 1\n"})
@@ -236,7 +229,6 @@ def test_workspace_folders_come_and_go(root: Path, tmp_path: Path, open_index: O
 @pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.long)])
 @pytest.mark.timeout(900)
 def test_many_files_at_once(count: int, root: Path, tmp_path: Path, open_index: Open) -> None:
-    """While thousands of files appear, an edit is found at once and memory stays bounded; then all are held."""
     live = open_index(root, watching=True)
     staging = tmp_path / "staging"
     write(staging, {f"d{n % 50}/f{n}.py": f"def f{n}(x):\n    return x + {n}\n" * 20 for n in range(count)})
@@ -251,7 +243,6 @@ def test_many_files_at_once(count: int, root: Path, tmp_path: Path, open_index: 
 
 
 def test_a_second_server_follows_and_takes_over(root: Path, open_index: Open) -> None:
-    """Two servers on one folder: both find what is saved; the second keeps the index when the first has gone."""
     write(root, {"a.py": "a = 1\n"})
     first = open_index(root, watching=True)
     second = open_index(root, watching=True)
@@ -301,7 +292,6 @@ def test_a_change_while_nobody_watched_is_found_at_the_start(root: Path, open_in
 
 
 def test_what_a_full_queue_lost_is_found(root: Path, open_index: Open) -> None:
-    """A burst that may have overflowed the system's queue: what nobody was told of is looked for."""
     live = open_index(root)
     files = {"lost.py": "nobody(told)\n"}
     write(root, files)

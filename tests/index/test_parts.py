@@ -46,7 +46,6 @@ def contexts(part: Part) -> list[list[int]]:
 
 @given(FILES)
 def test_order_is_sorted_and_whole(files: list[list[int]]) -> None:
-    """Every place with a token before and a token at it is in the order once, and contexts rise."""
     part = build_part(documents(files))
     assert contexts(part) == sorted(contexts(part))
     assert len(set(part.order_M.tolist())) == len(part.order_M) == sum(max(0, len(tokens) - 1) for tokens in files)
@@ -57,7 +56,6 @@ def test_order_is_sorted_and_whole(files: list[list[int]]) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(FILES, min_size=1, max_size=4), st.randoms(use_true_random=False))
 def test_merge_equals_sorting_what_lives(groups: list[list[list[int]]], chance: random.Random) -> None:
-    """A merged part holds the live files of its parts, in the order that sorting them anew gives."""
     parts = [build_part(documents(files, f"group{number}-")) for number, files in enumerate(groups)]
     dead = [frozenset(file for file in range(len(files)) if chance.random() < 0.3) for files in groups]
     live = [liveness(part.order_M, part.starts, out) for part, out in zip(parts, dead, strict=True)]
@@ -76,7 +74,6 @@ def test_merge_equals_sorting_what_lives(groups: list[list[list[int]]], chance: 
 
 
 def test_merge_of_long_copies_is_exact_as_deep_as_searches_go() -> None:
-    """Copies longer than the depth of a merge: order by the last tokens, no place lost."""
     copy = list(np.random.default_rng(0).integers(0, 3, merge.DEPTH * 3))
     parts = [build_part(documents([copy, copy[:-1]], name)) for name in ("a", "b", "c")]
     merged = merge.weave(parts, [frozenset()] * 3, [None] * 3)
@@ -109,7 +106,6 @@ def all_live(bits: Any, before: Any, entries: Any) -> Any:
 @settings(deadline=None)
 @given(FILES, st.lists(st.sets(st.integers(0, 5)), min_size=1, max_size=4))
 def test_liveness_follows_changes(files: list[list[int]], changes: list[set[int]]) -> None:
-    """By whatever steps files died and came back, bits and counts say which entries are live."""
     part, known, before = build_part(documents(files)), None, frozenset[int]()
     for change in changes:
         dead = frozenset(file for file in change if file < len(files))
@@ -126,7 +122,6 @@ def test_liveness_follows_changes(files: list[list[int]], changes: list[set[int]
 
 @given(st.lists(st.integers(1, 1000), max_size=12), st.data())
 def test_merging_comes_to_an_end_with_few_segments(sizes: list[int], data: st.DataObject) -> None:
-    """Applied until it wants nothing more, the policy leaves segments that grow geometrically."""
     dead = [data.draw(st.integers(0, size)) for size in sizes]
     rounds = 0
     while chosen := merge.segments_to_merge(sizes, dead):
@@ -147,7 +142,6 @@ LINES = st.lists(
 
 @given(LINES)
 def test_chunks_make_up_the_text(lines: list[str]) -> None:
-    """Chunks joined are the text; each but the first begins at a line that is not blank."""
     text = "\n".join(lines)
     found = chunks.split(text)
     assert "".join(found) == text
@@ -213,7 +207,6 @@ def test_segment_comes_back_as_it_was(tmp_path: Path) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_damage_of_a_segment_is_noticed(identity: str, data: st.DataObject) -> None:
-    """A byte changed anywhere, a file cut short or grown, another tokenizer: never mapped."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -270,7 +263,6 @@ def test_a_damaged_store_is_built_anew_with_one_notice(damage: str, tmp_path: Pa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of another kind")
 def test_only_the_user_can_read_the_store(tmp_path: Path) -> None:
-    """Folders that are made for it, and all files in them, are closed to others."""
     folder = tmp_path / "cache" / "index" / "store"
     old = os.umask(0)
     try:

@@ -47,7 +47,6 @@ def made(key: str, version: int) -> IndexedFile:
 @pytest.mark.parametrize("kills", [KILLS, pytest.param(ALL_KILLS, marks=pytest.mark.long)])
 @pytest.mark.timeout(900)
 def test_killed_at_any_moment(kills: int, tmp_path: Path) -> None:
-    """After a kill the store opens without a notice, verifies, and each file in it is one of its versions, whole."""
     chance, notices = random.Random(0), list[str]()
     for number in range(kills):
         command = [sys.executable, "-c", WRITER, str(tmp_path), str(number)]
@@ -69,7 +68,6 @@ def test_killed_at_any_moment(kills: int, tmp_path: Path) -> None:
 
 
 def test_one_writes_and_the_other_follows(tmp_path: Path) -> None:
-    """The second process sees what the first has sealed, keeps its own edits, and writes when the first has gone."""
     first = Store.open(tmp_path, "toy")
     first.save([made("a", 1), made("b", 1)])
     second = Store.open(tmp_path, "toy")
@@ -108,7 +106,6 @@ def test_one_writes_and_the_other_follows(tmp_path: Path) -> None:
 
 
 def test_a_reader_while_the_writer_merges(tmp_path: Path) -> None:
-    """A process that follows never sees half of what another one does to the segments."""
     command = [sys.executable, "-c", WRITER, str(tmp_path), "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as writer:
         try:

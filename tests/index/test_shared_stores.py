@@ -58,7 +58,6 @@ def knows(datastore: Datastore, text: str, document: Path = Path("/nowhere.py"))
 def test_the_same_folders_by_the_same_rules_are_watched_and_kept_once(
     root: Path, stores: SharedStores, begin: Open
 ) -> None:
-    """The one that comes later finds everything at once; the last one to go ends it."""
     first, second = begin({root: SETTINGS}), begin({root: SETTINGS})
     assert len(stores.indexes) == 1
     first_pin, second_pin = (one.pin("file:///x.py") for one in (first, second))
@@ -78,7 +77,6 @@ def test_the_same_folders_by_the_same_rules_are_watched_and_kept_once(
 def test_who_may_read_less_never_finds_what_others_may(
     root: Path, tmp_path: Path, stores: SharedStores, begin: Open
 ) -> None:
-    """Whoever comes first, in one process or the next, and when a front's rules become stricter or less strict."""
     free, careful = begin({root: SETTINGS}), begin({root: CAREFUL})
     assert len(stores.indexes) == 2
     assert knows(free, "somebody = 2")
@@ -110,7 +108,6 @@ def test_who_may_read_less_never_finds_what_others_may(
 
 
 def test_unsaved_texts_are_theirs_who_told_them(root: Path, begin: Open) -> None:
-    """The latest word holds; who closes a document, or goes, leaves the other's word, and then the disk's."""
     one, other = begin({root: SETTINGS}), begin({root: SETTINGS})
     one.document_changed(root / "a.py", "first = 1\n")
     other.document_changed(root / "a.py", "second = 2\n")
@@ -135,7 +132,6 @@ def test_texts_end_with_who_told_them(root: Path, begin: Open) -> None:
 
 
 def test_who_comes_later_is_told_what_was_told(root: Path, begin: Open) -> None:
-    """How far the index is, which needs nothing more to be done."""
     told: list[IndexProgress] = []
     first = begin({root: SETTINGS})
     begin({root: SETTINGS}, report=told.append)
@@ -146,7 +142,6 @@ def test_who_comes_later_is_told_what_was_told(root: Path, begin: Open) -> None:
 def test_workspaces_share_the_folders_that_they_have_in_common(
     root: Path, tmp_path: Path, stores: SharedStores, begin: Open
 ) -> None:
-    """A folder within another one is read by the rules of both, and so is no part that others could have."""
     beside = tmp_path / "beside"
     beside.mkdir()
     write(beside, {"c.py": "besides = 1\n"})

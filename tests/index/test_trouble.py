@@ -24,7 +24,6 @@ from tests.index.toy_encoder import ToyEncoder
 def test_a_full_disk_is_told_once_and_made_up_for(
     root: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """While it is full edits are found all the same, and nothing is written; with room, all is stored, unasked."""
     write(root, {f"f{number}.py": f"x = {number}\n" for number in range(40)})
     usage, full, said, tried = shutil.disk_usage, threading.Event(), list[str](), list[float]()
 
@@ -52,7 +51,6 @@ def test_a_full_disk_is_told_once_and_made_up_for(
 
 @pytest.mark.parametrize("kind", ["a file is in the way", "the lock is a folder"])
 def test_without_a_usable_store_nothing_grows(kind: str, root: Path, begin: Begin, tmp_path: Path) -> None:
-    """Three thousand keys in a large file: the last text is found, and no more is kept than that one."""
     cache, said = tmp_path / "cache", list[str]()
     if kind == "a file is in the way":
         cache.write_bytes(b"")
@@ -77,7 +75,6 @@ def test_without_a_usable_store_nothing_grows(kind: str, root: Path, begin: Begi
 
 @pytest.mark.ci
 def test_a_store_that_opens_late_has_all_documents(root: Path, begin: Begin, tmp_path: Path) -> None:
-    """What was in the way is gone: the folder is read and the index is kept from then on, by itself."""
     cache, said = tmp_path / "cache", list[str]()
     cache.write_bytes(b"")
     write(root, {"a.py": "a = 1\n"})
@@ -93,7 +90,6 @@ def test_a_store_that_opens_late_has_all_documents(root: Path, begin: Begin, tmp
 def test_a_folder_that_cannot_be_looked_at_hinders_no_other(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its rules can't be known, so nothing in it is read; the other folders are."""
     other, real = tmp_path / "closed", ReadingRules.__init__
     write(root, {"a.py": "a = 1\n"})
     write(other, {"b.py": "b = 1\n"})
@@ -116,7 +112,6 @@ def test_a_folder_that_cannot_be_looked_at_hinders_no_other(
 
 
 def test_trouble_is_tried_ever_less_often(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In simulated time: pauses double up to the longest, room on a full disk ends one, and each thing is said once."""
     now, free, said = 1000.0, 0, list[str]()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9 - free, free))

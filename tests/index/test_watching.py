@@ -32,7 +32,6 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
 @linux
 def test_missing_watches_are_told_and_made_up_for(root: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system gives watches for half of the folders: all changes are found, and the user is told what to do."""
     from watchdog.observers import inotify_c
 
     real, given, most = inotify_c.inotify_add_watch, set[int](), 20
@@ -66,7 +65,6 @@ def test_missing_watches_are_told_and_made_up_for(root: Path, begin: Begin, monk
 
 @linux
 def test_no_watcher_at_all(root: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system has no more of them: the index is there, changes are looked for, and no thread is left of the try."""
     from watchdog.observers import inotify_c
 
     def no_more() -> int:
@@ -89,7 +87,6 @@ def test_no_watcher_at_all(root: Path, begin: Begin, monkeypatch: pytest.MonkeyP
 
 @linux
 def test_watching_survives_folders_of_one_name(root: Path, begin: Begin, tmp_path: Path) -> None:
-    """A folder is moved out, made anew, and both are deleted: what happens then is noticed all the same."""
     (root / "a").mkdir()
     live = begin(watching=True)
     until(lambda: live.settle(1))
@@ -107,7 +104,6 @@ def test_watching_survives_folders_of_one_name(root: Path, begin: Begin, tmp_pat
 
 @linux
 def test_a_lost_event_has_everything_looked_at(root: Path, begin: Begin) -> None:
-    """The system's queue was full: a change that nobody is told of is found."""
     from watchdog.observers.inotify_c import InotifyConstants, InotifyEvent, WatchDescriptor
 
     live = begin(watching=True)
@@ -125,7 +121,6 @@ def test_a_lost_event_has_everything_looked_at(root: Path, begin: Begin) -> None
 
 @pytest.mark.ci
 def test_a_workspace_folder_that_goes_and_comes_back(root: Path, begin: Begin, tmp_path: Path) -> None:
-    """Deleted, or renamed with another one in its place: what it holds now is held, and watched."""
     write(root, {"a.py": "a = 1\n"})
     live = begin(watching=True)
     until(holds(live, root, {"a.py": "a = 1\n"}))
@@ -175,7 +170,6 @@ def test_a_file_that_is_restored_is_read_again(stamp: str, told: str, root: Path
 
 
 def test_a_follower_forgets_what_it_does_not_read(root: Path, tmp_path: Path) -> None:
-    """Many files change where another process writes: until that one has them, the old texts are not found."""
     writer = Store.open(tmp_path / "store", "toy")
     names = [f"f{number}.py" for number in range(40)]
     write(root, dict.fromkeys(names, "old = 1\n"))
@@ -191,7 +185,6 @@ def test_a_follower_forgets_what_it_does_not_read(root: Path, tmp_path: Path) ->
 
 
 def test_rules_hold_for_open_documents_at_once(root: Path, begin: Begin) -> None:
-    """Excluded by a setting or an ignore file, while the first look is still going on, and allowed again: no edit."""
     write(root, {"a.py": "a = 1\n"})
     live = begin()
     until(holds(live, root, {"a.py": "a = 1\n"}))
@@ -223,7 +216,6 @@ def test_rules_hold_for_open_documents_at_once(root: Path, begin: Begin) -> None
 
 
 def test_a_document_moves_to_the_folder_that_is_added(root: Path, begin: Begin) -> None:
-    """Its text is in one store only, and in none once its folder is gone."""
     live = begin()
     live.document_changed(root / "inner/b.py", "unsaved = 1\n")
     until(holds(live, root, {"inner/b.py": "unsaved = 1\n"}))
@@ -234,7 +226,6 @@ def test_a_document_moves_to_the_folder_that_is_added(root: Path, begin: Begin) 
 
 
 def test_new_folders_cost_what_is_in_them(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred new folders beside 20,000 indexed files: no indexed file is looked at. A folder that went: its own."""
     store = Store.open(tmp_path / "store", "toy")
     one = np.array([1, 2], np.int32)
     keys = [str(root / f"d{number % 100}" / f"f{number}.py") for number in range(20_000)]
@@ -291,7 +282,6 @@ def test_a_document_whose_name_becomes_a_link_to_a_secret(root: Path, tmp_path: 
 def test_documents_may_change_while_the_datastore_begins(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event loop goes on telling: nothing is missed, and no older text is told after a newer one."""
     datastore = Datastore({root: SETTINGS}, SharedStores(tmp_path / "cache"))
     told, threads = list[tuple[Path, str]](), []
     for number in range(3):

@@ -27,7 +27,6 @@ WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta_one", "theta
     ],
 )
 def test_words_of_an_identifier(identifier: str, expect: list[str]) -> None:
-    """Itself and its parts of two letters or more, in small letters, each once."""
     found = words_of(identifier)
     assert found[0] == expect[0]
     assert len(set(found)) == len(found)
@@ -36,7 +35,6 @@ def test_words_of_an_identifier(identifier: str, expect: list[str]) -> None:
 
 
 def test_words_by_lines() -> None:
-    """Each line has its own words, an empty one has none; the same word has the same number everywhere."""
     found = Terms().of_lines("user_name = 1\n\nname\n")
     assert found.lines == 4
     assert np.diff(found.starts_L).tolist() == [3, 0, 1, 0]
@@ -65,7 +63,6 @@ STEPS = st.lists(
 @given(STEPS, st.frozensets(st.sampled_from(WORDS), min_size=1))
 @settings(max_examples=80, deadline=None)
 def test_ranking_is_the_naive_one(steps: list[Step], asked: frozenset[str]) -> None:
-    """After any puts, removals and merges: the same files, in the order of the same scores."""
     terms, index, files = Terms(), WordIndex(), dict[str, frozenset[int]]()
     for what, number, words in steps:
         key = f"file_{number}"
@@ -99,7 +96,6 @@ def test_ranking_is_the_naive_one(steps: list[Step], asked: frozenset[str]) -> N
 
 
 def test_a_change_is_found_at_once_and_what_went_is_not() -> None:
-    """Without a merge: a file's new words find it, its old ones no longer do."""
     terms, index = Terms(), WordIndex()
     for number in range(20):
         index.put(f"other_{number}", terms.of(f"filler_{number}"))
@@ -113,7 +109,6 @@ def test_a_change_is_found_at_once_and_what_went_is_not() -> None:
 
 
 def test_what_is_mapped_stays_so_while_little_changes(tmp_path: Path) -> None:
-    """A merge where nothing is to be merged, or less than is asked for, makes no lists anew."""
     terms, index, place = Terms(), WordIndex(), tmp_path / "words.bin"
     for number in range(5):
         index.put(f"file_{number}", terms.of(f"word_{number}"))
@@ -130,7 +125,6 @@ def test_what_is_mapped_stays_so_while_little_changes(tmp_path: Path) -> None:
 
 
 def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In files, in all their words, and in the words of each: the first ones are kept."""
     terms, index = Terms(), WordIndex()
     monkeypatch.setattr(word_index, "MOST_FILES", 3)
     monkeypatch.setattr(word_index, "MOST_TERMS", 2)
@@ -144,7 +138,6 @@ def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_numbers_of_files_do_not_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that is saved more often than there are numbers is merged away in time."""
     monkeypatch.setattr(word_index, "_NUMBERS", 40)
     terms, index = Terms(), WordIndex()
     for number in range(200):
@@ -153,7 +146,6 @@ def test_numbers_of_files_do_not_run_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
-    """Files of any name, with their stamps; it goes on changing as if it had never been away."""
     terms, index, place = Terms(), WordIndex(), tmp_path / "words" / "words.bin"
     for number, key in enumerate(("plain.py", "no\udce9 text.py", "größe\n.py", "gone.py")):
         assert index.put(key, terms.of(f"shared only_{number}"), stamp=number - (1 << 62))
@@ -175,7 +167,6 @@ def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_of_nothing(tmp_path: Path) -> None:
-    """An empty index is kept as well; where there is no file, there is none."""
     place = tmp_path / "words.bin"
     assert stored.read(place) is None
     stored.write(place, WordIndex().stored())

@@ -38,7 +38,6 @@ def told(*given: object, uri: object = URI) -> Json:
 
 
 def test_they_go_with_the_next_version() -> None:
-    """The snapshot that a question waits with stays the same one; the latest message holds, an empty one too."""
     of, document = session()
     before = document.snapshot()
     definitions(of, told(place(name="put"), place(line=7), place(name="put"), place("file:///w/a.py")))
@@ -97,7 +96,6 @@ def test_a_malformed_message_loses_nothing(params: object, caplog: pytest.LogCap
 
 
 def test_there_are_bounds() -> None:
-    """Of a message, and of a document; nothing is kept where the settings show nothing, or for what is not open."""
     of, document = session()
     definitions(of, told(*(place(line=number) for number in range(10_000))))
     assert [one.line for one in document.definitions] == list(range(MOST))
@@ -110,7 +108,6 @@ def test_there_are_bounds() -> None:
 
 
 async def test_over_the_wire() -> None:
-    """It is a notification: nothing is answered, whatever it holds, and the session goes on."""
     async with running("--says", "suggested") as client:
         options: Json = {"context": {"enabled": True}}
         result = await client.initialize(initializationOptions=options)
@@ -150,7 +147,6 @@ def contexts(client: RawClient) -> list[bool]:
 
 
 async def test_a_client_is_told_when_that_changes() -> None:
-    """With the settings, at once, and once the model says that this machine is too slow."""
     async with running("--prefill-ms", "10") as client:
         await client.initialize(initializationOptions={"client": {"protectsMachineSettings": True}})
         for wanted in (False, True, False, "auto"):

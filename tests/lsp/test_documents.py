@@ -49,7 +49,6 @@ def as_json(position: Position) -> Json:
 
 @pytest.mark.parametrize("encoding", list(Encoding))
 async def test_two_thousand_random_edits_keep_the_copies_equal(encoding: Encoding) -> None:
-    """Incremental and whole edits, several in a notification, at every kind of character and of line end."""
     random_ = random.Random(encoding.value)
     uri, text, version = "file:///project/a.py", "x = 1\r\ny = 2\n", 1
     async with running() as client:
@@ -142,7 +141,6 @@ async def test_a_null_range_is_the_whole_document() -> None:
 
 
 async def test_empty_documents_and_the_end_of_the_file() -> None:
-    """An empty document has one line; so has the end after a final newline."""
     async with initialized() as client:
         client.open("untitled:1", "")
         [item] = await client.inline("untitled:1", 0, 0)
@@ -214,7 +212,6 @@ async def renamed(client: RawClient, old: str, new: str) -> None:
 
 
 async def test_a_renamed_document_keeps_its_suggestions() -> None:
-    """What was suggested before is typed through after, without the model; a closed document's is forgotten."""
     old, new, after = "file:///project/a.py", "file:///project/b.py", {"line": 0, "character": 4}
     async with initialized() as client:
         client.open(old, "x = ")
@@ -252,7 +249,6 @@ async def goes_on(client: RawClient, uri: str) -> None:
 
 
 async def test_a_rename_while_a_question_is_open(brake: Brake) -> None:
-    """The open question is answered without an error, and what was begun is there under the new name."""
     async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         asked = client.ask_inline(URI, 0, 4)
@@ -284,7 +280,6 @@ async def test_a_rename_by_closing_and_opening_while_a_question_is_open(brake: B
 @pytest.mark.ci
 @pytest.mark.parametrize("dropped", ["before", "after"])
 async def test_a_document_is_closed_while_the_model_is_loaded(dropped: str, brake: Brake) -> None:
-    """Its question is answered empty, whether it is dropped (after a second) before or after the model is there."""
     async with initialized(*brake.loading) as client:
         client.open(URI, "x = ")
         client.open(OTHER, "x = ")
@@ -309,7 +304,6 @@ async def test_of_a_document_that_nobody_opened(method: str) -> None:
 
 
 async def test_everything_at_once() -> None:
-    """Questions, renames there and back, closing and opening, without waiting: each question is answered once."""
     async with initialized("--step-ms", "5", "--load-ms", "300") as client:
         client.open(URI, "x = ")
         asked = []

@@ -48,7 +48,6 @@ async def test_ranges_are_in_the_documents_own_positions(encoding: str, units: i
 
 
 async def test_typing_through_needs_no_model() -> None:
-    """The suggested letters typed, deleted, accepted in part: the rest is answered from memory."""
     async with running() as client:
         await started(client, "x = ")
         await client.inline(URI, 0, 4)
@@ -66,7 +65,6 @@ async def test_typing_through_needs_no_model() -> None:
 
 
 async def test_a_request_sees_the_document_as_it_was_when_it_was_sent() -> None:
-    """The next edit may arrive in the same read: it is not looked at before the question is asked."""
     async with running() as client:
         await started(client, "x = ")
         await client.inline(URI, 0, 4)
@@ -100,7 +98,6 @@ async def test_a_changed_document_drops_the_answer(brake: Brake) -> None:
 
 
 async def test_a_superseded_request_is_answered_empty_at_once(brake: Brake) -> None:
-    """Over all documents: one user, one cursor. The earlier one does not wait for the model."""
     async with running(*brake.held) as client:
         await started(client, "x = ")
         client.open("untitled:2", "y = ")
@@ -144,7 +141,6 @@ async def test_a_cancel_that_arrives_with_its_request_is_answered(brake: Brake) 
 @pytest.mark.ci
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_storm_of_keystrokes_is_answered_once_each(seed: int) -> None:
-    """200 keys in two documents, half the requests cancelled at random moments: one answer each, the last is shown."""
     random_ = random.Random(seed)
     async with running("--step-ms", "3") as client:
         await started(client, "")

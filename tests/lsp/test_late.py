@@ -24,7 +24,6 @@ def told_late(client: RawClient) -> list[Json]:
     [KNOWS, {"capabilities": {"textDocument": {"inlineCompletion": {}}, "experimental": {"fastcoderLate": True}}}],
 )
 async def test_it_is_told_once_and_who_asks_again_gets_it(wish: Json, brake: Brake) -> None:
-    """With the place that was asked about, in the client's positions; the answer then needs no model."""
     async with initialized(*TOO_LONG, *brake.steps(STEP_MS), **wish) as client:
         client.open(URI, TEXT, version=7)
         assert await client.inline(URI, 1, 3) == []
@@ -52,7 +51,6 @@ async def test_a_client_that_does_not_know_it_is_told_nothing(brake: Brake) -> N
 
 
 async def test_what_was_typed_meanwhile_makes_it_outdated(brake: Brake) -> None:
-    """Of a text that is no longer there nothing is told; a closed document is told of no more."""
     async with initialized(*TOO_LONG, *brake.steps(STEP_MS), **KNOWS) as client:
         client.open(URI, TEXT)
         assert await client.inline(URI, 1, 3) == []

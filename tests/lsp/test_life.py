@@ -32,7 +32,6 @@ async def test_nothing_is_answered_before_initialize() -> None:
 
 
 async def test_a_second_initialize_and_unknown_methods_are_refused() -> None:
-    """InvalidRequest for the one, MethodNotFound for the other; unknown notifications are dropped without a word."""
     async with initialized() as client:
         assert (await client.answer(client.ask("initialize", {})))["error"]["code"] == -32600
         assert (await client.answer(client.ask("textDocument/hover", {})))["error"]["code"] == -32601
@@ -134,7 +133,6 @@ async def test_prints_do_not_reach_the_wire() -> None:
 @pytest.mark.ci
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")
 def test_a_server_whose_answers_nobody_reads_ends_with_its_input() -> None:
-    """The pipe is full and the event loop stuck in a write: the end of input still ends the process."""
     root = Path(__file__).parents[2]
     process = subprocess.Popen([*SCRIPTED], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     stdin, stdout = process.stdin, process.stdout
@@ -210,7 +208,6 @@ def test_a_front_from_start_to_end_imports_nothing_that_computes(tmp_path: Path)
 
 
 def test_each_handler_knows_when_its_own_message_came_in() -> None:
-    """The next message comes in before the first one's handler takes its first step."""
     waits: list[float] = []
 
     async def handle() -> None:
@@ -227,7 +224,6 @@ def test_each_handler_knows_when_its_own_message_came_in() -> None:
 
 
 def test_nobody_has_waited_where_nothing_came_in() -> None:
-    """A moment that was never told, and one that is still to come."""
     assert waited_ms() == 0
 
     async def receive() -> float:

@@ -61,7 +61,6 @@ async def test_a_client_with_ghost_text_gets_none_unless_asked() -> None:
 
 
 async def test_the_menu_never_waits_longer_than_its_budget(brake: Brake) -> None:
-    """At the deadline it is answered empty; the work goes on and the next key finds it done."""
     async with running(*brake.steps(40), "--says", "suggested = 1" + 200 * " ") as client:
         await client.initialize(initializationOptions={"popup": {"budget_ms": 100}}, **HELIX)
         client.open(URI, "x = ")

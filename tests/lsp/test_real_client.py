@@ -58,7 +58,6 @@ def params(uri: str, line: int, character: int) -> types.InlineCompletionParams:
 
 @pytest.mark.asyncio(loop_scope="function")
 async def test_ghost_text_comes_and_is_typed_through(client: LanguageClient, tmp_path: Path) -> None:
-    """A sensible line at the cursor; its first letter typed, the rest comes without the model."""
     uri = opened(client, tmp_path, CODE)
     answer = await client.text_document_inline_completion_async(params(uri, 3, 15))
     assert isinstance(answer, types.InlineCompletionList)
@@ -81,7 +80,6 @@ async def test_ghost_text_comes_and_is_typed_through(client: LanguageClient, tmp
 @pytest.mark.ci
 @pytest.mark.asyncio(loop_scope="function")
 async def test_literal_control_tokens_stay_text(client: LanguageClient, tmp_path: Path) -> None:
-    """A file that spells the model's own marks is completed like any other."""
     uri = opened(client, tmp_path, 'MARKS = ["<|fim_prefix|>", "<|fim_suffix|>", "<|endoftext|>"]\n' + CODE)
     answer = await client.text_document_inline_completion_async(params(uri, 4, 15))
     assert isinstance(answer, types.InlineCompletionList)

@@ -47,7 +47,6 @@ def test_the_last_ones_are_kept_the_latest_first() -> None:
 
 
 def test_many_keys_do_not_push_out_what_tells_more() -> None:
-    """Questions overtaken one after the other are one entry, and so is the same reason at the same place."""
     kept = Reasons(counting())
     kept.keep("file:///a", HERE, SLOW)
     for column in range(100):
@@ -59,7 +58,6 @@ def test_many_keys_do_not_push_out_what_tells_more() -> None:
 
 
 def test_what_was_too_slow_gets_its_true_reason() -> None:
-    """Once the model has finished without a suggestion; other places and other reasons keep theirs."""
     kept = Reasons(counting())
     kept.keep("file:///a", HERE, SLOW)
     kept.settle("file:///a", Position(9, 9), reasons.unsure())
@@ -71,7 +69,6 @@ def test_what_was_too_slow_gets_its_true_reason() -> None:
 
 
 def test_they_follow_the_document() -> None:
-    """A new name takes them along, the end of the document takes them away."""
     kept = Reasons(counting())
     kept.keep("file:///a", HERE, SLOW)
     kept.shown("file:///a", HERE)
@@ -106,7 +103,6 @@ def told(keys: int, *, every_s: float, reason: Callable[[int], Reason | None]) -
 
 
 def test_a_silent_minute_is_told_once_with_its_most_frequent_reason() -> None:
-    """Not before the minute is over; what typing alone brings about is no explanation beside others."""
     loading = reasons.loading(Status("loading", 40, "weights"))
     mixed = (SLOW, reasons.superseded(), reasons.superseded(), loading, SLOW)
     assert told(600, every_s=1, reason=lambda key: mixed[key % 5]) == [SLOW]
@@ -120,7 +116,6 @@ def test_overtaken_by_every_key_is_a_reason_where_there_is_no_other() -> None:
 
 
 def test_one_suggestion_in_a_minute_is_no_silence() -> None:
-    """Nor are pauses, in which nobody waits for anything, however long they add up to."""
     assert told(600, every_s=1, reason=lambda key: None if key % 50 == 49 else SLOW) == []
     assert told(100, every_s=PAUSE_S + 1, reason=lambda _: SLOW) == []
 
@@ -131,7 +126,6 @@ def test_silence_that_the_user_wants_is_not_told(wanted: str) -> None:
 
 
 def test_every_rule_has_a_reason_of_its_own_that_is_wanted() -> None:
-    """The server says once that a minute was silent; not where that was asked for."""
     codes = [unfit(rule).code for rule in get_args(Rule)]
     assert len(set(codes)) == len(codes)
     assert set(codes) <= _WANTED <= set(CODES)
@@ -190,14 +184,12 @@ def test_a_suggestion_begins_the_minute_anew(typing: Typing) -> None:
 
 
 def test_what_was_said_when_it_broke_is_not_said_again(typing: Typing) -> None:
-    """A missing model had its notice at once."""
     typing.reporter.status(MISSING)
     typing.silent(300, reasons.failed(MISSING))
     assert len(typing.notices()) == 1
 
 
 def test_why_knows_them_all(typing: Typing) -> None:
-    """Each empty answer is kept, one entry for the same at the same place."""
     typing.silent(5, reasons.models_end())
     [kept] = typing.outcomes.reasons.silences(URI)
     assert (kept.reason.code, kept.times) == ("end", 5)

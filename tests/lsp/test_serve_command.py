@@ -24,7 +24,6 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_help_has_an_example() -> None:
-    """On stdout, exit code 0."""
     done = run("--help")
     assert done.returncode == 0
     assert "Example: fastcoder-lsp serve" in done.stdout
@@ -32,7 +31,6 @@ def test_help_has_an_example() -> None:
 
 @pytest.mark.parametrize("arguments", [("--no-such-option",), ("--engine", "abacus"), ("--log-level", "loud")])
 def test_wrong_options_are_refused(arguments: tuple[str, ...]) -> None:
-    """One clear line on stderr, exit code 2, nothing on the wire."""
     done = run(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -41,7 +39,6 @@ def test_wrong_options_are_refused(arguments: tuple[str, ...]) -> None:
 
 
 def test_no_client_at_all() -> None:
-    """The end of input before the first message: exit code 1, silence."""
     done = run()
     assert (done.returncode, done.stdout) == (1, "")
 
@@ -59,7 +56,6 @@ def test_closed_streams_are_a_clear_error() -> None:
 
 
 async def test_options_of_the_command_line_are_stronger_than_settings(tmp_path: Path) -> None:
-    """The model, and the log, that the user named when starting the server."""
     log = tmp_path / "log"
     arguments = ("--stdio", "--model", "the/option", "--log-file", str(log))
     async with running(*arguments, command=SERVE) as client:
@@ -113,7 +109,6 @@ def test_another_version_is_told_once(tmp_path: Path) -> None:
 
 
 async def test_who_opens_a_file_is_told(tmp_path: Path) -> None:
-    """The real server, whose package is exchanged under it."""
     copy = tmp_path / "fastcoder_lsp"
     shutil.copytree(
         Path(fastcoder_lsp.__file__).parent, copy, ignore=shutil.ignore_patterns("*.nb[ic]", "bench", "train")

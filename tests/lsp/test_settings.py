@@ -23,7 +23,6 @@ async def suggests_in(client: RawClient, file: Path, language: str = "python") -
 
 
 async def test_each_place_is_stronger_than_the_one_before(tmp_path: Path) -> None:
-    """fastcoder.toml < initializationOptions < workspace/configuration < didChangeConfiguration."""
     (tmp_path / "fastcoder.toml").write_text('[languages]\ninclude = ["toml"]\n')
     file = tmp_path / "a"
     async with initialized(rootUri=tmp_path.as_uri()) as client:
@@ -60,7 +59,6 @@ async def test_null_in_did_change_configuration_means_ask_again() -> None:
 
 
 async def test_folders_have_settings_of_their_own(tmp_path: Path) -> None:
-    """By their file, and by the client's answer for their scope; folders come and go at run time."""
     one, two = tmp_path / "one", tmp_path / "two"
     for folder in (one, two):
         folder.mkdir()
@@ -148,7 +146,6 @@ async def test_the_users_own_settings_name_a_model(way: str) -> None:
 
 
 async def test_wrong_values_are_reported_once_and_defaulted(tmp_path: Path) -> None:
-    """Across restarts of the resolution, by any way; the rest of the settings holds."""
     (tmp_path / "fastcoder.toml").write_text("popup = 5\nno_such = 1\n")
     async with running() as client:
         options = {"popup.budget_ms": "quick", "languages": {"exclude": ["sql"]}, "client": {"commandSuffix": 7}}
@@ -183,7 +180,6 @@ async def test_odd_answers_to_workspace_configuration_cost_nothing(answer: Any) 
 
 @pytest.mark.parametrize("content", [b"\xff", b"a = [", b"a" * 200_000, b"a=1\n" * 2])
 async def test_a_broken_settings_file_is_reported(tmp_path: Path, content: bytes) -> None:
-    """One notice that names it; a folder in its place is no harm neither."""
     (tmp_path / "fastcoder.toml").write_bytes(content)
     async with initialized(rootUri=tmp_path.as_uri()) as client:
         assert await suggests_in(client, tmp_path / "a.py")

@@ -153,7 +153,6 @@ async def soak(client: RawClient, folder: Path, seconds: float) -> Soaked:
 @pytest.mark.ci
 @pytest.mark.timeout(900)
 async def test_twenty_documents_at_ten_requests_a_second(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """Seconds (half a minute in CI, ten with --long) of the scripted model: the last answer of every burst is shown."""
     long, ci = (request.config.getoption(name) for name in ("--long", "--ci"))
     async with running("--step-ms", "2", *(("--budget-ms", "400") if long else ())) as client:
         soaked = await soak(client, tmp_path, LONG_S if long else CI_S if ci else OFTEN_S)
@@ -166,7 +165,6 @@ async def test_twenty_documents_at_ten_requests_a_second(tmp_path: Path, request
 @pytest.mark.model
 @pytest.mark.timeout(900)
 async def test_the_same_with_the_real_model(tmp_path: Path) -> None:
-    """Ten minutes; a real model has nothing to say at times, and says it at most places here."""
     async with running("--debug", command=SERVE, environment=dict(os.environ)) as client:
         soaked = await soak(client, tmp_path, LONG_S)
         assert soaked.shown >= 0.8

@@ -24,7 +24,6 @@ async def stats(client: RawClient) -> Json:
 
 
 async def test_the_status_tells_the_life_of_the_model() -> None:
-    """starting → loading with percent → ready → thinking → ready, once each; nothing is loaded before it is needed."""
     async with initialized("--load-ms", "50") as client:
         client.open(URI, "x = ")
         await stats(client)
@@ -52,7 +51,6 @@ async def test_loading_shows_progress_where_the_client_can() -> None:
 
 
 async def test_a_missing_model_is_one_notice_with_what_to_do() -> None:
-    """However often it is asked for; the status says it too; answers stay empty, never errors."""
     async with initialized(initializationOptions={"model": "the/missing"}) as client:
         client.open(URI, "x = ")
         for _ in range(20):
@@ -67,7 +65,6 @@ async def test_a_missing_model_is_one_notice_with_what_to_do() -> None:
 
 
 async def test_a_client_that_shows_the_status_is_told_by_it_alone() -> None:
-    """No progress bar of loading, no notice of an error, beside the status that says the same."""
     shows: Json = {"client": {"showsStatus": True}}
     for options in ({}, {"model": "the/missing"}):
         async with running() as client:
@@ -82,7 +79,6 @@ async def test_a_client_that_shows_the_status_is_told_by_it_alone() -> None:
 
 
 async def test_off_is_off_until_it_is_toggled() -> None:
-    """While completion is off nothing is loaded; the command switches it on, and off again."""
     async with initialized(initializationOptions={"enabled": False}) as client:
         client.open(URI, "x = ")
         assert await client.inline(URI, 0, 4) == []
@@ -121,7 +117,6 @@ async def test_commands_are_unique_by_the_clients_suffix() -> None:
 
 
 async def test_an_accept_is_counted_from_the_text_that_follows() -> None:
-    """Whole or in part; typing the letters is none; the command does not count it twice."""
     async with initialized() as client:
         client.open(URI, "x = \n\n")
         [item] = await client.inline(URI, 0, 4)
@@ -164,7 +159,6 @@ async def test_what_is_not_known_before_loading_is_null() -> None:
 
 
 async def test_a_completion_can_be_traced() -> None:
-    """Each token with who guessed it; kept while the suggestion is typed along, dropped with the document."""
     async with initialized() as client:
         client.open(URI, "x = ")
         assert await client.call("fastcoder/trace", {"uri": URI}) is None
@@ -185,7 +179,6 @@ async def test_a_completion_can_be_traced() -> None:
 
 
 async def test_the_log_file_tells_times_and_no_code(tmp_path: Path) -> None:
-    """Spans of every request; at the default level nothing of what the user writes or is suggested."""
     log = tmp_path / "logs" / "fastcoder.log"
     async with initialized(initializationOptions={"log": {"file": str(log)}}) as client:
         client.open(URI, "private_name = ")

@@ -40,7 +40,6 @@ async def test_a_document_without_a_name_has_none() -> None:
 
 
 async def test_too_slow_says_by_how_much_and_what_to_do() -> None:
-    """With the place in the client's own positions, and the milliseconds that were allowed."""
     async with initialized("--step-ms", "100", "--budget-ms", "150") as client:
         client.open(URI, "🦀\nx = ")
         assert await client.inline(URI, 1, 4) == []

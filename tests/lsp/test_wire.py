@@ -51,7 +51,6 @@ async def test_broken_headers_are_skipped() -> None:
 
 
 async def test_headers_in_other_spellings_are_read() -> None:
-    """Any case, a content type, spaces, bare newlines: all of it is met in the wild."""
     async with initialized() as client:
         for number, header in enumerate(
             (
@@ -118,7 +117,6 @@ async def test_wrong_params_are_an_error_with_the_requests_id() -> None:
 
 
 async def test_an_id_that_is_open_is_not_taken_twice(brake: Brake) -> None:
-    """The second request with an open id is refused; the first is still answered, and can be cancelled."""
     async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         request: Json = {
@@ -221,7 +219,6 @@ GOOD_PARAMS: tuple[Json, ...] = (
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_thousand_mutated_messages_cost_nothing(seed: int) -> None:
-    """Each request among them is answered once, with a result or a well-formed error; afterwards all is well."""
     random_ = random.Random(seed)
     async with initialized() as client:
         sent = set()

@@ -49,7 +49,6 @@ def lines(documents: Documents) -> list[str]:
 
 
 def test_whole_lines_go_along_from_the_next_version_on() -> None:
-    """With every document; the snapshot that a question waits with stays the same one."""
     of, documents = session()
     before = documents.snapshot(OTHER)
     yanked(of, told(3, 5, 0))
@@ -63,7 +62,6 @@ def test_whole_lines_go_along_from_the_next_version_on() -> None:
 
 
 def test_the_last_ones_are_kept_the_newest_first() -> None:
-    """Each once; those of a document that was closed, too, as a clipboard has them."""
     of, documents = session()
     for line in (1, 2, 3, 2):
         yanked(of, told(line, line))
@@ -191,7 +189,6 @@ def test_what_was_copied_long_ago_is_forgotten() -> None:
 
 
 async def test_over_the_wire() -> None:
-    """It is a notification: nothing is answered, whatever it holds, and the session goes on."""
     async with initialized("--says", "suggested", initializationOptions={"context": {"enabled": True}}) as client:
         client.open(URI, "x = ")
         for params in (told(0, 0), None, [1], {"range": 3}, told(version={})):

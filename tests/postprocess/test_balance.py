@@ -165,5 +165,4 @@ x = ▮f(a▮
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_brackets_balance(case: Case) -> None:
-    """Never a closer too many, and none missing of what the text opened; what is read with doubt is left as it is."""
     check(case)

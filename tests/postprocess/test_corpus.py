@@ -108,7 +108,6 @@ def check(cases: Iterator[TrueRest]) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_true_text_is_left_alone(language: str) -> None:
-    """The true rest of a line, of a block, and 128 tokens: at line starts, in lines, brackets, before typed closers."""
     sample = files(language)
     assert max(len(text) for _, text in sample) > LONG[-1]
     check(case for name, text in sample for case in places(name, text, language, 3))
@@ -116,7 +115,6 @@ def test_true_text_is_left_alone(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_lines_that_close_their_bracket_in_long_files(language: str) -> None:
-    """Behind a bracket that the line closes, in files of more than 20,000 characters."""
     long = [(name, text) for name, text in files(language) if len(text) > LONG[0]]
     cases = (case for name, text in long for case in places(name, text, language, 6, seed=1))
     check(case for case in cases if case.cursor in {"in bracket", "typed closer"})
@@ -124,7 +122,6 @@ def test_lines_that_close_their_bracket_in_long_files(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_what_stands_below_already_is_still_cut(language: str) -> None:
-    """The true rest, and then what follows it: the rest of the line, one and three lines, a loop; nearly all is cut."""
     cut, planted = Counter[str](), Counter[str]()
     for name, text in files(language):
         for case in places(name, text, language, 1, seed=2) if len(text) < LONG[-1] else ():

@@ -91,5 +91,4 @@ def test_line_ends() -> None:
     ],
 )
 def test_unfinished_text_ends_at_a_whole_line(text: str, before: str, expect: str) -> None:
-    """Cut off by a deadline, the last line is dropped, or half a word of the only one."""
     assert whole_lines(text, before).rstrip() == expect.rstrip()

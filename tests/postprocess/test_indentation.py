@@ -268,5 +268,4 @@ all:
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_indentation_is_the_documents(case: Case) -> None:
-    """The first line at an allowed depth, the others along with it, all in the blanks of the document."""
     check(case)

@@ -140,5 +140,4 @@ c: 3
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_what_follows_is_not_said_again(case: Case) -> None:
-    """What stands right of the cursor or below is dropped; a chance letter, and what is only alike, is not."""
     check(case)

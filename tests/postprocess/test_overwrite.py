@@ -180,13 +180,11 @@ def test_closers_of_the_editor_are_written_over(case: Case) -> None:
 @pytest.mark.parametrize("far", [False, True], ids=["short file", "long file"])
 @pytest.mark.parametrize("case", [*OF_OTHERS, *DOUBLED, *(case for case in CASES if case.language in FAR)], ids=name)
 def test_however_much_stands_above_and_below(case: Case, far: bool) -> None:
-    """The same in a document that is read whole, and in one of which only a part around the cursor is."""
     check(case.within(FAR[case.language], FAR[case.language]) if far else case)
 
 
 @pytest.mark.parametrize("entries", [1, 5000], ids=["short file", "long file"])
 def test_a_bracket_that_is_opened_too_far_above(entries: int) -> None:
-    """The list's end is read and its beginning is not: the nearest closers tell what the text closes."""
     above, below = "DATA = [\n" + '    {"k": call(1)},\n' * entries, "]\n"
     before, said, after = above + '    {"k": f(', 'a)}, {"k": g(b)', ")},\n" + below
     assert finish(said, before, after, "python") == said

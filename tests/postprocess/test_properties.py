@@ -40,7 +40,6 @@ def test_finishing_twice_is_finishing_once(raw: str, before: str, after: str, la
 @given(CODE, CODE, CODE, LANGUAGE)
 @settings(max_examples=examples(400), deadline=None)
 def test_form(raw: str, before: str, after: str, language: str) -> None:
-    """No trailing blanks, never blanks alone, one kind of line end; what it writes over are closers on the line."""
     shown = finish(raw, before, after, language)
     assert "\r" not in shown
     right = after.partition("\n")[0]
@@ -55,7 +54,6 @@ def test_form(raw: str, before: str, after: str, language: str) -> None:
 @given(st.text(st.sampled_from(list("a,()[]{}")), max_size=20), st.text(st.sampled_from(list("a=([{")), max_size=6))
 @settings(max_examples=examples(300), deadline=None)
 def test_no_closer_too_many(raw: str, before: str) -> None:
-    """At a document's end nothing is closed that is not open, and what the suggestion opens it closes."""
     shown = finish(raw, before, "", "python")
     stack = _naive(before)
     assert stack is not None
@@ -67,7 +65,6 @@ def test_no_closer_too_many(raw: str, before: str) -> None:
 
 @given(st.text(st.sampled_from(list("ab()[]{}\n")), max_size=40))
 def test_brackets_as_a_stack(text: str) -> None:
-    """Without strings and comments the scanner is a stack; a closer that does not fit is left aside."""
     openers: list[tuple[int, str]] = []
     closers: list[tuple[int, str]] = []
     for at, sign in enumerate(text):
@@ -83,7 +80,6 @@ def test_brackets_as_a_stack(text: str) -> None:
 
 @given(st.text(string.printable, max_size=60), st.sampled_from(["", "    ", "x = "]))
 def test_unfinished_text_is_cut_at_its_end_only(text: str, before: str) -> None:
-    """What is kept of an unfinished text is a beginning of it."""
     assert text.startswith(whole_lines(text, before))
 
 

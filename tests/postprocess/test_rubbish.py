@@ -292,5 +292,4 @@ x = ▮1▮<fim_middle>2▮
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_nothing_rather_than_rubbish(case: Case) -> None:
-    """Loops are cut, control tokens end the text, and what stands there already is not shown."""
     check(case)

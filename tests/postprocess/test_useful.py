@@ -132,7 +132,6 @@ end
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_useful(case: Case) -> None:
-    """Whole statements as soon as the next one begins, never what is open, may go on, or may go again."""
     before, said, after = case.parts()
     shown = useful(said, before, after, case.language, stop_rule(before, after, case.language).cut)
     assert case.document(shown) == case.shown
@@ -173,7 +172,6 @@ def code(lines: int) -> st.SearchStrategy[str]:
 def test_the_beginning_of_whatever_is_shown_in_the_end(
     said: str, before: str, right: str, below: str, language: str
 ) -> None:
-    """Letter by letter, up to where the stop rule ends it; a string that is open below the cursor is left out."""
     assume(not any(quote in below for quote in ("'''", '"""', "`")))
     after = f"{right}\n{below}"
     cut = stop_rule(before, after, language).cut

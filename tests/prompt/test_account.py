@@ -13,7 +13,6 @@ TEXT = "def job(rows):\n    store = open_store(rows)\n    store."
 
 
 def test_the_prompt_as_it_was_built() -> None:
-    """Its text with the names of the control tokens, its length, and the code that fitted."""
     budget = 25
     builder = PromptBuilder(QWEN, PromptOptions(context_tokens=budget), Given(SNIPPETS))
     assert builder.shown("u") is None
@@ -32,7 +31,6 @@ def test_the_prompt_as_it_was_built() -> None:
 
 
 def test_lines_for_a_person() -> None:
-    """Each piece with its file, tokens and the names that it shares with the code at the cursor."""
     builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300), Given(()))
     builder.build(Snapshot("u", "main.py", "python", 0, TEXT), len(TEXT))
     shown = builder.shown("u")
@@ -55,6 +53,5 @@ def test_lines_for_a_person() -> None:
 
 
 def test_reasons_are_the_longest_shared_names() -> None:
-    """A part of a longer name is one, too; what the piece lacks is none."""
     piece = ContextSnippet("a.py", "open_store(key)")
     assert reasons(piece, TEXT, len(TEXT)) == ["open_store", "store"]

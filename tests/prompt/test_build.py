@@ -63,7 +63,6 @@ def told(tokenizer: Tokenizer, template: Template, prompt: Prompt) -> Told:
     ],
 )
 def test_families(family: str, expect: list[str]) -> None:
-    """Each family is recognised from its control tokens and asked in its own form; CodeLlama's prefix has its blank."""
     tokenizer = of_family(family)
     assert template_of(tokenizer).name == family
     wanted = list(tokenizer.start_ids)
@@ -86,12 +85,10 @@ def test_families(family: str, expect: list[str]) -> None:
     ],
 )
 def test_families_with_the_same_marks_are_told_apart(model: dict[str, object], family: str) -> None:
-    """Mellum has StarCoder's marks, and is a Llama without biases or of its own kind."""
     assert template_of(Tokenizer(json_of_family("Mellum"), config=model)).name == family
 
 
 def test_a_model_without_marks_continues_the_text() -> None:
-    """No fill-in-the-middle tokens: the text before the cursor, the window's start still kept."""
     tokenizer = byte_level(True, ("<|endoftext|>",))
     prompt = build(PromptBuilder(tokenizer), f"a\nb = c{CURSOR}\nd")
     assert tokenizer.decode(prompt.tokens) == "a\nb ="
@@ -116,7 +113,6 @@ def test_empty_document() -> None:
     ],
 )
 def test_healing(code: str, typed: str, healing: bytes) -> None:
-    """The prompt ends before the word, signs or blanks at the cursor, and these are to be spelt again."""
     prompt = build(PromptBuilder(QWEN), code)
     assert (prompt.typed, prompt.healing) == (typed, healing)
 
@@ -131,10 +127,6 @@ EDIT = st.tuples(st.integers(0, 10**6), st.integers(0, 3), TEXT)
 @given(st.lists(st.tuples(EDIT, st.booleans()), max_size=20), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_prompts_tell_the_truth(edits: list[tuple[tuple[int, int, str], bool]], anchored: bool) -> None:
-    """After any edits: prefix, typed part and healing are the text up to the cursor, the suffix is what follows it.
-
-    Literal control tokens in the text add none to the prompt. Closers and blanks right of the cursor may be left out.
-    """
     builder = PromptBuilder(QWEN, PromptOptions(limit=120, typed_lines=3, typed_tokens=20, anchored=anchored))
     text, cursor = "def f(x):\n    return x\n\n" * 3, 10
     for (jump, deleted, inserted), moved in edits:
@@ -154,7 +146,6 @@ def test_prompts_tell_the_truth(edits: list[tuple[tuple[int, int, str], bool]], 
 @given(st.integers(0, len(SAMPLE)), st.sampled_from([64, 300, 1400]))
 @settings(max_examples=40, deadline=None)
 def test_budgets(cursor: int, limit: int) -> None:
-    """A prompt keeps its limit, up to a few tokens of marks and at line ends; of a minified line as well."""
     options = PromptOptions(limit=limit, typed_tokens=limit // 9)
     for text in (SAMPLE, SAMPLE.replace("\n", ";")):
         prompt = PromptBuilder(QWEN, options).build(snapshot(text), cursor)
@@ -207,7 +198,6 @@ def test_edits_of_the_suffix_are_seen() -> None:
 
 
 def test_lines_above_the_cursor_stand_after_the_middle_mark() -> None:
-    """A new anchor leaves the few lines above the cursor's with it, at most half of what there is."""
     builder = PromptBuilder(QWEN, PromptOptions(lines_above=3))
     parts = told(QWEN, builder.template, build(builder, "a\n" * 10 + f"b{CURSOR}\n"))
     assert (parts.prefix, parts.middle) == ("a\n" * 7, "a\n" * 3)
@@ -216,7 +206,6 @@ def test_lines_above_the_cursor_stand_after_the_middle_mark() -> None:
 
 
 def test_the_anchor_moves_in_big_steps() -> None:
-    """Of many typed lines only a few keystrokes move the anchor, and the typed part stays short."""
     builder = PromptBuilder(QWEN, PromptOptions(typed_lines=5))
     lines, moves = "", 0
     last = builder.build(snapshot("\n"), 0)
@@ -230,7 +219,6 @@ def test_the_anchor_moves_in_big_steps() -> None:
 
 
 def test_settling_moves_the_anchor() -> None:
-    """When idle, what was typed goes into the prefix, and the next keystroke finds it there."""
     builder = PromptBuilder(QWEN, PromptOptions(lines_above=0))
     build(builder, f"a = 1\n{CURSOR}\nz = 1\n")
     assert build(builder, f"a = 1\nb = 2\nc{CURSOR}\nz = 1\n").typed == "b = 2\n"
@@ -241,7 +229,6 @@ def test_settling_moves_the_anchor() -> None:
 
 
 def test_documents_are_forgotten_renamed_and_bounded() -> None:
-    """State lives as long as its document, follows its name, and is kept for so many documents only."""
     builder = PromptBuilder(QWEN, PromptOptions(documents=3))
     code, end = "a = 1\nb =\nz", len("a = 1\nb =")
     builder.build(snapshot("\nz", "file:///x"), 0)
@@ -255,7 +242,6 @@ def test_documents_are_forgotten_renamed_and_bounded() -> None:
 
 
 def test_cells_above_are_part_of_a_notebooks_text() -> None:
-    """A notebook's cells before this one stand before its text."""
     builder = PromptBuilder(QWEN)
     cell = Snapshot("cell:2", None, "python", 0, "y = x", ("import os\n", "x = 1"))
     parts = told(QWEN, builder.template, builder.build(cell, 5))
@@ -263,7 +249,6 @@ def test_cells_above_are_part_of_a_notebooks_text() -> None:
 
 
 def test_random_typing_over_a_file_is_cheap() -> None:
-    """Typing words at many places: the median keystroke costs a token, however the document is cut."""
     builder, draw, costs = PromptBuilder(QWEN), random.Random(1), []
     text, last = SAMPLE, build(PromptBuilder(QWEN), CURSOR)
     for _ in range(20):

@@ -43,7 +43,6 @@ SNIPPETS = (
 
 @pytest.mark.parametrize("family", ["Qwen2.5-Coder", "StarCoder2", "StarCoder, Granite Code", "CodeGemma", "CodeLlama"])
 def test_context_stands_before_the_prefix(family: str) -> None:
-    """Snippets come first, the best one nearest to the code, in the family's form or as comments."""
     tokenizer = of_family(family)
     builder = PromptBuilder(tokenizer, PromptOptions(context_tokens=300), Given(SNIPPETS))
     parts = told(tokenizer, builder.template, build(builder, f"import high\nhigh.{CURSOR}\n"))
@@ -72,7 +71,6 @@ COMMENTS = "# Path: utils.py\n# def multiply(x, y):\n#     return x * y\n# Path:
     ],
 )
 def test_prompts_with_the_suffix_first_are_as_published(family: str, files: str, form: str) -> None:
-    """Byte for byte, without code of other files and with it; the cursor at a line's start, where nothing is typed."""
     snippets = (ContextSnippet("utils.py", UTILS, 0.2), ContextSnippet("config.py", "DEBUG = True\n", 0.9))
     for given, text in (((), ""), (snippets, files)):
         options = PromptOptions(lines_above=0, context_tokens=200)
@@ -84,7 +82,6 @@ def test_prompts_with_the_suffix_first_are_as_published(family: str, files: str,
 
 
 def test_context_keeps_its_budget() -> None:
-    """The best snippets that fit; none by default."""
     few = PromptBuilder(QWEN, PromptOptions(context_tokens=25), Given(SNIPPETS))
     assert "high" in told(QWEN, few.template, build(few, f"x\n{CURSOR}")).context
     assert "low" not in told(QWEN, few.template, build(few, f"x\n{CURSOR}")).context
@@ -118,7 +115,6 @@ SECOND = (ContextSnippet("lib/second.py", "def second():\n    return 2\n", 0.9),
 def test_context_is_exchanged_in_a_pause_and_never_in_the_middle_of_a_line(
     code: str, content: bool, exchanged: bool
 ) -> None:
-    """What goes along changes in a pause alone, where the line is not begun and other code is worth it."""
     given = Given(SNIPPETS)
     builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300), given)
     first = build(builder, f"x = 1\ny = 2{CURSOR}\n\nz = 3\n")
@@ -137,7 +133,6 @@ def test_context_is_exchanged_in_a_pause_and_never_in_the_middle_of_a_line(
 
 
 def test_a_new_place_of_a_known_document_keeps_its_context() -> None:
-    """The text of other files stays computed when the cursor jumps, even where the window moves."""
     builder = PromptBuilder(QWEN, PromptOptions(limit=900, context_tokens=300), Given(SNIPPETS))
     lines = [f"value_{number} = compute({number})\n" for number in range(400)]
     prompts = []
@@ -150,7 +145,6 @@ def test_a_new_place_of_a_known_document_keeps_its_context() -> None:
 
 
 def test_typing_costs_the_same_with_other_code_along() -> None:
-    """Key by key over a file, with pauses: as many tokens as without, but for the exchanges of what goes along."""
     costs: dict[int, list[int]] = {0: [], 300: []}
     exchanges = 0
     for budget, keys in costs.items():
@@ -179,7 +173,6 @@ def test_typing_costs_the_same_with_other_code_along() -> None:
 
 
 def test_what_may_no_longer_be_shown_is_in_no_prompt_any_more() -> None:
-    """Rules may change between two keystrokes, or in a pause: the snippets of a window are asked for at each."""
     secret = ContextSnippet("a.py", "def forbidden_one(): ...", 2.0, "/w/a.py")
     given = Given((secret, ContextSnippet("b.py", "def allowed_one(): ...", 1.0, "/w/b.py")))
     for settles in (False, True):
@@ -197,7 +190,6 @@ LATER = PromptOptions(context_tokens=300, context_later=True)
 
 
 def test_a_first_prompt_in_a_hurry_goes_without_and_looks_for_nothing() -> None:
-    """Only where reading it takes long; who waits for a whole answer gets all of it."""
     for options, hurried, expected in (
         (LATER, True, 0),
         (LATER, False, 1),
@@ -212,7 +204,6 @@ def test_a_first_prompt_in_a_hurry_goes_without_and_looks_for_nothing() -> None:
 
 @pytest.mark.parametrize("family", ["Qwen2.5-Coder", "CodeLlama", "no marks"])
 def test_what_is_planned_is_shown_from_its_exchange_on(family: str) -> None:
-    """Until then every prompt is as it was; the planned one differs in the other code alone."""
     tokenizer = byte_level(True, ("<|endoftext|>",)) if family == "no marks" else of_family(family)
     given = Given(SNIPPETS)
     builder, without = PromptBuilder(tokenizer, LATER, given), PromptBuilder(tokenizer, PromptOptions(limit=1100))
@@ -236,7 +227,6 @@ def test_what_is_planned_is_shown_from_its_exchange_on(family: str) -> None:
 
 
 def test_a_plan_goes_with_its_document_and_with_the_rules() -> None:
-    """Forgotten, renamed, and void where what it shows may not be shown; none without a prompt or a budget."""
     given = Given((ContextSnippet("a.py", "def one(): ...", 2.0, "/w/a.py"),))
 
     def planning(options: PromptOptions = LATER) -> PromptBuilder:

@@ -44,7 +44,6 @@ def test_both_ways(code: str, test: str) -> None:
     ],
 )
 def test_others_do_not_belong_together(one: str, other: str) -> None:
-    """Two of the same name, other languages, two tests, names that say nothing, words that begin or end alike."""
     assert counterpart_of(one, [other]) is None
 
 
@@ -55,7 +54,6 @@ def test_the_nearest_one_is_taken() -> None:
 
 
 def test_few_names_of_many_are_compared() -> None:
-    """Those with the file's own name in theirs: a folder's name, which all below have, has nothing looked at."""
     below = [f"app/views/view_{number}.py" for number in range(10_000)]
     assert counterpart_of("app/app.py", [*below, "app/tests/test_app.py"]) == "app/tests/test_app.py"
     alike = iter([f"views/app_{number}.py" for number in range(10_000)])
@@ -64,7 +62,6 @@ def test_few_names_of_many_are_compared() -> None:
 
 
 def test_an_outline_is_the_lines_that_define_something() -> None:
-    """Of any language, and no more of them than may be shown."""
     text = "import os\n\n\nclass Cart:\n    total = 1\n\n    def add(self):\n        pass\n\n\nasync def pay(): ...\n"
     assert outline(text) == "class Cart:\n    def add(self):\nasync def pay(): ..."
     script = 'import x from "x";\nexport const a = 1;\ndescribe("cart", () => {\n  it("adds", () => {\n    let b;\n'

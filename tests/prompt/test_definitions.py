@@ -82,13 +82,11 @@ export interface Item { name: string }
     ],
 )
 def test_a_head_is_a_signature_or_what_a_class_has(text: str, line: int, head: str) -> None:
-    """No bodies, no documentation."""
     assert head_of(text.split("\n"), line) == head
 
 
 @given(st.text(alphabet="({[)}] \nclassdef:=x,'\t", max_size=400), st.integers(0, 30))
 def test_a_head_of_anything_is_bounded(text: str, line: int) -> None:
-    """Whatever stands there, brackets that nobody closes among it."""
     lines = text.split("\n")
     head = head_of(lines, min(line, len(lines) - 1))
     assert head.count("\n") < MOST_LINES
@@ -118,7 +116,6 @@ FILES = {"cart.py": PYTHON, "other.py": "def unlike():\n    pass\n"}
 
 
 def test_what_is_named_at_the_cursor_is_shown() -> None:
-    """Each once; not what is named nowhere near, nor what is in no file."""
     cart = Definition("total", "cart.py", 23)
     found = shown(
         "x = total(", FILES, cart, cart, Definition("unlike", "other.py", 0), Definition("total", "gone.py", 0)
@@ -127,7 +124,6 @@ def test_what_is_named_at_the_cursor_is_shown() -> None:
 
 
 def test_a_definition_that_has_moved_is_found_by_its_name() -> None:
-    """Close by; where it is gone, nothing is shown in its place."""
     moved = {"cart.py": PYTHON.replace("import os", "import os\nimport sys\nimport re")}
     assert shown("x = total(", moved, Definition("total", "cart.py", 23)) == [
         "cart.py:26 def total(cart: Cart) -> int:"
@@ -143,7 +139,6 @@ def test_what_a_piece_holds_is_not_shown_twice() -> None:
 
 
 def test_heads_have_a_part_of_the_room() -> None:
-    """However many are told."""
     many = {f"m{number}.py": f"def make_{number}({'argument, ' * 12}):\n    pass\n" for number in range(16)}
     use = " ".join(f"make_{number}" for number in range(16))
     found = shown(use, many, *(Definition(f"make_{number}", f"m{number}.py", 0) for number in range(16)))

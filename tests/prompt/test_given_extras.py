@@ -38,7 +38,6 @@ def test_the_latest_chunk_is_the_best_one_and_empty_ones_tell_nothing() -> None:
 
 
 def test_what_is_shown_stays_while_it_is_given() -> None:
-    """More that is given exchanges nothing, and what is taken back does."""
     context = GivenExtras()
     shown = PromptContext(context.find(given("x", "a", "b"), 0, (0, 0)).snippets[:1])
     assert context.find(given("x", "c", "a"), 0, (0, 0), shown) is shown
@@ -46,7 +45,6 @@ def test_what_is_shown_stays_while_it_is_given() -> None:
 
 
 def test_without_chunks_somebody_else_looks() -> None:
-    """And is told what is edited, and asked whether what he found may still be shown."""
     repository = Repository()
     context = GivenExtras(repository)
     for snapshot in (given("one"), given("two", "a")):

@@ -12,7 +12,6 @@ TEXT = st.text(st.sampled_from(list("aber_( )=:\n\t'é漢\U0001f600")), max_size
 
 @given(st.binary(min_size=1, max_size=6) | TEXT.map(str.encode).filter(bool))
 def test_allowed_ids(remaining: bytes) -> None:
-    """Those whose bytes start with what remains, or are a beginning of it; never none, and ascending."""
     pieces = {token: QWEN.piece(token) for token in range(QWEN.vocabulary)}
     naive = [
         token
@@ -36,7 +35,6 @@ def test_where_a_prompt_backs_up_to(text: str) -> None:
 
 @given(TEXT, st.text(st.sampled_from(list("ab_(\n =")), max_size=4))
 def test_typing_on_keeps_what_was_said(text: str, more: str) -> None:
-    """What the prompt holds before the healed part stays a prefix of its tokens when more is typed."""
     now, later = heal_start(QWEN, text), heal_start(QWEN, text + more)
     if later >= now and not text[:now].endswith(("\n", " ", "\t")):
         kept = QWEN.encode(text[:now])
@@ -44,6 +42,5 @@ def test_typing_on_keeps_what_was_said(text: str, more: str) -> None:
 
 
 def test_a_newline_that_takes_its_indentation_along() -> None:
-    """Where a tokenizer merges a newline with the blanks after it (GPT-2's split), the newline is healed as well."""
     assert heal_start(byte_level(False), "if x:\n") == len("if x:")
     assert heal_start(QWEN, "if x:\n") == len("if x:\n")

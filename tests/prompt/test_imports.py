@@ -27,19 +27,16 @@ from fastcoder_lsp.prompt.imports import LONGEST, MOST_CHARACTERS, imports_above
     ],
 )
 def test_each_statement_on_a_line(language: str, text: str, expect: str) -> None:
-    """Whole ones, in their order; nothing that only begins like one."""
     assert imports_above(text, len(text), language) == expect
 
 
 def test_what_the_window_shows_is_not_repeated() -> None:
-    """Only lines that end above it."""
     text = "import one\nimport two\nimport three\n"
     assert imports_above(text, text.index("two"), "python") == "import one"
     assert imports_above(text, 0, "python") == ""
 
 
 def test_it_is_bounded() -> None:
-    """In characters and in lines of one; what is never closed is none, and ends none of what follows."""
     many = "".join(f"import module_{number}\n" for number in range(500))
     found = imports_above(many, len(many), "python")
     assert MOST_CHARACTERS - 20 < len(found) <= MOST_CHARACTERS

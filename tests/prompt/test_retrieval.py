@@ -45,7 +45,6 @@ def ask(files: Mapping[str, str], code: str, window: int = 300) -> tuple[Context
 
 
 def test_a_use_of_the_names_at_hand_comes_first() -> None:
-    """A piece in the middle of another file that uses them, before a file that shares a word; the document never."""
     files = {
         "lib.py": f"{FILLER}\ndef job():\n{USE}\n{FILLER}",
         "far.py": f"path = 1\n{FILLER}",
@@ -60,7 +59,6 @@ def test_a_use_of_the_names_at_hand_comes_first() -> None:
 
 
 def test_the_document_itself_outside_its_window() -> None:
-    """A far part of the document is offered, what the window holds is not; a piece of it has no source to ask for."""
     code = f"def first():\n{USE}\n{FILLER}\n{FILLER}def second(path):\n    store = open_store(path)\n    {CURSOR}\n"
     found = ask({"other.py": FILLER}, code, window=300)
     assert (found[0].path, found[0].source) == ("main.py", "")
@@ -70,7 +68,6 @@ def test_the_document_itself_outside_its_window() -> None:
 
 
 def test_a_piece_is_told_by_its_first_line() -> None:
-    """Of another file, and of the document above and below its window; blank lines around a piece are not of it."""
     files = {"lib.py": f"{FILLER}\n\n\n\n\ndef job():\n{USE}\n{OTHER}"}
     around_it = f"{FILLER}\n{USE}{FILLER}"
     code = f"{around_it}def mine(path, rows):\n    store = open_store(path)\n    {CURSOR}\n{around_it}"
@@ -84,7 +81,6 @@ def test_a_piece_is_told_by_its_first_line() -> None:
 
 
 def test_what_is_imported_stands_nearest() -> None:
-    """Before all pieces, of the document itself; not where the window shows it."""
     code = (
         f"from lib import open_store\n{FILLER}\n{FILLER}def second(path):\n    store = open_store(path)\n    {CURSOR}\n"
     )
@@ -97,7 +93,6 @@ def test_what_is_imported_stands_nearest() -> None:
 
 
 def test_what_may_not_be_read_takes_nobodys_place() -> None:
-    """Files that are not given are passed over, and the next ones of the ranking looked into."""
     terms, index = Terms(), WordIndex()
     for number in range(40):
         index.put(f"file_{number:02}.py", terms.of(USE))
@@ -112,7 +107,6 @@ def test_what_may_not_be_read_takes_nobodys_place() -> None:
 
 
 def test_what_is_shown_already_takes_no_place() -> None:
-    """Neither copies of a file, nor pieces that the window or a better piece holds, in whatever depth."""
     helper = f"def job(store, rows):\n{USE}{OTHER[:120]}"
     deeper = "\n".join(f"    {line}" for line in helper.split("\n"))
     code = f"{FILLER}def mine(path, rows):\n    store = open_store(path)\n    {CURSOR}\n"
@@ -150,7 +144,6 @@ LINES = st.lists(st.sampled_from(["", "alpha beta", "alpha", "gamma_delta beta",
 @given(st.lists(LINES, min_size=1, max_size=4), st.sampled_from(["alpha", "beta gamma", "delta alpha beta"]))
 @settings(max_examples=60, deadline=None)
 def test_pieces_are_within_bounds(texts: list[list[str]], words: str) -> None:
-    """Few of a file, none overlapping, each a part of its file that holds a word of the question, best first."""
     terms = Terms()
     files = {f"f{number}": terms.of_lines("\n".join(lines)) for number, lines in enumerate(texts)}
     question = WordQuery(np.unique(terms.of(words)), np.ones(len(np.unique(terms.of(words))), np.float32))
@@ -169,7 +162,6 @@ def test_pieces_are_within_bounds(texts: list[list[str]], words: str) -> None:
 
 
 def test_lines_around_a_cursor() -> None:
-    """The cursor's line and so many on both sides, as far as there are any."""
     text = "a\nb\nc\nd\ne"
     assert around(text, 4, 1, 1) == "b\nc\nd"
     assert around(text, 5, 0, 0) == "c"
@@ -179,7 +171,6 @@ def test_lines_around_a_cursor() -> None:
 
 
 def test_worth_of_what_is_shown() -> None:
-    """Each word of the question counts once, by its weight, wherever it stands."""
     terms = Terms()
     numbers = terms.of("alpha beta")
     order = np.argsort(numbers)

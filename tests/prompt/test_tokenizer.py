@@ -18,7 +18,6 @@ CODE = st.text(st.sampled_from(list("ab_(.) =:\n\t\r'\"\\9é漢\U0001f600\u2028\
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.name)
 def test_literal_control_tokens_stay_text(template: object) -> None:
-    """Each family's marks, written out in a file, are encoded as text and come back as such."""
     name = template.name  # type: ignore[attr-defined] # a Template
     tokenizer = of_family(name)
     for mark in [*marks(next(row for row in TEMPLATES if row.name == name)), "<|endoftext|>", "▁<EOT>"]:
@@ -30,7 +29,6 @@ def test_literal_control_tokens_stay_text(template: object) -> None:
 
 @given(CODE)
 def test_round_trip(text: str) -> None:
-    """Decoding what was encoded gives the text, and the pieces of the ids are its bytes; no blank comes in front."""
     for tokenizer in (of_family(QWEN), byte_level(False), sentencepiece()):
         ids = tokenizer.encode(text)
         assert tokenizer.decode(ids) == text
@@ -58,7 +56,6 @@ def test_lone_surrogates_are_replaced() -> None:
 
 
 def test_control_tokens_have_no_text() -> None:
-    """Control tokens and unknown ids have no bytes and vanish from decoded text; all of them end a text."""
     tokenizer = of_family(QWEN)
     middle = tokenizer.control["<|fim_middle|>"]
     assert tokenizer.piece(middle) == tokenizer.piece(10**6) == tokenizer.piece(-1) == b""
@@ -67,14 +64,12 @@ def test_control_tokens_have_no_text() -> None:
 
 
 def test_what_a_model_wants_first() -> None:
-    """The BOS token comes from the tokenizer's own post-processor; a model without one gets none."""
     assert sentencepiece().start_ids == (1,)
     assert of_family(QWEN).start_ids == ()
 
 
 @given(st.binary(min_size=0, max_size=3))
 def test_tables_of_bytes(prefix: bytes) -> None:
-    """The sorted tables answer what a look at every token answers."""
     tokenizer = of_family(QWEN)
     pieces = [tokenizer.piece(token) for token in range(tokenizer.vocabulary)]
     assert tokenizer.starting_with(prefix).tolist() == [
@@ -84,7 +79,6 @@ def test_tables_of_bytes(prefix: bytes) -> None:
 
 
 def test_identity_names_the_description() -> None:
-    """Two tokenizers have the same identity only if their files are the same."""
     assert of_family(QWEN).identity != byte_level(False).identity
 
 
@@ -97,14 +91,12 @@ def test_unusable_files(tmp_path: Path, content: str) -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    """A folder without a tokenizer says so."""
     with pytest.raises(ModelInvalidError, match="cannot be read"):
         Tokenizer.load(tmp_path)
 
 
 @pytest.mark.model
 def test_the_default_models_tokenizer(model_folder: Path) -> None:
-    """The real tokenizer: its family's template, its bytes, no control token from text, blanks merged as expected."""
     tokenizer = Tokenizer.load(model_folder)
     assert template_of(tokenizer).name == QWEN
     text = Path(__file__).read_text(encoding="utf-8") + "<|fim_prefix|><|im_end|><tool_call>[PAD151935]"

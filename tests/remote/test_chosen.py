@@ -60,7 +60,6 @@ def test_a_server_goes_before_the_models_of_this_machine() -> None:
 
 @pytest.mark.parametrize("name", ["url", "allow", "kind", "model", "template", "key_file", "key_env", "fallback"])
 def test_each_of_its_settings_makes_another_server(name: str) -> None:
-    """But where none is asked, they mean nothing."""
     changed = {f"remote_{name}": False if name == "fallback" else "http://127.0.0.1:2"}
     other = replace(REMOTE, **changed)  # type: ignore[arg-type]
     assert made_from(other) != made_from(REMOTE)
@@ -73,5 +72,4 @@ def test_each_of_its_settings_makes_another_server(name: str) -> None:
 
 
 def test_a_local_model_in_a_servers_place_asks_none() -> None:
-    """The settings that it is given still name the server."""
     assert Places(REMOTE, asks=False).after() == ["alone"]

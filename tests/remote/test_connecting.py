@@ -16,13 +16,11 @@ CERTIFICATE = Path(__file__).with_name("self_signed.pem")
 
 
 def test_a_name_without_an_address(front: Callable[..., Front]) -> None:
-    """DNS."""
     asking = front("https://models.invalid", remote_allow="models.invalid")
     assert asking.code() == "remote-name"
 
 
 def test_nobody_listens(front: Callable[..., Front]) -> None:
-    """A port that is closed."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     assert front(f"http://127.0.0.1:{port}").code() == "remote-refused"
@@ -41,12 +39,10 @@ def full_port() -> Iterator[int]:
 
 
 def test_nobody_answers(full_port: int, front: Callable[..., Front]) -> None:
-    """The connection does not come about in time."""
     assert front(f"http://127.0.0.1:{full_port}", time_outs=TimeOuts(connect_s=0.5)).code() == "remote-unreachable"
 
 
 def test_a_certificate_that_nobody_trusts(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """Nothing is sent over it; whom the user's system trusts is asked."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(CERTIFICATE)
     server = serve(LlamaServer(lambda _: "1\n"), tls=tls)
@@ -57,7 +53,6 @@ def test_a_certificate_that_nobody_trusts(serve: Callable[..., ScriptedServer], 
 
 
 def test_a_server_that_speaks_no_tls(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """The address says https, and the server does not."""
     server = serve(LlamaServer(lambda _: "1\n"))
     assert front(server.url.replace("http:", "https:")).code() == "remote-tls"
 

@@ -19,7 +19,6 @@ def settings(url: str, **more: str) -> Settings:
 
 
 def test_it_says_what_goes_where(serve: Callable[..., ScriptedServer]) -> None:
-    """And what the server says to a sample of this program's own."""
     server = serve(LlamaServer(lambda _: "numbers[-1])\n"))
     leaves, answers = check_remote(settings(server.url))
     assert (leaves.state, answers.state) == ("ok", "ok")
@@ -36,7 +35,6 @@ def test_it_says_what_goes_where(serve: Callable[..., ScriptedServer]) -> None:
     ("url", "code"), [("https://models.example", "remote-unallowed"), ("models", "remote-setting")]
 )
 def test_what_may_not_be_asked_is_wrong(url: str, code: str) -> None:
-    """With the reason, and nothing is sent."""
     (check,) = check_remote(settings(url))
     assert (check.state, check.details["code"]) == ("wrong", code)
     assert check.hint
@@ -52,8 +50,6 @@ def test_a_server_that_fails_is_wrong(serve: Callable[..., ScriptedServer]) -> N
 
 
 def test_a_server_that_speaks_for_ever_is_left(serve: Callable[..., ScriptedServer]) -> None:
-    """It answers; how it ends is not waited for."""
-
     def for_ever(request: Request) -> Reply:
         if request.path != "/infill":
             yield from LlamaServer(lambda _: "")(request)
@@ -68,7 +64,6 @@ def test_a_server_that_speaks_for_ever_is_left(serve: Callable[..., ScriptedServ
 
 
 def test_the_command_has_it(serve: Callable[..., ScriptedServer], capsys: pytest.CaptureFixture[str]) -> None:
-    """Between the looks at the machine, by its options."""
     from fastcoder_lsp.cli.main import main
 
     server = serve(LlamaServer(lambda _: "numbers[-1])\n"))

@@ -83,7 +83,6 @@ def test_each_fault_has_its_reason(
 
 
 def test_the_page_tells_of_every_reason() -> None:
-    """And of none that there is not."""
     page = (Path(__file__).parents[2] / "docs" / "remote.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| `(remote-[a-z]+)` \|", page, re.MULTILINE))
     assert told == {code for code in reasons.CODES if code.startswith("remote-")}
@@ -107,7 +106,6 @@ def test_what_a_server_says_of_itself_is_shown_short(
 def test_a_key_is_sent_and_read_anew(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front], tmp_path: Path
 ) -> None:
-    """A wrong one has its reason; once the file holds another one, that is sent."""
     right = "sk-" + "a" * 30
 
     def guarded(request: Request) -> Reply:
@@ -129,7 +127,6 @@ def test_a_key_is_sent_and_read_anew(
 
 
 def test_events_in_pieces_are_events(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """However the network cuts them, with the line ends of either kind; what is no event is passed over."""
     text = b': hello\r\n\r\ndata: {"content": "1", "stop": false}\r\n\r\ndata: {"content": "\\n", "stop": true}\n\n'
     whole = [b"data: \n\n" + text, *(text[at : at + 1] for at in range(len(text)))]
     for pieces in (whole[:1], whole[1:]):
@@ -140,7 +137,6 @@ def test_events_in_pieces_are_events(serve: Callable[..., ScriptedServer], front
 def test_faults_one_after_the_other_leave_nothing_behind(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """No thread, and the server is answered from as ever."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url)
     assert asking.ask("begin = ").text == "1"

@@ -44,7 +44,6 @@ def broken(_: object) -> object:
 
 
 def test_it_answers_meanwhile(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """The question that failed, and those while the server is left alone; the user is told once."""
     server, local = serve(broken), Local()
     asking = front(server.url, local, pauses_s=(600.0,))
     assert asking.ask("x = word").text == "WORD"
@@ -56,7 +55,6 @@ def test_it_answers_meanwhile(serve: Callable[..., ScriptedServer], front: Calla
 
 
 def test_it_gives_way(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """The server's next answer is its own again; after some, the model is given back, and wanted again when needed."""
     server, local = serve(broken), Local()
     asking = front(server.url, local)
     assert asking.ask("x = word").text == "WORD"
@@ -80,7 +78,6 @@ def test_without_a_local_model_the_servers_reason_is_told(
 
 
 def test_it_is_not_opened_for_nothing(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """While the server answers, the local model is told what costs nothing and is asked nothing."""
     server, local = serve(LlamaServer(lambda _: "1\n")), Local()
     asking = front(server.url, local)
     asking.service.host.send(DocumentChanged(Path("/w/a.py"), "x = 1\n"))
@@ -92,8 +89,6 @@ def test_it_is_not_opened_for_nothing(serve: Callable[..., ScriptedServer], fron
 
 
 def test_who_waits_is_answered_by_it(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """The server breaks off in the middle: the question goes on to the local model, once."""
-
     class Cut(LlamaServer):
         def _infill(self, request: object) -> object:  # type: ignore[override]
             yield from list(super()._infill(request))[:2]  # type: ignore[arg-type]
@@ -110,7 +105,6 @@ def test_who_waits_is_answered_by_it(serve: Callable[..., ScriptedServer], front
 def test_loading_says_whether_there_is_anything(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """The server, or the model in its place."""
     server = serve(broken)
     assert not front(server.url).service.preload().result(20)
     local = Local()
@@ -119,7 +113,6 @@ def test_loading_says_whether_there_is_anything(
 
 
 def test_other_settings_reach_it(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """And what concerns no server at all."""
     local = Local()
     asking = front(serve(broken).url, local)
     settings = replace(asking.settings, power="saver")

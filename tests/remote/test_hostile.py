@@ -57,7 +57,6 @@ ENDLESS = {
 
 @pytest.mark.parametrize("what", ENDLESS)
 def test_what_has_no_end_is_hung_up_on(serve: Serve, front: Fronts, what: str) -> None:
-    """By what was said, not by the time: a core is not kept busy. The next answer is the server's."""
     before, again, most = ENDLESS[what]
     endless = Endless(before, again)
     server = serve(Faulty(endless))
@@ -70,7 +69,6 @@ def test_what_has_no_end_is_hung_up_on(serve: Serve, front: Fronts, what: str) -
 
 @pytest.mark.parametrize("what", ["100 continue", "comments", "json", "chunks of a byte"])
 def test_a_server_that_never_says_what_it_is_is_hung_up_on(serve: Serve, front: Fronts, what: str) -> None:
-    """Nothing of the user's is sent to it."""
     before, again, most = ENDLESS[what]
     endless = Endless(before, again)
     server = serve(endless)
@@ -87,8 +85,6 @@ def test_a_server_that_never_says_what_it_is_is_hung_up_on(serve: Serve, front: 
 def test_what_a_server_says_ends_before_a_control_character(
     serve: Serve, front: Fronts, control: str, kind: str
 ) -> None:
-    """In its text and in its alternatives, streamed or not."""
-
     def says(_: Request) -> Reply:
         value = {"content": f"one{control}two\n", "stop": True, "alternatives": [f"three{control}four\n", control]}
         if kind == "fastcoder":

@@ -15,7 +15,6 @@ SHOWN = "return sum(items)"
 
 
 def test_this_programs_own_server(front: Callable[..., Front]) -> None:
-    """Its text is shown as it is, and the model's name is told."""
     server = ToyServer("return sum(items)\n")
     try:
         completion = front(f"http://127.0.0.1:{server.port}").ask(BEFORE, AFTER)
@@ -25,7 +24,6 @@ def test_this_programs_own_server(front: Callable[..., Front]) -> None:
 
 
 def test_llama_cpps(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """The cursor's line goes apart from what stands above it; the front's own rule ends the text."""
     server = serve(LlamaServer(lambda _: SAYS))
     completion = front(server.url).ask(BEFORE, AFTER)
     assert (completion.text, completion.model, completion.engine) == (SHOWN, "toy-gguf", "llama.cpp")
@@ -38,7 +36,6 @@ def test_llama_cpps(serve: Callable[..., ScriptedServer], front: Callable[..., F
 def test_a_server_is_told_where_a_line_is_the_end(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """Text right of the cursor asks for the rest of the line alone; the end of a line may ask for more."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url)
     asking.ask("x = call(", "y)\n")
@@ -47,7 +44,6 @@ def test_a_server_is_told_where_a_line_is_the_end(
 
 
 def test_openais_with_a_suffix(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """Who reads the field gets it."""
     server = serve(OpenAIServer(lambda _prompt, suffix: SAYS if suffix == AFTER else "wrong\n", "codestral"))
     assert front(f"{server.url}/v1/").ask(BEFORE, AFTER).text == SHOWN
     assert server.asked("/v1/completions")[-1].body["prompt"] == BEFORE
@@ -68,7 +64,6 @@ QWEN = "<|fim_prefix|>def total(items):\n<|fim_suffix|>{after}<|fim_middle|>    
 def test_openais_without_a_suffix(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front], suffix: str, model: str, prompt: str
 ) -> None:
-    """Who refuses it, or passes it over in silence, gets the marks of the model's family, in their order."""
     server = serve(OpenAIServer(lambda *_: SAYS, model, suffix))
     assert front(server.url).ask(BEFORE, AFTER).text == SHOWN
     asked = server.asked("/v1/completions")[-1].body
@@ -91,7 +86,6 @@ def test_a_model_is_named_by_what_can_be_shown(
 
 
 def test_a_family_that_nobody_knows(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """Nothing is sent in a form that the model may not read; the setting says which it reads."""
     server = serve(OpenAIServer(lambda *_: SAYS, "house-model", "refused"))
     assert front(server.url).code(BEFORE) == "remote-rejected"
     assert all(request.body["max_tokens"] == 1 for request in server.asked("/v1/completions"))

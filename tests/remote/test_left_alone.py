@@ -53,7 +53,6 @@ def test_who_types_on_learns_that_a_server_is_silent(
 
 
 def test_it_is_left_alone_ever_longer(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """While it is, questions are answered at once by the same reason, and nothing is sent."""
     server = serve(Faulty(says(as_json({}, 500))))
     asking = front(server.url, pauses_s=(0.0, 600.0))
     codes = [asking.code(f"x{number} = ") for number in range(5)]
@@ -73,7 +72,6 @@ def test_retry_after_is_kept(serve: Callable[..., ScriptedServer], front: Callab
 
 
 def test_retry_after_is_a_number_or_a_date() -> None:
-    """What is neither, or lies behind, says nothing; nobody is believed for more than an hour."""
     now_s = 1_800_000_000.0
     texts = {"5": 5, formatdate(now_s + 90, usegmt=True): 90, formatdate(now_s - 9, usegmt=True): 0, "soon": 0, "-3": 0}
     texts |= {"1e9": 3600, "nan": 0, "": 0}
@@ -82,8 +80,6 @@ def test_retry_after_is_a_number_or_a_date() -> None:
 
 
 def test_a_server_that_drips_what_it_is(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """It is no longer waited for after a while, by whoever loads and by whoever asks next."""
-
     def drips(_: Request) -> Reply:
         yield b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n"
         while True:

@@ -78,7 +78,6 @@ def test_nothing_of_other_files_is_sent_by_default(
 def test_what_was_copied_is_sent_by_the_same_rules(
     serve: Callable[..., ScriptedServer], tmp_path: Path, name: str
 ) -> None:
-    """Of a file that may be shown, without its secrets."""
     root = tmp_path / "w"
     root.mkdir()
     (tmp_path / "outside.py").write_text(TURN)
@@ -93,7 +92,6 @@ def test_what_was_copied_is_sent_by_the_same_rules(
 
 
 def test_what_is_imported_goes_along_where_it_may(serve: Callable[..., ScriptedServer], tmp_path: Path) -> None:
-    """By its name within the folder, without lines that look like secrets; a rule that changes holds at once."""
     server = serve(LlamaServer(lambda _: "image, 2)\n"))
     workspace = Workspace(tmp_path, server.url, context=True)
 

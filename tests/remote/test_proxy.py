@@ -102,7 +102,6 @@ def outcome(asking: Front, number: int) -> str:
 
 
 def test_an_answer_that_is_cut_anywhere_is_none(proxy: Proxy, front: Callable[..., Front]) -> None:
-    """At every fortieth byte; one that is whole before the cut is the text."""
     asking = front(proxy.url)
     assert outcome(asking, 0) == SAYS
     outcomes = []

@@ -106,7 +106,6 @@ def agree(server: ToyServer, asking: CompletionService, local: CompletionService
 
 
 def test_a_scripted_model(front: Callable[..., Front]) -> None:
-    """All of the places, by four ways."""
     server = ToyServer(follows)
     other = ToyServer(follows)
     local = CompletionService(other.open, lambda _: None)
@@ -184,7 +183,6 @@ class RealServer(ToyServer):
 @pytest.mark.model
 @pytest.mark.ci
 def test_the_real_model(front: Callable[..., Front]) -> None:
-    """Some places by four ways, one model; each in a file of its own."""
     server = RealServer("", answer_s=PATIENT_S)
     local = CompletionService(server.open, lambda _: None)
     try:

@@ -17,7 +17,6 @@ HEAVY = ("torch", "numba", "llvmlite")
 
 
 async def test_an_editor_gets_a_servers_text(serve: Callable[..., ScriptedServer], tmp_path: Path) -> None:
-    """By the settings that it tells at the start; the status names the server; nothing heavy is loaded for it."""
     server = serve(LlamaServer(lambda _: "return sum(items)\n\n\nx = 1\n"))
     uri = (tmp_path / "a.py").as_uri()
     options = {"remote": {"url": server.url, "fallback": False}}

@@ -59,7 +59,6 @@ def nothing_left(server: ScriptedServer) -> bool:
 
 @pytest.mark.parametrize("name", FORBIDDEN)
 def test_what_may_not_be_read_is_not_sent(serve: Serve, front: Fronts, root: Path, name: str) -> None:
-    """The answer says why, the server stays as it was, and the next document is asked about at once."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url, folders=(root,), pauses_s=(600.0,))
     answer = ask(asking, root / name)
@@ -74,7 +73,6 @@ def test_what_may_not_be_read_is_not_sent(serve: Serve, front: Fronts, root: Pat
 
 
 def test_the_model_on_this_machine_answers(serve: Serve, front: Fronts, root: Path) -> None:
-    """In such a document alone, and without a notice of a failure."""
     server, local = serve(LlamaServer(lambda _: "1\n")), Local()
     asking = front(server.url, local, folders=(root,), pauses_s=(600.0,))
     assert ask(asking, root / "ignored/b.py").text == "WORD"
@@ -85,7 +83,6 @@ def test_the_model_on_this_machine_answers(serve: Serve, front: Fronts, root: Pa
 
 
 def test_a_document_without_a_rule_is_sent(serve: Serve, front: Fronts, root: Path) -> None:
-    """One that is not saved yet, one without a name, and any of its own folder where none is opened."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url, folders=(root,))
     for uri in ((root / "new.py").as_uri(), "untitled:one"):
@@ -99,7 +96,6 @@ def test_a_document_without_a_rule_is_sent(serve: Serve, front: Fronts, root: Pa
 
 
 def test_rules_hold_from_the_moment_that_they_change(serve: Serve, front: Fronts, root: Path) -> None:
-    """Ignore files and settings, in a document that is open and was sent before."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking, path = front(server.url, folders=(root,)), root / "a.py"
     assert asking.ask("y = ", uri=path.as_uri()).text == "1"
@@ -116,7 +112,6 @@ def test_rules_hold_from_the_moment_that_they_change(serve: Serve, front: Fronts
 
 
 def test_work_ahead_is_not_sent(serve: Serve, front: Fronts, root: Path) -> None:
-    """What will be asked next in such a document."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking, path = front(server.url, folders=(root,)), root / "ignored/b.py"
     assert asking.ask("y = ", uri=(root / "a.py").as_uri()).text == "1"
@@ -128,7 +123,6 @@ def test_work_ahead_is_not_sent(serve: Serve, front: Fronts, root: Path) -> None
 
 @pytest.mark.parametrize("name", ["ignored/b.py", ".env", "../outside/new.py"])
 def test_a_document_that_gets_a_name_that_stays_here(serve: Serve, front: Fronts, root: Path, name: str) -> None:
-    """Whoever waits in it is asked about under its new name: that is not sent any more."""
     server = serve(LlamaServer(lambda _: "1\n", wait=lambda _: until(lambda: renamed)))
     asking, renamed = front(server.url, folders=(root,)), list[bool]()
     old, new = (root / "a.py").as_uri(), (root / name).as_uri()

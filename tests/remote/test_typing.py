@@ -34,7 +34,6 @@ class Stepwise(LlamaServer):
 def test_who_types_along_is_served_by_what_is_being_said(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """One request for three keys, the first two of which wait no more."""
     says = Stepwise(lambda _: BODY)
     server = serve(says)
     asking = front(server.url)
@@ -53,7 +52,6 @@ def test_who_types_along_is_served_by_what_is_being_said(
 def test_who_goes_another_way_has_the_server_hung_up_on(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """At once, and the newer question is asked."""
     says = Stepwise(lambda before: "other = 1\n" if before.endswith("z") else BODY)
     server = serve(says)
     asking = front(server.url)
@@ -74,7 +72,6 @@ def has_asked(server: ScriptedServer, before: str) -> bool:
 
 
 def test_many_hang_ups_leave_nothing_behind(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """No connection, no thread; the server is answered from as ever."""
     server = serve(LlamaServer(lambda before: f"{before[-3:]}z = 1\n" * 3))
     asking = front(server.url)
     assert asking.ask("begin = ").text
@@ -93,7 +90,6 @@ def test_many_hang_ups_leave_nothing_behind(serve: Callable[..., ScriptedServer]
 def test_a_key_typed_before_the_first_letter_is_looked_at_with_it(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """What was begun may fit; where it does not, the newer question is asked then."""
     says = Stepwise(lambda before: "other = 1\n" if before.endswith("z") else BODY)
     server = serve(says)
     asking = front(server.url)
@@ -122,7 +118,6 @@ def test_the_front_ends_the_text_and_hangs_up(
 def test_a_beginning_is_shown_at_the_deadline_and_the_rest_when_it_is_made(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """Whole lines, and no other text afterwards."""
     says = Stepwise(lambda _: BODY)
     server = serve(says)
     asking = front(server.url)
@@ -141,7 +136,6 @@ def test_a_beginning_is_shown_at_the_deadline_and_the_rest_when_it_is_made(
 def test_a_slow_server_is_told_and_its_text_comes_late(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """Nothing whole at the deadline: empty, with the reason; then whoever waits is told."""
     says = Stepwise(lambda _: BODY)
     server = serve(says)
     asking = front(server.url)
@@ -158,7 +152,6 @@ def test_a_slow_server_is_told_and_its_text_comes_late(
 def test_who_waits_no_more_is_worked_for_until_the_background_ends(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """Then the server is hung up on."""
     says = Stepwise(lambda _: BODY)
     server = serve(says)
     asking = front(server.url)
@@ -176,7 +169,6 @@ def test_who_waits_no_more_is_worked_for_until_the_background_ends(
 
 
 def test_who_asks_by_a_key_gets_alternatives(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """The greedy one first, then others, each once."""
     server = serve(LlamaServer(lambda _: "greedy\n"))
     completion = front(server.url).ask("x = ", "\n", Policy(alternatives=3, ahead=False), invoked=True)
     assert completion.text == "greedy"
@@ -187,8 +179,6 @@ def test_who_asks_by_a_key_gets_alternatives(serve: Callable[..., ScriptedServer
 def test_alternatives_of_this_programs_own_server_come_in_one_answer(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """It is asked for them, once, and each is shown as the first one is."""
-
     def handler(request: Request) -> Reply:
         if request.path == "/infill":
             reply = {"content": "first", "stop": True, "stop_type": "eos"}
@@ -206,7 +196,6 @@ def test_alternatives_of_this_programs_own_server_come_in_one_answer(
 def test_what_follows_an_accepted_suggestion_is_asked_ahead(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """And known when it is asked; a saver asks for nothing that nobody wanted."""
     from fastcoder_lsp.core import CompletionRequest, Snapshot
 
     server = serve(LlamaServer(lambda _: "sum(items)\n"))
@@ -223,7 +212,6 @@ def test_what_follows_an_accepted_suggestion_is_asked_ahead(
 def test_a_document_that_is_closed_is_worked_on_no_more(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """And one that is renamed goes on under its new name."""
     says = Stepwise(lambda _: BODY)
     server = serve(says)
     asking = front(server.url)

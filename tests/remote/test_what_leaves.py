@@ -35,7 +35,6 @@ def target(url: str, **settings: str) -> str:
 
 
 def test_a_host_is_named_twice() -> None:
-    """Another host is not allowed with it, however like it is; this machine needs no consent."""
     for url in ("http://localhost:8012", "http://127.0.0.1:8012/", "http://[::1]:8012/v1", "http://127.9.9.9"):
         assert target(url).startswith("http://")
     assert target("https://models.example/v1", allow="Models.Example ") == "https://models.example"
@@ -60,18 +59,15 @@ def test_a_host_is_named_twice() -> None:
     ],
 )
 def test_what_is_no_address_is_said(url: str) -> None:
-    """And nothing is tried."""
     assert target(url) == "remote-setting"
 
 
 def test_a_path_before_the_api_stays() -> None:
-    """Behind a proxy that serves several."""
     for ending in ("", "/", "/v1", "/v1/", "/v1/completions", "/infill"):
         assert target(f"http://127.0.0.1:80/llama{ending}") == "http://127.0.0.1:80/llama"
 
 
 def test_a_key_goes_to_no_other_machine_in_the_open() -> None:
-    """By https, or to this machine."""
     named = {"allow": "models.example", "key_env": "KEY"}
     assert target("http://models.example", **named) == "remote-setting"
     assert target("http://models.example", allow="models.example") == "http://models.example"
@@ -104,8 +100,6 @@ def test_nothing_is_sent_unallowed(serve: Callable[..., ScriptedServer], front: 
 
 
 def test_the_prompt_alone_is_sent(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """No folder's name, no other line than those around the cursor, no cookie, no name of the user's."""
-
     def cookies(request: object) -> object:
         answer = b"".join(LlamaServer(lambda _: "1\n")(request))  # type: ignore[arg-type]
         return iter([answer.replace(b"content-type", b"set-cookie: id=7\r\ncontent-type", 1)])
@@ -137,7 +131,6 @@ def test_the_prompt_alone_is_sent(serve: Callable[..., ScriptedServer], front: C
 def test_lines_that_look_like_secrets_stay_here(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """Above the cursor, below it, and in the cursor's own line right of it."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url)
     secret = f'API_KEY = "{KEY}"\n'
@@ -173,7 +166,6 @@ def test_a_secret_left_of_the_cursor_stays_here(
 def test_a_secret_that_began_above_the_cursor_stays_here(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """In one of its lines nothing is asked; below its end, and below a name that no string follows, all is."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking, careful = front(server.url), Policy(in_secrets=False)
     for above, below in (('TOKEN = """\nhidden\nhid', '\nhidden\n"""\n'), ('PASSWORD = (\n    "hid', 'den"\n)\n')):
@@ -189,7 +181,6 @@ def test_a_secret_that_began_above_the_cursor_stays_here(
 def test_a_secret_that_is_cut_stays_here(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front], kind: str
 ) -> None:
-    """Wherever in a secret's line, or in a private key, what is sent begins or ends."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url, remote_kind=kind)
     before_most, after_most = (REACH, REACH) if kind == "fastcoder" else (BEFORE, AFTER)
@@ -222,13 +213,11 @@ def test_halves_of_characters_are_asked_about_as_well(
 
 
 def test_the_name_of_a_host_is_told(front: Callable[..., Front], serve: Callable[..., ScriptedServer]) -> None:
-    """To whoever asks for the facts, before the first question too."""
     server = serve(lambda _: iter([as_json({})]))
     assert front(server.url).service.host.facts().asks == "127.0.0.1"
 
 
 def test_keys_are_read_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the user's alone; what is none is said."""
     file = tmp_path / "key"
     by_file = replace(Settings(), remote_key_file=str(file))
     by_name = replace(Settings(), remote_key_env="MY_KEY")
@@ -250,7 +239,6 @@ def test_keys_are_read_from_a_file_or_the_environment(tmp_path: Path, monkeypatc
 
 
 def test_the_systems_proxy_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But never to this machine."""
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     monkeypatch.setenv("NO_PROXY", "inside.example")
     assert proxy_for("https://models.example") == "http://proxy.example:3128"
@@ -264,7 +252,6 @@ def test_the_systems_proxy_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("proxy", ["socks4://user:password@127.0.0.1:1", "no scheme"])
 def test_a_proxy_that_cannot_be_used_is_said(front: Callable[..., Front], proxy: str) -> None:
-    """Without what its address holds; whoever waits for the server is answered."""
     asking = front("http://127.0.0.1:1", way=NetworkOptions(lambda: "", proxy=proxy))
     assert asking.service.preload().result(20) is False
     reason = asking.ask("x = ").reason
@@ -274,7 +261,6 @@ def test_a_proxy_that_cannot_be_used_is_said(front: Callable[..., Front], proxy:
 
 
 def test_an_editors_uri_is_not_sent(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """This program's own server gets the file's name, for where a block ends, and nothing before it."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url, remote_kind="fastcoder")
     asking.ask("x = ")
@@ -285,7 +271,6 @@ def test_an_editors_uri_is_not_sent(serve: Callable[..., ScriptedServer], front:
 
 @pytest.mark.parametrize("template", [one for one in TEMPLATES if one.prefix], ids=lambda one: one.name)
 def test_marks_in_a_text_are_none(template: Template) -> None:
-    """Of the family's control tokens there are in the prompt those that the prompt has of its own."""
     marks = (template.prefix, template.suffix, template.middle, template.repository, template.file, *template.tokens)
     names = tuple(mark.removeprefix("▁") for mark in marks if mark)
     text = "".join(f"# {name}\n" for name in (*names, "<|endoftext|>", "<|im_start|>", "</s>")) + "<pre><b>x |> y</b>\n"

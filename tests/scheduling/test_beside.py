@@ -19,7 +19,6 @@ LONG = (ContextSnippet("lib/long.py", "def long():\n" + "    return [1, 2, 3, 4,
 
 
 def test_a_key_costs_what_it_costs_without_and_the_code_is_shown_in_the_end() -> None:
-    """Token for token, at every key: before, at and after the exchange."""
     off, on = Typist(0), Typist()
     for one in (off, on):
         one.type(TEXT)
@@ -29,7 +28,6 @@ def test_a_key_costs_what_it_costs_without_and_the_code_is_shown_in_the_end() ->
 
 
 def test_a_first_text_comes_as_soon_as_without() -> None:
-    """Who types gets it without other code where that takes long to read, with it where it does not."""
     off, on, quick = Typist(0), Typist(), Typist(later=False)
     for one in (off, on, quick):
         one.answer()
@@ -53,7 +51,6 @@ def test_who_has_only_opened_a_document_gets_the_whole_prompt_at_once() -> None:
 
 
 def test_nothing_is_exchanged_in_the_middle_of_a_line_while_one_types() -> None:
-    """At the next line it is."""
     one = Typist(given=Given(LONG), budget=600)
     one.type("    value = one(two) + three(four) + five(six)")
     assert one.prepared() > 300
@@ -112,7 +109,6 @@ def test_asking_again_by_key_waits_for_the_text_of_the_whole_prompt(candidates: 
 
 
 def test_a_short_window_gives_way_in_the_middle_of_a_line() -> None:
-    """A typist who never pauses gets the whole window, once it is read; that key computes a few tokens of its line."""
     long = "".join(f"value_{number} = compute({number})\n" for number in range(400))
     one = Typist(before=long + "    value = one", budget=0, slower=6.0)
     one.answer()
@@ -124,7 +120,6 @@ def test_a_short_window_gives_way_in_the_middle_of_a_line() -> None:
 
 @pytest.mark.parametrize("times", [1, 6, 8])
 def test_code_that_a_busy_machine_has_read_is_followed_by_its_text(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However much of the time for both the reading has taken."""
     expected = Typist(given=Given(LONG), budget=600, whole=True, edited=False, policy=Policy())
     expected.before += "    v0 = "
     whole = expected.answer().text
@@ -141,7 +136,6 @@ def test_code_that_a_busy_machine_has_read_is_followed_by_its_text(times: int, m
 
 
 def test_a_first_text_waits_for_no_more_than_the_machine_reads_in_time() -> None:
-    """The window is shorter where reading it takes longer; the whole of it is read between keys, and then taken."""
     long = "".join(f"value_{number} = compute({number})\n" for number in range(400))
     waits = {True: FIRST_INVOKED_MS, False: FIRST_MS}
     for invoked, most_ms in waits.items():
@@ -158,7 +152,6 @@ def test_a_first_text_waits_for_no_more_than_the_machine_reads_in_time() -> None
 
 
 def test_typing_in_bursts_makes_progress_between_them() -> None:
-    """What was computed outlives the questions that come between, however little time each leaves."""
     one = Typist(given=Given(LONG), budget=600)
     held = []
     for _ in range(6):
@@ -169,7 +162,6 @@ def test_typing_in_bursts_makes_progress_between_them() -> None:
 
 
 def test_a_question_waits_for_one_piece_at_most() -> None:
-    """Whenever it comes."""
     one = Typist(given=Given(LONG), budget=600)
     one.answer()
     one.do()
@@ -181,7 +173,6 @@ def test_a_question_waits_for_one_piece_at_most() -> None:
 
 
 def test_after_the_exchange_the_model_says_what_it_says_by_itself() -> None:
-    """Token for token, where all of the prompt decides."""
     one = Typist(whole=True)
     one.type("    value = one(two)\n")
     one.rest(3000)
@@ -199,7 +190,6 @@ def test_after_the_exchange_the_model_says_what_it_says_by_itself() -> None:
 
 @pytest.mark.parametrize("far", [False, True])
 def test_what_holds_no_more_is_planned_anew_and_its_beginning_stays(far: bool) -> None:
-    """An edit of the suffix or a new place, while it is being prepared: the other code's part is not computed again."""
     one = Typist(given=Given(LONG), budget=600)
     one.answer()
     while one.prepared() < 500:
@@ -224,7 +214,6 @@ def test_what_holds_no_more_is_planned_anew_and_its_beginning_stays(far: bool) -
 
 
 def test_what_may_not_be_shown_any_more_is_never_exchanged() -> None:
-    """A file becomes ignored while its code is being prepared, or once it is."""
     for pieces in (2, 200):
         given = Given((ContextSnippet("a.py", "def forbidden_one(): ...\n" * 9, 2.0, "/w/a.py"), *SNIPPETS))
         one = Typist(given=given)
@@ -240,7 +229,6 @@ def test_what_may_not_be_shown_any_more_is_never_exchanged() -> None:
 
 
 def test_other_code_that_is_worth_more_comes_in_the_same_way() -> None:
-    """In a pause it is looked for again; who types on meanwhile pays nothing."""
     off, on = Typist(0), Typist()
     for one in (off, on):
         one.type(TEXT)
@@ -255,7 +243,6 @@ def test_other_code_that_is_worth_more_comes_in_the_same_way() -> None:
 
 
 def test_where_there_is_no_room_the_old_prompt_goes_on() -> None:
-    """What is prepared gives way, keys cost what they cost without, and it comes once there is room."""
     off, on = Typist(0), Typist()
     on.caches.full = True
     for one in (off, on):
@@ -267,7 +254,6 @@ def test_where_there_is_no_room_the_old_prompt_goes_on() -> None:
 
 
 def test_a_closed_document_is_prepared_no_more() -> None:
-    """Its second cache goes with it."""
     one = Typist(given=Given(LONG), budget=600)
     one.answer()
     while one.prepared() < 200:
@@ -280,7 +266,6 @@ def test_a_closed_document_is_prepared_no_more() -> None:
 
 
 def test_a_renamed_document_takes_what_is_prepared_along() -> None:
-    """It goes on with the next question, and nothing is computed again."""
     one = Typist(given=Given(LONG), budget=600)
     one.answer()
     while one.prepared() < 400:
@@ -299,7 +284,6 @@ def test_a_renamed_document_takes_what_is_prepared_along() -> None:
 
 
 def test_another_model_begins_anew() -> None:
-    """Nothing of what was prepared for the old one is used."""
     one = Typist(given=Given(LONG), budget=600)
     one.answer()
     while one.prepared() < 200:
@@ -322,7 +306,6 @@ def test_where_one_works_nothing_is_prepared_unasked() -> None:
 
 
 def test_what_is_done_beside_is_bounded() -> None:
-    """By what the last question allows; then nothing is done until somebody asks."""
     one = Typist(given=Given(LONG), budget=600, policy=Policy(automatic_ms=260, invoked_ms=900, background_ms=700))
     one.answer()
     answered = one.clock.ms
@@ -336,7 +319,6 @@ def test_what_is_done_beside_is_bounded() -> None:
 
 
 def test_the_prompt_for_a_person_is_the_one_that_is_used() -> None:
-    """What is only prepared is not in it."""
     one = Typist()
     one.type("    value")
     shown = one.builder.shown(one.uri)
@@ -353,7 +335,6 @@ def test_the_prompt_for_a_person_is_the_one_that_is_used() -> None:
 def test_other_candidates_are_looked_for_in_the_prompt_that_the_document_has(
     pause_ms: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before and after an exchange: the old prompt is not read again, nor then the new one."""
     monkeypatch.setattr(typists, "WORDS", [*WORDS[:2], *WORDS[:2], END])
     monkeypatch.setattr(typists, "hash", lambda heard: len(heard) % 5, raising=False)
     policy = Policy(automatic_ms=1000, invoked_ms=9000, background_ms=4000, alternatives=3)

@@ -26,7 +26,6 @@ def talkative(monkeypatch: pytest.MonkeyPatch, words: list[int], slower: float, 
 
 @pytest.mark.parametrize("tokens", [24, 200])
 def test_finishing_a_text_does_not_take_the_time_for_it(monkeypatch: pytest.MonkeyPatch, tokens: int) -> None:
-    """Longer than what is granted, and longer than what is owed to who has seen nothing."""
     talkative(monkeypatch, LINES[:1], 12.0, tokens)
     one = Typist(policy=CHOSEN)
     for _ in range(3):
@@ -40,7 +39,6 @@ def test_finishing_a_text_does_not_take_the_time_for_it(monkeypatch: pytest.Monk
 
 
 def test_in_a_pause_it_has_its_turn_once_something_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While keys come, and where nothing is shown yet, the text comes first."""
     talkative(monkeypatch, LINES, 2.0, 60)
     one = Typist(policy=CHOSEN)
     one.before += "if x:\n    "
@@ -59,7 +57,6 @@ def test_in_a_pause_it_has_its_turn_once_something_is_shown(monkeypatch: pytest.
 
 
 def test_where_a_limit_is_set_it_holds_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is kept beside it."""
     talkative(monkeypatch, LINES[:1], 12.0, 24)
     one = Typist(policy=Policy(automatic_ms=260, invoked_ms=900, background_ms=2000))
     one.type("    value\n")

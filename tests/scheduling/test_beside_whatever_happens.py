@@ -70,7 +70,6 @@ def happen(one: Typist, event: str, how: object) -> None:
 @given(st.lists(st.lists(EVENTS, max_size=5), min_size=1, max_size=5))
 @settings(max_examples=30, deadline=None)
 def test_a_text_is_what_the_model_says_to_the_prompt_that_is_shown(stretches: list[list[tuple[str, object]]]) -> None:
-    """Token for token, where all of the prompt decides; and nothing forbidden is in it."""
     one = Typist(whole=True, given=Given(SNIPPETS), budget=600)
     for stretch in stretches:
         for event, how in stretch:

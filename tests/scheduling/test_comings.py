@@ -16,7 +16,6 @@ def closed(shared: Shared) -> bool:
 
 
 def test_who_leaves_frees_all_that_they_had() -> None:
-    """Their question, their KV caches, their turns; the others' answer comes as if they had not been."""
     shared, (leaving, staying) = loaded(2)
     left, kept = leaving.ask(START), staying.ask(START)
     shared.work(pieces=8)
@@ -48,7 +47,6 @@ def test_the_model_outlives_the_last_front_and_serves_the_next() -> None:
 
 
 def test_off_unloads_once_nobody_wants_the_model() -> None:
-    """And on loads it again."""
     shared, (left, right) = loaded(2)
     left.service.set_enabled(False)
     shared.work()
@@ -68,7 +66,6 @@ def test_off_unloads_once_nobody_wants_the_model() -> None:
 
 
 def test_the_last_who_wanted_it_leaves() -> None:
-    """Those who stay have switched it off."""
     shared, (off, on) = loaded(2)
     off.service.set_enabled(False)
     on.service.shutdown()
@@ -77,7 +74,6 @@ def test_the_last_who_wanted_it_leaves() -> None:
 
 
 def test_a_joining_front_costs_the_others_no_more_than_a_piece() -> None:
-    """Whoever has an automatic budget keeps it: time is given for a load that takes long, not for one of a moment."""
     shared, (typist,) = loaded(1, HURRIED)
     future = typist.ask("# much to read\n" * 40 + START)
     shared.work(pieces=2)
@@ -89,7 +85,6 @@ def test_a_joining_front_costs_the_others_no_more_than_a_piece() -> None:
 
 
 def test_a_front_that_cannot_be_told_costs_the_others_nothing() -> None:
-    """Not a turn, not the model; and what it had is given back all the same."""
     shared, (deaf, other) = loaded(2)
 
     def fail(*_: object, **__: object) -> None:
@@ -111,7 +106,6 @@ def test_a_front_that_cannot_be_told_costs_the_others_nothing() -> None:
 
 
 def test_what_a_front_leaves_behind_is_collected_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, and not while somebody does: it holds all threads for a while."""
     shared, (leaving, staying) = loaded(2)
     collected: list[float] = []
     counting = SimpleNamespace(

@@ -27,7 +27,6 @@ class Blocks:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc keeps what is freed, others do not")
 def test_what_was_many_small_blocks_is_given_back() -> None:
-    """By a thread of its own, as a model is loaded; one block in the middle keeps the rest from being given back."""
     process, kept = psutil.Process(), list[bytes]()
 
     def load_and_free() -> None:
@@ -43,7 +42,6 @@ def test_what_was_many_small_blocks_is_given_back() -> None:
 
 
 def test_unloading_gives_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After all of the model is gone, not before."""
     there: list[int] = []
     blocks = Blocks()
     monkeypatch.setattr(model, "trim_heap", lambda: there.append(len(blocks.blocks)))

@@ -10,7 +10,6 @@ from tests.scheduling.shared import Shared
 
 
 def test_everybody_waits_for_one_load_and_has_all_their_time_after_it() -> None:
-    """They are told how far it is, too."""
     shared = Shared(MODEL, load_ms=4000)
     fronts = [shared.open(Policy(automatic_ms=260, invoked_ms=3000)) for _ in range(3)]
     futures = [front.ask(START) for front in fronts]
@@ -22,7 +21,6 @@ def test_everybody_waits_for_one_load_and_has_all_their_time_after_it() -> None:
 
 
 def test_a_load_that_fails_answers_all_who_wait_and_is_tried_again() -> None:
-    """Once for all of them, not once for each."""
     shared = Shared(MODEL)
     shared.failure = ModelMissingError("there is none", "get one")
     fronts = [shared.open(PATIENT) for _ in range(3)]
@@ -40,7 +38,6 @@ def test_a_load_that_fails_answers_all_who_wait_and_is_tried_again() -> None:
 
 
 def test_who_only_looks_on_is_told_how_a_load_ends() -> None:
-    """Well: it is loaded when they ask; or not, and why."""
     shared = Shared(MODEL)
     asking, idle = shared.open(PATIENT), shared.open(PATIENT)
     asking.ask(START)
@@ -54,7 +51,6 @@ def test_who_only_looks_on_is_told_how_a_load_ends() -> None:
 
 
 def test_what_one_front_cannot_have_the_others_have() -> None:
-    """A drafter that the model was not tuned for, say."""
     shared = Shared(MODEL)
     odd, plain = shared.open(PATIENT, failure=ModelMissingError("not tuned", "")), shared.open(PATIENT)
     left, right = odd.ask(START), plain.ask(START)
@@ -65,7 +61,6 @@ def test_what_one_front_cannot_have_the_others_have() -> None:
 
 
 def test_who_loads_it_anew_takes_nothing_from_the_others() -> None:
-    """Their questions wait for the new one, in the middle of a text or while it is being loaded."""
     shared, (left, right) = loaded(2)
     future = right.ask(START)
     shared.work(pieces=8)
@@ -86,7 +81,6 @@ def test_who_loads_it_anew_takes_nothing_from_the_others() -> None:
 
 
 def test_other_parts_of_the_model_for_one_front() -> None:
-    """Its own are made anew, the model and the others' stay."""
     shared, (left, right) = loaded(2)
     futures = left.ask(START), right.ask(START)
     shared.work(pieces=8)

@@ -16,7 +16,6 @@ BLOCK = script("".join(f"v{line} = 1\n    " for line in range(6)), "if x:\n    "
 
 @pytest.mark.parametrize("people", [2, 3, 4])
 def test_everybody_is_answered_with_what_they_would_have_had_alone(people: int) -> None:
-    """At once, in documents of one name that hold other texts."""
     shared, fronts = loaded(people)
     texts = [f"# {'only mine ' * number}{number}\n{START}" for number in range(people)]
     futures = [front.ask(text) for front, text in zip(fronts, texts, strict=True)]
@@ -32,7 +31,6 @@ def test_everybody_is_answered_with_what_they_would_have_had_alone(people: int) 
 
 
 def test_a_piece_each_in_turn() -> None:
-    """Nobody has two while another one waits."""
     shared, (left, right) = loaded(2)
     left.ask(START)
     right.ask(START)
@@ -63,7 +61,6 @@ def test_whose_turn_it_is_is_known_while_somebody_waits() -> None:
 
 
 def test_the_newest_question_wins_within_a_front_and_only_there() -> None:
-    """A key of one person takes nothing from another."""
     shared, (left, right) = loaded(2)
     older, others = left.ask(START), right.ask(START)
     shared.work(pieces=4)
@@ -76,7 +73,6 @@ def test_the_newest_question_wins_within_a_front_and_only_there() -> None:
 
 @pytest.mark.parametrize(("people", "lines"), [(1, 4), (2, 2), (3, 1), (4, 1)])
 def test_who_shares_is_answered_in_time(people: int, lines: int) -> None:
-    """By a beginning, as long as the time is shared by: what others do between is reckoned with."""
     shared, fronts = loaded(people, SHARING, says=BLOCK)
     late: list[float] = []
     for key in range(12):
@@ -107,7 +103,6 @@ def test_what_others_do_until_ones_next_turn_is_part_of_ones_time(others: int) -
 
 @pytest.mark.parametrize("policy", [PATIENT, HURRIED, Policy(automatic_ms=1, invoked_ms=1)])
 def test_who_asks_without_end_keeps_nobody_waiting(policy: Policy) -> None:
-    """One front asks anew before every turn; the other one has every second piece all the same."""
     shared, (greedy, modest) = loaded(2, policy)
     modest.policy = PATIENT
     future = modest.ask(START)
@@ -122,7 +117,6 @@ def test_who_asks_without_end_keeps_nobody_waiting(policy: Policy) -> None:
 
 
 def test_work_in_advance_yields_to_anybodys_question() -> None:
-    """Within a piece, whoever it is done for."""
     shared, (idle, busy) = loaded(2, HURRIED)
     idle.ask("# a long beginning\n" * 60 + START)
     shared.work(until=idle.asked[-1][2].done)
@@ -139,8 +133,6 @@ def test_work_in_advance_yields_to_anybodys_question() -> None:
 
 
 def test_back_and_forth_between_documents_computes_nothing_again() -> None:
-    """A key in one, a key in the other: as many tokens of prompts as if each were typed by itself."""
-
     def typed(shared: Shared, front: Front, uris: tuple[str, ...]) -> int:
         for length in range(8):
             for uri in uris:
@@ -155,7 +147,6 @@ def test_back_and_forth_between_documents_computes_nothing_again() -> None:
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_what_is_given_up_for_lack_of_memory_is_made_again(most: int) -> None:
-    """Three people with one or two KV caches in all: the same texts."""
     shared, fronts = loaded(3, most=most)
     futures = [front.ask(f"# {front.name}\n{START}") for front in fronts]
     invoked = fronts[0].ask(START, OTHER, invoked=True)
@@ -165,7 +156,6 @@ def test_what_is_given_up_for_lack_of_memory_is_made_again(most: int) -> None:
 
 
 def test_what_goes_wrong_in_one_fronts_piece_is_its_own() -> None:
-    """Its answer is an error, at once; the other one notices nothing."""
     shared, (unlucky, other) = loaded(2)
     left, right = unlucky.ask(START), other.ask(START)
     shared.work(pieces=6)

@@ -53,7 +53,6 @@ def until_told(front: Front, answers: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_every_question_of_everybody_ends(seed: int) -> None:
-    """Those of who stays with an answer, those of who leaves with none, and the scheduler is there for the next."""
     shared = Shared(MODEL, most=2)
     running = threading.Thread(target=shared.scheduler.run, daemon=True)
     running.start()

@@ -125,7 +125,6 @@ def pieces(completion: Completion) -> list[bytes]:
 
 
 def test_in_turns_each_is_told_what_they_are_told_alone(model: Model) -> None:
-    """Token for token, in documents of one name."""
     alone = [answers(model, text)[0] for text in (STACK, MEAN)]
     together = answers(model, STACK, MEAN)
     assert all(one.text for one in alone)

@@ -59,7 +59,6 @@ def checkout(tmp_path: Path) -> Path:
     ],
 )
 def test_who_reaches_a_file(checkout: Path, changed: str, tests: set[str]) -> None:
-    """By imports, by a name in a text, by a folder's fixtures, by lying beside it."""
     assert affected_tests(checkout, [changed]) == tuple(sorted(f"tests/{name}.py" for name in tests))
 
 

@@ -57,7 +57,6 @@ def test_where(number):
 
 @pytest.mark.ci
 def test_two_processes_share_out_whole_files(tmp_path: Path) -> None:
-    """A file's tests run in one process, in their order; two files in two. A folder that shares something, in one."""
     for name in ("first", "second", "third"):
         (tmp_path / f"test_{name}.py").write_text(PROCESSES, encoding="utf-8")
     config = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider")

@@ -58,7 +58,6 @@ def test_there_are_workflows() -> None:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_jobs_read_only_and_end(path: Path) -> None:
-    """Nothing may be written but where a job says so: publishing, without a password, and the release."""
     assert read(path)["permissions"] == {"contents": "read"}
     for name, job in jobs(path).items():
         assert job["timeout-minutes"] <= 180

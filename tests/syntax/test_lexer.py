@@ -32,7 +32,6 @@ from fastcoder_lsp.syntax import lex
     ],
 )
 def test_brackets_in_strings_and_comments_do_not_count(language: str, code: str) -> None:
-    """The code balances: what does not is in a string, a comment, a regular expression or another branch."""
     found = lex(code, language)
     assert not found.closers
     assert not found.stack
@@ -53,7 +52,6 @@ def test_brackets_in_strings_and_comments_do_not_count(language: str, code: str)
     ],
 )
 def test_where_a_text_ends(language: str, code: str, quote: str, comment: str) -> None:
-    """In a string or a comment, and what ends it; an apostrophe alone is forgotten with its line."""
     found = lex(code, language)
     assert (found.quote, found.comment) == (quote, comment)
 
@@ -80,7 +78,6 @@ LANGUAGE = st.sampled_from(["python", "typescript", "rust", "go", "cpp", "lua", 
 
 @given(st.lists(PARTS, max_size=30).map("".join), st.lists(PARTS, max_size=12).map("".join), LANGUAGE)
 def test_a_walk_taken_up_is_the_whole_walk(head: str, more: str, language: str) -> None:
-    """From where the head's walk came to its last line, what is open in the end is what it is for the whole text."""
     start = lex(head, language).last_line
     whole, resumed = lex(head + more, language), lex(head + more, language, start)
     if more.startswith("\n") or not head or head.endswith("\n") or "<<" in head + more:

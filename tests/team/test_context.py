@@ -50,7 +50,6 @@ def paths(told: PromptContext) -> list[str]:
 
 
 def test_what_a_key_may_read_is_shown(words: RepositoryWords, tmp_path: Path) -> None:
-    """Of one repository by its name; of two, pieces of both; of none, nothing."""
     core = tree(tmp_path, "core", {"app/store.py": STORE, "app/far.py": "def unlike() -> int:\n    return 1\n"})
     other = tree(tmp_path, "other", {"zoo.py": "def feed(store: ZebraStore) -> None:\n    store.put_zebra('x')\n"})
     told = found(words, core)
@@ -74,7 +73,6 @@ def test_only_where_the_repository_is_to_be_shown(words: RepositoryWords, tmp_pa
 
 
 def test_rules_hold(words: RepositoryWords, tmp_path: Path) -> None:
-    """Ignored files and secrets are not shown, nor lines that look like one; nor what is gone, or lies elsewhere."""
     secret = 'ZEBRA_TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"\n'
     files = {
         "a.py": f"{secret}{STORE}",

@@ -130,7 +130,6 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def test_the_container_is_built_of_what_there_is() -> None:
-    """Its sources lie in a checkout, its extras and its program in the package, and it does not run as root."""
     found = instructions()
     words = [word for word, _ in found]
     assert words[0] == "FROM"
@@ -158,7 +157,6 @@ def test_the_container_is_built_of_what_there_is() -> None:
 
 
 def test_the_containers_commands_are_a_shells() -> None:
-    """Each can be read by one, and what it takes of the checkout was copied before."""
     copied = ""
     for word, rest in instructions():
         if word == "COPY":

@@ -42,7 +42,6 @@ def test_every_form_is_answered(start: Callable[..., ToyTeam]) -> None:
 
 
 def test_who_has_no_key_is_told_nothing(start: Callable[..., ToyTeam], keys: KeyFile) -> None:
-    """On every route but health, before a body is read or a replica is asked."""
     good, revoked = keys.add("ada"), keys.add("eve")
     keys.revoke("eve")
     team = start(keys=keys)
@@ -61,7 +60,6 @@ def test_who_has_no_key_is_told_nothing(start: Callable[..., ToyTeam], keys: Key
 def test_nobody_is_let_in_by_a_file_that_cannot_be_read(
     start: Callable[..., ToyTeam], keys: KeyFile, tmp_path: Path
 ) -> None:
-    """Which is said, and ends with it."""
     ada = keys.add("ada")
     team = start(keys=keys)
     assert team.call("/infill", ASK, key=ada)[0] == 200
@@ -104,7 +102,6 @@ def test_without_keys_only_this_machine_is_served(start: Callable[..., ToyTeam])
 
 
 def test_metrics_are_for_those_who_may_read_them(start: Callable[..., ToyTeam], keys: KeyFile) -> None:
-    """They name all keys, but no text and no document."""
     ada, watch = keys.add("ada"), keys.add("prometheus", metrics=True)
     team = start(keys=keys)
     for _ in range(2):
@@ -119,7 +116,6 @@ def test_metrics_are_for_those_who_may_read_them(start: Callable[..., ToyTeam], 
 
 
 def test_the_file_of_requests_has_no_text(start: Callable[..., ToyTeam], keys: KeyFile, tmp_path: Path) -> None:
-    """Neither what was asked nor what was said, no name of a document or a workspace, and no key."""
     ada = keys.add("ada")
     team, path = start(keys=keys), tmp_path / "requests.jsonl"
     said = team.infill(SECRET_TEXT, "secret.py", ada, "my-workspace")["content"]
@@ -136,7 +132,6 @@ def test_the_file_of_requests_has_no_text(start: Callable[..., ToyTeam], keys: K
 
 
 def test_a_flood_of_one_key_is_refused_and_others_are_served(start: Callable[..., ToyTeam], keys: KeyFile) -> None:
-    """With 429 and a time; the key's own limits go before the server's."""
     ada, ben = keys.add("ada", a_minute=10), keys.add("ben")
     team = start(keys=keys, clock=lambda: 0.0)  # no minute passes, however long the calls take
     codes = [team.call("/infill", ASK, key=ada) for _ in range(4)]
@@ -149,7 +144,6 @@ def test_a_flood_of_one_key_is_refused_and_others_are_served(start: Callable[...
 def test_open_requests_of_a_key_are_bounded(
     start: Callable[..., ToyTeam], keys: KeyFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that wait for the rest of a body count; who hangs up frees its place."""
     monkeypatch.setattr(guard, "BODY_S", 600.0)
     ada = keys.add("ada", open_=1)
     team = start(keys=keys)
@@ -162,7 +156,6 @@ def test_open_requests_of_a_key_are_bounded(
 
 
 def test_a_slow_body_ends(start: Callable[..., ToyTeam], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 408, having held no replica; a long one with 413, by its head alone where that says so."""
     monkeypatch.setattr(guard, "BODY_S", 0.3)
     team = start()
     with socket.create_connection(("127.0.0.1", team.port)) as slow:
@@ -175,7 +168,6 @@ def test_a_slow_body_ends(start: Callable[..., ToyTeam], monkeypatch: pytest.Mon
 
 
 def test_a_full_server_says_when_to_come_again(start: Callable[..., ToyTeam]) -> None:
-    """With 429, as the replicas' queue says."""
     team = start()
     team.refusal = Refusal("all replicas are busy", 3)
     code, reply, headers = team.call("/infill", ASK)

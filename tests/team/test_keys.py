@@ -94,7 +94,6 @@ def test_the_command_makes_lists_and_revokes(tmp_path: Path, capsys: pytest.Capt
 
 @given(st.lists(st.floats(0.0, 5.0), max_size=60), st.integers(1, 600))
 def test_a_minute_never_sees_more_than_its_requests(pauses: list[float], a_minute: int) -> None:
-    """Whatever the pauses: within any stretch of time, what that stretch brings and what may come at once."""
     ledger, now_s, taken = Ledger(), 0.0, list[float]()
     for pause in pauses:
         now_s += pause

@@ -53,7 +53,6 @@ def test_the_last_call_of_each_document_is_kept_for_a_while() -> None:
 
 
 def test_what_comes_to_a_new_replica_is_read_from_all() -> None:
-    """Of each document the latest text, whoever has it; in an upgrade those of replicas that go are shared anew."""
     calls = [call(number) for number in range(60)]
     old = [
         ReplicaCalls("a", "1", tuple((9.0, one) for one in calls)),
@@ -73,7 +72,6 @@ def test_what_comes_to_a_new_replica_is_read_from_all() -> None:
 
 
 def test_who_is_wanted_soon_reads_little() -> None:
-    """In the place of one that died, or as one more; in an upgrade the old ones work until the new ones are ready."""
     old, new = ReplicaCalls("a", "1", ()), ReplicaCalls("b", "2", ())
     assert time_to_read([old], "1") == time_to_read([], "1") == READ_SOON_S < READ_S
     assert time_to_read([old], "2") == time_to_read([new, old], "2") == READ_S

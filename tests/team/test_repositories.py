@@ -48,7 +48,6 @@ def named(origin: Path, branch: str = "main") -> RepositoryConfig:
 
 
 def test_it_is_fetched_laid_out_and_followed(origin: Path, tmp_path: Path) -> None:
-    """A new commit is a new folder; the one before stays while it may be read."""
     first = laid_out(named(origin), tmp_path / "cache")
     assert (first / "src" / "total.py").read_text(encoding="utf-8").startswith("def total")
     assert laid_out(named(origin, "HEAD"), tmp_path / "cache") == first
@@ -64,7 +63,6 @@ def test_it_is_fetched_laid_out_and_followed(origin: Path, tmp_path: Path) -> No
 def test_a_tree_that_the_disk_does_not_take_whole_is_none(
     origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is laid out anew at the next time; a name that the file system has not is passed over."""
     commit(origin, {"another.py": "x = 1\n"})
     write, wrong = Path.write_bytes, errno.ENOSPC
 
@@ -85,7 +83,6 @@ def test_a_tree_that_the_disk_does_not_take_whole_is_none(
 def test_trees_that_hold_each_other_over_and_over_are_refused(
     origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A dozen objects name a thousand million files: they are not listed, and what is there stays."""
     monkeypatch.setattr(git, "_LISTED_BYTES", 1_000_000)
     good = laid_out(named(origin), tmp_path / "cache")
     blob = run(origin, "hash-object", "-w", "--stdin", told=b"x = 1\n")
@@ -183,7 +180,6 @@ def test_what_cannot_be_fetched_is_said_and_tried_again(origin: Path, tmp_path: 
 
 
 def test_a_repository_drafts_for_those_alone_who_may_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenant's hosts have the folders of its key's repositories, and no others."""
     asked, team = list[tuple[str, ...]](), ToyTeam()
 
     def given(names: tuple[str, ...]) -> dict[Path, Settings]:

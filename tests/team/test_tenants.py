@@ -24,7 +24,6 @@ TEXT = "secret_name = load_secret()\n" * 20
 
 
 def test_a_document_is_its_tenants_alone(start: Callable[..., ToyTeam], tmp_path: Path) -> None:
-    """Another key, or the same key in another workspace, that names the document and gives its text finds nothing."""
     keys = KeyFile(tmp_path / "keys.json")
     ada, eve = keys.add("ada"), keys.add("eve")
     team = start(keys=keys)
@@ -36,7 +35,6 @@ def test_a_document_is_its_tenants_alone(start: Callable[..., ToyTeam], tmp_path
 
 
 def test_tenants_beyond_what_is_kept_give_way(start: Callable[..., ToyTeam]) -> None:
-    """The one that asked least recently, and is answered again when it comes back."""
     team = start("[replicas]\ntenants = 3")
     tenants = team.replicas[0]._tenants
     for number in range(5):
@@ -48,7 +46,6 @@ def test_tenants_beyond_what_is_kept_give_way(start: Callable[..., ToyTeam]) -> 
 
 
 def test_many_workspaces_of_one_key_push_out_no_other_ones(start: Callable[..., ToyTeam], tmp_path: Path) -> None:
-    """Their own, the one that asked least recently first; between keys that have alike, that decides, too."""
     keys = KeyFile(tmp_path / "keys.json")
     ada, ben, eve = (keys.add(name) for name in ("ada", "ben", "eve"))
     team = start("[replicas]\ntenants = 4", keys=keys)
@@ -70,7 +67,6 @@ NAMES = st.lists(st.text("abcdef0123456789", min_size=1, max_size=8), min_size=1
 
 @given(st.text(), NAMES, st.text("xyz", min_size=1, max_size=4))
 def test_a_replica_that_comes_takes_only_its_own(document: str, replicas: list[str], new: str) -> None:
-    """The order of the others stays: no document changes hands between two that were there before."""
     place = place_of("ada", "work", document)
     before, after = preferred(place, replicas), preferred(place, [*replicas, new])
     assert sorted(before) == sorted(replicas)
@@ -136,7 +132,6 @@ def test_a_tenants_own_text_is_found(engines: Engines) -> None:
 
 @pytest.mark.parametrize("loaded", [False, True])
 def test_models_that_draft_are_apart_too(loaded: bool, tmp_path: Path) -> None:
-    """Whether they are loaded by then or not; by themselves they know what two texts begin with."""
     place = make_model(tmp_path / "model", "qwen2")
     write_tokenizer(place, "abcdefgh")
     smaller = models(place, tmp_path, place)

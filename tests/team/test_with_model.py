@@ -70,7 +70,6 @@ def work(replica: TeamReplica, tenant: Tenant) -> list[tuple[str, int, int, int]
 
 
 def test_the_work_for_a_tenant_is_the_same_whoever_was_there_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Token by token and draft by draft, though another one has just asked the very same; and nothing is written."""
     steady.stop_the_clock(monkeypatch)
     written = list[object]()
     monkeypatch.setattr(EvidenceCounts, "save", lambda *told: written.append(told))
@@ -92,7 +91,6 @@ def test_the_work_for_a_tenant_is_the_same_whoever_was_there_before(monkeypatch:
 def test_a_repository_is_in_the_prompts_of_those_alone_who_may_read_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The same question has more prompt by what is shown of it; another key's has what it has without."""
     steady.stop_the_clock(monkeypatch)
     tree = tmp_path / "core" / "0123abcd"
     tree.mkdir(parents=True)

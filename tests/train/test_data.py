@@ -46,7 +46,6 @@ def test_the_shipped_model_speaks_the_language(tokenizer: Tokenizer, speaker: Sp
 
 
 def test_folders_are_read_by_the_rules(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    """Secrets, ignored files, tools' folders and texts that are no code are left out; the same text counts once."""
     for name in ("a.py", "copy.py", "sub/b.py", ".env", "ignored.py", "node_modules/x.js", "notes.json", "id_rsa"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -57,7 +56,6 @@ def test_folders_are_read_by_the_rules(tokenizer: Tokenizer, tmp_path: Path) -> 
 
 
 def test_archives_are_read_without_being_unpacked(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    """.tar.gz and .zip give the texts of a folder; names that lead out of them write nothing anywhere."""
     inside = tmp_path / "inside"
     inside.mkdir()
     (inside / "a.py").write_text(CODE)
@@ -95,7 +93,6 @@ def texts_of(count: int) -> tuple[str, ...]:
 
 
 def test_windows_depend_on_seed_and_number_alone(tokenizer: Tokenizer) -> None:
-    """The i-th window is the same whatever was asked before; the held-out files are in none of them."""
     texts = texts_of(30)
     left, right = (Sequences(texts, tokenizer, length=64, seed=1) for _ in range(2))
     asked = [left.at(index) for index in (0, 7, 200, 3)]
@@ -160,7 +157,6 @@ def test_adaptive_ids_are_unused_ones(tokenizer: Tokenizer) -> None:
 
 
 def test_trajectories_are_the_models_own(speaker: Speaker) -> None:
-    """In one batch of unequal prompts: the outputs are plain greedy ones, the states those of Jacobi iteration."""
     model = tiny_models.transformers_model(speaker.folder)
     prompts = [
         np.array(prompt[: 20 + 7 * place])
@@ -193,7 +189,6 @@ def a_trajectory(output: list[int], block: int = 4) -> Trajectory:
 
 
 def test_repetition_is_cleaned_away() -> None:
-    """Blocks go from the end on until few 4-grams come twice; what loops from the start is dropped; so are pauses."""
     lively = list(range(16))
     kept = cleaned(a_trajectory(lively))
     assert kept is not None
@@ -208,7 +203,6 @@ def test_repetition_is_cleaned_away() -> None:
 
 
 def test_trajectories_survive_their_file(tmp_path: Path) -> None:
-    """What is written is read again, an unfinished last block too; a damaged file is told."""
     whole = a_trajectory(list(range(8)))
     ended = Trajectory(np.arange(3), np.arange(6), (np.ones((3, 4), np.int64), np.ones((1, 2), np.int64)), 4)
     save(tmp_path / "t.npz", [whole, ended])
@@ -222,7 +216,6 @@ def test_trajectories_survive_their_file(tmp_path: Path) -> None:
 
 
 def test_wrong_tokens_are_corrected_at_random() -> None:
-    """All of them where the share is 1 (nothing is left to learn), none where it is 0, some in between."""
     draw = np.random.default_rng(0)
     trajectory = Trajectory(np.arange(5), draw.integers(0, 50, 16), (draw.integers(50, 99, (1, 16)),), 16)
     sizes = {

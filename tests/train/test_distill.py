@@ -59,7 +59,6 @@ def test_a_student_learns_what_the_model_says(speaker: Speaker, tmp_path: Path) 
 
 
 def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many steps are planned as fit; what the model says may take a part of it; where that is none, it is told."""
     notes, made = list[str](), list[int]()
 
     def go_on(out: Path) -> None:

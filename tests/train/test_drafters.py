@@ -67,7 +67,6 @@ def engine(speaker: Speaker) -> Iterator[TreeEngine]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_pass_gives_more_tokens(speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str) -> None:
-    """On texts that were never learnt from, by a tree of 16 rows; the record says what was found when it was made."""
     drafter, tokens, steps = make(f"{method}:weights={trained[method]}"), 0, 0
     for request in requests(speaker):
         plain = decode(engine, NoDrafter(), request, lambda: False)
@@ -99,7 +98,6 @@ def test_decoding_is_exact(
 def test_two_hundred_texts_are_the_same(
     speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str, sampler: Sampler
 ) -> None:
-    """Token for token what plain decoding says, by one drafter for all of them."""
     drafter = make(f"{method}:weights={trained[method]}")
     for request in requests(speaker, 200, sampler):
         plain = decode(engine, NoDrafter(), request, lambda: False)
@@ -108,7 +106,6 @@ def test_two_hundred_texts_are_the_same(
 
 @pytest.mark.parametrize("method", METHODS)
 def test_another_target_is_refused(speaker: Speaker, trained: dict[str, Path], tmp_path: Path, method: str) -> None:
-    """Weights that were made for another model, of another method, damaged, or not named: said, with what to do."""
     digest = models.find(str(speaker.folder)).digest
     name = f"{method}:weights={trained[method]}"
     make(name, DrafterParts(trained=Trained(digest=digest)))
@@ -145,7 +142,6 @@ def go(speaker: Speaker, out: Path, method: str, steps: int | None = None, said:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path: Path, method: str) -> None:
-    """Stopped twice and taken up again: bit for bit the weights, the curve and the figures of a run in one go."""
     whole = go(speaker, tmp_path / "whole", method, said=8)
     for steps in (2, 1):
         assert not go(speaker, tmp_path / "parts", method, steps, said=8).outcome.finished
@@ -158,7 +154,6 @@ def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path:
 
 
 def test_another_run_and_a_foreign_folder_are_told(speaker: Speaker, tmp_path: Path) -> None:
-    """A run is what its settings say; what is there and not ours is left alone."""
     go(speaker, tmp_path / "run", "medusa", 1)
     with pytest.raises(UsageError, match="another run"):
         go(speaker, tmp_path / "run", "medusa", 1, said=4)
@@ -169,7 +164,6 @@ def test_another_run_and_a_foreign_folder_are_told(speaker: Speaker, tmp_path: P
 
 
 def test_eagle_computes_in_decoding_what_it_learnt(speaker: Speaker, trained: dict[str, Path]) -> None:
-    """The layer in numpy, over rows that are decided and then over a chain of its own, gives training's logits."""
     files = open_drafter(trained["eagle"], "eagle")
     layer = EagleLayer(files.record, files.tensors())
     shape = shape_of(speaker.folder)
@@ -221,7 +215,6 @@ def test_a_chain_is_a_tree_of_one_child(speaker: Speaker, trained: dict[str, Pat
 def test_dflash_computes_in_decoding_what_it_learnt(
     speaker: Speaker, trained: dict[str, Path], engine: TreeEngine
 ) -> None:
-    """What numpy says behind a token, having read the text before it in two parts, are training's logits."""
     files = open_drafter(trained["dflash"], "dflash")
     model, tensors = BlockModel(files.record, files.tensors()), files.tensors()
     text = requests(speaker, 1)[0].prompt
@@ -249,7 +242,6 @@ def test_dflash_computes_in_decoding_what_it_learnt(
 def test_auto_asks_a_drafter_with_weights(
     speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str
 ) -> None:
-    """As one of its sources: its guesses are accepted, fewer passes are needed, and the text is the same."""
     steps, used = {}, list[str]()
     for name in ("auto:learns=false,width=fixed", f"auto:learns=false,width=fixed,weights={trained[method]}"):
         drafter, steps[name] = make(name), 0

@@ -102,7 +102,6 @@ def test_consistency_and_autoregressive_loss_are_the_papers(model: Any, packed: 
 
 
 def test_no_gradient_goes_through_the_teacher(model: Any) -> None:
-    """q⁻ is stopped: the gradient is that of a loss whose teacher is a number."""
     example = example_of(a_trajectory(3), CllmSettings(block=4, states=9, correct=0.0), random.Random(0))
     wanted, logits = Forward(model, "cpu")([example])[0]
     logits = logits.detach().requires_grad_()
@@ -120,7 +119,6 @@ def test_no_gradient_goes_through_the_teacher(model: Any) -> None:
 
 
 def test_gradients_are_those_of_the_formulas() -> None:
-    """As autograd makes them from the plain formulas in float64, where rows have several goals, and weighed."""
     draw, weights = np.random.default_rng(2), {"said": 0.3, "other": 1.7, "alike": 0.9}
     labels = {
         name: Labels(draw.integers(0, 12, count), draw.integers(0, VOCABULARY, count))

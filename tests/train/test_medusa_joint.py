@@ -43,7 +43,6 @@ def go(speaker: Speaker, out: Path, steps: int | None = None) -> Result:
 
 
 def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path: Path) -> None:
-    """Stopped while the heads learn alone, and after: bit for bit model, heads and curve of a run in one go."""
     whole = go(speaker, tmp_path / "whole")
     for steps in (1, 3):
         assert not go(speaker, tmp_path / "parts", steps).outcome.finished
@@ -58,7 +57,6 @@ def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path:
 
 
 def test_a_plan_by_the_clock_is_kept(speaker: Speaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many steps as fit, by one for both; taken up again without a time, the run ends where it was meant to."""
     alone: list[int] = []
 
     def time_step(lesson: JointLesson) -> float:
@@ -79,7 +77,6 @@ def test_a_plan_by_the_clock_is_kept(speaker: Speaker, tmp_path: Path, monkeypat
 
 
 def test_one_text_is_enough(speaker: Speaker, tmp_path: Path) -> None:
-    """None is held out: of the ranks nothing is said; and the heads keep the rows of the head that they learnt by."""
     texts = tmp_path / "texts"
     texts.mkdir()
     (texts / "all.py").write_text("".join(path.read_text() for path in sorted(speaker.texts.iterdir())))
@@ -101,7 +98,6 @@ def test_one_text_is_enough(speaker: Speaker, tmp_path: Path) -> None:
 
 
 def test_the_heads_are_of_the_tuned_model(speaker: Speaker, tmp_path: Path) -> None:
-    """By the command: more tokens a pass, those of plain decoding of the new model; the old one refuses the heads."""
     common = ["--model", str(speaker.folder), "--data", str(speaker.texts), "--out", str(tmp_path)]
     amounts = ["--steps", "60", "--length", "128", "--batch", "8", "--rate", "1e-3"]
     with aside(speaker.cache):

@@ -133,7 +133,6 @@ def write(folder: Path, made: tuple[dict[str, object], Tensors, str]) -> Path:
 
 @pytest.mark.parametrize("kind", MADE)
 def test_a_published_checkpoint_drafts(speaker: Speaker, tmp_path: Path, kind: str) -> None:
-    """Brought in by the command, run on the int8 engine: it drafts trees, and the text is that of plain decoding."""
     torch.manual_seed(1)
     shape = shape_of(speaker.folder)
     published, out = write(tmp_path / "published", MADE[kind](shape)), tmp_path / "ours"
@@ -202,7 +201,6 @@ def test_eagle_without_norms_is_the_published_arithmetic(speaker: Speaker, tmp_p
 
 
 def test_what_is_not_known_is_said(speaker: Speaker, tmp_path: Path) -> None:
-    """A part too many, one too few, another target, another way to tell places, no weights, and more than weights."""
     shape = shape_of(speaker.folder)
 
     def bring(name: str, made: tuple[dict[str, object], Tensors, str]) -> None:
@@ -250,7 +248,6 @@ def layers(speaker: Speaker, tmp_path_factory: pytest.TempPathFactory) -> dict[i
 
 
 def test_it_begins_as_a_guess_and_learns(speaker: Speaker, layers: dict[int, Path]) -> None:
-    """The linear guess alone brings tokens, what is learnt brings more; no token is another one."""
     engine, found = engine_of(speaker.folder, speaker), []
     for folder in layers.values():
         drafter, tokens, steps = make(f"eagle:weights={folder}"), 0, 0
@@ -266,7 +263,6 @@ def test_it_begins_as_a_guess_and_learns(speaker: Speaker, layers: dict[int, Pat
 
 
 def test_it_computes_in_decoding_what_it_learnt(speaker: Speaker, layers: dict[int, Path]) -> None:
-    """In numpy, over rows that are decided and on over its own features: training's, unscaled."""
     files = open_drafter(layers[60], "eagle")
     assert files.record.layers == (NORMED,)
     layer, tensors, shape = EagleLayer(files.record, files.tensors()), files.tensors(), shape_of(speaker.folder)

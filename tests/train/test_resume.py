@@ -55,7 +55,6 @@ def go(wanted: TrainingJob, cache: Path, steps: int | None = None) -> Result:
 def test_an_interrupted_run_ends_at_the_same_weights(
     speaker: Speaker, tmp_path: Path, method: str, tuning: str
 ) -> None:
-    """Stopped twice and taken up again: bit for bit the weights, the curve and the figures of a run in one go."""
     whole = go(job(speaker, tmp_path / "whole", method, tuning), speaker.cache)
     for steps in (2, 1):
         part = go(job(speaker, tmp_path / "parts", method, tuning), speaker.cache, steps)
@@ -83,7 +82,6 @@ def test_another_seed_gives_other_weights(speaker: Speaker, tmp_path: Path) -> N
 
 @pytest.mark.ci
 def test_what_does_not_belong_together_is_told(speaker: Speaker, sdsat: Path, tmp_path: Path) -> None:
-    """Another run in the folder, another model for an export, a checkpoint of another kind, a damaged one."""
     done = go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1)
     assert isinstance(done.record, TrainingRecord)
     with pytest.raises(UsageError, match="another run"):
@@ -101,7 +99,6 @@ def test_what_does_not_belong_together_is_told(speaker: Speaker, sdsat: Path, tm
 
 
 def test_what_a_crash_left_half_written_is_no_checkpoint(speaker: Speaker, tmp_path: Path) -> None:
-    """A folder that never got its name is ignored, and gone after the next checkpoint."""
     left = tmp_path / "run" / "unfinished-0000004"
     go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1)
     left.mkdir()
@@ -111,7 +108,6 @@ def test_what_a_crash_left_half_written_is_no_checkpoint(speaker: Speaker, tmp_p
 
 
 def test_a_record_belongs_to_its_weights(sdsat: Path, tmp_path: Path) -> None:
-    """Other weights, another version, or a damaged record are told; a model without one is not tuned."""
     digest = models.find(str(sdsat)).digest
     assert read_record(sdsat, digest) is not None
     with pytest.raises(ModelInvalidError, match="other weights"):

@@ -16,7 +16,6 @@ from tests.runtime.test_smaller_models import write_tokenizer
 def test_what_is_found_is_kept_for_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command says what is left out; whoever loads these weights finds it, and the same seed finds the same."""
     folder = tiny_models.make_model(tmp_path / "model", "qwen2", num_hidden_layers=4)
     write_tokenizer(folder, "abcdefgh")
     code = tmp_path / "code"
@@ -33,7 +32,6 @@ def test_what_is_found_is_kept_for_the_model(
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
-    """Transformers' own forward leaves nothing out."""
     folder = tiny_models.make_model(tmp_path / "model", "gpt_neox")
     write_tokenizer(folder, "abcdefgh")
     with pytest.raises(UsageError, match="cannot skip layers"):

@@ -85,7 +85,6 @@ def record_of(folder: Path) -> TrainingRecord:
 
 
 def test_cllm_goes_faster_forward(speaker: Speaker, base_engine: TreeEngine, cllm_engine: TreeEngine) -> None:
-    """Fast-forward and stationary tokens rise by half at least, for n as trained, and the loss falls."""
     before = count_jacobi(base_engine, lively(base_engine, speaker), 16)
     after = count_jacobi(cllm_engine, lively(cllm_engine, speaker), 16)
     assert after.fast_forward >= GROWTH * before.fast_forward
@@ -95,7 +94,6 @@ def test_cllm_goes_faster_forward(speaker: Speaker, base_engine: TreeEngine, cll
 def test_sdsat_guesses_are_accepted(
     speaker: Speaker, base_engine: TreeEngine, sdsat: Path, sdsat_engine: TreeEngine
 ) -> None:
-    """Tokens a pass rise by half at least over a model that was not tuned, whose unused id guesses nothing."""
     adaptive = record_of(sdsat).adaptive
     after = count_accepted(sdsat_engine, lively(sdsat_engine, speaker), adaptive, 5)
     before = count_accepted(base_engine, lively(base_engine, speaker), (base_engine.info.vocabulary - 1,), 5)
@@ -110,7 +108,6 @@ def test_sdsat_guesses_are_accepted(
 
 @pytest.mark.parametrize("method", ["sdsat", "cllm"])
 def test_losses_fall(method: str, request: pytest.FixtureRequest) -> None:
-    """On text that is never learnt from; the curve and the record say the same."""
     folder: Path = request.getfixturevalue(method)
     term = "masked" if method == "sdsat" else "consistency"
     figures = record_of(folder).figures
@@ -130,7 +127,6 @@ NAMES = ("sdsat", "sdsat:k=9,branch=10", "sdsat:two_step=true,branch=1", "jacobi
 def test_decoding_is_exact(
     speaker: Speaker, sdsat: Path, sdsat_engine: TreeEngine, name: str, sampler: Sampler
 ) -> None:
-    """What the tuned model says is what it says without drafts, greedily and sampled, narrow and wide."""
     parts = DrafterParts(trained=load_trained(sdsat, record_of(sdsat).weights))
     drafter = make(name, parts)
     for nodes in (2, 8, 24, 60):
@@ -143,7 +139,6 @@ def test_decoding_is_exact(
 def test_auto_drafts_what_was_trained(
     speaker: Speaker, sdsat: Path, sdsat_engine: TreeEngine, cllm: Path, cllm_engine: TreeEngine
 ) -> None:
-    """Of each method the guesses are among the accepted ones, and fewer steps are needed than without them."""
     for folder, engine in ((sdsat, sdsat_engine), (cllm, cllm_engine)):
         parts = DrafterParts(trained=load_trained(folder, record_of(folder).weights))
         steps = {}
@@ -165,7 +160,6 @@ def test_auto_drafts_what_was_trained(
 
 
 def test_k_can_be_changed_at_run_time(speaker: Speaker, sdsat: Path, sdsat_engine: TreeEngine) -> None:
-    """One id drafts as far as is asked, beyond L too; L different ids never beyond L."""
     adaptive = record_of(sdsat).adaptive
     assert len(adaptive) == 1
     for k in (1, 4, 9):
@@ -210,14 +204,12 @@ def test_one_command_tells_the_numbers(
 
 
 def test_stationary_tokens_are_right_behind_a_wrong_one() -> None:
-    """By hand: of 5 6 9 8 against 5 7 9 8 it is 9 and 8; of a guess that is right from the start on, none."""
     assert stationary([(0, (5, 6, 9, 8))], (5, 7, 9, 8)) == (1, 2)
     assert stationary([(0, (5, 7, 9)), (1, (7, 9, 8))], (5, 7, 9, 8)) == (2, 0)
     assert stationary([(2, (1, 8, 4))], (5, 7, 9, 8)) == (1, 1)
 
 
 def test_accepted_of_k_is_a_mean_over_verifications() -> None:
-    """Three verifications with 0, 2 and 2 of k."""
     assert AcceptCount(histogram={0: 1, 2: 2}).accepted == pytest.approx(4 / 3)
 
 

@@ -27,7 +27,6 @@ def packages(tmp_path: Path) -> Path:
 
 
 def test_traps_among_installed_packages_are_passed_over(packages: Path, tmp_path: Path) -> None:
-    """Pipes, devices, links, folders without end and scopes within scopes; what is good is read."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "private.py").write_text(CODE)
@@ -128,7 +127,6 @@ def test_an_archive_that_says_it_is_endless_is_refused(tmp_path: Path, monkeypat
 
 
 def test_what_is_named_has_to_be_a_file(tmp_path: Path) -> None:
-    """A pipe under an archive's name is not waited for."""
     os.mkfifo(tmp_path / "pipe.zip")
     os.mkfifo(tmp_path / "pipe.py")
     for name in ("pipe.zip", "pipe.py"):

@@ -90,7 +90,6 @@ def test_edits_keep_the_copy_equal_to_the_clients_text(text: str, edits: list[Ed
 
 @given(TEXTS, POSITIONS, ENCODINGS)
 def test_an_offset_leads_back_to_its_position(text: str, position: Position, encoding: Encoding) -> None:
-    """Any position means one place of the snapshot, and that place's position means the same place again."""
     document, client = opened(text), NaiveClient(joined(text))
     offset = document.offset_at(position, encoding)
     raw = client.offset(position, encoding)
@@ -110,7 +109,6 @@ def test_negative_positions_mean_the_start() -> None:
 
 
 def test_a_snapshot_stays_as_it_was() -> None:
-    """Slow work reads the version it was asked about, while the document goes on."""
     document = opened("a\r\nb")
     before = document.snapshot()
     assert document.snapshot() is before

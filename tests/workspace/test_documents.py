@@ -52,7 +52,6 @@ def test_the_code_cells_above_are_context_nearest_last() -> None:
 
 
 def test_a_document_that_is_not_open_has_no_snapshot() -> None:
-    """Whatever lies on the disk."""
     documents = Documents()
     assert documents.snapshot(Path(__file__).as_uri()) is None
     assert documents.close("file:///never") is None
@@ -75,7 +74,6 @@ def test_a_document_that_is_not_open_has_no_snapshot() -> None:
     ],
 )
 def test_paths_behind_uris(uri: str, path: str | None) -> None:
-    """Only what lies on this machine's disk has one."""
     assert path_of(uri) == (None if path is None else Path(path))
 
 
@@ -86,7 +84,6 @@ def test_paths_come_back_from_their_uris(name: str) -> None:
 
 
 def test_the_innermost_folder_holds_a_file() -> None:
-    """Workspace folders may lie in one another; folders on no disk hold nothing."""
     folders = Folders(["file:///project", "file:///project/inner", "vscode-vfs://github/x"])
     assert len(folders.paths()) == 2
     for path, uri in (("/project/inner/a.py", "file:///project/inner"), ("/project/innermost.py", "file:///project")):
@@ -112,7 +109,6 @@ PIECES = st.lists(st.integers(min_value=1, max_value=4), min_size=1, max_size=8)
 
 @given(PIECES)
 def test_accepts_are_counted_by_the_size_of_edits(pieces: list[int]) -> None:
-    """A suggestion taken in any pieces: those of one character are typed, the others accepted; it counts once."""
     suggestion = "abcdefgh" * 4
     document = Document("u", None, "python", 1, "x = \n")
     accepts = Accepts()

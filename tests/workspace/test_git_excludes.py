@@ -51,7 +51,6 @@ def read(root: Path) -> set[str]:
 
 @needs_git
 def test_a_linked_work_tree_heeds_its_repository(home: Path, tmp_path: Path) -> None:
-    """The exclude file is the repository's, wherever the work tree is."""
     main = repository(tmp_path / "main")
     write(main / ".git/info/exclude", "notes.py\n")
     git(main, "worktree", "add", "-q", str(tmp_path / "linked"))
@@ -130,7 +129,6 @@ def test_the_repositorys_configuration_names_nothing(home: Path, tmp_path: Path)
     "named", ["//server/share/x", "\\\\server\\share\\x", "/\0", "", "/dev/zero", "/proc/self/fd", "."]
 )
 def test_a_place_that_is_none(named: str, home: Path, tmp_path: Path) -> None:
-    """Nothing is asked of another machine, nothing waited for: the work tree is read as one without such a file."""
     write(tmp_path / "root/.git", f"gitdir: {named}\n")
     write(tmp_path / "root/a.py")
     assert read(tmp_path / "root") == {"a.py"}
@@ -156,7 +154,6 @@ def test_pipes_are_not_waited_for(home: Path, tmp_path: Path) -> None:
 def test_a_folder_whose_path_leaves_no_room_for_git(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor one that may not be entered: the rest is read as ever."""
     root, length = tmp_path / "root", os.pathconf("/", "PC_PATH_MAX") - 3
     write(root / "a.py")
     monkeypatch.chdir(root)

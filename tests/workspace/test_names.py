@@ -39,7 +39,6 @@ def test_a_name_is_the_disks(tmp_path: Path, asked: str, real: str) -> None:
 
 
 def test_what_is_not_there_lies_in_what_is(tmp_path: Path) -> None:
-    """A document that was never saved, or a file that is gone: its folder is known."""
     folder, named = tmp_path / "src", tmp_path / "SRC"
     folder.mkdir()
 
@@ -69,7 +68,6 @@ def test_pipes_are_not_opened(tmp_path: Path) -> None:
 
 
 def test_rules_hold_for_every_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is excluded, or read, under the disk's name is so under each that opens it."""
     for name in ("kept.py", "secret.py"):
         (tmp_path / name).touch()
         (tmp_path / name.title()).hardlink_to(tmp_path / name)

@@ -91,7 +91,6 @@ STARS = "*a" * 20 + "b"
 def test_no_pattern_and_no_name_keeps_the_matcher_busy(
     lines: list[str], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever a repository writes: a state is bounded, and every letter moves it once, by a bounded look at sets."""
     patterns = Patterns(lines)
     assert len(patterns) <= 2 * MAX_SIGNS
     looked = itertools.count()

@@ -49,7 +49,6 @@ def test_git_ignore_files_hold_on_every_level(root: Path) -> None:
 
 
 def test_ignore_files_above_the_workspace_folder_hold_inside_a_repository(root: Path) -> None:
-    """The folder may be a part of a larger work tree."""
     write(root, ".git/HEAD", "ref: refs/heads/main\n")
     write(root, ".gitignore", "generated.py\n")
     part = root / "part"
@@ -80,7 +79,6 @@ def test_ignore_files_are_read_again_when_they_change(root: Path) -> None:
 )
 @pytest.mark.parametrize("name", [".gitignore", "sub/.gitignore", "sub/.fastcoderignore", ".git/info/exclude"])
 def test_an_ignore_file_that_is_not_heeded_whole_ignores_its_folder(root: Path, name: str, ending: str) -> None:
-    """What its last line names is not read; what lies elsewhere is, and all is once the file is shorter."""
     hidden, near, far = (write(root, one) for one in ("sub/hidden.py", "sub/near.py", "other.py"))
     of, ignore = rules(root), write(root, name, f"*.log\n{ending}\nhidden.py\n")
     assert of.may_read(hidden) is of.may_read(near) is ExclusionReason.IGNORED
@@ -205,7 +203,6 @@ def test_code_about_secrets_is_code(root: Path, name: str) -> None:
 
 
 def test_nothing_outside_the_folders_is_read_through_links_neither(root: Path, tmp_path: Path) -> None:
-    """Links are followed first: what counts is where a file really lies, and under which name it is reached."""
     outside = write(tmp_path, "outside/secret.py")
     secret = write(root, "deploy/server.pem")
     code = write(root, "real.py")
@@ -245,7 +242,6 @@ def test_a_link_between_two_folders_of_the_workspace_is_inside(root: Path, tmp_p
 
 
 def test_caps_and_kinds(root: Path) -> None:
-    """Large files, long lines, binaries, other encodings, folders, pipes and languages left out."""
     of = rules(root, read_max_file_bytes=100, read_max_line_length=80, languages_exclude=("sql",))
     os.mkfifo(root / "pipe.py")
     for name, content, reason in (
@@ -282,7 +278,6 @@ def test_upper_folders_come_first_and_the_cap_holds(root: Path) -> None:
 
 
 def test_a_tree_that_is_a_trap_is_listed_in_part(root: Path) -> None:
-    """Links in circles and pipes are passed over; what lies deeper than anybody's code is left out."""
     deep = root
     for _ in range(300):
         deep /= "d"
@@ -295,7 +290,6 @@ def test_a_tree_that_is_a_trap_is_listed_in_part(root: Path) -> None:
 
 
 def test_what_a_folder_above_says_is_known_anew_when_its_file_changes(root: Path) -> None:
-    """Verdicts are kept as long as every ignore file on the way is the same, whatever the order of questions."""
     path = write(root, "a/b/c.py")
     of = rules(root)
     assert of.may_complete(path, "python") is None
@@ -312,7 +306,6 @@ def test_what_a_folder_above_says_is_known_anew_when_its_file_changes(root: Path
 
 
 def test_an_ignore_file_that_is_none_is_passed_over(root: Path, tmp_path: Path) -> None:
-    """A pipe, a device, a folder, a link that leads out: nothing waits for them, and nothing is ignored by them."""
     outside = write(tmp_path, "patterns", "*.py\n")
     path = write(root, "sub/a.py")
     own, of = root / ".fastcoderignore", rules(root)

@@ -11,7 +11,6 @@ from tests.workspace.secret_forms import FITTED, MORE, forms
 @pytest.mark.parametrize("password", ["hunter2", "swordfish", "PLANTED", "Tr0ub4dor&3"])
 @pytest.mark.parametrize(("table", "least", "one_in"), [(FITTED, 500, 100), (MORE, 900, 25)])
 def test_few_forms_go_along(table: Path, least: int, one_in: int, password: str) -> None:
-    """Over many languages and formats, whatever the password looks like; the lines around stay."""
     missed, judged = [], 0
     for language, text, secrets in forms(table, password):
         judged += 1
@@ -44,7 +43,6 @@ def test_a_line_that_is_too_long_to_judge_goes_along_in_no_case(part: str, langu
     ],
 )
 def test_a_secret_without_a_name_of_its_own(language: str, line: str) -> None:
-    """The call or the line that it stands in speaks of secrets."""
     assert without_secrets(line, language) == ""
 
 
@@ -68,7 +66,6 @@ def test_a_secret_without_a_name_of_its_own(language: str, line: str) -> None:
     ],
 )
 def test_digits_words_bytes_and_characters(language: str, line: str) -> None:
-    """A secret may be a number, the words of a wallet's key, or an array."""
     assert without_secrets(line, language) == ""
 
 

@@ -43,7 +43,6 @@ NO_SECRETS = [
 
 @pytest.mark.parametrize(("left", "language"), SECRETS)
 def test_what_looks_like_a_secret(left: str, language: str) -> None:
-    """The value of something named so, well-known beginnings, random characters, the block of a private key."""
     assert in_secret(f"first line\n{left}", language)
 
 
@@ -87,7 +86,6 @@ def test_what_does_not(left: str, language: str) -> None:
     ],
 )
 def test_what_is_left_out_of_code_that_goes_along(line: str) -> None:
-    """Passwords in addresses, values in calls and headers, and those in the lines below their name; not the others."""
     left = without_secrets(f"above = 1\n{line}\nbelow = 2", "python")
     assert "PLANTED" not in left
     assert left.startswith("above = 1\n")
@@ -171,7 +169,6 @@ def test_what_stays(line: str) -> None:
     "line", ["console.log(`the token: ` + shown)", '    """Takes a token: """', f'token = """{"one two " * 60}"""']
 )
 def test_a_string_that_ends_in_its_line_takes_none_below_along(line: str) -> None:
-    """Its mark there is its end, or it stands far to the right: nothing is open."""
     assert without_secrets(f"{line}\nbelow = 1", "python").endswith("below = 1")
 
 

@@ -28,7 +28,6 @@ from fastcoder_lsp.workspace.rules import ReadingRules
     ],
 )
 def test_windows(uri: str, expected: str | None) -> None:
-    """Drive letters in either case and spelling, shares, other systems' files on this machine."""
     assert path_text(uri, windows=True) == expected
     if expected is not None:
         assert PureWindowsPath(expected).is_absolute()

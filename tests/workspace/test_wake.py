@@ -72,7 +72,6 @@ def test_what_changed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine time passes between any two looks at the clock; nobody tells of what was told already."""
     seconds = count()
     monkeypatch.setattr("fastcoder_lsp.workspace.backlog.time.monotonic", lambda: float(next(seconds)))
     held = Inbox()
@@ -86,7 +85,6 @@ def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.Monk
 
 
 def test_the_inbox_stays_small() -> None:
-    """However much is told while nobody takes it: one text a document, and so many names; then, that some are lost."""
     inbox = Inbox()
     for number in range(3_000):
         inbox.document(Path(f"/w/{number % 3}.py"), str(number))
@@ -107,7 +105,6 @@ def test_the_inbox_stays_small() -> None:
 
 
 def test_files_wait_for_documents_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the disk's files rest, documents are given out; files are not lost, and rest only so long."""
     now = 50.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     inbox, seen = Inbox(), threading.Event()

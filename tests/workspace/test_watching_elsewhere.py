@@ -67,7 +67,6 @@ def test_macos_tells_what_happened(mac: tuple[Path, Told, Gaps]) -> None:
 
 
 def test_macos_tells_of_a_folder_that_moved(mac: tuple[Path, Told, Gaps]) -> None:
-    """Away, into another place of what is watched, and in from outside, with what is in it."""
     root, told, _ = mac
     (root / "new").mkdir()
     (root / "new" / "a.py").touch()
@@ -79,7 +78,6 @@ def test_macos_tells_of_a_folder_that_moved(mac: tuple[Path, Told, Gaps]) -> Non
 
 @pytest.mark.parametrize("flags", [system.MUST_SCAN, system.USER_DROPPED, system.KERNEL_DROPPED, 0x40])
 def test_macos_says_that_it_forgot(mac: tuple[Path, Told, Gaps], flags: int) -> None:
-    """Then everything is to be looked at; what comes beside it is told all the same."""
     root, told, gaps = mac
     system.LIVE[0].tell((root, flags | system.FOLDER), (root / "a.py", system.REMOVED))
     assert gaps.lost

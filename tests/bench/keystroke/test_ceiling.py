@@ -24,7 +24,6 @@ RUN = RecordedEdit("a.py", 4, 4, "    value = other\n", typed=True)
 
 
 def test_every_key_is_asked_for_unless_the_last_answer_goes_on() -> None:
-    """The document is what is there before the key: what the run replaces is gone, its line is open."""
     asked: list[str] = []
 
     def ask(request: CompletionRequest) -> str:
@@ -83,7 +82,6 @@ FILES = {"a.py": "one\n", "lib/b.py": "two\n"}
 
 
 def test_the_document_asked_for_is_open_as_it_is_typed(tmp_path: Path) -> None:
-    """It is the one opened last, with a text that is not in the tree yet, and is named by its path on the disk."""
     tree, asked = Tree(tmp_path, FILES), list[CompletionRequest]()
 
     def full(request: CompletionRequest) -> str:
@@ -131,7 +129,6 @@ def test_what_each_run_saves() -> None:
 
 
 def test_the_difference_of_two_shares() -> None:
-    """Of all keys, in points; where runs are equally long, its error is the plain one of a mean."""
     texts = ("abcd", "efgh", "ijkl", "mnop")
     steps = tuple(RecordedEdit("a.py", 0, 0, f"{text}\n", typed=True) for text in texts)
     subset = Subset(steps, frozenset(range(4)), 4, 16)

@@ -82,7 +82,6 @@ def test_the_page_needs_no_network_and_no_script() -> None:
 
 
 def test_names_are_written_as_they_are() -> None:
-    """What comes out of a history or a server is text, not markup."""
     drawn = page(made_up("<i>odd</i>"))
     assert "<i>odd" not in drawn
     assert "&lt;i&gt;odd" in drawn

@@ -21,7 +21,6 @@ SCRIPTED = (sys.executable, "-m", "tests.lsp.scripted_server")
 
 @pytest.mark.ci
 def test_a_session_with_a_scripted_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model says one line everywhere: it is taken where it belongs, and the account adds up."""
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
     write_history(tmp_path)
     subset = choose_runs(tuple(histories.steps(tmp_path, NAME)), None, 0)

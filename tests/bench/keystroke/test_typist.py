@@ -201,7 +201,6 @@ def test_times_are_of_the_answer_and_of_the_cancel() -> None:
 
 
 def test_files_come_and_go(tmp_path: Path) -> None:
-    """What is saved, created, removed happens on the disk; few documents stay open; no path leads out of the tree."""
     server = MadeUpServer(lambda *_: "", 0.0)
     editor = Editor(server, tmp_path, {f"m{number}.py": "x\n" for number in range(30)})
     for number in range(30):
@@ -239,7 +238,6 @@ def test_the_rhythm_is_the_seeds(said: str, speed: float, seed: str) -> None:
 
 
 def test_the_rhythm_keeps_the_speed() -> None:
-    """A long line takes 1/speed a key on average, whatever the spread; looking around comes on top."""
     keys = hands.keys("x" * 4000)
     waits = hands.waits(keys, 5.0, "any")
     assert sum(waits[1:]) / len(waits[1:]) == pytest.approx(0.2, rel=0.03)
@@ -301,13 +299,11 @@ def test_what_tab_brings_in_agrees(suggestion: str, coming: str) -> None:
     ],
 )
 def test_what_a_strict_taker_takes(suggestion: str, coming: str, taken: str) -> None:
-    """A text that comes next as a whole, or the rest of the line; three characters at least, in whole keys."""
     keys = hands.keys("#" + coming)[1:]
     assert "".join(keys[: hands.strictly_accepted_keys(suggestion, keys)]) == taken
 
 
 def test_nothing_wrong_is_brought_in_and_no_part_is_told() -> None:
-    """The line is taken alone, with no key to delete what follows; only an accept of all of it is told."""
     server = MadeUpServer(lambda text, offset: "value\nwrong" if text[:offset].endswith("= ") else "", 0.01)
     history = whole([RecordedEdit("a.py", 0, 0, "x = value\ny\n", typed=True)])
     account = replayed(server, {"a.py": ""}, history, taker=hands.STRICT)

@@ -17,7 +17,6 @@ TEXT = st.text(alphabet="ab \n(é🦀", max_size=20)
 
 @given(TEXT, TEXT)
 def test_the_difference_leads_from_one_text_to_the_other(before: str, after: str) -> None:
-    """Replacing what the difference names gives the new text, and nothing equal is sent along at either end."""
     start, end, text = difference(before, after)
     assert before[:start] + text + before[end:] == after
     removed = before[start:end]
@@ -28,7 +27,6 @@ def test_the_difference_leads_from_one_text_to_the_other(before: str, after: str
 def test_accepting_word_by_word_equals_accepting_at_once(
     before: str, after: str, suggested: str, replaces: int
 ) -> None:
-    """Whatever is taken in parts adds up to the whole, the replaced characters included."""
     end = len(before) + min(replaces, len(after))
     ghost = ghost_of(ReceivedSuggestion(suggested, len(before), end), before + after, len(before))
     if ghost is None:
@@ -54,7 +52,6 @@ def test_a_suggestion_that_begins_before_the_cursor_shows_what_is_left_of_it() -
 
 
 def test_other_letters_end_the_ghost_text() -> None:
-    """It stays while exactly its letters are typed; typing all of it leaves nothing to show."""
     ghost = Ghost("abc", 0, ReceivedSuggestion("abc", 0, 0))
     assert ghost.after_typing("ab") == Ghost("c", 0, ghost.suggestion)
     assert ghost.after_typing("ax") is None
@@ -62,7 +59,6 @@ def test_other_letters_end_the_ghost_text() -> None:
 
 
 def test_enter_indents_as_the_file_does() -> None:
-    """A line keeps the indentation above it, one step more behind what opens a block, in the file's own unit."""
     assert indent_unit("def f():\n  pass\n") == "  "
     assert indent_unit("if x {\n\ty\n}") == "\t"
     assert indent_unit("") == "    "
@@ -71,7 +67,6 @@ def test_enter_indents_as_the_file_does() -> None:
 
 
 def test_backspace_takes_one_step_of_indentation() -> None:
-    """Down to the stop before, inside the indentation alone."""
     assert shortened("        ", "    ") == 4
     assert shortened("      ", "    ") == 2
     assert shortened("    x", "    ") == 1
@@ -116,12 +111,10 @@ ANSWERED = {
     ids=["its own work", "other work between", "a short one", "one of each", "known", "late"],
 )
 def test_an_answers_time_is_accounted_for(ms: float, told: Params, late: bool, says: list[str]) -> None:
-    """By its own prompt and steps; the rest of its time was other work's, or the background's."""
     assert work_of(AnswerSummary.of(ms, {**ANSWERED, **told}, shown=True, late=late)) == says
 
 
 def test_a_server_that_reports_nothing() -> None:
-    """Then the time is all there is."""
     assert work_of(AnswerSummary.of(40.0, {}, shown=True, late=False)) == []
 
 

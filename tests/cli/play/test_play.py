@@ -40,7 +40,6 @@ def play(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPr
 
 
 def test_scripted_session(environment: dict[str, str], llama_model: ModelFiles) -> None:
-    """Over a pipe the sample is played by itself: ghost text is marked, typed into, accepted, and timed."""
     done = play(environment, "--model", str(llama_model.folder))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "expenses/reports.py:31" in done.stdout
@@ -73,7 +72,6 @@ def test_a_file_of_the_users_is_not_changed(
     ],
 )
 def test_a_failing_start_says_why(environment: dict[str, str], arguments: list[str], said: str) -> None:
-    """A clear line on stderr and an exit code that is not 0."""
     done = play(environment, *arguments)
     assert done.returncode != 0
     assert said in done.stderr
@@ -81,7 +79,6 @@ def test_a_failing_start_says_why(environment: dict[str, str], arguments: list[s
 
 
 def test_the_sample_is_restored(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever happened to the copy, the next start has the sample as it is shipped, with the cursor at a gap."""
     monkeypatch.setenv("FASTCODER_CACHE", environment["FASTCODER_CACHE"])
     place = sample_playground()
     damaged = place.files[0].path
@@ -143,8 +140,6 @@ def terminal(environment: dict[str, str], llama_model: ModelFiles) -> Iterator[T
 
 
 def test_on_a_screen(terminal: Terminal) -> None:
-    """Ghost text appears by itself, typing goes on, Tab accepts, Escape dismisses, Ctrl-N shows the next file."""
-
     def typed(screen: str) -> str:
         return next((line.partition("= de")[2].strip() for line in screen.split("\n") if "= de" in line), "")
 
