@@ -18,6 +18,7 @@ from fastcoder_lsp.errors import ResourceError
 MARK, END = 1, 0
 """The last token of every prompt of `marked`, and the token that ends a text."""
 Ranked = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
+Allowed = Mapping[int, npt.NDArray[np.int64]]
 
 
 class FakeEngine:
@@ -58,13 +59,13 @@ class FakeEngine:
         self,
         tree: DraftTree,
         sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        allowed: Allowed | None = None,
         top_k: int = 0,
     ) -> Verified:
         with self._one_caller():
             return self._step(tree, allowed or {}, top_k)
 
-    def _step(self, tree: DraftTree, allowed: Mapping[int, npt.NDArray[np.int64]], top_k: int) -> Verified:
+    def _step(self, tree: DraftTree, allowed: Allowed, top_k: int) -> Verified:
         tree.check()
         assert len(tree) <= self.info.max_nodes
         self._require(len(self._cache) + tree.pending)
@@ -88,7 +89,6 @@ class FakeEngine:
             node = child
 
     def choose(self, tokens: Tokens, among: Sequence[int]) -> int:
-        """The token that follows `tokens`."""
         digest = hashlib.sha256(bytes(tokens)).digest()
         return among[digest[0] % len(among)]
 
@@ -159,7 +159,6 @@ class SayingEngine(FakeEngine):
 
 
 def marked(before: str) -> tuple[int, ...]:
-    """The prompt of a text: a token a character, then `MARK`."""
     return (*(ord(letter) % 200 + 2 for letter in before), MARK)
 
 

@@ -30,6 +30,7 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import DirectHost, LoadRuntime
+from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.completion.toys import Letters, ToyPrompts, toy_runtime
 from tests.fake_engine import END, FakeEngine, Ranked
 
@@ -113,7 +114,28 @@ class ListeningDrafter(NoDrafter):
         self.expected.append(tuple(bytes(tokens).decode() for tokens in context.outdated))
 
 
-class Simulation:
+class Turns:
+    """A scheduler in simulated time, driven turn by turn."""
+
+    clock: Clock
+    scheduler: Scheduler[Any]
+
+    def work(self, *, pieces: int = 20_000, until: Callable[[], bool] = lambda: False) -> None:
+        """So many pieces of work at most, or until something holds, or nothing is to be done."""
+        for _ in range(pieces):
+            if until() or self.scheduler.turn() > 0:
+                return
+
+    def rest(self, ms: float) -> None:
+        """So much time passes, the scheduler doing in it what it finds."""
+        end = self.clock.ms + ms
+        while self.clock.ms < end:
+            wait = self.scheduler.turn()
+            if wait > 0:
+                self.clock.ms = min(end, self.clock.ms + wait)
+
+
+class Simulation(Turns):
     """A person at one cursor, and the service that answers.
 
     Args:
@@ -132,6 +154,7 @@ class Simulation:
         self.clock = Clock()
         self.engine = SimulatedEngine(self.clock, letter)
         self.drafter = ListeningDrafter()
+        self.prompts = ToyPrompts(lambda before: (1, *before.encode()))
         self.policy, self.after, self._load_ms, self._costs = policy, after, load_ms, costs
         self.late: list[tuple[Late, float]] = []
         self.empty: list[str] = []
@@ -152,6 +175,7 @@ class Simulation:
     def open_host(self, listener: HostListener) -> DirectHost:
         """Where the model lives: here, and the test is the clock and the thread."""
         self.host = DirectHost(listener, self.load, clock=self.clock, threaded=False)
+        self.scheduler = self.host.scheduler
         return self.host
 
     def reload(self, load: LoadRuntime | None = None) -> None:
@@ -169,24 +193,9 @@ class Simulation:
         return CompletionRequest(snapshot, len(before), invoked=invoked)
 
     def answer(self, before: str, **more: Any) -> Completion:
-        """Ask, and let the worker work until there is an answer."""
         future = self.ask(before, **more)
         self.work(until=future.done)
         return future.result(0)
-
-    def work(self, *, pieces: int = 10_000, until: Callable[[], bool] = lambda: False) -> None:
-        """So many pieces of work at most, or until something holds, or nothing is to be done."""
-        for _ in range(pieces):
-            if until() or self.host.scheduler.turn() > 0:
-                return
-
-    def rest(self, ms: float) -> None:
-        """So much time passes, the worker doing in it what it finds."""
-        end = self.clock.ms + ms
-        while self.clock.ms < end:
-            wait = self.host.scheduler.turn()
-            if wait > 0:
-                self.clock.ms = min(end, self.clock.ms + wait)
 
     def load(self, progress: Progress) -> Runtime:
         """Make the model ready, or fail as a test wants it to."""
@@ -197,8 +206,7 @@ class Simulation:
             raise self.failure
         engines = OneSlot(self.engine)
         model = Model(engines, Letters(), self._costs)
-        prompts = ToyPrompts(lambda before: (1, *before.encode()))
-        return toy_runtime(model, prompts, drafter=self.drafter, max_tokens=200, closing=engines.close)
+        return toy_runtime(model, self.prompts, drafter=self.drafter, max_tokens=200, closing=engines.close)
 
 
 def threaded(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, StepCosts
 from fastcoder_lsp.scheduling.budget import ANSWER_MS, Budgets, LatencyEstimator
-from tests.completion.simulated import COSTS, URI, Simulation, plain, script
+from tests.completion.simulated import COSTS, URI, Simulation, script
 
 START = "if x:\n    "
 WHOLE = "one()\n    two()\n    three()"
@@ -19,10 +19,6 @@ STEPS = len(WHOLE) + len("\nrest(")
 """Until it is plain that the block is over."""
 MODEL = script(f"{WHOLE}\nrest()", START)
 HURRIED = Policy(automatic_ms=500, invoked_ms=2000, background_ms=4000)
-
-
-def test_without_a_budget_the_answer_is_whole() -> None:
-    assert plain(MODEL, START) == WHOLE
 
 
 def test_at_the_deadline_the_whole_lines_are_the_answer() -> None:

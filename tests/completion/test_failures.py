@@ -368,17 +368,3 @@ def test_a_document_that_cannot_be_forgotten_costs_no_other_its_answer() -> None
     simulation.service.document_closed("file:///other.py")
     simulation.work()
     assert future.result(0).text
-
-
-def test_every_request_is_counted_once() -> None:
-    simulation = Simulation(MODEL, Policy())
-    simulation.answer(START)
-    simulation.service.set_enabled(False)
-    simulation.answer(START)
-    simulation.service.set_enabled(True)
-    simulation.ask("a = ")
-    simulation.ask("b = ").cancel()
-    simulation.answer("c = ")
-    counts = simulation.service.statistics()
-    parts = (counts.shown, counts.empty, counts.typed_through, counts.superseded, counts.cancelled, counts.failed)
-    assert counts.requests == sum(parts) == 5

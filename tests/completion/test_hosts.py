@@ -30,7 +30,6 @@ URI = "file:///a.py"
 
 
 def answer(text: str) -> Answer:
-    """One candidate."""
     return Answer("shown", (CachedSuffix(text, 0),), "stop", ms={"total": 5.0})
 
 

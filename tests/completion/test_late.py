@@ -173,14 +173,6 @@ def test_who_asks_by_a_key_where_a_late_text_is_shown_gets_other_candidates_too(
     assert not simulation.ask(LONG, invoked=True).done()
 
 
-def test_a_listener_that_fails_costs_nothing() -> None:
-    simulation = Simulation(LINE, OPEN)
-    simulation.late = None  # type: ignore[assignment]
-    simulation.answer(LONG)
-    simulation.rest(60_000)
-    assert simulation.ask(LONG).result(0).text == "value = compute()"
-
-
 SIZES = {
     "1.5B": StepCosts((1, 16, 64), (35.0, 115.0, 430.0), 6.5),
     "3B": StepCosts((1, 16, 64), (85.0, 235.0, 900.0), 13.0),

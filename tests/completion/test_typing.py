@@ -62,7 +62,6 @@ class Typist(RuleBasedStateMachine):
 
     @rule(length=st.integers(1, 3))
     def type_along(self, length: int) -> None:
-        """What the model would say."""
         self.text += whole(self.text)[:length]
 
     @rule(keys=st.lists(st.sampled_from(["along", *LETTERS]), min_size=1, max_size=5), pieces=st.integers(0, 9))
@@ -83,7 +82,6 @@ class Typist(RuleBasedStateMachine):
     @precondition(lambda self: self.asked and self.asked[-1][3].done() and not self.asked[-1][3].cancelled())
     @rule()
     def accept(self) -> None:
-        """What is shown, if the text is still the one that it was made for."""
         before, _, _, future = self.asked[-1]
         if before == self.text and future.result(0).text:
             self.text += future.result(0).text
@@ -105,7 +103,6 @@ class Typist(RuleBasedStateMachine):
         self.check()
 
     def check(self) -> None:
-        """What is answered is answered in time, and whoever waits still has time."""
         now = self.simulation.clock.ms
         for _, asked_ms, invoked, future in self.asked[-1:]:
             budget = POLICY.invoked_ms if invoked else POLICY.automatic_ms
@@ -113,7 +110,6 @@ class Typist(RuleBasedStateMachine):
 
     @invariant()
     def answers_are_beginnings(self) -> None:
-        """Of the plain answer to this text, or to one that the user has typed along from."""
         for before, _, _, future in self.asked[-2:]:
             if future.done() and not future.cancelled() and (text := future.result(0).text):
                 assert any(
@@ -122,7 +118,6 @@ class Typist(RuleBasedStateMachine):
                 ), (before, text)
 
     def teardown(self) -> None:
-        """In the end everybody has been answered, once."""
         self.simulation.work(until=lambda: all(future.done() for *_, future in self.asked))
         assert all(self.answers[number] == 1 for number in range(len(self.asked)))
         counts = self.simulation.service.statistics()

@@ -82,7 +82,6 @@ class Encoding(ToyEncoder, Letters):
 
 
 def toy_model(engine: Engine, tokenizer: Tokenizer | None = None) -> Model:
-    """A model of one KV cache."""
     return Model(OneSlot(engine), tokenizer or Letters(), QUICK)
 
 

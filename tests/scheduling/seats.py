@@ -18,7 +18,6 @@ HURRIED = Policy(automatic_ms=260, invoked_ms=900, background_ms=1500)
 def loaded(
     people: int, policy: Policy = PATIENT, *, most: int = 100, says: NextLetter = MODEL
 ) -> tuple[Shared, list[Front]]:
-    """So many fronts, each with its part of the model."""
     shared = Shared(says, most=most)
     fronts = [shared.open(policy) for _ in range(people)]
     preloads = [front.service.preload() for front in fronts]
@@ -28,5 +27,4 @@ def loaded(
 
 
 def all_done(futures: "Sequence[Future[Completion]]") -> bool:
-    """Whether everybody has an answer."""
     return all(future.done() for future in futures)

@@ -1,18 +1,14 @@
 """Several fronts over one scheduler in simulated time: what they ask, and a model with a KV cache for each document."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-
-import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import (
-    GREEDY,
     CacheLost,
     Completion,
     CompletionRequest,
@@ -20,19 +16,17 @@ from fastcoder_lsp.core import (
     EngineInfo,
     Prefilled,
     Progress,
-    Sampler,
     ShouldStop,
     Snapshot,
     Tokens,
     Verified,
 )
-from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
+from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
-from tests.completion.simulated import COSTS, URI, Clock, NextLetter, SimulatedEngine
-from tests.completion.toys import Letters, ToyPrompts
+from tests.completion.simulated import COSTS, URI, Clock, NextLetter, SimulatedEngine, Turns
+from tests.completion.toys import Letters, ToyPrompts, toy_runtime
+from tests.fake_engine import Allowed
 
 
 class Caches:
@@ -65,7 +59,6 @@ class Caches:
         self.engines[name], self.spare[name] = self.beside(name), self.slot(name)
 
     def used(self, slot: "Slot") -> None:
-        """The others are given up, those used longest ago first."""
         named = [(name, other) for name, other in self.engines.items() if other is slot]
         for name, other in named:
             del self.engines[name]
@@ -99,7 +92,6 @@ class Caches:
             engine.give_up()
 
     def prefilled(self) -> int:
-        """Tokens of prompts that were computed, of all."""
         return sum(engine.prefilled for engine in self.engines.values())
 
 
@@ -117,27 +109,19 @@ class Slot(SimulatedEngine):
         self._caches.used(self)
         return done
 
-    def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
-    ) -> Verified:
+    def _step(self, tree: DraftTree, allowed: Allowed, top_k: int) -> Verified:
         assert not self._caches.closed, "the model is gone"
         if self._lost:
             raise CacheLost
         if self._caches.failing(self):
             raise ZeroDivisionError
         self._caches.used(self)
-        return super().step(tree, sampler, allowed, top_k)
+        return super()._step(tree, allowed, top_k)
 
     def holds(self) -> bool:
-        """Whether it has memory."""
         return bool(self._cache)
 
     def give_up(self) -> None:
-        """Another one needs it."""
         self._cache.clear()
         self._lost = True
 
@@ -152,15 +136,8 @@ class SharingHost(SchedulerHost):
         def make(model: Model) -> Runtime:
             if front.failure is not None:
                 raise front.failure
-            return Runtime(
-                slots=Slots(model.engines, front.name),
-                tokenizer=model.tokenizer,
-                prompts=ToyPrompts(lambda before: (1, *before.encode())),
-                drafter=NoDrafter(),
-                allow=lambda _: np.arange(256),
-                limits=DecodeLimits(max_tokens=200),
-                costs=model.costs,
-            )
+            prompts = ToyPrompts(lambda before: (1, *before.encode()))
+            return toy_runtime(model, prompts, front.name, max_tokens=200)
 
         super().__init__(
             shared.scheduler, listener, make, lambda: shared.scheduler.use(shared.load), enabled=front.enabled
@@ -200,7 +177,6 @@ class Front:
         return CompletionRequest(snapshot, len(before), invoked=invoked)
 
     def ask(self, before: str, uri: str = URI, *, invoked: bool = False) -> "Future[Completion]":
-        """What comes after `before`?"""
         number = len(self.asked)
         future = self.service.submit(self.request(before, uri, invoked=invoked), self.policy)
         future.add_done_callback(lambda _: self.answers.update({number: self.answers.get(number, 0) + 1}))
@@ -208,11 +184,10 @@ class Front:
         return future
 
     def engine(self, uri: str = URI) -> Slot:
-        """The one of a document."""
         return self.shared.caches.slot(f"{self.name}\n{uri}")
 
 
-class Shared:
+class Shared(Turns):
     """One model for all fronts, a scheduler that the test drives, and the clock.
 
     Args:
@@ -228,7 +203,7 @@ class Shared:
         self.loads = 0
         self.failure: Exception | None = None
         self.while_loading: Callable[[], object] = lambda: None
-        self.scheduler: Scheduler[Model] = Scheduler(self.load, self.clock)
+        self.scheduler = Scheduler[Model](self.load, self.clock)
         self.fronts: list[Front] = []
 
     def load(self, progress: Progress) -> Model:
@@ -242,24 +217,9 @@ class Shared:
         return Model(self.caches, Letters(), COSTS)
 
     def open(self, policy: Policy, *, enabled: bool = True, failure: Exception | None = None) -> Front:
-        """One more front."""
         front = Front(self, f"front-{len(self.fronts)}", policy, enabled, failure)
         self.fronts.append(front)
         return front
-
-    def work(self, *, pieces: int = 20_000, until: Callable[[], bool] = lambda: False) -> None:
-        """So many turns at most, or until something holds, or nothing is to be done."""
-        for _ in range(pieces):
-            if until() or self.scheduler.turn() > 0:
-                return
-
-    def rest(self, ms: float) -> None:
-        """So much time passes, the scheduler doing in it what it finds."""
-        end = self.clock.ms + ms
-        while self.clock.ms < end:
-            wait = self.scheduler.turn()
-            if wait > 0:
-                self.clock.ms = min(end, self.clock.ms + wait)
 
 
 def alone(letter: NextLetter, before: str, policy: Policy | None = None) -> Completion:

@@ -11,7 +11,6 @@ from tests.scheduling.shared import Shared
 
 
 def closed(shared: Shared) -> bool:
-    """Whether the model is unloaded."""
     return shared.caches.closed
 
 

@@ -62,7 +62,6 @@ class People(RuleBasedStateMachine):
 
     @initialize(most=st.sampled_from([1, 2, 100]), load_ms=st.sampled_from([0.0, 3000.0]))
     def begin(self, most: int, load_ms: float) -> None:
-        """Memory for so many documents."""
         self.shared = Shared(letter, most=most, load_ms=load_ms)
         self.join("hurried")
         self.join("patient")
@@ -70,7 +69,6 @@ class People(RuleBasedStateMachine):
     @precondition(lambda self: len(self.there) < MOST)
     @rule(policy=st.sampled_from(sorted(POLICIES)))
     def join(self, policy: str) -> None:
-        """One more editor."""
         front = self.shared.open(POLICIES[policy])
         self.there.append(front)
         self.all.append(front)
@@ -79,7 +77,6 @@ class People(RuleBasedStateMachine):
     @precondition(lambda self: self.there)
     @rule(who=ANYBODY, uri=st.sampled_from(URIS), invoked=st.booleans())
     def ask(self, who: int, uri: str, invoked: bool) -> None:
-        """A request at the cursor."""
         front = self.one(who)
         front.ask(self.texts[front.name], uri, invoked=invoked)
 
@@ -97,7 +94,6 @@ class People(RuleBasedStateMachine):
     @precondition(lambda self: self.there)
     @rule(who=ANYBODY)
     def cancel(self, who: int) -> None:
-        """The last request."""
         if self.one(who).asked:
             self.one(who).asked[-1][2].cancel()
 
@@ -116,19 +112,16 @@ class People(RuleBasedStateMachine):
     @precondition(lambda self: self.there)
     @rule(who=ANYBODY, uri=st.sampled_from(URIS), other=st.sampled_from(URIS))
     def rename(self, who: int, uri: str, other: str) -> None:
-        """A document."""
         self.one(who).service.document_renamed(uri, other)
 
     @precondition(lambda self: self.there)
     @rule(who=ANYBODY, uri=st.sampled_from(URIS))
     def forget(self, who: int, uri: str) -> None:
-        """A document is closed."""
         self.one(who).service.document_closed(uri)
 
     @precondition(lambda self: self.there)
     @rule(who=ANYBODY)
     def switch(self, who: int) -> None:
-        """Off, or on again."""
         front = self.one(who)
         self.off ^= {front.name}
         front.service.set_enabled(front.name not in self.off)
@@ -136,25 +129,21 @@ class People(RuleBasedStateMachine):
     @precondition(lambda self: self.there)
     @rule(who=ANYBODY)
     def load_anew(self, who: int) -> None:
-        """For all."""
         self.one(who).service.reload()
 
     @precondition(lambda self: len(self.there) > 1)
     @rule(who=ANYBODY)
     def leave(self, who: int) -> None:
-        """An editor is closed."""
         front = self.one(who)
         self.there.remove(front)
         front.service.shutdown()
 
     @rule(pieces=st.integers(1, 12))
     def work(self, pieces: int) -> None:
-        """Some time passes."""
         self.shared.work(pieces=pieces)
 
     @rule(ms=st.sampled_from([50.0, 400.0, 1500.0]))
     def pause(self, ms: float) -> None:
-        """All hands rest."""
         self.shared.rest(ms)
 
     @invariant()
@@ -165,7 +154,6 @@ class People(RuleBasedStateMachine):
                 self.check(front, before, future)
 
     def check(self, front: Front, before: str, future: "Future[Completion]") -> None:
-        """One answer."""
         if not future.done() or future.cancelled():
             return
         text = future.result(0).text
@@ -175,7 +163,6 @@ class People(RuleBasedStateMachine):
         ), (before, text)
 
     def one(self, who: int) -> Front:
-        """Somebody who is there."""
         return self.there[who % len(self.there)]
 
     def teardown(self) -> None:

@@ -51,7 +51,6 @@ AFTER = "\n\n\nprint(1)\n"
 
 @pytest.fixture(scope="module")
 def model(llama_model: ModelFiles) -> Iterator[Model]:
-    """As it is loaded for all fronts."""
     made = load_model(SETTINGS, lambda _share, _what: None)
     yield made
     made.close()
@@ -69,7 +68,6 @@ class Table:
         return self.ms
 
     def work(self, *futures: "Future[Completion]") -> None:
-        """Until all are answered."""
         while not all(future.done() for future in futures):
             assert self.scheduler.turn() == 0
 

@@ -1,17 +1,13 @@
 """Who types key by key at a simulated model that hears every token of its KV caches, with other code to be shown."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-
-import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.core import (
-    GREEDY,
     CacheLost,
     Completion,
     CompletionRequest,
@@ -19,7 +15,6 @@ from fastcoder_lsp.core import (
     Late,
     Prefilled,
     Progress,
-    Sampler,
     ShouldStop,
     Snapshot,
     Tokens,
@@ -31,7 +26,8 @@ from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
-from tests.completion.simulated import COSTS, Clock
+from tests.completion.simulated import COSTS, Clock, Turns
+from tests.fake_engine import Allowed
 from tests.prompt.test_context import SNIPPETS, Given
 from tests.prompt.toy_tokenizers import of_family
 from tests.scheduling.shared import Caches, Slot
@@ -58,13 +54,7 @@ class TokenSlot(Slot):
         self._all.computed += done.computed
         return done
 
-    def step(
-        self,
-        tree: DraftTree,
-        sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
-        top_k: int = 0,
-    ) -> Verified:
+    def _step(self, tree: DraftTree, allowed: Allowed, top_k: int) -> Verified:
         if self._lost:
             raise CacheLost
         self._cache += tree.tokens[: tree.pending]
@@ -73,7 +63,7 @@ class TokenSlot(Slot):
         self._pass(COSTS.step_ms(len(tree)))
         heard = self._cache if self._all.whole else self._cache[self._cache.index(PREFIX) :]
         chosen = hash(tuple(heard)) % 8
-        among = (allowed or {}).get(tree.pending - 1)
+        among = allowed.get(tree.pending - 1)
         if among is not None:
             return Verified((), (int(among[chosen % len(among)]),))
         return Verified((), (END if chosen > 6 else WORDS[chosen % len(WORDS)],))
@@ -106,7 +96,7 @@ class TokenCaches(Caches):
 
 
 @dataclass
-class Typist:
+class Typist(Turns):
     """One front with a document.
 
     Attributes:
@@ -146,7 +136,7 @@ class Typist:
             self.caches = TokenCaches(self.clock, whole=self.whole)
             return Model(self.caches, QWEN, costs)
 
-        self.scheduler: Scheduler[Model] = Scheduler(load, self.clock)
+        self.scheduler = Scheduler[Model](load, self.clock)
         self.builder = self.prompts or PromptBuilder(QWEN, options, self.given)
 
         def make(model: Model) -> Runtime:
@@ -165,8 +155,7 @@ class Typist:
 
         self.service = CompletionService(open_host, lambda _: None, clock=self.clock, on_late=self.on_late)
         self.service.preload()
-        while self.scheduler.turn() <= 0:
-            pass
+        self.work()
 
     def ask(self, *, invoked: bool = False) -> "Future[Completion]":
         self.version += 1
@@ -175,7 +164,6 @@ class Typist:
         return self.service.submit(CompletionRequest(text, len(self.before), invoked=invoked), self.policy)
 
     def answer(self, *, invoked: bool = False) -> Completion:
-        """Ask, and let the scheduler work until there is an answer."""
         before, asked = self.computed(), self.ask(invoked=invoked)
         while not asked.done():
             self.scheduler.turn()
@@ -183,20 +171,11 @@ class Typist:
         return asked.result(0)
 
     def type(self, text: str, key_ms: float = KEY_MS) -> None:
-        """Key by key, a question each."""
         for key in text:
             self.before += key
             pressed = self.clock.ms
             self.answer()
             self.rest(pressed + key_ms - self.clock.ms)
-
-    def rest(self, ms: float) -> None:
-        """So much time passes, the scheduler doing in it what it finds."""
-        end = self.clock.ms + ms
-        while self.clock.ms < end:
-            wait = self.scheduler.turn()
-            if wait > 0:
-                self.clock.ms = min(end, self.clock.ms + wait)
 
     def do(self) -> None:
         """What was told is heard."""
@@ -204,7 +183,6 @@ class Typist:
             self.scheduler.turn()
 
     def computed(self) -> int:
-        """Tokens of prompts so far."""
         return self.caches.computed
 
     def shown(self) -> list[str]:
