@@ -84,7 +84,6 @@ class RawClient:
         return self.answers[request_id][0]
 
     async def call(self, method: str, params: Any = None) -> Any:
-        """The result of a request; fails on an error."""
         answer = await self.answer(self.ask(method, params))
         assert "error" not in answer, answer
         return answer["result"]
@@ -102,7 +101,6 @@ class RawClient:
         return [message["params"]["message"] for message in self.told if message["method"] == "window/showMessage"]
 
     async def initialize(self, **more: Any) -> Json:
-        """The ordinary start; `more` replaces params of `initialize`."""
         capabilities: Json = {"textDocument": {"inlineCompletion": {}}}
         params: Json = {"processId": None, "rootUri": None, "capabilities": capabilities} | more
         result: Json = await self.call("initialize", params)
@@ -206,7 +204,6 @@ async def running(
 
 @contextlib.asynccontextmanager
 async def initialized(*arguments: str, **params: Any) -> AsyncIterator[RawClient]:
-    """A scripted server after the ordinary start, with these params of `initialize`."""
     async with running(*arguments) as client:
         await client.initialize(**params)
         yield client

@@ -19,7 +19,6 @@ URI = "file:///w/a.py"
 
 
 def session(*, shows: bool = True) -> tuple[Session, Document]:
-    """A session with one open document, and its settings."""
     documents, document = Documents(), Document(URI, Path("/w/a.py"), "python", 1, "x = 1\n")
     documents.open(document)
     settings = Settings(context_enabled=shows)
@@ -28,7 +27,6 @@ def session(*, shows: bool = True) -> tuple[Session, Document]:
 
 
 def place(uri: object = "file:///w/b.py", line: object = 3, **more: object) -> Json:
-    """A definition as a client tells it."""
     at = {"line": line, "character": 0}
     return {"uri": uri, "range": {"start": at, "end": at}, **more}
 

@@ -10,28 +10,8 @@ from fastcoder_lsp.workspace.document import Encoding, Position
 from tests.lsp.raw_client import Brake, Json, RawClient, initialized, running
 from tests.workspace.test_document import NaiveClient, width
 
-ALPHABET = (
-    *(
-        "a",
-        "b",
-        " ",
-        "\n",
-        "\r",
-        "\r\n",
-        "\f",
-        "\v",
-        "\x1c",
-        "\x85",
-        "\u2028",
-        "\u2029",
-        "é",
-        "中",
-        "😀",
-        "👩‍👩‍👧",
-        "e\u0301",
-    ),
-    *("<|fim_prefix|>", "<|endoftext|>", "\t", "\0", "def f(x):\n    return x\n"),
-)
+CHARACTERS = "a b \n \r \r\n \f \v \x1c \x85 \u2028 \u2029 é 中 😀 👩‍👩‍👧 e\u0301 <|fim_prefix|> <|endoftext|> \t \0"
+ALPHABET = (" ", *CHARACTERS.split(" "), "def f(x):\n    return x\n")
 
 
 def position_in(text: str, offset: int, encoding: Encoding) -> Position | None:
@@ -120,6 +100,14 @@ async def test_positions_outside_the_document_mean_the_nearest_inside() -> None:
             client.change(uri, 2, [{"range": span, "text": "!"}])
             found.append((start, end, (await client.text(uri))["text"]))
         assert found == list(OUTSIDE)
+        client.change("untitled:0", 3, [{"range": None, "text": "new"}])  # some clients' way to say "no range"
+        assert (await client.text("untitled:0"))["text"] == "new"
+        for text, line, character, expected in (("", 0, 0, 0), ("x = 1\n", 1, 0, 1), ("x = 1\n", 7, 7, 1)):
+            uri = f"untitled:{line} {character}"
+            client.open(uri, text)
+            [item] = await client.inline(uri, line, character)
+            at = {"line": expected, "character": 0}
+            assert item["range"] == {"start": at, "end": at}
 
 
 async def test_a_position_inside_a_character_means_its_start() -> None:
@@ -130,26 +118,6 @@ async def test_a_position_inside_a_character_means_its_start() -> None:
             place = {"line": 0, "character": inside}
             client.change("untitled:1", 2, [{"range": {"start": place, "end": place}, "text": "!"}])
             assert (await client.text("untitled:1"))["text"] == "!😀"
-
-
-async def test_a_null_range_is_the_whole_document() -> None:
-    """Some clients send null for "no range"."""
-    async with initialized() as client:
-        client.open("untitled:1", "old")
-        client.change("untitled:1", 2, [{"range": None, "text": "new"}])
-        assert (await client.text("untitled:1"))["text"] == "new"
-
-
-async def test_empty_documents_and_the_end_of_the_file() -> None:
-    async with initialized() as client:
-        client.open("untitled:1", "")
-        [item] = await client.inline("untitled:1", 0, 0)
-        assert item["range"] == {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
-        client.open("untitled:2", "x = 1\n")
-        [item] = await client.inline("untitled:2", 1, 0)
-        assert item["range"]["start"] == {"line": 1, "character": 0}
-        [item] = await client.inline("untitled:2", 7, 7)
-        assert item["range"]["start"] == {"line": 1, "character": 0}
 
 
 async def test_an_unopened_document_is_never_read_from_the_disk(tmp_path: Any) -> None:
@@ -295,10 +263,10 @@ async def test_a_document_is_closed_while_the_model_is_loaded(dropped: str, brak
         await goes_on(client, OTHER)
 
 
-@pytest.mark.parametrize("method", ["textDocument/didClose", "workspace/didRenameFiles"])
-async def test_of_a_document_that_nobody_opened(method: str) -> None:
+async def test_of_a_document_that_nobody_opened() -> None:
     async with initialized() as client:
-        client.notify(method, CLOSE if method.endswith("Close") else RENAME)
+        client.notify("textDocument/didClose", CLOSE)
+        client.notify("workspace/didRenameFiles", RENAME)
         client.open(URI, "x = ")
         await goes_on(client, URI)
 

@@ -122,14 +122,6 @@ async def test_a_server_ends_on_a_signal() -> None:
         assert await ended(client) == 1
 
 
-async def test_prints_do_not_reach_the_wire() -> None:
-    """The scripted model prints at every step: the client reads nothing but messages."""
-    async with initialized() as client:
-        client.open(URI, "x = ")
-        assert await client.inline(URI, 0, 4)
-        assert await client.leave() == 0
-
-
 @pytest.mark.ci
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")
 def test_a_server_whose_answers_nobody_reads_ends_with_its_input() -> None:

@@ -1,9 +1,6 @@
 """Suggestions in the completion menu, for clients without ghost text or for users who ask."""
 
 import time
-from typing import Any
-
-import pytest
 
 from tests.lsp.raw_client import Brake, Json, RawClient, initialized, running
 
@@ -89,12 +86,11 @@ async def test_a_cancelled_menu_stops_the_work(brake: Brake) -> None:
         assert (await client.call("fastcoder/stats"))["requests"]["cancelled"] == 1
 
 
-@pytest.mark.parametrize("context", [None, {"triggerKind": 2, "triggerCharacter": "."}, {"triggerKind": 3}])
-async def test_every_trigger_is_answered(context: Any) -> None:
+async def test_every_trigger_is_answered() -> None:
     async with initialized(initializationOptions=PATIENT, **HELIX) as client:
         client.open(URI, "x = y.")
-        params = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 6}} | (
-            {"context": context} if context else {}
-        )
-        [item] = (await client.call("textDocument/completion", params))["items"]
-        assert item["textEdit"]["newText"] == "suggested = 1"
+        params: Json = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 6}}
+        for context in (None, {"triggerKind": 2, "triggerCharacter": "."}, {"triggerKind": 3}):
+            more = {"context": context} if context else {}
+            [item] = (await client.call("textDocument/completion", params | more))["items"]
+            assert item["textEdit"]["newText"] == "suggested = 1"

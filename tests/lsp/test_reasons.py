@@ -164,7 +164,6 @@ class Typing:
 
 @pytest.fixture
 def typing() -> Typing:
-    """Nothing was asked yet."""
     return Typing()
 
 

@@ -11,7 +11,6 @@ PULLS: Json = {"textDocument": {"inlineCompletion": {}}, "workspace": {"configur
 
 
 async def suggests(client: RawClient, language: str) -> bool:
-    """Whether there are suggestions in a document of this language; the settings decide."""
     uri = f"untitled:{language}"
     client.open(uri, "x = ", language)
     return bool(await client.inline(uri, 0, 4))

@@ -137,7 +137,10 @@ async def test_an_accept_is_counted_from_the_text_that_follows() -> None:
 
 
 async def test_statistics_are_complete() -> None:
+    """Before loading, names are null: panels would show an empty one."""
     async with initialized() as client:
+        told = await stats(client)
+        assert (told["model"], told["engine"]) == (None, None)
         client.open(URI, "x = ")
         await client.inline(URI, 0, 4)
         told = await stats(client)
@@ -148,14 +151,6 @@ async def test_statistics_are_complete() -> None:
         assert not told["host"]["shared"]
         assert told["model"] == told["engine"] == "scripted"
         assert set(told["rates"]) == {"accepted", "typed_through", "prompt_cache"}
-
-
-async def test_what_is_not_known_before_loading_is_null() -> None:
-    """No empty model name: panels would show it."""
-    async with initialized() as client:
-        told = await stats(client)
-        assert told["model"] is None
-        assert told["engine"] is None
 
 
 async def test_a_completion_can_be_traced() -> None:

@@ -51,7 +51,6 @@ class Typist:
         return self._client.ask_inline(URI, self._text.count("\n") - 2, len("    return "))
 
     async def waits(self, word: str, wait_s: float = 60.0) -> None:
-        """Write the next function, and wait for its answer and for whatever is made of it afterwards."""
         asked = self._ask(word)
         await self._client.until(lambda: asked in self._client.answers, wait_s)
         with contextlib.suppress(TimeoutError):

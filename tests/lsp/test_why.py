@@ -1,7 +1,6 @@
 """`fastcoder/why`: every empty answer has a reason, and the user gets it in words."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,21 +21,19 @@ def codes(answer: Json) -> list[str]:
     return [item["code"] for item in answer["items"]]
 
 
-async def test_nothing_asked_yet_says_so() -> None:
-    """Then the editor's own settings may be why."""
+async def test_what_is_said_before_a_question() -> None:
+    """The editor's own settings may be why nobody asked. Neovim names a buffer without a name `file://`."""
     async with initialized() as client:
         client.open(URI, "x = ")
         answer = await why(client)
         assert answer["items"] == []
         assert "not requested a suggestion in a.py" in answer["text"]
         assert "inlineSuggest" in answer["text"]
-
-
-async def test_a_document_without_a_name_has_none() -> None:
-    """Neovim names such a buffer `file://`."""
-    async with initialized() as client:
         client.open("file://", "x = ")
         assert "not requested a suggestion in this document yet" in (await why(client, "file://"))["text"]
+        answer = await why(client, "git:/a.py")
+        assert "not opened it" in answer["text"]
+        assert answer["items"] == []
 
 
 async def test_too_slow_says_by_how_much_and_what_to_do() -> None:
@@ -113,14 +110,6 @@ def test_the_state_is_told_in_sentences(status: Status, text: str) -> None:
     assert _described(status) == text
 
 
-async def test_an_unknown_document_is_explained() -> None:
-    """It is no error: the user asks where the editor has opened nothing for us."""
-    async with initialized() as client:
-        answer = await why(client, "git:/a.py")
-        assert "not opened it" in answer["text"]
-        assert answer["items"] == []
-
-
 async def test_overtaken_taken_back_and_outdated_questions_have_reasons(brake: Brake) -> None:
     """By a newer question, by the editor, by an edit that came first."""
     async with initialized(*brake.held) as client:
@@ -150,12 +139,12 @@ async def test_overtaken_taken_back_and_outdated_questions_have_reasons(brake: B
         assert codes(await why(client))[0] == "changed"
 
 
-@pytest.mark.parametrize("params", [None, {}, [], {"uri": URI}, {"textDocument": {"uri": 7}}, {"textDocument": []}])
-async def test_bad_params_get_a_clear_error(params: Any) -> None:
+async def test_bad_params_get_a_clear_error() -> None:
     async with initialized() as client:
-        answer = await client.answer(client.ask("fastcoder/why", params))
-        assert answer["error"]["code"] == -32602
-        assert "textDocument.uri" in answer["error"]["message"]
+        for params in (None, {}, [], {"uri": URI}, {"textDocument": {"uri": 7}}, {"textDocument": []}):
+            answer = await client.answer(client.ask("fastcoder/why", params))
+            assert answer["error"]["code"] == -32602
+            assert "textDocument.uri" in answer["error"]["message"]
 
 
 async def test_the_command_shows_it_as_a_message() -> None:

@@ -24,7 +24,6 @@ TEXT = "".join(f"line_{number} = {number}\n" for number in range(50))
 def session(
     text: str = TEXT, uri: str = URI, *, path: str = "/w/a.py", language: str = "python", given: Settings = SHOWS
 ) -> tuple[Session, Documents]:
-    """A session with two open documents, one of this text, and its settings."""
     documents = Documents()
     documents.open(Document(uri, Path(path), language, 1, text))
     documents.open(Document(OTHER, Path("/w/b.py"), "python", 1, "x = 1\n"))
@@ -39,7 +38,6 @@ def session(
 
 
 def told(first: object = 3, last: object = 3, behind: object = 5, **document: object) -> Json:
-    """A yank as a client tells it."""
     place = {"start": {"line": first, "character": 2}, "end": {"line": last, "character": behind}}
     return {"textDocument": {"uri": URI, "version": 1, **document}, "range": place}
 
