@@ -21,13 +21,11 @@ def weights_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def kernels() -> Path:
-    """The folder of machine code that all tests share."""
     return kernels_folder()
 
 
 @pytest.fixture(scope="session")
 def real_model() -> ModelFiles:
-    """The default model, skipped with a reason where it is absent."""
     try:
         return model.find("auto", cache_folder())
     except FastcoderError as error:

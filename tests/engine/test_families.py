@@ -62,7 +62,6 @@ def rounded_input(_module: torch.nn.Module, inputs: tuple[torch.Tensor]) -> tupl
 
 
 def generated(folder: Path, prompt: tuple[int, ...]) -> list[int]:
-    """What transformers says, greedily."""
     said = transformers_model(folder)
     for module in said.modules():
         if isinstance(module, torch.nn.Linear):

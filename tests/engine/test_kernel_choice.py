@@ -65,12 +65,10 @@ class Ours(TorchKernels):
 
 
 def raising(_found: torch.Tensor, _ours: Ours) -> torch.Tensor:
-    """A kernel that does not compile."""
     raise KeyError("what Triton raises is no error of torch")
 
 
 def wrong(found: torch.Tensor, _ours: Ours) -> torch.Tensor:
-    """A kernel that is compiled wrongly."""
     return found.roll(1, 0)
 
 

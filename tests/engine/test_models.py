@@ -83,7 +83,6 @@ def test_strange_configurations_are_refused(kind: str, changed: dict[str, object
 
 
 def generated(engine: TreeEngine) -> list[int]:
-    """Twelve tokens after the first thirty, greedily."""
     engine.prefill(TOKENS[:29], lambda: False)
     pending, found = [TOKENS[29]], list[int]()
     for _ in range(12):
@@ -93,7 +92,6 @@ def generated(engine: TreeEngine) -> list[int]:
 
 
 def generated_by_transformers(folder: Path) -> list[int]:
-    """The same by the model's own forward."""
     prompt = torch.tensor([TOKENS[:30]])
     ids = transformers_model(folder).generate(
         prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=12, do_sample=False, eos_token_id=None

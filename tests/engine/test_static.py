@@ -243,7 +243,6 @@ def test_strict_rows_are_the_same_bits_in_every_tree(tmp_path: Path) -> None:
 
 @pytest.fixture
 def weight() -> torch.Tensor:
-    """A matrix of a model's spread."""
     return torch.randn(96, 4 * GROUP, generator=torch.Generator().manual_seed(0)) * 0.05
 
 

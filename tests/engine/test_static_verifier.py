@@ -48,7 +48,6 @@ def sent(tree: DraftTree, width: int, cached: int, sampler: Sampler | None = Non
 
 
 def attention(capacity: int = 64) -> TreeAttention:
-    """Attention in torch over so many slots."""
     return TreeAttention(SHAPE, capacity, torch.float32, torch.device("cpu"))
 
 

@@ -76,7 +76,6 @@ def test_the_comparison_runs_while_nobody_types_and_once(job: LoadJob) -> None:
 
 
 def absent(_folder: Path) -> list[str]:
-    """A trial that cannot be begun."""
     return ["absent"]
 
 
@@ -142,7 +141,6 @@ class Card:
 
 
 def loaded(card: Card, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[str]]:
-    """The kind that is loaded for a job, and its notes."""
     monkeypatch.setattr(loader, "_load", card.note)
     return cast("tuple[str, list[str]]", load_engine(job))
 
@@ -332,7 +330,6 @@ BROKEN = ValueError("no kernel image\nis there")
 
 
 def named(job: LoadJob, kind: str) -> LoadJob:
-    """The same job for an engine that the user names."""
     return replace(job, options=replace(job.options, kind=cast("Any", kind)))
 
 

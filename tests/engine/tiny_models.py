@@ -113,7 +113,6 @@ def make_model(folder: Path, kind: str, dtype: "torch.dtype | None" = None, **si
 
 
 def transformers_model(folder: Path) -> Any:
-    """The same model by transformers, fp32."""
     import torch
     from transformers import AutoModelForCausalLM
 

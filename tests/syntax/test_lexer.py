@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.syntax import lex
+from tests.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,6 @@ def test_a_walk_taken_up_is_the_whole_walk(head: str, more: str, language: str) 
     "unit", ['\\"', "it's ", "=/[", "(", ")", 'r#"', "#if\n", "`${", "/*", '"""', "<<~A ", "[=[", " \n"]
 )
 def test_the_walk_is_linear(unit: str, language: str) -> None:
-    """A file of 300,000 signs of whatever would hang if any of them were looked at again and again."""
-    found = lex(unit * (300_000 // len(unit)), language)
-    assert found.last_line.at <= 300_000
+    """A long file of whatever would hang if any of its signs were looked at again and again."""
+    signs = examples(300_000)
+    assert lex(unit * (signs // len(unit)), language).last_line.at <= signs

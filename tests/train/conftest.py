@@ -68,13 +68,11 @@ def run(speaker: Speaker, method: str, out: Path, *options: str) -> Path:
 
 @pytest.fixture(scope="session")
 def sdsat(speaker: Speaker, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The model after SDSAT."""
     options = ("--steps", "100", "--length", "128", "--batch", "8", "--rate", "3e-3", "--stream", "branches")
     return run(speaker, "sdsat", tmp_path_factory.mktemp("sdsat"), *options)
 
 
 @pytest.fixture(scope="session")
 def cllm(speaker: Speaker, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The model after CLLM."""
     options = ("--steps", "150", "--length", "96", "--batch", "4", "--rate", "1e-3", "--blocks", "5")
     return run(speaker, "cllm", tmp_path_factory.mktemp("cllm"), *options, "--trajectories", "96")

@@ -65,7 +65,6 @@ def write_texts(folder: Path, count: int, seed: int = 1) -> Path:
 def held_out(
     tokenizer: Tokenizer, count: int, prompt: int, seed: int = 2
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Prompts of texts that are never learnt from, and how they go on."""
     language, draw = Language(), random.Random(seed)
     found = []
     for _ in range(count):

@@ -120,7 +120,6 @@ LAYERS = {"medusa": (NORMED,), "eagle": (NORMED,), "eagle3": (2, 1, 1), "dflash"
 
 
 def write(folder: Path, made: tuple[dict[str, object], Tensors, str]) -> Path:
-    """A published folder."""
     settings, tensors, name = made
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(settings))

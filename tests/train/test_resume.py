@@ -107,12 +107,13 @@ def test_what_a_crash_left_half_written_is_no_checkpoint(speaker: Speaker, tmp_p
     assert not left.exists()
 
 
-def test_a_record_belongs_to_its_weights(sdsat: Path, tmp_path: Path) -> None:
-    digest = models.find(str(sdsat)).digest
-    assert read_record(sdsat, digest) is not None
+def test_a_record_belongs_to_its_weights(speaker: Speaker, tmp_path: Path) -> None:
+    folder = go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1).folder
+    digest = models.find(str(folder)).digest
+    assert read_record(folder, digest) is not None
     with pytest.raises(ModelInvalidError, match="other weights"):
-        read_record(sdsat, "0" * 64)
-    row = json.loads((sdsat / RECORD).read_text())
+        read_record(folder, "0" * 64)
+    row = json.loads((folder / RECORD).read_text())
     for change in ({"version": 99}, {"adaptive": ["x"]}, {"adaptive": None}):
         (tmp_path / RECORD).write_text(json.dumps(row | change))
         with pytest.raises(ModelInvalidError):
