@@ -95,13 +95,11 @@ def model_folder(default_model: ModelFiles) -> Path:
 
 @pytest.fixture(scope="session")
 def llama_model() -> ModelFiles:
-    """A small model of the Llama architecture."""
     return _find_or_skip("wheels:smollm2")
 
 
 @pytest.fixture(scope="session")
 def llama_folder(llama_model: ModelFiles) -> Path:
-    """The folder of a small model of the Llama architecture."""
     return llama_model.folder
 
 

@@ -9,7 +9,6 @@ BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 
 
 def cells(heading: str, first: str) -> list[str]:
-    """The cells of the row that begins with `first`, below the heading that begins with `heading`."""
     section = re.split(rf"^#+ {heading}.*$", BENCHMARKS, flags=re.MULTILINE)[1]
     row = re.search(rf"^\| {re.escape(first)}[^|]*\|.*$", section, flags=re.MULTILINE)
     assert row is not None, f"no row {first!r} below {heading!r}"
@@ -17,7 +16,6 @@ def cells(heading: str, first: str) -> list[str]:
 
 
 def figures(pattern: str) -> list[float]:
-    """The numbers that README.md has in a sentence."""
     found = re.search(pattern, README)
     assert found is not None, f"README.md has no sentence like {pattern!r}"
     return [float(number) for number in found.groups()]

@@ -36,7 +36,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that the wheel is installed in, without what it depends on."""
     target = tmp_path_factory.mktemp("installed")
     done = pip("install", "--no-deps", "--no-index", "--target", str(target), str(wheel))
     assert done.returncode == 0, done.stderr

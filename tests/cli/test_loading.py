@@ -15,7 +15,6 @@ from fastcoder_lsp.config.processes import neutral_folder, python_command
 
 
 def spoken(told: Loading) -> None:
-    """Wait until the silence is over."""
     told._timer.join()
 
 

@@ -14,7 +14,6 @@ from tests.fake_engine import FakeEngine
 
 
 def named(draft: Draft) -> Draft:
-    """The draft with a source and a match for each node, by its place."""
     names = tuple(("cache", "repository", "prompt")[i % 3] for i in range(len(draft.tokens)))
     return Draft(draft.tokens, draft.parents, names, tuple(range(1, len(draft.tokens) + 1)))
 

@@ -15,5 +15,4 @@ def explanations() -> dict[str, str]:
 
 @pytest.fixture
 def stranger(tmp_path: Path, explanations: dict[str, str]) -> Stranger:
-    """A machine of this test's own."""
     return Stranger(tmp_path, explanations)

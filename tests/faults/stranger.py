@@ -34,12 +34,10 @@ class Ended:
 
     @property
     def explanation(self) -> str:
-        """The error's first line."""
         return self._said[0]
 
     @property
     def advice(self) -> str:
-        """What to do about it: the line after the error."""
         return self._said[1]
 
     @property
@@ -80,7 +78,6 @@ class Stranger:
 
     @property
     def completion(self) -> list[str]:
-        """The command that completes at the place, by the engine that needs nothing compiled."""
         return ["complete", f"{self.file}:1:1", "--drafter", "none", "--engine", "cpu-fp32"]
 
     def variables(self) -> Mapping[str, str]:
@@ -92,7 +89,6 @@ class Stranger:
         return kept | own | offline | compiled | self.environment
 
     def run(self, *arguments: str, prefix: tuple[str, ...] = (), variables: Mapping[str, str] | None = None) -> Ended:
-        """Run one command of ours to its end; a traceback or a hang fails the test."""
         done = subprocess.run(
             [*prefix, *COMMAND, *arguments],
             env=self.variables() if variables is None else variables,

@@ -40,7 +40,6 @@ COUNTS = (
 
 @pytest.fixture(autouse=True)
 def bounded() -> Iterator[None]:
-    """No file can have more memory taken than this."""
     import torch
 
     assert torch.zeros(1).item() == 0
@@ -57,7 +56,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def damaged(whole: bytes, chance: random.Random) -> bytes:
-    """One damage to some bytes."""
     data, place = bytearray(whole), chance.randrange(len(whole))
     match chance.randrange(4):
         case 0:

@@ -123,7 +123,6 @@ class Subject:
     def _same_end(
         self, tree: DraftTree, logits: torch.Tensor, width: int, *, cached: int, room: int, best: bool, count: int
     ) -> bool:
-        """One step's end by both kinds of kernels, its keys, values and hidden states moved."""
         caches = [StaticCache(self.shape, CAPACITY, self.dtype, CpuDevice()) for _ in range(2)]
         filled = Saved(self.random(*caches[0].save(CAPACITY).slots_2LKCD.shape), self.random(2, CAPACITY, 48))
         for cache in caches:

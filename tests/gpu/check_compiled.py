@@ -33,7 +33,6 @@ def recorded() -> list[Launch]:
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[ProcessPoolExecutor]:
-    """Processes that compile."""
     with ProcessPoolExecutor(WORKERS) as found:
         yield found
 

@@ -103,7 +103,6 @@ def test_too_much_is_refused(server: ToyServer, start: Callable[..., ToyServer])
 
 
 def send_ask(connection: socket.socket, text: str = PREFIX) -> None:
-    """A whole request for a completion."""
     body = b'{"prompt": "%s", "stream": true}' % text.replace("\n", "\\n").encode()
     connection.sendall(
         b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
@@ -111,7 +110,6 @@ def send_ask(connection: socket.socket, text: str = PREFIX) -> None:
 
 
 def bad_body(chance: random.Random) -> bytes:
-    """Something that is no request, though it may look like one."""
     values = ["null", "3", "-1", "1e999", '"x"', "[]", "{}", "[[[]]]", '"\\ud800"', "true", "[1]", '{"a":1}']
     names = ["prompt", "input_prefix", "input_extra", "stop", "n_predict", "stream", "n", "suffix", "response_fields"]
     kind = chance.randrange(5)

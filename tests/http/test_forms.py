@@ -16,7 +16,6 @@ FIELDS = ["content", "timings/prompt_n", "timings/predicted_ms", "timings/predic
 
 
 def infill(**more: Any) -> dict[str, Any]:
-    """As llama.vim writes it."""
     return {
         "id_slot": 0,
         "input_prefix": "def total(items):\n",

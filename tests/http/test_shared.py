@@ -73,7 +73,6 @@ class Machine:
         return Server(process, int(port[1]))
 
     def host(self) -> Fronts:
-        """What the one shared process that there is says of itself."""
         ends_s = time.monotonic() + ANSWER_S
         while time.monotonic() < ends_s:
             (host,) = find_hosts([self.folder / "fastcoder-lsp"])

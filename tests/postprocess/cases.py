@@ -45,7 +45,6 @@ class Case:
     shown: str
 
     def parts(self) -> tuple[str, str, str]:
-        """The text before the cursor, what the model said, and the text after the cursor."""
         before, said, after = self.said.split(MARK)
         return before, said, after
 
@@ -61,7 +60,6 @@ class Case:
 
 
 def cases(text: str) -> list[Case]:
-    """The cases of a literal."""
     found = []
     for block in re.split(r"^--- ", text, flags=re.MULTILINE)[1:]:
         head, _, body = block.partition("\n")
@@ -75,7 +73,6 @@ def cases(text: str) -> list[Case]:
 
 
 def name(case: Case) -> str:
-    """The case's name in a report."""
     return f"{case.language}, {case.title}"
 
 

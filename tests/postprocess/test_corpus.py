@@ -60,7 +60,6 @@ def document(case: TrueRest, said: str) -> str:
 
 
 def stays(case: TrueRest, said: str) -> bool:
-    """Whether accepting what is shown of `said` gives the true document, blanks at line ends aside."""
     return document(case, said) == BLANKS.sub("", case.before[-200:] + case.truth + case.after[len(case.typed) :])
 
 
@@ -92,7 +91,6 @@ def changed(cases: Iterator[TrueRest]) -> tuple[int, Counter[str], list[TrueRest
 
 
 def told(cases: list[TrueRest]) -> str:
-    """The cases for a person."""
     return "\n".join(
         f"{case.name} {case.cursor}, {case.extent}: {case.before[-60:]!r} + {case.truth[-200:]!r} + {case.after[:60]!r}"
         f" -> {finish(case.truth, case.before, case.after, case.language)[-200:]!r}"

@@ -103,7 +103,6 @@ def test_no_part_of_a_line_is_shown() -> None:
 def shown(
     use: str, files: dict[str, str], *definitions: Definition, pieces: tuple[ContextSnippet, ...] = ()
 ) -> list[str]:
-    """The heads for a cursor at the end of `use`, in a folder of these files."""
     terms, index = Terms(), WordIndex()
     words = {key: FileWords(text, terms.of_lines(text)) for key, text in files.items()}
     for key, file in words.items():

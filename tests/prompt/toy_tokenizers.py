@@ -27,7 +27,6 @@ def byte_level(split: bool = True, control: tuple[str, ...] = ()) -> Tokenizer:
 
 @cache
 def byte_level_json(split: bool = True, control: tuple[str, ...] = ()) -> str:
-    """Its description."""
     raw = tokenizers.Tokenizer(models.BPE())
     raw.pre_tokenizer = (
         pre_tokenizers.Sequence(
@@ -56,7 +55,6 @@ def sentencepiece(control: tuple[str, ...] = ()) -> Tokenizer:
 
 @cache
 def sentencepiece_json(control: tuple[str, ...] = ()) -> str:
-    """Its description."""
     raw = tokenizers.Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
     raw.normalizer = normalizers.Sequence([normalizers.Replace(" ", "▁")])
     every_byte = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -92,7 +90,6 @@ def of_family(name: str) -> Tokenizer:
 
 
 def json_of_family(name: str) -> str:
-    """Its description."""
     template = next(template for template in TEMPLATES if template.name == name)
     if template.lead:
         return sentencepiece_json((*marks(template), "▁<EOT>"))

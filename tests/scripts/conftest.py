@@ -18,7 +18,6 @@ def pip(*arguments: str) -> None:
 
 @pytest.fixture(scope="session")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source distribution, by the backend itself: pip makes none."""
     folder = tmp_path_factory.mktemp("sdist")
     backend = folder / "backend"
     pip("install", "--target", str(backend), "hatchling")

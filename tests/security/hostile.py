@@ -35,7 +35,6 @@ def repository(root: Path, canary: Path, *makers: Maker) -> Path:
 
 
 def write(path: Path, content: str | bytes) -> Path:
-    """Write a file, and the folders that are missing; never through a link, which would set the trap outside."""
     folder(path.parent)
     assert not path.is_symlink()
     path.write_bytes(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
@@ -215,7 +214,6 @@ def installed(root: Path, canary: Path) -> None:
 
 
 def programs(root: Path, canary: Path) -> None:
-    """Programs under the names of those that are looked for by PATH."""
     for name in ("git", "nvidia-smi", "python", "python3", "pip", "pip3", "gcc", "cc", "ldconfig", "uname", "lscpu"):
         for file in (name, f"{name}.exe", f"{name}.bat"):
             write(root / file, f"#!/bin/sh\ntouch '{canary}'\n").chmod(0o755)

@@ -38,7 +38,6 @@ CONTAINER = (
 
 
 def closed(found: dict[str, Any], level: tuple[set[str], set[str]]) -> dict[str, Any]:
-    """`found`, which has what it must and nothing that there is not."""
     must, may = level
     assert must <= set(found), must - set(found)
     assert set(found) <= must | may, set(found) - must - may

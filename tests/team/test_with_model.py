@@ -53,8 +53,6 @@ PLACES = ("def pop(self):\n        ", "invoices):\n", '"""The sum of all zebra i
 
 
 def work(replica: TeamReplica, tenant: Tenant) -> list[tuple[str, int, int, int]]:
-    """What a tenant is answered at each place, and the work for it: computed, found, and drafts that were taken."""
-
     async def asked() -> list[tuple[str, int, int, int]]:
         found = []
         for place in PLACES:
@@ -109,5 +107,4 @@ def test_a_repository_is_in_the_prompts_of_those_alone_who_may_read_it(
 
 
 def prompt_of(found: list[tuple[str, int, int, int]]) -> int:
-    """Tokens of the first prompt."""
     return found[0][1] + found[0][2]

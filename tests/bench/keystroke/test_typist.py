@@ -135,7 +135,6 @@ def whole(steps: list[Step]) -> Subset:
 
 @st.composite
 def histories(draw: st.DrawFn) -> Subset:
-    """Some steps over two files."""
     tree, steps = {"a.py": "x = 1\ny = 2\n", "b.py": ""}, list[Step]()
     for _ in range(draw(st.integers(1, 5))):
         path = draw(st.sampled_from(["a.py", "b.py"]))

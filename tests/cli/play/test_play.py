@@ -129,7 +129,6 @@ class Terminal:
 
 @pytest.fixture
 def terminal(environment: dict[str, str], llama_model: ModelFiles) -> Iterator[Terminal]:
-    """The editor of `play`, started."""
     tmux = shutil.which("tmux")
     if tmux is None:
         pytest.skip("tmux absent: there is no terminal to play in")
