@@ -1,6 +1,7 @@
 """`fastcoder/why`: every empty answer has a reason, and the user gets it in words."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,7 +142,8 @@ async def test_overtaken_taken_back_and_outdated_questions_have_reasons(brake: B
 
 async def test_bad_params_get_a_clear_error() -> None:
     async with initialized() as client:
-        for params in (None, {}, [], {"uri": URI}, {"textDocument": {"uri": 7}}, {"textDocument": []}):
+        bad: tuple[Any, ...] = (None, {}, [], {"uri": URI}, {"textDocument": {"uri": 7}}, {"textDocument": []})
+        for params in bad:
             answer = await client.answer(client.ask("fastcoder/why", params))
             assert answer["error"]["code"] == -32602
             assert "textDocument.uri" in answer["error"]["message"]

@@ -65,9 +65,9 @@ def cases(text: str) -> list[Case]:
         head, _, body = block.partition("\n")
         language, _, title = head.partition(": ")
         said, _, shown = body.partition(">>>\n")
-        before, *text, after = said.split(MARK)
-        said = f"{before}{MARK}{''.join(text)}{MARK}{after}"
-        shown = shown or f"{before}{MARK}{text[0]}{MARK}{after}"
+        before, *parts, after = said.split(MARK)
+        said = f"{before}{MARK}{''.join(parts)}{MARK}{after}"
+        shown = shown or f"{before}{MARK}{parts[0]}{MARK}{after}"
         found.append(Case(title, language, _text(said), _text(shown)))
     return found
 
