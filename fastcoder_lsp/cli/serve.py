@@ -89,9 +89,9 @@ def _open_remote(
     from fastcoder_lsp.remote.client import NetworkOptions
     from fastcoder_lsp.remote.host import ServerHost
 
-    way = NetworkOptions(partial(read_remote_key, settings), proxy_for(settings.remote_url))
+    network = NetworkOptions(partial(read_remote_key, settings), proxy_for(settings.remote_url))
     local = partial(BackendSelector, _open_shared, _open_alone)
-    return ServerHost(listener, settings, folders, texts, way, local)
+    return ServerHost(listener, settings, folders, texts, network, local)
 
 
 def _open_shared(

@@ -22,11 +22,11 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
-        self._room = HEAD_BYTES
+        self._remaining = HEAD_BYTES
 
-    def begun(self) -> None:
+    def head_received(self) -> None:
         """The head of the response is there."""
-        self._room = BODY_BYTES
+        self._remaining = BODY_BYTES
 
     @override
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -35,15 +35,15 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
         Raises:
             httpcore2.RemoteProtocolError: that was too much.
         """
-        if self._room <= 0:
+        if self._remaining <= 0:
             raise httpcore2.RemoteProtocolError("the answer is too long")
         data = await self._stream.read(max_bytes, timeout)
-        self._room -= len(data)
+        self._remaining -= len(data)
         return data
 
     @override
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._room = HEAD_BYTES  # a request begins, or goes on
+        self._remaining = HEAD_BYTES  # a request begins, or goes on
         await self._stream.write(buffer, timeout)
 
     @override

@@ -22,18 +22,18 @@ from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.bounded import BoundedBackend, BoundedStream
 from fastcoder_lsp.remote.target import Target
 
-_MOST_BYTES: Final = 4_000_000
+_MAX_BYTES: Final = 4_000_000
 """Of one answer."""
-_MOST_EVENT: Final = 1_000_000
-_MOST_PIECES: Final = 20_000
-_HEAD: Final = 16_000
+_MAX_EVENT_BYTES: Final = 1_000_000
+_MAX_CHUNKS: Final = 20_000
+_MAX_ERROR_BYTES: Final = 16_000
 """Of the body of a refusal."""
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class TimeOuts:
+class Timeouts:
     """Seconds: to connect; until the next piece of an answer comes."""
 
     connect_s: float = 3.0
@@ -60,15 +60,15 @@ class RemoteClient:
 
     Args:
         target: which.
-        way: to it.
-        time_outs: how long it may be silent.
+        network: to it.
+        timeouts: how long it may be silent.
     """
 
-    def __init__(self, target: Target, way: NetworkOptions, time_outs: TimeOuts) -> None:
-        self.target, self._way = target, way
+    def __init__(self, target: Target, network: NetworkOptions, timeouts: Timeouts) -> None:
+        self.target, self._network = target, network
         transport = httpx2.AsyncHTTPTransport(
-            verify=way.tls or True,
-            proxy=way.proxy,
+            verify=network.tls or True,
+            proxy=network.proxy,
             trust_env=False,
             limits=httpx2.Limits(max_connections=8, max_keepalive_connections=4, keepalive_expiry=60),
         )
@@ -78,7 +78,7 @@ class RemoteClient:
             transport=transport,
             trust_env=False,
             follow_redirects=False,
-            timeout=httpx2.Timeout(time_outs.read_s, connect=time_outs.connect_s),
+            timeout=httpx2.Timeout(timeouts.read_s, connect=timeouts.connect_s),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             headers={"user-agent": f"fastcoder-lsp/{__version__}", "accept-encoding": "identity"},
         )
@@ -92,8 +92,8 @@ class RemoteClient:
         async with self._response("GET", path, None) as (response, body):
             code = response.status_code
             if code in {401, 403, 407, 429} or 300 <= code < 400 or code >= 500:
-                raise self._refused(response, await _head(body))
-            return code, _value(await _whole(body))
+                raise self._error_of(response, await _read_start(body))
+            return code, _parse(await _read_all(body))
 
     async def events(self, path: str, question: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """The events of the answer, until the server says that it is over; one, where it streams none.
@@ -104,19 +104,19 @@ class RemoteClient:
         async with self._response("POST", path, question) as (response, body):
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if response.status_code != 200:
-                raise self._refused(response, await _head(body))
+                raise self._error_of(response, await _read_start(body))
             if kind == _JSON:
-                value = _value(await _whole(body))
+                value = _parse(await _read_all(body))
                 if not isinstance(value, dict):
-                    raise failures.page(self.target.host, "the answer is not JSON")
+                    raise failures.not_a_server(self.target.host, "the answer is not JSON")
                 yield value
                 return
             if kind != _EVENTS:
-                raise failures.page(self.target.host, f"the answer is {kind[:40] or 'of no content type'}")
+                raise failures.not_a_server(self.target.host, f"the answer is {kind[:40] or 'of no content type'}")
             async for event in _events(body):
-                value = _value(event)
+                value = _parse(event)
                 if not isinstance(value, dict):
-                    raise failures.page(self.target.host, "an event is not JSON")
+                    raise failures.not_a_server(self.target.host, "an event is not JSON")
                 yield value
 
     async def ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,39 +148,39 @@ class RemoteClient:
                 begun = True
                 stream = response.extensions["network_stream"]
                 if isinstance(stream, BoundedStream):
-                    stream.begun()
-                yield response, _pieces(response.aiter_raw())
+                    stream.head_received()
+                yield response, _chunks(response.aiter_raw())
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            raise failures.of_exception(self.target.host, error, begun=begun) from error
+            raise failures.from_exception(self.target.host, error, begun=begun) from error
 
     def _key(self) -> str:
         try:
-            return self._way.key()
+            return self._network.key()
         except FastcoderError as error:
             raise failures.RemoteError(Reason("remote-key", f"{error.message}.", error.hint)) from None
 
-    def _refused(self, response: httpx2.Response, head: bytes) -> failures.RemoteError:
-        return failures.of_status(self.target.host, response.status_code, response.headers, head, time.time())
+    def _error_of(self, response: httpx2.Response, head: bytes) -> failures.RemoteError:
+        return failures.from_status(self.target.host, response.status_code, response.headers, head, time.time())
 
 
-async def _pieces(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chunks(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The pieces of a body, so many at most: each costs time, be it a single byte."""
     count = 0
-    async for piece in body:
-        yield piece
-        if (count := count + 1) >= _MOST_PIECES:
+    async for chunk in body:
+        yield chunk
+        if (count := count + 1) >= _MAX_CHUNKS:
             return
 
 
 async def _events(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The data of server-sent events, up to OpenAI's last word."""
     rest, all_of_it = bytearray(), 0
-    async for piece in body:
-        all_of_it += len(piece)
-        rest += piece
-        if len(rest) > _MOST_EVENT or all_of_it > _MOST_BYTES:
+    async for chunk in body:
+        all_of_it += len(chunk)
+        rest += chunk
+        if len(rest) > _MAX_EVENT_BYTES or all_of_it > _MAX_BYTES:
             return
-        if b"\n" not in piece:
+        if b"\n" not in chunk:
             continue  # an event that comes letter by letter is looked at once
         *lines, rest = rest.split(b"\n")
         for line in lines:
@@ -195,25 +195,25 @@ async def _events(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
                 yield data
 
 
-async def _head(body: AsyncIterator[bytes]) -> bytes:
+async def _read_start(body: AsyncIterator[bytes]) -> bytes:
     head = b""
-    async for piece in body:
-        head += piece
-        if len(head) >= _HEAD:
+    async for chunk in body:
+        head += chunk
+        if len(head) >= _MAX_ERROR_BYTES:
             break
-    return head[:_HEAD]
+    return head[:_MAX_ERROR_BYTES]
 
 
-async def _whole(body: AsyncIterator[bytes]) -> bytes:
+async def _read_all(body: AsyncIterator[bytes]) -> bytes:
     whole = bytearray()
-    async for piece in body:
-        whole += piece
-        if len(whole) > _MOST_BYTES:
+    async for chunk in body:
+        whole += chunk
+        if len(whole) > _MAX_BYTES:
             return b""
     return bytes(whole)
 
 
-def _value(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

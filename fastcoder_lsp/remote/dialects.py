@@ -14,7 +14,7 @@ from fastcoder_lsp.prompt.context import comment_mark
 from fastcoder_lsp.prompt.templates import Template
 from fastcoder_lsp.remote.excerpt import Excerpt
 
-_WARM = 0.8
+_VARIANT_TEMPERATURE = 0.8
 """The temperature of variants."""
 _ANCHOR_LINES = 4
 """The beginning of what stands after the middle mark moves by so many lines at a time."""
@@ -45,7 +45,7 @@ class Dialect(Protocol):
         path: appended to the server's address.
         streams: whether the text comes as it is said. Where not, the server takes over what was begun by itself.
         variants: whether a question has other answers than the greedy one, one a request.
-        finishes: whether it cleans its text by the document around, and has to see as much of that as a front does.
+        postprocesses: whether it post-processes its text, for which it must see as much of the document as a front.
     """
 
     @property
@@ -57,10 +57,10 @@ class Dialect(Protocol):
     @property
     def variants(self) -> bool: ...  # noqa: D102
     @property
-    def finishes(self) -> bool: ...  # noqa: D102
+    def postprocesses(self) -> bool: ...  # noqa: D102
 
-    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
-        """The question; `variant` 0 is the greedy answer, `wanted` so many answers in one."""
+    def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
+        """The question; `variant` 0 is the greedy answer, `count` so many answers in one."""
         ...
 
     def read(self, event: Mapping[str, Any]) -> AnswerChunk:
@@ -72,10 +72,10 @@ class Fastcoder(Dialect):
     """This program's own: it knows where a block ends, and cleans what it says."""
 
     name, path = "fastcoder-lsp", "/infill"
-    streams, variants, finishes = False, False, True
+    streams, variants, postprocesses = False, False, True
 
     @override
-    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
+    def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
         return {
             "input_prefix": excerpt.before,
             "input_suffix": excerpt.after,
@@ -84,7 +84,7 @@ class Fastcoder(Dialect):
             "language": excerpt.language,
             "n_predict": excerpt.max_tokens,
             "stream": False,
-        } | ({"alternatives": wanted} if wanted > 1 else {})
+        } | ({"alternatives": count} if count > 1 else {})
 
     @override
     def read(self, event: Mapping[str, Any]) -> AnswerChunk:
@@ -99,11 +99,11 @@ class LlamaCpp(Dialect):
     """llama.cpp's `/infill`: the server makes the prompt."""
 
     name, path = "llama.cpp", "/infill"
-    streams, variants, finishes = True, True, False
+    streams, variants, postprocesses = True, True, False
 
     @override
-    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
-        excerpt = excerpt.unmarked()  # of `prompt` the server reads marks
+    def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
+        excerpt = excerpt.with_escaped_marks()  # of `prompt` the server reads marks
         at = excerpt.before.rfind("\n") + 1
         return {
             "input_prefix": excerpt.before[:at],
@@ -127,18 +127,18 @@ class Suffix(Dialect):
     """OpenAI's completions with `suffix`: the server makes the prompt."""
 
     name, path = "OpenAI completions, suffix", "/v1/completions"
-    streams, variants, finishes = True, True, False
+    streams, variants, postprocesses = True, True, False
 
     @override
-    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
+    def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
         # An empty suffix is none to some servers, which would then go on with the text as if it ended here.
-        excerpt = excerpt.unmarked()  # many servers make one text of it, and read marks in that
+        excerpt = excerpt.with_escaped_marks()  # many servers make one text of it, and read marks in that
         head = _comments(excerpt)
         return _openai(head + excerpt.before, excerpt, model, variant) | {"suffix": excerpt.after or "\n"}
 
     @override
     def read(self, event: Mapping[str, Any]) -> AnswerChunk:
-        return _openai_heard(event)
+        return _read_openai(event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class MarkedPrompts(Dialect):
     template: Template
     path = "/v1/completions"
     streams = variants = True
-    finishes = False
+    postprocesses = False
 
     @property
     @override
@@ -156,27 +156,27 @@ class MarkedPrompts(Dialect):
         return f"OpenAI completions, {self.template.name}"
 
     @override
-    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
-        return _openai(marked(self.template, excerpt), excerpt, model, variant)
+    def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
+        return _openai(fim_prompt(self.template, excerpt), excerpt, model, variant)
 
     @override
     def read(self, event: Mapping[str, Any]) -> AnswerChunk:
-        return _openai_heard(event)
+        return _read_openai(event)
 
 
-def marked(template: Template, excerpt: Excerpt) -> str:
+def fim_prompt(template: Template, excerpt: Excerpt) -> str:
     """The prompt as text: what was typed of late stands after the middle mark, so that keys only append to it.
 
     Marks in the user's text are none: the server reads all of the prompt for marks.
     """
-    excerpt = excerpt.unmarked()
+    excerpt = excerpt.with_escaped_marks()
     before = excerpt.before
     lines = before.split("\n")
     at = sum(len(line) + 1 for line in lines[: (len(lines) - 1) // _ANCHOR_LINES * _ANCHOR_LINES])
     if not at:
         at = len(before) - len(lines[-1])
     prefix, typed = before[:at], before[at:]
-    files = [(template.file, f"{piece.name}\n{piece.text.rstrip()}\n") for piece in excerpt.pieces]
+    files = [(template.file, f"{snippet.name}\n{snippet.text.rstrip()}\n") for snippet in excerpt.snippets]
     head = "".join(mark + text for mark, text in files) if template.file else _comments(excerpt)
     if head and template.repository:
         head = f"{template.repository}repository\n{head}"
@@ -193,17 +193,19 @@ def marked(template: Template, excerpt: Excerpt) -> str:
 
 
 def _extra(excerpt: Excerpt) -> list[dict[str, str]]:
-    return [{"filename": piece.name, "text": piece.text} for piece in excerpt.pieces]
+    return [{"filename": snippet.name, "text": snippet.text} for snippet in excerpt.snippets]
 
 
 def _comments(excerpt: Excerpt) -> str:
     mark = comment_mark(excerpt.language)
-    lines = (line for piece in excerpt.pieces for line in (f"Path: {piece.name}", *piece.text.rstrip().split("\n")))
+    lines = (
+        line for snippet in excerpt.snippets for line in (f"Path: {snippet.name}", *snippet.text.rstrip().split("\n"))
+    )
     return "".join(f"{mark} {line}".rstrip() + "\n" for line in lines)
 
 
 def _sampling(variant: int) -> dict[str, Any]:
-    return {"temperature": _WARM, "seed": variant} if variant else {"temperature": 0.0}
+    return {"temperature": _VARIANT_TEMPERATURE, "seed": variant} if variant else {"temperature": 0.0}
 
 
 def _stop(excerpt: Excerpt) -> dict[str, Any]:
@@ -222,7 +224,7 @@ def _llama_finish(event: Mapping[str, Any]) -> str:
     return {"limit": "length", "eos": "eos"}.get(_text(event.get("stop_type")), "stop")
 
 
-def _openai_heard(event: Mapping[str, Any]) -> AnswerChunk:
+def _read_openai(event: Mapping[str, Any]) -> AnswerChunk:
     choices = event.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     finish = choice.get("finish_reason")

@@ -23,7 +23,7 @@ from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import beginning, in_secret, judge
 from fastcoder_lsp.workspace.secret_text import NOTHING_OPEN, OpenConstructs
 
-_KEPT: Final = 16
+_MAX_RULES: Final = 16
 """Folders whose rules are kept: a workspace may have hundreds."""
 
 
@@ -42,8 +42,8 @@ class SendingRules:
 
     def change(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
         """Other folders, or other settings for them."""
-        self._said: tuple[Settings, dict[Path, Settings], dict[Path | None, ReadingRules]]
-        self._said = settings, dict(folders), {}
+        self._state: tuple[Settings, dict[Path, Settings], dict[Path | None, ReadingRules]]
+        self._state = settings, dict(folders), {}
 
     def why_not(self, snapshot: Snapshot, host: str) -> NotSentError | None:
         """The rule that forbids sending a document to `host`, by the current ignore files; None if it may be sent."""
@@ -54,7 +54,7 @@ class SendingRules:
         return not_sent(host, "secret" if rule is rules.ExclusionReason.SECRET else "ignored", rule.value)
 
     def _rules(self, path: Path | None) -> ReadingRules:
-        settings, folders, kept = self._said
+        settings, folders, kept = self._state
         holding = (root for root in folders if path is not None and path.is_relative_to(root))
         root = max(holding, key=lambda root: len(root.parts), default=None)
         roots, key = tuple(folders), root
@@ -62,7 +62,7 @@ class SendingRules:
             key = workspace_of(path, Path(path.anchor)) or path.parent
             roots = (key,)
         if key not in kept:
-            if len(kept) >= _KEPT:
+            if len(kept) >= _MAX_RULES:
                 kept.clear()
             kept[key] = ReadingRules(roots, settings if root is None else folders[root])
         return kept[key]
@@ -74,11 +74,11 @@ AFTER = 3_000
 """Characters after it, at most."""
 REACH = FAR + 1
 """The same on both sides for this program's own server: one more than is read tells that there is more."""
-_MOVES = 2_000
+_STRIDE = 2_000
 """By so much at a time the beginning moves."""
-_BLOCK = 16_000
+_SECRET_REACH = 16_000
 """Characters before the cursor in which a secret may have begun that it is in."""
-_HALVES = re.compile("[\ud800-\udfff]")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 """Of characters, which no UTF-8 can say: an edit may have parted them."""
 _MARK = re.compile(
     r"\[(?=(?:PREFIX|SUFFIX|MIDDLE)\])"
@@ -103,7 +103,7 @@ class Excerpt:
     Attributes:
         before: the text before the cursor.
         after: the text after it.
-        pieces: code of other files, the best last.
+        snippets: code of other files, the best last.
         name: the file's, without folders; "" where it has none.
         language: its LSP language id.
         max_tokens: the longest answer.
@@ -113,20 +113,22 @@ class Excerpt:
 
     before: str
     after: str
-    pieces: tuple[ExcerptSnippet, ...]
+    snippets: tuple[ExcerptSnippet, ...]
     name: str
     language: str
     max_tokens: int
     one_line: bool = False
 
-    def unmarked(self) -> "Excerpt":
+    def with_escaped_marks(self) -> "Excerpt":
         """The same for a server that may take marks in a text for marks of the prompt: a blank stands in each."""
         return replace(
             self,
-            before=_unmarked(self.before),
-            after=_unmarked(self.after),
-            pieces=tuple(ExcerptSnippet(_unmarked(piece.name), _unmarked(piece.text)) for piece in self.pieces),
-            name=_unmarked(self.name),
+            before=_escape_marks(self.before),
+            after=_escape_marks(self.after),
+            snippets=tuple(
+                ExcerptSnippet(_escape_marks(snippet.name), _escape_marks(snippet.text)) for snippet in self.snippets
+            ),
+            name=_escape_marks(self.name),
         )
 
 
@@ -134,20 +136,24 @@ class Excerpts:
     """Makes excerpts, and remembers which strings the lines above the last one left open."""
 
     def __init__(self) -> None:
-        self._gone: tuple[str, str, OpenConstructs, OpenConstructs] = "", "", NOTHING_OPEN, NOTHING_OPEN
+        self._scanned: tuple[str, str, OpenConstructs, OpenConstructs] = "", "", NOTHING_OPEN, NOTHING_OPEN
 
     def take(
-        self, question: Question, pieces: tuple[ExcerptSnippet, ...], max_tokens: int, *, far: bool = False
+        self, question: Question, snippets: tuple[ExcerptSnippet, ...], max_tokens: int, *, postprocessed: bool = False
     ) -> Excerpt:
-        """The excerpt of `question`, with `pieces` of other files; `far`: for this program's own server."""
+        """The excerpt of `question`, with `snippets` of other files; `postprocessed`: for this program's own server."""
         snapshot, place = question.request.snapshot, question.place
         above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)
         all_before, all_after, language = above + place.before, place.after, snapshot.language
-        before, after = (all_before[-REACH:], all_after[:REACH]) if far else (_last(all_before), _first(all_after))
+        before, after = (
+            (all_before[-REACH:], all_after[:REACH])
+            if postprocessed
+            else (_prefix_window(all_before), _suffix_window(all_after))
+        )
         cut = len(all_before) - len(before)
         line = all_before.rfind("\n", 0, cut) + 1
         # Whole lines are judged, below all that stands above them, and what is sent of them is taken then.
-        opened = self._above(all_before[:line], language, beginning(f"{all_before}{all_after}", language))
+        opened = self._opened_above(all_before[:line], language, beginning(f"{all_before}{all_after}", language))
         *lines, left = all_before[line:].split("\n")
         kept, opened = _without_secrets(lines, language, opened, first=cut - line)
         left = left if lines else before
@@ -157,26 +163,29 @@ class Excerpts:
         last = below.rfind("\n") + 1
         kept_below, _ = _without_secrets(f"{below}{tail}".split("\n"), language, opened, last=len(below) - last)
         return Excerpt(
-            _whole("".join(f"{one}\n" for one in kept) + left),
-            _whole(("" if secret else right) + newline + "\n".join(kept_below)),
-            tuple(ExcerptSnippet(_whole(piece.name), _whole(piece.text)) for piece in pieces),
-            _whole(PurePath(snapshot.path).name) if snapshot.path is not None else "",
+            _replace_surrogates("".join(f"{one}\n" for one in kept) + left),
+            _replace_surrogates(("" if secret else right) + newline + "\n".join(kept_below)),
+            tuple(
+                ExcerptSnippet(_replace_surrogates(snippet.name), _replace_surrogates(snippet.text))
+                for snippet in snippets
+            ),
+            _replace_surrogates(PurePath(snapshot.path).name) if snapshot.path is not None else "",
             language,
             max_tokens,
             isinstance(stop_rule(place.before, place.after, language), LineRule),
         )
 
-    def _above(self, text: str, language: str, begun: OpenConstructs) -> OpenConstructs:
+    def _opened_above(self, text: str, language: str, begun: OpenConstructs) -> OpenConstructs:
         """What `text`, which nothing is sent of, leaves open; what it is longer by than the last one is read alone."""
-        known, of, since, opened = self._gone
+        known, of, since, opened = self._scanned
         if (of, since) != (language, begun) or not text.startswith(known):
             known, opened = "", begun
         _, opened = _without_secrets(text[len(known) :].split("\n")[:-1], language, opened)
-        self._gone = text, language, begun, opened
+        self._scanned = text, language, begun, opened
         return opened
 
 
-def stays_here(question: Question) -> bool:
+def touches_secret(question: Question) -> bool:
     """Whether nothing is asked: a secret stands left of the cursor, and would go along with its line.
 
     It may have begun in a line above.
@@ -184,7 +193,7 @@ def stays_here(question: Question) -> bool:
     if question.policy.in_secrets:
         return False
     before, language = question.place.before, question.request.snapshot.language
-    near = before[before.rfind("\n", 0, max(0, len(before) - _BLOCK)) + 1 :]
+    near = before[before.rfind("\n", 0, max(0, len(before) - _SECRET_REACH)) + 1 :]
     *lines, left = near.split("\n")
     _, opened = _without_secrets(lines, language, beginning(before, language))
     return in_secret(before, language) or judge(left, language, opened)[0]
@@ -210,29 +219,29 @@ def _without_secrets(
 
 def window(text: str, offset: int) -> tuple[int, int]:
     """What of `text` is sent for a cursor at `offset`, characters from…to."""
-    return offset - len(_last(text[:offset])), min(len(text), offset + AFTER)
+    return offset - len(_prefix_window(text[:offset])), min(len(text), offset + AFTER)
 
 
-def _unmarked(text: str) -> str:
+def _escape_marks(text: str) -> str:
     return _MARK.sub(r"\g<0> ", text)
 
 
-def _whole(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """`text` without halves of characters; as long."""
-    return _HALVES.sub("\ufffd", text)
+    return _SURROGATES.sub("\ufffd", text)
 
 
-def _first(after: str) -> str:
+def _suffix_window(after: str) -> str:
     """The beginning of `after`, up to the end of a line where possible."""
     near = after[:AFTER]
     return near[: near.rindex("\n") + 1] if len(near) < len(after) and "\n" in near else near
 
 
-def _last(before: str) -> str:
+def _prefix_window(before: str) -> str:
     """The end of `before`, from the start of a line where possible."""
     too_many = len(before) - BEFORE
     if too_many <= 0:
         return before
-    at = -(-too_many // _MOVES) * _MOVES
-    line = before.find("\n", at, at + _MOVES) + 1
+    at = -(-too_many // _STRIDE) * _STRIDE
+    line = before.find("\n", at, at + _STRIDE) + 1
     return before[line or at :]

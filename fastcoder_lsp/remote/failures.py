@@ -15,11 +15,11 @@ import httpx2
 
 from fastcoder_lsp.core import Reason
 
-_SAID: Final = 160
+_MAX_MESSAGE: Final = 160
 """Characters of a server's message that are shown."""
-_DEEP: Final = 12
+_MAX_CAUSES: Final = 12
 """Causes of an exception that are looked at, one behind the other."""
-_MOST_WAIT_S: Final = 3600.0
+_MAX_WAIT_S: Final = 3600.0
 
 
 class RemoteError(Exception):
@@ -47,14 +47,14 @@ _CAUSES: Final[tuple[tuple[type[BaseException], str], ...]] = (
 )
 
 
-def failed(name: str, host: str, what: object = "", says: str = "", wait_s: float = 0.0) -> RemoteError:
+def failed(name: str, host: str, what: object = "", message: str = "", wait_s: float = 0.0) -> RemoteError:
     """The failure of this reason's code.
 
     Args:
         name: the code.
         host: the server, as a person knows it.
         what: its status, or what is wrong with its answer.
-        says: what it says of that.
+        message: what it says of that.
         wait_s: see `RemoteError`.
     """
     reasons = (
@@ -65,12 +65,12 @@ def failed(name: str, host: str, what: object = "", says: str = "", wait_s: floa
         ),
         Reason(
             "remote-busy",
-            f"{host} limits requests ({what}{says})" + (f" and asks to wait {wait_s:.0f} s." if wait_s else "."),
+            f"{host} limits requests ({what}{message})" + (f" and asks to wait {wait_s:.0f} s." if wait_s else "."),
             'Wait: fastcoder tries again by itself. To send fewer requests, set `power` to "saver".',
         ),
         Reason(
             "remote-broken",
-            f"{host} failed ({what}{says}).",
+            f"{host} failed ({what}{message}).",
             "fastcoder tries again by itself. If it keeps failing, read the server's log.",
         ),
         Reason(
@@ -96,23 +96,23 @@ def failed(name: str, host: str, what: object = "", says: str = "", wait_s: floa
         ),
         Reason(
             "remote-key",
-            f"{host} rejects the key ({what}{says}).",
+            f"{host} rejects the key ({what}{message}).",
             "Put the right key into the file that `remote.key_file` names, or the variable that `remote.key_env` "
             "names.",
         ),
         Reason(
             "remote-forbidden",
-            f"{host} denies access ({what}{says}).",
+            f"{host} denies access ({what}{message}).",
             "Check that your key may use this model, and that the server allows your address.",
         ),
         Reason(
             "remote-model",
-            f"{host} has no such model or address ({what}{says}).",
+            f"{host} has no such model or address ({what}{message}).",
             "Check `remote.model`, `remote.kind`, and `remote.url`, which ends before `/v1`.",
         ),
         Reason(
             "remote-rejected",
-            f"{host} rejects the request ({what}{says}).",
+            f"{host} rejects the request ({what}{message}).",
             "Set `remote.kind` and `remote.template` to the form that the server expects.",
         ),
         Reason(
@@ -151,7 +151,7 @@ def not_sent(host: str, code: str, rule: str) -> NotSentError:
     )
 
 
-def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now_s: float) -> RemoteError:
+def from_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now_s: float) -> RemoteError:
     """The failure that a status other than 200 means.
 
     Args:
@@ -161,52 +161,52 @@ def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now
         body: its beginning.
         now_s: seconds since the epoch, for a date in `Retry-After`.
     """
-    says = _said(headers.get("content-type", ""), body)
+    message = _server_message(headers.get("content-type", ""), body)
     if 300 <= code < 400:
         return failed("remote-moved", host, code)
     if code == 407:
-        return page(host, "a proxy requires a user name and a password (407)")
+        return not_a_server(host, "a proxy requires a user name and a password (407)")
     if code == 429 or (code == 503 and "retry-after" in headers):
-        return failed("remote-busy", host, code, says, _retry_after_s(headers.get("retry-after", ""), now_s))
+        return failed("remote-busy", host, code, message, _retry_after_s(headers.get("retry-after", ""), now_s))
     if code >= 500 and code != 501:  # that says what the server does not know
-        return failed("remote-broken", host, code, says)
-    return failed(_REFUSALS.get(code, "remote-rejected"), host, code, says)
+        return failed("remote-broken", host, code, message)
+    return failed(_REFUSALS.get(code, "remote-rejected"), host, code, message)
 
 
-def of_exception(host: str, error: BaseException, *, begun: bool) -> RemoteError:
+def from_exception(host: str, error: BaseException, *, begun: bool) -> RemoteError:
     """The failure that an exception of the transport means; `begun`: a response had begun."""
     causes = list(_causes(error))
     for kinds, code in _CAUSES:
         if any(isinstance(cause, kinds) for cause in causes):
             return failed(code, host)
     if isinstance(error, httpx2.ProxyError):
-        return page(host, "the proxy refused the request")
+        return not_a_server(host, "the proxy refused the request")
     if isinstance(error, (httpx2.ConnectTimeout, httpx2.PoolTimeout)):
         return failed("remote-unreachable", host)
     if isinstance(error, httpx2.TimeoutException):
-        return slow(host)
+        return timed_out(host)
     if begun or isinstance(error, (httpx2.RemoteProtocolError, httpx2.ReadError)):
         return failed("remote-cut", host)
     return failed("remote-unreachable", host)
 
 
-def slow(host: str) -> RemoteError:
+def timed_out(host: str) -> RemoteError:
     """The server took the request and sent nothing for too long."""
     return failed("remote-silent", host)
 
 
-def page(host: str, what: str) -> RemoteError:
+def not_a_server(host: str, what: str) -> RemoteError:
     """The failure for an answer that is not a completion server's."""
     return failed("remote-page", host, what)
 
 
-def failed_within(host: str, value: object) -> RemoteError:
+def failed_mid_answer(host: str, value: object) -> RemoteError:
     """A server said in the middle of an answer that it failed."""
-    says = _clean(value if isinstance(value, str) else json.dumps(value))
-    return RemoteError(Reason("remote-broken", f"{host} failed ({says}).", "Read the server's log."))
+    message = _clean(value if isinstance(value, str) else json.dumps(value))
+    return RemoteError(Reason("remote-broken", f"{host} failed ({message}).", "Read the server's log."))
 
 
-def _said(kind: str, body: bytes) -> str:
+def _server_message(kind: str, body: bytes) -> str:
     """The error message in a JSON body, to follow the status; "" if there is none."""
     if "json" not in kind:
         return ""
@@ -222,7 +222,7 @@ def _said(kind: str, body: bytes) -> str:
 
 def _clean(text: str) -> str:
     words = " ".join("".join(letter if letter.isprintable() else " " for letter in text[:1000]).split())
-    return words if len(words) <= _SAID else words[: _SAID - 1] + "…"
+    return words if len(words) <= _MAX_MESSAGE else words[: _MAX_MESSAGE - 1] + "…"
 
 
 def _retry_after_s(text: str, now_s: float) -> float:
@@ -234,13 +234,13 @@ def _retry_after_s(text: str, now_s: float) -> float:
             wait_s = parsedate_to_datetime(text).timestamp() - now_s
         except (ValueError, TypeError, OverflowError):
             return 0.0
-    return min(wait_s, _MOST_WAIT_S) if wait_s > 0 else 0.0
+    return min(wait_s, _MAX_WAIT_S) if wait_s > 0 else 0.0
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """An exception and its causes; several attempts to connect come as a group."""
     todo, seen = [error], 0
-    while todo and seen < _DEEP:
+    while todo and seen < _MAX_CAUSES:
         one = todo.pop()
         seen += 1
         yield one

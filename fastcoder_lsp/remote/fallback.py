@@ -29,7 +29,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
-_CALM: Final = 20
+_ANSWERS_TO_UNLOAD: Final = 20
 """Answers of the server until the model is unloaded: a server that fails again soon would load it again."""
 
 
@@ -57,14 +57,14 @@ class Fallback:
     ) -> None:
         self._listener = listener
         self._lock = threading.Lock()
-        self._why: Reason | None = None
-        self._opened, self._given_back, self._calm = False, False, 0
+        self._server_failure: Reason | None = None
+        self._opened, self._unloaded, self._server_answers = False, False, 0
         self.host: ModelHost = open_local(self.on, settings, folders, texts)
 
     @property
     def active(self) -> bool:
         """Whether it stands in now."""
-        return self._why is not None
+        return self._server_failure is not None
 
     def ask(self, question: Question, why: Reason) -> None:
         """Let the local model answer; `why`: the server's failure."""
@@ -76,25 +76,25 @@ class Fallback:
         self._begin(why)
         self.host.send(Load(ticket))
 
-    def calm(self) -> None:
+    def server_answered(self) -> None:
         """The server has answered."""
         with self._lock:
-            self._why, self._calm = None, self._calm + 1
-            give_back = self._opened and not self._given_back and self._calm >= _CALM
-            self._given_back = self._given_back or give_back
-        if give_back:
+            self._server_failure, self._server_answers = None, self._server_answers + 1
+            unload = self._opened and not self._unloaded and self._server_answers >= _ANSWERS_TO_UNLOAD
+            self._unloaded = self._unloaded or unload
+        if unload:
             self.host.send(Enable(False))
 
     def _begin(self, why: Reason) -> None:
         with self._lock:
-            self._why, self._calm, self._opened = why, 0, True
-            again, self._given_back = self._given_back, False
+            self._server_failure, self._server_answers, self._opened = why, 0, True
+            again, self._unloaded = self._unloaded, False
         if again:
             self.host.send(Enable(True))
 
     def on(self, event: Event) -> None:
         """Take an event of the local model, from its threads."""
-        why = self._why
+        why = self._server_failure
         match event:
             case Answered(number, answer) if why is not None and answer.outcome == "failed":
                 # Where it has failed as well, the server's reason is the one that the user can act on.
@@ -103,12 +103,12 @@ class Fallback:
                 pass
             case StatusChanged(status):
                 if why is not None:
-                    self._listener(StatusChanged(_explained(status, why)))
+                    self._listener(StatusChanged(_while_standing_in(status, why)))
             case _:
                 self._listener(event)
 
 
-def _explained(status: Status, why: Reason) -> Status:
+def _while_standing_in(status: Status, why: Reason) -> Status:
     """The status while it stands in; if it failed, too, the server's failure."""
     if status.state == "error":
         return Status("error", message=why.text, hint=why.hint)

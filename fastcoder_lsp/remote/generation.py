@@ -28,10 +28,10 @@ from fastcoder_lsp.scheduling.budget import Budgets
 from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import Loaded
 
-LETTERS_A_TOKEN: Final = 32
+MAX_CHARACTERS_PER_TOKEN: Final = 32
 """An upper bound, for servers that ignore `max_tokens`."""
-_PIECES_A_TOKEN: Final = 4
-_WHOLE_S: Final = 120.0
+_MAX_CHUNKS_PER_TOKEN: Final = 4
+_MAX_ANSWER_S: Final = 120.0
 """No answer takes longer, however it drips."""
 
 
@@ -43,8 +43,8 @@ class RemoteModel(Loaded):
         loop: on which the server is.
         excerpt: makes what is sent for a question, on the loop.
         wake: called when something has come, from the loop's thread.
-        failed: told of a failure, with the question that waited for an answer.
-        well: told of an answer.
+        on_failure: told of a failure, with the question that waited for an answer.
+        on_answered: told of an answer.
         backoff: how long the server is left alone after failures.
         clock: milliseconds.
     """
@@ -55,33 +55,33 @@ class RemoteModel(Loaded):
         loop: asyncio.AbstractEventLoop,
         excerpt: Callable[[Question, Dialect], Awaitable[Excerpt]],
         wake: Callable[[], None],
-        failed: Callable[[Question | None, RemoteError], None],
-        well: Callable[[], None],
+        on_failure: Callable[[Question | None, RemoteError], None],
+        on_answered: Callable[[], None],
         backoff: Backoff,
         clock: Clock,
     ) -> None:
         self.server, self.loop, self.excerpt, self.wake = server, loop, excerpt, wake
-        self._failed, self._well, self._backoff, self._clock = failed, well, backoff, clock
-        self._unheard_ms: float | None = None
+        self._on_failure, self._on_answered, self._backoff, self._clock = on_failure, on_answered, backoff, clock
+        self._unanswered_since_ms: float | None = None
         """Since when requests have had no answer: typing cancels each request before it could time out."""
 
     def refusal(self, generation: Generation | None) -> RemoteError | None:
         """Why the server is not asked now, if so; `generation`: what it is asked for already."""
         now_ms = self._clock()
         if generation is None:
-            self._unheard_ms = None
-        if self._unheard_ms is not None and now_ms - self._unheard_ms > self.server.silent_ms:
-            return failures.slow(self.server.host)
-        return self._backoff.holds(now_ms)
+            self._unanswered_since_ms = None
+        if self._unanswered_since_ms is not None and now_ms - self._unanswered_since_ms > self.server.read_timeout_ms:
+            return failures.timed_out(self.server.host)
+        return self._backoff.blocking_failure(now_ms)
 
-    def heard(self) -> None:
+    def received(self) -> None:
         """A piece has come."""
-        self._unheard_ms = None
+        self._unanswered_since_ms = None
 
     def answered(self) -> None:
         """A text is whole."""
         self._backoff.answered()
-        self._well()
+        self._on_answered()
 
     @property
     @override
@@ -102,7 +102,7 @@ class RemoteModel(Loaded):
     def begin(
         self, question: Question, expected: Sequence[str], spans: Spans, clock: Clock, *, whole: bool
     ) -> "RemoteGeneration":
-        self._unheard_ms = self._clock() if self._unheard_ms is None else self._unheard_ms
+        self._unanswered_since_ms = self._clock() if self._unanswered_since_ms is None else self._unanswered_since_ms
         generation = RemoteGeneration(self, question)
         generation.measured_by(spans)
         return generation
@@ -113,7 +113,7 @@ class RemoteModel(Loaded):
             return False
         if not isinstance(error, NotSentError) and error is not self._backoff.failure:
             self._backoff.failed(error, self._clock())
-        self._failed(question, error)
+        self._on_failure(question, error)
         return True
 
 
@@ -132,35 +132,35 @@ class RemoteGeneration(Generation):
     ) -> None:
         super().__init__(question.request.snapshot, question.place)
         self._model, self._question, self._variant, self._excerpt = model, question, variant, excerpt
-        self._said, self._finish, self._pieces = "", "", 0
+        self._text, self._finish, self._chunks = "", "", 0
         self._cut = self._rule.follow()
         self._others: tuple[Suggestion, ...] | None = None
         self._variants: list[RemoteGeneration] = []
         """Other answers for the same place, on their way."""
         self._spans = Spans()
         self._arrived: deque[AnswerChunk | Exception] = deque()
-        self._stream = asyncio.run_coroutine_threadsafe(self._listen(), model.loop)
+        self._stream = asyncio.run_coroutine_threadsafe(self._stream_answer(), model.loop)
 
     # On the loop's thread -------------------------------------------------------------------------------------------
 
-    async def _listen(self) -> None:
+    async def _stream_answer(self) -> None:
         """Leave the scheduler's thread each piece of the answer, or the failure."""
         server = self._model.server
         try:
-            async with asyncio.timeout(_WHOLE_S):
-                identity = await server.meet()
+            async with asyncio.timeout(_MAX_ANSWER_S):
+                identity = await server.identify()
                 if self._excerpt is None:
                     self._excerpt = await self._model.excerpt(self._question, identity.dialect)
-                wanted = 1 if self._variant else self._question.candidates
-                async with aclosing(server.say(self._excerpt, self._variant, wanted)) as pieces:
-                    async for heard in pieces:
-                        self._tell(heard)
+                count = 1 if self._variant else self._question.candidates
+                async with aclosing(server.stream(self._excerpt, self._variant, count)) as chunks:
+                    async for chunk in chunks:
+                        self._deliver(chunk)
         except TimeoutError:
-            self._tell(failures.slow(server.host))
+            self._deliver(failures.timed_out(server.host))
         except Exception as error:  # noqa: BLE001 the boundary: the scheduler raises it
-            self._tell(error)
+            self._deliver(error)
 
-    def _tell(self, arrived: AnswerChunk | Exception) -> None:
+    def _deliver(self, arrived: AnswerChunk | Exception) -> None:
         self._arrived.append(arrived)
         self._model.wake()
 
@@ -179,9 +179,9 @@ class RemoteGeneration(Generation):
             arrived = self._arrived.popleft()
             if isinstance(arrived, Exception):
                 raise arrived
-            self._hear(arrived)
+            self._receive(arrived)
         if self._finish and self._variants:
-            self._look_at_variants(room_ms)
+            self._collect_variants(room_ms)
         return True
 
     @property
@@ -226,11 +226,11 @@ class RemoteGeneration(Generation):
 
     @override
     def said(self) -> str:
-        return self._said
+        return self._text
 
     @override
     def counts(self) -> Counts:
-        return Counts(steps=self._pieces, tokens=self._pieces)
+        return Counts(steps=self._chunks, tokens=self._chunks)
 
     @override
     def made(self) -> Suggestion:
@@ -240,47 +240,46 @@ class RemoteGeneration(Generation):
     def why_slow(self, allowed_ms: float, over_ms: float, *, invoked: bool) -> Reason:
         return reasons.slow(self._model.server.host, allowed_ms, None, invoked=invoked)
 
-    def _hear(self, heard: AnswerChunk) -> None:
+    def _receive(self, chunk: AnswerChunk) -> None:
         """A piece came: the text goes on, and may end by it, by the rule of this place, or by its length."""
         assert self._excerpt is not None, "it was sent"
         ms = self._spans.close()
-        self._spans.add("verify" if self._pieces else "prefill", 2 * ms["total"] - sum(ms.values()))
-        self._model.heard()
-        self._pieces += 1
-        most = LETTERS_A_TOKEN * self._excerpt.max_tokens
-        said = (self._said + heard.text).replace("\r\n", "\n")
-        self._said = said[:most]
-        end = self._cut(self._said)
+        self._spans.add("verify" if self._chunks else "prefill", 2 * ms["total"] - sum(ms.values()))
+        self._model.received()
+        self._chunks += 1
+        most = MAX_CHARACTERS_PER_TOKEN * self._excerpt.max_tokens
+        said = (self._text + chunk.text).replace("\r\n", "\n")
+        self._text = said[:most]
+        end = self._cut(self._text)
         if end is not None:
-            self._said, self._finish = self._said[:end], "stop"
-        elif len(said) > most or self._pieces > _PIECES_A_TOKEN * self._excerpt.max_tokens:
+            self._text, self._finish = self._text[:end], "stop"
+        elif len(said) > most or self._chunks > _MAX_CHUNKS_PER_TOKEN * self._excerpt.max_tokens:
             self._finish = "length"
-        elif heard.finish:
-            self._finish = heard.finish
+        elif chunk.finish:
+            self._finish = chunk.finish
         if self._finish:
-            if not heard.finish:  # the server would go on
+            if not chunk.finish:  # the server would go on
                 self._stream.cancel()
-            self._end(tuple(other[:most] for other in heard.others[: MOST_ALTERNATIVES - 1]))
+            self._end(tuple(other[:most] for other in chunk.others[: MOST_ALTERNATIVES - 1]))
 
     def _end(self, others: Sequence[str]) -> None:
         """The text is whole; `others`: further answers that came with it."""
         if self._variant:
             return
         self._model.answered()
-        identity, wanted = self._model.server.identity, self._question.candidates
-        if others or wanted > 1:
+        identity, count = self._model.server.identity, self._question.candidates
+        if others or count > 1:
             self._others = tuple(map(self._other, others))
-            if wanted > 1 and identity is not None and identity.dialect.variants:
+            if count > 1 and identity is not None and identity.dialect.variants:
                 self._variants = [
-                    RemoteGeneration(self._model, self._question, variant, self._excerpt)
-                    for variant in range(1, wanted)
+                    RemoteGeneration(self._model, self._question, variant, self._excerpt) for variant in range(1, count)
                 ]
 
     def _other(self, said: str) -> Suggestion:
         """Another answer for this place, as it is shown."""
         return self._suggestion(finish_at(said[: self._rule.cut(said)], self._around))
 
-    def _look_at_variants(self, room_ms: float) -> None:
+    def _collect_variants(self, room_ms: float) -> None:
         """Once all are there: each once and none like the first; one that fails is none."""
         for variant in tuple(self._variants):
             try:

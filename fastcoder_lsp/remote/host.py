@@ -39,14 +39,14 @@ from fastcoder_lsp.completion.question import Answer, Clock, Question, policy_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress, Reason
-from fastcoder_lsp.remote.client import NetworkOptions, TimeOuts
+from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from fastcoder_lsp.remote.dialects import Dialect
-from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, ExcerptSnippet, SendingRules, stays_here
+from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, ExcerptSnippet, SendingRules, touches_secret
 from fastcoder_lsp.remote.failures import NotSentError, RemoteError
 from fastcoder_lsp.remote.fallback import Fallback
 from fastcoder_lsp.remote.generation import RemoteModel
-from fastcoder_lsp.remote.pieces import Pieces
 from fastcoder_lsp.remote.server import RemoteServer
+from fastcoder_lsp.remote.snippets import SnippetFinder
 from fastcoder_lsp.remote.timing import PAUSES_S, Backoff, budgets_of
 from fastcoder_lsp.scheduling.model import ClientModel, ModelResources
 from fastcoder_lsp.scheduling.scheduler import Scheduler, now_ms
@@ -61,9 +61,9 @@ class ServerHost:
         settings: name the server.
         folders: of the workspace, with their settings.
         texts: of the open documents.
-        way: leads to the server.
+        network: leads to the server.
         open_local: opens the model on this machine, for `remote.fallback`.
-        time_outs: how long the server may be silent.
+        timeouts: how long the server may be silent.
         pauses_s: how long it is left alone after each failure in a row.
         clock: milliseconds.
     """
@@ -74,17 +74,17 @@ class ServerHost:
         settings: Settings,
         folders: Mapping[Path, Settings],
         texts: OpenTexts,
-        way: NetworkOptions,
+        network: NetworkOptions,
         open_local: OpenHost,
-        time_outs: TimeOuts = TimeOuts(),  # noqa: B008 a frozen value
+        timeouts: Timeouts = Timeouts(),  # noqa: B008 a frozen value
         pauses_s: tuple[float, ...] = PAUSES_S,
         clock: Clock = now_ms,
     ) -> None:
         self._listener, self._settings, self._texts = listener, settings, texts
-        self._pieces, self._excerpts = Pieces(folders, texts, lambda text: listener(Notice(text))), Excerpts()
+        self._snippets, self._excerpts = SnippetFinder(folders, texts, lambda text: listener(Notice(text))), Excerpts()
         self._sending_rules = SendingRules(settings, folders)
         self._reader = ThreadPoolExecutor(1, "fastcoder-remote-files")
-        self._server = RemoteServer(settings, way, time_outs)
+        self._server = RemoteServer(settings, network, timeouts)
         self._backoff = Backoff(pauses_s)
         self._clock = clock
         self._fallback = Fallback(open_local, listener, settings, folders, texts) if settings.remote_fallback else None
@@ -92,8 +92,10 @@ class ServerHost:
         self._process = psutil.Process()
         self._loop, self._closing = asyncio.new_event_loop(), asyncio.Event()
         self._scheduler = Scheduler[ModelResources](_no_model, clock)
-        wake, failed, well = self._scheduler.wake, self._failed, self._well
-        self._model = RemoteModel(self._server, self._loop, self._excerpt, wake, failed, well, self._backoff, clock)
+        wake, on_failure, on_answered = self._scheduler.wake, self._on_failure, self._on_answered
+        self._model = RemoteModel(
+            self._server, self._loop, self._excerpt, wake, on_failure, on_answered, self._backoff, clock
+        )
         model = ClientModel(lambda: self._model, lambda _: None, clock)
         model.ready()
         self._client = self._scheduler.add(listener, model)
@@ -115,18 +117,18 @@ class ServerHost:
             case Use(settings, folders):  # another server is another host's
                 self._settings = settings
                 self._sending_rules.change(settings, folders)
-                self._pieces.change(folders)
-                self._tell_local(command)
+                self._snippets.change(folders)
+                self._send_to_local(command)
             case DocumentChanged(path, text):
                 self._texts.put(path, text)
-                self._tell_local(command)
+                self._send_to_local(command)
             case DocumentClosed(path):
                 self._texts.remove(path)
-                self._tell_local(command)
+                self._send_to_local(command)
             case FilesChanged():
-                self._tell_local(command)
+                self._send_to_local(command)
             case _:
-                self._client.post(self._client, partial(self._do, command))
+                self._client.post(self._client, partial(self._run_command, command))
 
     def facts(self) -> HostFacts:
         """Of the server, or of the local model while that stands in."""
@@ -152,7 +154,7 @@ class ServerHost:
             self._loop.call_soon_threadsafe(self._closing.set)
         self._threads[1].join(wait_s / 3)
         self._reader.shutdown(wait=False, cancel_futures=True)
-        self._pieces.close()
+        self._snippets.close()
 
     # On the loop's thread -------------------------------------------------------------------------------------------
 
@@ -172,32 +174,32 @@ class ServerHost:
         """
         if (forbidden := self._sending_rules.why_not(question.request.snapshot, self._server.host)) is not None:
             raise forbidden
-        pieces: tuple[ExcerptSnippet, ...] = ()
-        if self._pieces.wanted():
+        snippets: tuple[ExcerptSnippet, ...] = ()
+        if self._snippets.enabled():
             loop = asyncio.get_running_loop()
-            pieces = await loop.run_in_executor(self._reader, self._pieces.find, question)
+            snippets = await loop.run_in_executor(self._reader, self._snippets.find, question)
         most = question.request.max_tokens or self._settings.completion_max_tokens
-        return self._excerpts.take(question, pieces, most, far=dialect.finishes)
+        return self._excerpts.take(question, snippets, most, postprocessed=dialect.postprocesses)
 
     async def _load(self, ticket: int) -> None:
         self._listener(StatusChanged(Status("loading", message=f"connecting to {self._server.host}")))
         error: RemoteError | None = None
         try:
-            await self._server.meet()
+            await self._server.identify()
         except RemoteError as failure:
             error = failure
         self._client.post(self._client, partial(self._loaded, ticket, error))
 
     # In the scheduler's thread --------------------------------------------------------------------------------------
 
-    def _do(self, command: Command) -> None:
+    def _run_command(self, command: Command) -> None:
         match command:
             case Ask(question):
                 self._ask(question)
                 return
             case Expect(question):
-                left_alone = self._backoff.holds(self._clock()) is not None
-                if not left_alone and not stays_here(question):
+                left_alone = self._backoff.blocking_failure(self._clock()) is not None
+                if not left_alone and not touches_secret(question):
                     self._client.do(command)
                 if not left_alone or self._fallback is None or not self._fallback.active:
                     return
@@ -211,12 +213,12 @@ class ServerHost:
                 self._client.do(command)
             case _:
                 self._client.do(command)
-        self._tell_local(command)
+        self._send_to_local(command)
 
     def _ask(self, question: Question) -> None:
         """Have the question answered by the server, unless it may not be asked."""
         client, error = self._client, self._model.refusal(self._client.generation)
-        secret = stays_here(question)
+        secret = touches_secret(question)
         if not secret and error is None:
             client.do(Ask(question))
             if self._server.identity is None and client.request is not None:
@@ -241,11 +243,11 @@ class ServerHost:
                 return
         self._listener(LoadFinished(ticket, error is None))
 
-    def _tell_local(self, command: Command) -> None:
+    def _send_to_local(self, command: Command) -> None:
         if self._fallback is not None:
             self._fallback.host.send(command)
 
-    def _failed(self, question: Question | None, error: RemoteError) -> None:
+    def _on_failure(self, question: Question | None, error: RemoteError) -> None:
         """The server did not answer: the local model does, or the question has a reason for its answer."""
         reason = error.reason
         if isinstance(error, NotSentError):
@@ -272,11 +274,11 @@ class ServerHost:
         self._listener(StatusChanged(Status("ready")))
         self._listener(Answered(question.number, Answer("empty", (), reason.code, reason)))
 
-    def _well(self) -> None:
+    def _on_answered(self) -> None:
         """The server has answered."""
         self._noticed = None
         if self._fallback is not None:
-            self._fallback.calm()
+            self._fallback.server_answered()
 
 
 def _no_model(_: Progress) -> ModelResources:

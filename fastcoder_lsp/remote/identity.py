@@ -15,7 +15,7 @@ from fastcoder_lsp.remote.client import RemoteClient
 from fastcoder_lsp.remote.dialects import Dialect, Fastcoder, LlamaCpp, MarkedPrompts, Suffix
 from fastcoder_lsp.remote.failures import RemoteError
 
-_BY_SETTING: Final[Mapping[str, str]] = {
+_TEMPLATE_NAMES: Final[Mapping[str, str]] = {
     "qwen": "Qwen2.5-Coder",
     "codegemma": "CodeGemma",
     "granite": "fim_prefix with bars",
@@ -29,7 +29,7 @@ _BY_SETTING: Final[Mapping[str, str]] = {
     "codellama": "CodeLlama",
 }
 """The choices of `remote.template` but for `auto` and `suffix` → the template's name."""
-_IN_NAMES: Final = (
+_NAME_PARTS: Final = (
     ("codegemma", "codegemma"),
     ("starcoder2", "starcoder2"),
     ("starcoder-2", "starcoder2"),
@@ -54,21 +54,21 @@ _IN_NAMES: Final = (
 
 def chosen_template(setting: str) -> Template:
     """The template that a value of `remote.template` names."""
-    name = _BY_SETTING[setting]
+    name = _TEMPLATE_NAMES[setting]
     return next(template for template in TEMPLATES if template.name == name)
 
 
 def template_for(model: str) -> Template | None:
     """The template of the family that a model's name tells; None where it tells none."""
     name = model.lower().replace("_", "-")
-    return next((chosen_template(setting) for part, setting in _IN_NAMES if part in name), None)
+    return next((chosen_template(setting) for part, setting in _NAME_PARTS if part in name), None)
 
 
-_BEFORE: Final = "x = 1\n"
-_AFTER: Final = "y = 2\n" * 20
-_NAME: Final = 500
-_READ: Final = 40
-"""Prompt tokens from which on the suffix was read: `_AFTER` alone has more in every vocabulary."""
+_PROBE_PREFIX: Final = "x = 1\n"
+_PROBE_SUFFIX: Final = "y = 2\n" * 20
+_MAX_NAME: Final = 500
+_SUFFIX_TOKENS: Final = 40
+"""Prompt tokens from which on the suffix was read: `_PROBE_SUFFIX` alone has more in every vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ async def identify(client: RemoteClient, settings: Settings) -> Identity:
     if kind == "llama.cpp":
         return Identity(LlamaCpp(), model)
     if models is None and settings.remote_kind == "auto":
-        raise failures.page(client.target.host, "it has neither `/props` nor `/v1/models`")
+        raise failures.not_a_server(client.target.host, "it has neither `/props` nor `/v1/models`")
     return Identity(await _openai(client, settings.remote_template, model), model)
 
 
@@ -114,7 +114,7 @@ async def _models(client: RemoteClient) -> list[str] | None:
         return None
     names = (row.get("id") for row in rows if isinstance(row, dict))
     # They are shown to people, in terminals too, and go back to the server.
-    return [name for name in names if isinstance(name, str) and len(name) <= _NAME and name.isprintable()]
+    return [name for name in names if isinstance(name, str) and len(name) <= _MAX_NAME and name.isprintable()]
 
 
 async def _openai(client: RemoteClient, template: str, model: str) -> Dialect:
@@ -141,7 +141,7 @@ async def _openai(client: RemoteClient, template: str, model: str) -> Dialect:
 async def _reads_suffix(client: RemoteClient, model: str) -> bool | None:
     """Whether the server reads `suffix`: some refuse it, some pass it over; None where it does not tell."""
     body: dict[str, Any] = {"model": model} if model else {}
-    body |= {"prompt": _BEFORE, "suffix": _AFTER, "max_tokens": 1, "temperature": 0.0, "stream": False}
+    body |= {"prompt": _PROBE_PREFIX, "suffix": _PROBE_SUFFIX, "max_tokens": 1, "temperature": 0.0, "stream": False}
     try:
         answer = await client.ask("/v1/completions", body)
     except RemoteError as error:
@@ -150,4 +150,4 @@ async def _reads_suffix(client: RemoteClient, model: str) -> bool | None:
         raise
     usage = answer.get("usage")
     tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    return tokens >= _READ if isinstance(tokens, int) else None
+    return tokens >= _SUFFIX_TOKENS if isinstance(tokens, int) else None

@@ -25,12 +25,12 @@ class Target:
     Attributes:
         base: its address, to which paths are appended; no slash at its end.
         host: its name, in small letters.
-        here: whether it is this machine, so that nothing leaves it.
+        is_local: whether it is this machine, so that nothing leaves it.
     """
 
     base: str
     host: str
-    here: bool
+    is_local: bool
 
 
 def target_of(settings: Settings) -> Target:
@@ -40,9 +40,13 @@ def target_of(settings: Settings) -> Target:
         RemoteError: there is no such address, or nobody has allowed that code is sent there.
     """
     target = read_url(settings.remote_url)
-    if not target.here and settings.remote_allow.strip().lower() != target.host:
-        raise RemoteError(unallowed(target.host))
-    if not target.here and target.base.startswith("http:") and (settings.remote_key_file or settings.remote_key_env):
+    if not target.is_local and settings.remote_allow.strip().lower() != target.host:
+        raise RemoteError(not_allowed(target.host))
+    if (
+        not target.is_local
+        and target.base.startswith("http:")
+        and (settings.remote_key_file or settings.remote_key_env)
+    ):
         raise RemoteError(
             Reason(
                 "remote-setting",
@@ -84,16 +88,16 @@ def host_of(url: str) -> str:
         return url
 
 
-def unallowed(host: str) -> Reason:
+def not_allowed(host: str) -> Reason:
     """The error for a server to which the user has not allowed code to be sent."""
     return Reason(
         "remote-unallowed",
         f"Nothing was sent: `remote.allow` does not name {host}.",
-        f'To allow it, set `remote.allow` to "{host}". Each request then sends {what_leaves()}.',
+        f'To allow it, set `remote.allow` to "{host}". Each request then sends {sent_text()}.',
     )
 
 
-def what_leaves() -> str:
+def sent_text() -> str:
     """A description of the text that a question sends."""
     return (
         f"up to {BEFORE:,} characters before the cursor and {AFTER:,} after it (to a fastcoder-lsp server {REACH:,} on "

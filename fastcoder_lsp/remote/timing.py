@@ -52,27 +52,27 @@ class Backoff:
     """How long a failing server is left alone: longer after each failure in a row, or as long as it asks for.
 
     Attributes:
-        steps_s: after the first failure, the second, and so on; the last one after all others.
+        pauses_s: after the first failure, the second, and so on; the last one after all others.
         failure: the last one; None while all is well.
         until_ms: before then the server is not asked again.
     """
 
-    steps_s: tuple[float, ...] = PAUSES_S
+    pauses_s: tuple[float, ...] = PAUSES_S
     failure: RemoteError | None = None
     until_ms: float = 0.0
-    _in_a_row: int = 0
+    _consecutive: int = 0
 
     def failed(self, error: RemoteError, now_ms: float) -> None:
         """Record a failure."""
-        step_s = self.steps_s[min(self._in_a_row, len(self.steps_s) - 1)]
-        self._in_a_row += 1
+        step_s = self.pauses_s[min(self._consecutive, len(self.pauses_s) - 1)]
+        self._consecutive += 1
         self.failure, self.until_ms = error, now_ms + 1e3 * max(step_s, error.wait_s)
 
     def answered(self) -> None:
         """Record an answer, which ends the backoff."""
-        self.failure, self._in_a_row, self.until_ms = None, 0, 0.0
+        self.failure, self._consecutive, self.until_ms = None, 0, 0.0
 
-    def holds(self, now_ms: float) -> RemoteError | None:
+    def blocking_failure(self, now_ms: float) -> RemoteError | None:
         """The failure for which the server is not asked now; None when it may be asked."""
         if self.failure is None or now_ms >= self.until_ms:
             return None

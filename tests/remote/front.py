@@ -13,7 +13,7 @@ from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Late, Snapshot
-from fastcoder_lsp.remote.client import NetworkOptions, TimeOuts
+from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from fastcoder_lsp.remote.host import ServerHost
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import ScriptedHost
@@ -29,7 +29,7 @@ class Front:
     Args:
         url: of the server.
         local: opens the local model, for `remote.fallback`.
-        way: to the server.
+        network: to the server.
         time_outs, pauses_s: of the host.
         folders: of the workspace.
         settings: by their fields' names.
@@ -40,8 +40,8 @@ class Front:
         url: str,
         local: OpenHost | None = None,
         *,
-        way: NetworkOptions | None = None,
-        time_outs: TimeOuts | None = None,
+        network: NetworkOptions | None = None,
+        timeouts: Timeouts | None = None,
         pauses_s: tuple[float, ...] = (0.0,),
         folders: tuple[Path, ...] = (),
         **settings: Any,
@@ -53,11 +53,11 @@ class Front:
         self.lates: list[Late] = []
 
         def open_host(listener: HostListener) -> ServerHost:
-            used = way or NetworkOptions(lambda: "")
+            used = network or NetworkOptions(lambda: "")
             opener = local or ScriptedHost
             roots = dict.fromkeys(folders, self.settings)
             return ServerHost(
-                listener, self.settings, roots, OpenTexts(), used, opener, time_outs or TimeOuts(), pauses_s
+                listener, self.settings, roots, OpenTexts(), used, opener, timeouts or Timeouts(), pauses_s
             )
 
         self.service = CompletionService(

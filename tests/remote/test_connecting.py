@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.remote.client import NetworkOptions, TimeOuts
+from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from tests.remote.front import Front, until
 from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer
 
@@ -39,7 +39,7 @@ def full_port() -> Iterator[int]:
 
 
 def test_nobody_answers(full_port: int, front: Callable[..., Front]) -> None:
-    assert front(f"http://127.0.0.1:{full_port}", time_outs=TimeOuts(connect_s=0.5)).code() == "remote-unreachable"
+    assert front(f"http://127.0.0.1:{full_port}", timeouts=Timeouts(connect_s=0.5)).code() == "remote-unreachable"
 
 
 def test_a_certificate_that_nobody_trusts(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
@@ -49,7 +49,7 @@ def test_a_certificate_that_nobody_trusts(serve: Callable[..., ScriptedServer], 
     assert front(server.url).code() == "remote-tls"
     assert not server.requests
     trusted = NetworkOptions(lambda: "", tls=ssl.create_default_context(cafile=str(CERTIFICATE)))
-    assert front(server.url, way=trusted).ask("x = ").text == "1"
+    assert front(server.url, network=trusted).ask("x = ").text == "1"
 
 
 def test_a_server_that_speaks_no_tls(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:

@@ -68,7 +68,7 @@ def test_each_fault_has_its_reason(
     """In words and with what to do; the next question, the fault being over, is answered."""
     code, handler = FAULTS[fault]
     server = serve(Faulty(handler))
-    asking = front(server.url, time_outs=SOON if code == "remote-silent" else None)
+    asking = front(server.url, timeouts=SOON if code == "remote-silent" else None)
     completion = asking.ask("x = ")
     assert completion.reason is not None
     assert (completion.reason.code, completion.finish) == (code, "error")
@@ -117,7 +117,7 @@ def test_a_key_is_sent_and_read_anew(
     file.write_text("sk-wrong\n")
     file.chmod(0o600)
     keyed = {"remote_key_file": str(file)}
-    asking: Front = front(server.url, way=NetworkOptions(lambda: read_remote_key(asking.settings)), **keyed)
+    asking: Front = front(server.url, network=NetworkOptions(lambda: read_remote_key(asking.settings)), **keyed)
     assert asking.code() == "remote-key"
     file.write_text(f"{right}\n")
     assert asking.ask("x = ").text == "1"

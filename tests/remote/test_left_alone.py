@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from fastcoder_lsp.remote.failures import of_status
+from fastcoder_lsp.remote.failures import from_status
 from tests.remote.faulty import SOON, Faulty, says
 from tests.remote.front import WAIT_S, Front, until
 from tests.remote.scripted_server import (
@@ -36,7 +36,7 @@ def test_who_types_on_learns_that_a_server_is_silent(
     server = serve(handler)
     asking = front(server.url, pauses_s=(600.0,))
     assert asking.service.preload().result(20)
-    asking.service.host._server.silent_ms = 1e3  # type: ignore[attr-defined]  # but nobody waits for so long
+    asking.service.host._server.read_timeout_ms = 1e3  # type: ignore[attr-defined]  # but nobody waits for so long
     numbers = count()
 
     def told() -> list[str]:
@@ -76,7 +76,7 @@ def test_retry_after_is_a_number_or_a_date() -> None:
     texts = {"5": 5, formatdate(now_s + 90, usegmt=True): 90, formatdate(now_s - 9, usegmt=True): 0, "soon": 0, "-3": 0}
     texts |= {"1e9": 3600, "nan": 0, "": 0}
     for text, wait_s in texts.items():
-        assert of_status("h", 429, {"retry-after": text}, b"", now_s).wait_s == wait_s, text
+        assert from_status("h", 429, {"retry-after": text}, b"", now_s).wait_s == wait_s, text
 
 
 def test_a_server_that_drips_what_it_is(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
@@ -87,7 +87,7 @@ def test_a_server_that_drips_what_it_is(serve: Callable[..., ScriptedServer], fr
             yield b" "
 
     server = serve(drips)
-    asking = front(server.url, time_outs=SOON)
+    asking = front(server.url, timeouts=SOON)
     assert asking.service.preload().result(20) is False
     assert "did not answer in time" in asking.statuses[-1].message
     server.handler = LlamaServer(lambda _: "1\n")

@@ -24,7 +24,7 @@ from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.http.infill import InfillRequest, said
 from fastcoder_lsp.postprocess import finish
 from fastcoder_lsp.prompt.context import GivenExtras
-from fastcoder_lsp.remote.client import TimeOuts
+from fastcoder_lsp.remote.client import Timeouts
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from fastcoder_lsp.workspace.secret_lines import without_secrets
@@ -186,7 +186,7 @@ def test_the_real_model(front: Callable[..., Front]) -> None:
     server = RealServer("", answer_s=PATIENT_S)
     local = CompletionService(server.open, lambda _: None)
     try:
-        asking = front(f"http://127.0.0.1:{server.port}", time_outs=TimeOuts(read_s=PATIENT_S))
+        asking = front(f"http://127.0.0.1:{server.port}", timeouts=Timeouts(read_s=PATIENT_S))
         texts = agree(server, asking.service, local, places(4, 2500))
         assert len(texts) > 1
     finally:
@@ -206,8 +206,8 @@ def test_llama_server(front: Callable[..., Front]) -> None:
     url = f"http://127.0.0.1:{port}"
     try:
         until(lambda: process.poll() is not None or _healthy(url))
-        patient = TimeOuts(read_s=PATIENT_S)  # two cores read a long prompt for half a minute
-        assert compared(url, front(url, time_outs=patient), PLACES) > PLACES // 2
+        patient = Timeouts(read_s=PATIENT_S)  # two cores read a long prompt for half a minute
+        assert compared(url, front(url, timeouts=patient), PLACES) > PLACES // 2
     finally:
         process.terminate()
         process.wait(20)

@@ -15,10 +15,10 @@ from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.remote.client import NetworkOptions
-from fastcoder_lsp.remote.dialects import Fastcoder, LlamaCpp, Suffix, marked
+from fastcoder_lsp.remote.dialects import Fastcoder, LlamaCpp, Suffix, fim_prompt
 from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH, Excerpt, ExcerptSnippet
 from fastcoder_lsp.remote.failures import RemoteError
-from fastcoder_lsp.remote.target import target_of, what_leaves
+from fastcoder_lsp.remote.target import sent_text, target_of
 from tests.remote.front import URI, Front
 from tests.remote.scripted_server import LlamaServer, ScriptedServer, as_json
 
@@ -93,7 +93,7 @@ def test_nothing_is_sent_unallowed(serve: Callable[..., ScriptedServer], front: 
     assert reason is not None
     assert reason.code == "remote-unallowed"
     assert 'remote.allow` to "0.0.0.0"' in reason.hint
-    assert what_leaves() in reason.hint
+    assert sent_text() in reason.hint
     assert server.requests == []
     allowed = front(f"http://0.0.0.0:{server.port}", remote_allow="0.0.0.0")
     assert allowed.ask("x = ").text == "1"
@@ -252,7 +252,7 @@ def test_the_systems_proxy_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("proxy", ["socks4://user:password@127.0.0.1:1", "no scheme"])
 def test_a_proxy_that_cannot_be_used_is_said(front: Callable[..., Front], proxy: str) -> None:
-    asking = front("http://127.0.0.1:1", way=NetworkOptions(lambda: "", proxy=proxy))
+    asking = front("http://127.0.0.1:1", network=NetworkOptions(lambda: "", proxy=proxy))
     assert asking.service.preload().result(20) is False
     reason = asking.ask("x = ").reason
     assert reason is not None
@@ -279,16 +279,16 @@ def test_marks_in_a_text_are_none(template: Template) -> None:
         plain,
         before=text + plain.before + names[0],
         after=text,
-        pieces=(ExcerptSnippet(names[0], text),),
+        snippets=(ExcerptSnippet(names[0], text),),
         name=names[-1],
     )
 
     def counts(excerpt: Excerpt) -> list[int]:
-        prompt = marked(template, excerpt)
+        prompt = fim_prompt(template, excerpt)
         return [prompt.count(name) for name in (*names, "<|endoftext|>", "<|im_start|>", "</s>")]
 
     assert counts(hostile) == counts(plain)
-    assert "<pre><b>x |> y</b>\n" in marked(template, hostile)
+    assert "<pre><b>x |> y</b>\n" in fim_prompt(template, hostile)
     for dialect in (LlamaCpp(), Suffix()):
         body = dialect.body(hostile, "", 0, 1)
         assert not any(name in body["prompt"] for name in names)

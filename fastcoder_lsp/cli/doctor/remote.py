@@ -15,13 +15,15 @@ _TOKENS, _WHOLE_S = 24, 60.0
 def check_remote(settings: Settings) -> Iterator[Check]:
     """The server that `--remote` names; it receives a sample, and nothing of the user's."""
     from fastcoder_lsp.remote.failures import RemoteError
-    from fastcoder_lsp.remote.target import target_of, what_leaves
+    from fastcoder_lsp.remote.target import sent_text, target_of
 
     try:
         target = target_of(settings)
-        where = "this machine" if target.here else target.host
-        text = f"editors with this setting send each request to {where}: {what_leaves()}"
-        yield Check("remote", "ok" if target.here else "note", text, details={"host": target.host, "here": target.here})
+        where = "this machine" if target.is_local else target.host
+        text = f"editors with this setting send each request to {where}: {sent_text()}"
+        yield Check(
+            "remote", "ok" if target.is_local else "note", text, details={"host": target.host, "here": target.is_local}
+        )
         yield asyncio.run(_answers(settings))
     except RemoteError as error:
         yield Check("remote", "wrong", error.reason.text, error.reason.hint, {"code": error.reason.code})
@@ -30,26 +32,26 @@ def check_remote(settings: Settings) -> Iterator[Check]:
 async def _answers(settings: Settings) -> Check:
     from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
     from fastcoder_lsp.remote import failures
-    from fastcoder_lsp.remote.client import NetworkOptions, TimeOuts
+    from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
     from fastcoder_lsp.remote.excerpt import Excerpt
-    from fastcoder_lsp.remote.generation import LETTERS_A_TOKEN
+    from fastcoder_lsp.remote.generation import MAX_CHARACTERS_PER_TOKEN
     from fastcoder_lsp.remote.server import RemoteServer
 
-    way = NetworkOptions(partial(read_remote_key, settings), proxy_for(settings.remote_url))
-    server = RemoteServer(settings, way, TimeOuts())
+    network = NetworkOptions(partial(read_remote_key, settings), proxy_for(settings.remote_url))
+    server = RemoteServer(settings, network, Timeouts())
     try:
-        identity, said = await server.meet(), ""
-        pieces = server.say(Excerpt(SAMPLE, SAMPLE_AFTER, (), "fibonacci.py", "python", _TOKENS))
+        identity, said = await server.identify(), ""
+        chunks = server.stream(Excerpt(SAMPLE, SAMPLE_AFTER, (), "fibonacci.py", "python", _TOKENS))
         try:
             async with asyncio.timeout(_WHOLE_S):
-                async for heard in pieces:
-                    said += heard.text
-                    if len(said) > LETTERS_A_TOKEN * _TOKENS:
+                async for chunk in chunks:
+                    said += chunk.text
+                    if len(said) > MAX_CHARACTERS_PER_TOKEN * _TOKENS:
                         break
         except TimeoutError:
-            raise failures.slow(server.host) from None
+            raise failures.timed_out(server.host) from None
         finally:
-            await pieces.aclose()
+            await chunks.aclose()
     finally:
         await server.close()
     details: dict[str, object] = {"form": identity.dialect.name, "model": identity.model, "completion": said}

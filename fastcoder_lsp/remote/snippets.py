@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from fastcoder_lsp.host.workspace import FrontWorkspace
     from fastcoder_lsp.prompt import PromptContext
 
-CHARACTERS: Final = 6_000
+MAX_CHARACTERS: Final = 6_000
 """Of all pieces of a question."""
 _PAUSE_MS: Final = 2_000.0
 """After such a pause in typing other pieces may be found; if there are none yet, after the last search."""
 
 
-class Pieces:
+class SnippetFinder:
     """Finds them.
 
     Args:
@@ -37,37 +37,37 @@ class Pieces:
 
     def __init__(self, folders: Mapping[Path, Settings], texts: OpenTexts, notice: Callable[[str], None]) -> None:
         self._lock = threading.Lock()
-        self._folders, self._texts, self._notice = _said(folders), texts, notice
+        self._folders, self._texts, self._notice = _without_auto_context(folders), texts, notice
         self._workspace: FrontWorkspace | None = None
-        self._found: LatestDocuments[tuple[PromptContext, float]] = LatestDocuments(16)
+        self._latest: LatestDocuments[tuple[PromptContext, float]] = LatestDocuments(16)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
         """Other folders, or other settings for them; from any thread."""
         with self._lock:
-            self._folders = _said(folders)
+            self._folders = _without_auto_context(folders)
             if self._workspace is not None:
                 self._workspace.change(self._folders)
 
-    def wanted(self) -> bool:
+    def enabled(self) -> bool:
         """Whether any folder's code may go along."""
         return any(settings.context_enabled for settings in self._folders.values())
 
     def find(self, question: Question) -> tuple[ExcerptSnippet, ...]:
         """The pieces for `question`, the best last; none if its folder's settings allow none."""
-        if not self.wanted():
+        if not self.enabled():
             return ()
-        context = self._opened().surroundings(drafted_from=False).context
+        context = self._open_workspace().surroundings(drafted_from=False).context
         snapshot, offset = question.request.snapshot, question.request.offset
         context.observe(snapshot)
-        kept, since_ms = self._found.get(snapshot.uri) or (None, 0.0)
+        kept, since_ms = self._latest.get(snapshot.uri) or (None, 0.0)
         sources = {one.source for one in kept.snippets if one.source} if kept is not None else set()
         if kept is not None and not context.may_show(sources):
             kept = None
         if kept is None or question.asked_ms - since_ms > _PAUSE_MS:
             kept, since_ms = context.find(snapshot, offset, window(snapshot.text, offset), kept), question.asked_ms
         # Where nothing was found yet, the folder may not have been looked through: who types on is not kept from it.
-        self._found.put(snapshot.uri, (kept, question.asked_ms if kept.snippets else since_ms))
-        return _within(kept)
+        self._latest.put(snapshot.uri, (kept, question.asked_ms if kept.snippets else since_ms))
+        return _best_that_fit(kept)
 
     def close(self) -> None:
         """The front is gone."""
@@ -75,7 +75,7 @@ class Pieces:
             if self._workspace is not None:
                 self._workspace.close(0.0)
 
-    def _opened(self) -> "FrontWorkspace":
+    def _open_workspace(self) -> "FrontWorkspace":
         from fastcoder_lsp.host.workspace import FrontWorkspace  # noqa: PLC0415 brings a compiler along
         from fastcoder_lsp.workspace.shared_stores import SharedStores  # noqa: PLC0415
 
@@ -86,16 +86,16 @@ class Pieces:
             return self._workspace
 
 
-def _said(folders: Mapping[Path, Settings]) -> dict[Path, Settings]:
+def _without_auto_context(folders: Mapping[Path, Settings]) -> dict[Path, Settings]:
     """The folders whose code may leave where somebody has said so: `auto` is about this machine's own model."""
     return {
         root: replace(settings, context_enabled=settings.context_enabled is True) for root, settings in folders.items()
     }
 
 
-def _within(found: "PromptContext") -> tuple[ExcerptSnippet, ...]:
+def _best_that_fit(found: "PromptContext") -> tuple[ExcerptSnippet, ...]:
     """The best ones that fit together."""
-    room, taken = CHARACTERS, list[ExcerptSnippet]()
+    room, taken = MAX_CHARACTERS, list[ExcerptSnippet]()
     for snippet in sorted(found.snippets, key=lambda one: -one.score):
         if len(snippet.text) <= room and snippet.text.strip():
             room -= len(snippet.text)

@@ -14,7 +14,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot, Yank
 from fastcoder_lsp.remote.client import NetworkOptions
 from fastcoder_lsp.remote.host import ServerHost
-from fastcoder_lsp.remote.pieces import CHARACTERS
+from fastcoder_lsp.remote.snippets import MAX_CHARACTERS
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import ScriptedHost
 from tests.remote.front import WHOLE, until
@@ -107,7 +107,7 @@ def test_what_is_imported_goes_along_where_it_may(serve: Callable[..., ScriptedS
     assert "sk-abcdef" not in everything
     assert "ignored_turns" not in everything
     assert str(tmp_path) not in everything
-    assert sum(len(piece["text"]) for piece in sent(server)) <= CHARACTERS
+    assert sum(len(piece["text"]) for piece in sent(server)) <= MAX_CHARACTERS
     (tmp_path / ".gitignore").write_text("ignored.py\nturn.py\n")
     workspace.service.host.send(FilesChanged((tmp_path / ".gitignore",)))
 
