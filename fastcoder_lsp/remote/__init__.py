@@ -1,1 +1,1 @@
-"""A server as the model: this project's, llama.cpp's, or any that knows OpenAI's completions, asked by HTTP."""
+"""A server in the model's place: another fastcoder-lsp, llama.cpp, or any with OpenAI's completions, over HTTP."""

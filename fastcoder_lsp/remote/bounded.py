@@ -1,7 +1,6 @@
-"""Connections to a server that say no more than an answer holds, however it is wrapped.
+"""Connections that bound the bytes of a response as they arrive.
 
-Owns the bound on bytes as they come over the wire: what precedes a response, such as `100 Continue` without end, and
-what HTTP puts around its body (extensions of chunks, trailers) never reach who counts the body.
+A bound on the decoded body would miss endless `100 Continue` responses, chunk extensions and trailers.
 """
 
 import ssl
@@ -12,20 +11,20 @@ import httpcore2
 from typing_extensions import override
 
 HEAD_BYTES: Final = 65_536
-"""From a question to the end of its response's head."""
+"""From the request to the end of the response's head."""
 BODY_BYTES: Final = 8_000_000
-"""Of a response from its head on."""
+"""From the end of the head on."""
 
 
 class BoundedStream(httpcore2.AsyncNetworkStream):
-    """A connection that breaks where the other side says too much."""
+    """A connection that fails where the server sends too much."""
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
         self._remaining = HEAD_BYTES
 
     def head_received(self) -> None:
-        """The head of the response is there."""
+        """Count the body from now on."""
         self._remaining = BODY_BYTES
 
     @override
@@ -33,7 +32,7 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
         """Read within the bound.
 
         Raises:
-            httpcore2.RemoteProtocolError: that was too much.
+            httpcore2.RemoteProtocolError: the response is too long.
         """
         if self._remaining <= 0:
             raise httpcore2.RemoteProtocolError("the answer is too long")
@@ -43,7 +42,7 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
 
     @override
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._remaining = HEAD_BYTES  # a request begins, or goes on
+        self._remaining = HEAD_BYTES  # a new request, or the rest of one
         await self._stream.write(buffer, timeout)
 
     @override
@@ -65,7 +64,7 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
 
 
 class BoundedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens them."""
+    """Opens bounded connections."""
 
     def __init__(self, backend: httpcore2.AsyncNetworkBackend) -> None:
         self._backend = backend

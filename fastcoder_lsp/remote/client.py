@@ -1,6 +1,6 @@
 """An HTTP client for one server: requests out, events in; closing the iterator disconnects.
 
-It verifies certificates, follows no redirection, and ends answers that are too long or no JSON. It keeps no cookies and
+It verifies certificates, follows no redirect, and ends answers that are too long or not JSON. It keeps no cookies and
 nothing on disk, and ignores the environment.
 """
 
@@ -27,14 +27,14 @@ _MAX_BYTES: Final = 4_000_000
 _MAX_EVENT_BYTES: Final = 1_000_000
 _MAX_CHUNKS: Final = 20_000
 _MAX_ERROR_BYTES: Final = 16_000
-"""Of the body of a refusal."""
+"""Of the body of an error response."""
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds: to connect; until the next piece of an answer comes."""
+    """Seconds to connect, and until the next chunk of an answer."""
 
     connect_s: float = 3.0
     read_s: float = 15.0
@@ -46,8 +46,8 @@ class NetworkOptions:
 
     Attributes:
         key: reads the key, "" for none; may raise `errors.UsageError`.
-        proxy: the address of the proxy that leads there; None: there is none between.
-        tls: whom to believe; None: whom the system believes.
+        proxy: the proxy's address; None: a direct connection.
+        tls: trusted certificates; None: the system's.
     """
 
     key: Callable[[], str]
@@ -56,13 +56,7 @@ class NetworkOptions:
 
 
 class RemoteClient:
-    """A server. Used on one event loop.
-
-    Args:
-        target: which.
-        network: to it.
-        timeouts: how long it may be silent.
-    """
+    """Connections to one server. Used on one event loop."""
 
     def __init__(self, target: Target, network: NetworkOptions, timeouts: Timeouts) -> None:
         self.target, self._network = target, network
@@ -84,10 +78,10 @@ class RemoteClient:
         )
 
     async def get(self, path: str) -> tuple[int, Any]:
-        """The status of a page about the server, and its JSON; None where it has none.
+        """The status and JSON of a page about the server; None if the page is not JSON.
 
         Raises:
-            RemoteError: nothing came, or what stands for a whole server: a wrong key, a proxy's page.
+            RemoteError: no response, or one that concerns every page: a wrong key, a proxy's page.
         """
         async with self._response("GET", path, None) as (response, body):
             code = response.status_code
@@ -96,10 +90,10 @@ class RemoteClient:
             return code, _parse(await _read_all(body))
 
     async def events(self, path: str, question: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """The events of the answer, until the server says that it is over; one, where it streams none.
+        """Yield the events of an answer until the server ends it; a single one if it does not stream.
 
         Raises:
-            RemoteError: there is no answer, or it broke off.
+            RemoteError: the server did not answer, or broke off.
         """
         async with self._response("POST", path, question) as (response, body):
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -120,7 +114,7 @@ class RemoteClient:
                 yield value
 
     async def ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
-        """The first event of the answer, which is all of it where none is streamed; empty where there is none.
+        """The first event of an answer, which is all of an answer that is not streamed; empty if there is none.
 
         Raises:
             RemoteError: as of `events`.
@@ -131,14 +125,14 @@ class RemoteClient:
         return {}
 
     async def close(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         await self._client.aclose()
 
     @asynccontextmanager
     async def _response(
         self, method: str, path: str, question: Mapping[str, Any] | None
     ) -> AsyncIterator[tuple[httpx2.Response, AsyncIterator[bytes]]]:
-        """A response that has begun, and its body; what the transport raises is a failure of the server."""
+        """A response and its body; exceptions of the transport become failures of the server."""
         key, begun = self._key(), False
         headers = {"authorization": f"Bearer {key}"} if key else {}
         if question is not None:
@@ -164,7 +158,7 @@ class RemoteClient:
 
 
 async def _chunks(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces of a body, so many at most: each costs time, be it a single byte."""
+    """The chunks of a body, at most `_MAX_CHUNKS`: each costs time, even a single byte."""
     count = 0
     async for chunk in body:
         yield chunk
@@ -173,7 +167,7 @@ async def _chunks(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _events(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of server-sent events, up to OpenAI's last word."""
+    """The data of server-sent events, up to OpenAI's `[DONE]`."""
     rest, all_of_it = bytearray(), 0
     async for chunk in body:
         all_of_it += len(chunk)
@@ -181,11 +175,11 @@ async def _events(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         if len(rest) > _MAX_EVENT_BYTES or all_of_it > _MAX_BYTES:
             return
         if b"\n" not in chunk:
-            continue  # an event that comes letter by letter is looked at once
+            continue  # parse an event once, even if it arrives byte by byte
         *lines, rest = rest.split(b"\n")
         for line in lines:
             name, _, data = bytes(line).rstrip(b"\r").partition(b":")
-            if name == b"error":  # llama.cpp's form of a failure in the middle
+            if name == b"error":  # llama.cpp's error event
                 data = b'{"error":' + data + b"}"
             elif name != b"data":
                 continue

@@ -1,7 +1,7 @@
-"""How servers want to be asked, and how they answer: one class a form, plain values in and out.
+"""The APIs of servers, one class each: request bodies and events.
 
 Sources: llama.cpp's tools/server/README.md ("POST /infill"); OpenAI's reference, "Completions"; docs/clients.md for
-this program's own. All are asked for what greedy decoding says, but for the variants that a person cycles through.
+our own. Requests ask for greedy decoding, except for the variants that the user cycles through.
 """
 
 from collections.abc import Mapping
@@ -15,20 +15,19 @@ from fastcoder_lsp.prompt.templates import Template
 from fastcoder_lsp.remote.excerpt import Excerpt
 
 _VARIANT_TEMPERATURE = 0.8
-"""The temperature of variants."""
 _ANCHOR_LINES = 4
-"""The beginning of what stands after the middle mark moves by so many lines at a time."""
+"""The anchor moves by so many lines at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerChunk:
-    """A piece of an answer.
+    """A chunk of an answer.
 
     Attributes:
-        text: goes on where the last piece ended.
-        finish: why the answer ends with it ("stop", "eos", "length"); "" while it goes on.
-        failure: what the server says went wrong, in its own form; None where nothing did.
-        others: further answers to the same question.
+        text: continues the last chunk's.
+        finish: why the answer ends here ("stop", "eos", "length"); "" while it continues.
+        failure: the server's error, in its own form, or None.
+        others: alternatives to the answer.
     """
 
     text: str = ""
@@ -38,13 +37,14 @@ class AnswerChunk:
 
 
 class Dialect(Protocol):
-    """A form of questions and answers.
+    """A server's API.
 
     Attributes:
-        name: as people know it.
+        name: for the user.
         path: appended to the server's address.
-        streams: whether the text comes as it is said. Where not, the server takes over what was begun by itself.
-        variants: whether a question has other answers than the greedy one, one a request.
+        streams: whether text arrives as it is generated. If not, the server itself continues what an earlier request
+            began.
+        variants: whether other answers than the greedy one are available, one a request.
         postprocesses: whether it post-processes its text, for which it must see as much of the document as a front.
     """
 
@@ -60,16 +60,16 @@ class Dialect(Protocol):
     def postprocesses(self) -> bool: ...  # noqa: D102
 
     def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
-        """The question; `variant` 0 is the greedy answer, `count` so many answers in one."""
+        """A request's body; `variant` 0 is the greedy answer, `count` the number of alternatives in one response."""
         ...
 
     def read(self, event: Mapping[str, Any]) -> AnswerChunk:
-        """A piece of the answer."""
+        """Read an event."""
         ...
 
 
 class Fastcoder(Dialect):
-    """This program's own: it knows where a block ends, and cleans what it says."""
+    """Our own API: the server knows where a block ends, and post-processes its text."""
 
     name, path = "fastcoder-lsp", "/infill"
     streams, variants, postprocesses = False, False, True
@@ -90,20 +90,20 @@ class Fastcoder(Dialect):
     def read(self, event: Mapping[str, Any]) -> AnswerChunk:
         others = event.get("alternatives")
         texts = tuple(text for text in map(_text, others) if text) if isinstance(others, list) else ()
-        # It has brought the text to an end that can be shown, whatever ended it.
+        # The text is complete for display, whatever ended it.
         finish = "stop" if event.get("stop") is True else ""
         return AnswerChunk(_text(event.get("content")), finish, event.get("error"), texts)
 
 
 class LlamaCpp(Dialect):
-    """llama.cpp's `/infill`: the server makes the prompt."""
+    """llama.cpp's `/infill`: the server builds the prompt."""
 
     name, path = "llama.cpp", "/infill"
     streams, variants, postprocesses = True, True, False
 
     @override
     def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
-        excerpt = excerpt.with_escaped_marks()  # of `prompt` the server reads marks
+        excerpt = excerpt.with_escaped_marks()  # the server interprets marks in `prompt`
         at = excerpt.before.rfind("\n") + 1
         return {
             "input_prefix": excerpt.before[:at],
@@ -124,15 +124,15 @@ class LlamaCpp(Dialect):
 
 
 class Suffix(Dialect):
-    """OpenAI's completions with `suffix`: the server makes the prompt."""
+    """OpenAI's completions with `suffix`: the server builds the prompt."""
 
     name, path = "OpenAI completions, suffix", "/v1/completions"
     streams, variants, postprocesses = True, True, False
 
     @override
     def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
-        # An empty suffix is none to some servers, which would then go on with the text as if it ended here.
-        excerpt = excerpt.with_escaped_marks()  # many servers make one text of it, and read marks in that
+        # Some servers take an empty suffix for none, and continue the text as if the file ended here.
+        excerpt = excerpt.with_escaped_marks()  # many servers join both texts and interpret marks
         head = _comments(excerpt)
         return _openai(head + excerpt.before, excerpt, model, variant) | {"suffix": excerpt.after or "\n"}
 
@@ -143,7 +143,7 @@ class Suffix(Dialect):
 
 @dataclass(frozen=True, slots=True)
 class MarkedPrompts(Dialect):
-    """OpenAI's completions for a server that knows no `suffix`: the prompt has the marks of the model's family."""
+    """OpenAI's completions without `suffix`: the prompt contains the marks of the model's family."""
 
     template: Template
     path = "/v1/completions"
@@ -165,9 +165,9 @@ class MarkedPrompts(Dialect):
 
 
 def fim_prompt(template: Template, excerpt: Excerpt) -> str:
-    """The prompt as text: what was typed of late stands after the middle mark, so that keys only append to it.
+    """The fill-in-the-middle prompt as text; recently typed text follows the middle mark, so that a key only appends.
 
-    Marks in the user's text are none: the server reads all of the prompt for marks.
+    Marks in the user's text are escaped, because the server interprets marks anywhere in the prompt.
     """
     excerpt = excerpt.with_escaped_marks()
     before = excerpt.before
@@ -184,7 +184,7 @@ def fim_prompt(template: Template, excerpt: Excerpt) -> str:
         head += template.file + ("" if template.path_inside else f"{excerpt.name}\n")
     if template.shows_in_prefix:
         head, prefix = "", head + prefix
-    # A sentence piece's blank at the beginning is written as a blank in a text; behind other marks servers add it.
+    # SentencePiece's leading blank is a plain blank in text; servers add it after other marks.
     first, second, *third = (f" {mark[1:]}" if mark.startswith("▁") else mark for mark in template.marks)
     lead = template.lead if first.startswith(" ") else ""
     one, two = template.in_order(lead + prefix, excerpt.after)

@@ -1,8 +1,8 @@
-"""Which documents may be sent to a server, and which part: the lines around the cursor without those that look secret.
+"""Which documents may be sent to a server, and which part: lines around the cursor, without those that look secret.
 
-A server that reads a prompt gets whole lines from a beginning that does not move with each key, so that its KV cache
-serves the next question. This program's own server post-processes the answer, and for that gets as much text as a front
-sees: with less, brackets that close further down would look open.
+A server that reads a prompt gets whole lines from a start that moves rarely, so that its KV cache serves the next
+question. Our own server post-processes the answer, and so gets as much text as a front sees: with less, brackets that
+close further down would look open.
 """
 
 import re
@@ -24,29 +24,25 @@ from fastcoder_lsp.workspace.secret_lines import beginning, in_secret, judge
 from fastcoder_lsp.workspace.secret_text import NOTHING_OPEN, OpenConstructs
 
 _MAX_RULES: Final = 16
-"""Folders whose rules are kept: a workspace may have hundreds."""
+"""Folders whose rules are cached; a workspace may have hundreds of folders."""
 
 
 class SendingRules:
     """The reading rules of a document's folder, or of its repository if the editor has opened no folder.
 
-    Used in one thread, but for `change`.
-
-    Args:
-        settings: of the session.
-        folders: of the workspace, with their settings.
+    Used in one thread, except `change`.
     """
 
     def __init__(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
         self.change(settings, folders)
 
     def change(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
-        """Other folders, or other settings for them."""
+        """Replace the settings and the folders."""
         self._state: tuple[Settings, dict[Path, Settings], dict[Path | None, ReadingRules]]
         self._state = settings, dict(folders), {}
 
     def why_not(self, snapshot: Snapshot, host: str) -> NotSentError | None:
-        """The rule that forbids sending a document to `host`, by the current ignore files; None if it may be sent."""
+        """The rule that forbids sending a document, by the current ignore files; None if it may be sent."""
         path = None if snapshot.path is None else Path(snapshot.path)
         rule = self._rules(path).may_send(path, snapshot.language)
         if rule is None:
@@ -71,26 +67,26 @@ class SendingRules:
 BEFORE = 8_000
 """Characters before the cursor, at most."""
 AFTER = 3_000
-"""Characters after it, at most."""
+"""Characters after the cursor, at most."""
 REACH = FAR + 1
-"""The same on both sides for this program's own server: one more than is read tells that there is more."""
+"""The same on both sides for our own server: one more than it reads shows that there is more."""
 _STRIDE = 2_000
-"""By so much at a time the beginning moves."""
+"""The start moves by so many characters at a time."""
 _SECRET_REACH = 16_000
-"""Characters before the cursor in which a secret may have begun that it is in."""
+"""Characters before the cursor that are searched for the start of a secret."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
-"""Of characters, which no UTF-8 can say: an edit may have parted them."""
+"""Halves of characters, which UTF-8 cannot encode: an edit may have split them."""
 _MARK = re.compile(
     r"\[(?=(?:PREFIX|SUFFIX|MIDDLE)\])"
     r"|<(?=[|｜][^|｜<>\s]{1,40}[|｜]>|\[[^\[\]<>\s]{1,40}\]>|fim-\w{1,40}>|(?:fim|file|repo|gh|issue|jupyter|commit|empty|pr)_\w{1,40}>"
     r"|filename>|reponame>|/?s>|unk>|pad>|/?(?:PRE|SUF|MID|EOT)>)"
 )
-"""What the families of models have as control tokens (`prompt.templates`, their tokenizers' special tokens)."""
+"""Control tokens of all families (`prompt.templates`, their tokenizers' special tokens)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExcerptSnippet:
-    """Code of another file: its name within the workspace, and whole lines of it."""
+    """Code of another file: its path in the workspace, and whole lines of it."""
 
     name: str
     text: str
@@ -98,17 +94,14 @@ class ExcerptSnippet:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """All that a question sends of the user's.
+    """All text of the user's that a question sends.
 
     Attributes:
-        before: the text before the cursor.
-        after: the text after it.
-        snippets: code of other files, the best last.
-        name: the file's, without folders; "" where it has none.
+        snippets: of other files, the best last.
+        name: the file's name, without folders; "" if it has none.
         language: its LSP language id.
-        max_tokens: the longest answer.
-        one_line: whether the answer ends with the cursor's line, which a server may as well know: a connection that was
-            hung up on at the end of a line has to be made anew.
+        one_line: whether the answer ends with the cursor's line. If the server knows, it ends the response itself, and
+            the connection is kept.
     """
 
     before: str
@@ -120,7 +113,7 @@ class Excerpt:
     one_line: bool = False
 
     def with_escaped_marks(self) -> "Excerpt":
-        """The same for a server that may take marks in a text for marks of the prompt: a blank stands in each."""
+        """A copy for servers that interpret marks in a text: a blank splits each mark."""
         return replace(
             self,
             before=_escape_marks(self.before),
@@ -133,7 +126,7 @@ class Excerpt:
 
 
 class Excerpts:
-    """Makes excerpts, and remembers which strings the lines above the last one left open."""
+    """Makes excerpts; caches which strings and other constructs the lines above an excerpt leave open."""
 
     def __init__(self) -> None:
         self._scanned: tuple[str, str, OpenConstructs, OpenConstructs] = "", "", NOTHING_OPEN, NOTHING_OPEN
@@ -141,7 +134,7 @@ class Excerpts:
     def take(
         self, question: Question, snippets: tuple[ExcerptSnippet, ...], max_tokens: int, *, postprocessed: bool = False
     ) -> Excerpt:
-        """The excerpt of `question`, with `snippets` of other files; `postprocessed`: for this program's own server."""
+        """The excerpt of `question`, with `snippets` of other files; `postprocessed`: for our own server."""
         snapshot, place = question.request.snapshot, question.place
         above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)
         all_before, all_after, language = above + place.before, place.after, snapshot.language
@@ -152,7 +145,7 @@ class Excerpts:
         )
         cut = len(all_before) - len(before)
         line = all_before.rfind("\n", 0, cut) + 1
-        # Whole lines are judged, below all that stands above them, and what is sent of them is taken then.
+        # Judge whole lines, with all lines above them known, and cut to what is sent afterwards.
         opened = self._opened_above(all_before[:line], language, beginning(f"{all_before}{all_after}", language))
         *lines, left = all_before[line:].split("\n")
         kept, opened = _without_secrets(lines, language, opened, first=cut - line)
@@ -176,7 +169,7 @@ class Excerpts:
         )
 
     def _opened_above(self, text: str, language: str, begun: OpenConstructs) -> OpenConstructs:
-        """What `text`, which nothing is sent of, leaves open; what it is longer by than the last one is read alone."""
+        """The constructs that unsent `text` leaves open; only what was appended since the last call is read."""
         known, of, since, opened = self._scanned
         if (of, since) != (language, begun) or not text.startswith(known):
             known, opened = "", begun
@@ -186,9 +179,9 @@ class Excerpts:
 
 
 def touches_secret(question: Question) -> bool:
-    """Whether nothing is asked: a secret stands left of the cursor, and would go along with its line.
+    """Whether nothing may be asked: the cursor's line contains a secret left of the cursor, and would be sent.
 
-    It may have begun in a line above.
+    The secret may begin in a line above.
     """
     if question.policy.in_secrets:
         return False
@@ -202,9 +195,9 @@ def touches_secret(question: Question) -> bool:
 def _without_secrets(
     lines: Sequence[str], language: str, opened: OpenConstructs, *, first: int = 0, last: int | None = None
 ) -> tuple[list[str], OpenConstructs]:
-    """Those of some whole lines that do not look like secrets, and what they leave open.
+    """The lines that do not look secret, and what they leave open.
 
-    Of the first line what is sent begins at a character, of the last one it ends at one.
+    The whole lines are judged; `first` and `last` are the bounds of what is sent of the first and the last one.
     """
     kept = []
     for number, line in enumerate(lines):
@@ -218,7 +211,7 @@ def _without_secrets(
 
 
 def window(text: str, offset: int) -> tuple[int, int]:
-    """What of `text` is sent for a cursor at `offset`, characters from…to."""
+    """The range of `text`, in characters, that is sent for a cursor at `offset`."""
     return offset - len(_prefix_window(text[:offset])), min(len(text), offset + AFTER)
 
 
@@ -227,18 +220,18 @@ def _escape_marks(text: str) -> str:
 
 
 def _replace_surrogates(text: str) -> str:
-    """`text` without halves of characters; as long."""
+    """`text` with halves of characters replaced; its length stays."""
     return _SURROGATES.sub("\ufffd", text)
 
 
 def _suffix_window(after: str) -> str:
-    """The beginning of `after`, up to the end of a line where possible."""
+    """The beginning of `after`, up to the end of a line if possible."""
     near = after[:AFTER]
     return near[: near.rindex("\n") + 1] if len(near) < len(after) and "\n" in near else near
 
 
 def _prefix_window(before: str) -> str:
-    """The end of `before`, from the start of a line where possible."""
+    """The end of `before`, from the start of a line if possible."""
     too_many = len(before) - BEFORE
     if too_many <= 0:
         return before

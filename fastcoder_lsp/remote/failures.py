@@ -1,7 +1,6 @@
-"""Failures of a server, each a reason with its cause and a hint.
+"""Failures of a server: HTTP statuses and exceptions of the transport become reasons with a cause and a hint.
 
-Owns the reading of a response's status and of a transport's exceptions. What a server says of itself is shown short and
-without control characters, for nobody vouches for it.
+A server's own message is shortened and stripped of control characters, because it is not trusted.
 """
 
 import json
@@ -18,17 +17,12 @@ from fastcoder_lsp.core import Reason
 _MAX_MESSAGE: Final = 160
 """Characters of a server's message that are shown."""
 _MAX_CAUSES: Final = 12
-"""Causes of an exception that are looked at, one behind the other."""
+"""Causes of an exception that are examined."""
 _MAX_WAIT_S: Final = 3600.0
 
 
 class RemoteError(Exception):
-    """A server did not answer a question.
-
-    Args:
-        reason: why, in words for a person.
-        wait_s: for how long the server asks not to be asked again; 0 where it does not say.
-    """
+    """A server did not answer a question; it demands to be left alone for `wait_s`, 0 if it demands nothing."""
 
     def __init__(self, reason: Reason, wait_s: float = 0.0) -> None:
         super().__init__(reason.text)
@@ -36,7 +30,7 @@ class RemoteError(Exception):
 
 
 class NotSentError(RemoteError):
-    """A rule forbids that a document is sent: nothing is wrong with the server."""
+    """A rule forbids sending a document; the server is fine."""
 
 
 _REFUSALS: Final[Mapping[int, str]] = {401: "remote-key", 403: "remote-forbidden", 404: "remote-model"}
@@ -48,14 +42,10 @@ _CAUSES: Final[tuple[tuple[type[BaseException], str], ...]] = (
 
 
 def failed(name: str, host: str, what: object = "", message: str = "", wait_s: float = 0.0) -> RemoteError:
-    """The failure of this reason's code.
+    """The failure with a reason's code (`name`).
 
-    Args:
-        name: the code.
-        host: the server, as a person knows it.
-        what: its status, or what is wrong with its answer.
-        message: what it says of that.
-        wait_s: see `RemoteError`.
+    `what` is the server's status, or what is wrong with its answer; `message` its own message. It demands to be left
+    alone for `wait_s`.
     """
     reasons = (
         Reason(
@@ -89,7 +79,7 @@ def failed(name: str, host: str, what: object = "", message: str = "", wait_s: f
             "Check `remote.url`, and whether a proxy or a sign-in page stands in between.",
         ),
         Reason(
-            "remote-setting",  # the proxy's address may hold a password, and is not told
+            "remote-setting",  # no address: it may contain a password
             f"The system's proxy for {host} cannot be used.",
             "Set HTTPS_PROXY or HTTP_PROXY to an address that begins with http:// or https://. To use no proxy for "
             "this host, add it to NO_PROXY.",
@@ -141,7 +131,7 @@ def failed(name: str, host: str, what: object = "", message: str = "", wait_s: f
 
 
 def not_sent(host: str, code: str, rule: str) -> NotSentError:
-    """A document stays on this machine, by `rule`; `code` is the reason's."""
+    """`rule` keeps a document on this machine; `code` is the reason's."""
     return NotSentError(
         Reason(
             code,
@@ -152,15 +142,7 @@ def not_sent(host: str, code: str, rule: str) -> NotSentError:
 
 
 def from_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now_s: float) -> RemoteError:
-    """The failure that a status other than 200 means.
-
-    Args:
-        host: the server, as a person knows it.
-        code: the status.
-        headers: of the response, in small letters.
-        body: its beginning.
-        now_s: seconds since the epoch, for a date in `Retry-After`.
-    """
+    """The failure for a status other than 200; `now_s`, since the epoch, for a date in `Retry-After`."""
     message = _server_message(headers.get("content-type", ""), body)
     if 300 <= code < 400:
         return failed("remote-moved", host, code)
@@ -168,13 +150,13 @@ def from_status(host: str, code: int, headers: Mapping[str, str], body: bytes, n
         return not_a_server(host, "a proxy requires a user name and a password (407)")
     if code == 429 or (code == 503 and "retry-after" in headers):
         return failed("remote-busy", host, code, message, _retry_after_s(headers.get("retry-after", ""), now_s))
-    if code >= 500 and code != 501:  # that says what the server does not know
+    if code >= 500 and code != 501:  # 501: the server does not implement the request
         return failed("remote-broken", host, code, message)
     return failed(_REFUSALS.get(code, "remote-rejected"), host, code, message)
 
 
 def from_exception(host: str, error: BaseException, *, begun: bool) -> RemoteError:
-    """The failure that an exception of the transport means; `begun`: a response had begun."""
+    """The failure for an exception of the transport; `begun`: a response had begun."""
     causes = list(_causes(error))
     for kinds, code in _CAUSES:
         if any(isinstance(cause, kinds) for cause in causes):
@@ -191,23 +173,23 @@ def from_exception(host: str, error: BaseException, *, begun: bool) -> RemoteErr
 
 
 def timed_out(host: str) -> RemoteError:
-    """The server took the request and sent nothing for too long."""
+    """The server accepted the request and sent nothing for too long."""
     return failed("remote-silent", host)
 
 
 def not_a_server(host: str, what: str) -> RemoteError:
-    """The failure for an answer that is not a completion server's."""
+    """The answer is not a completion server's."""
     return failed("remote-page", host, what)
 
 
 def failed_mid_answer(host: str, value: object) -> RemoteError:
-    """A server said in the middle of an answer that it failed."""
+    """The server reported an error in the middle of an answer."""
     message = _clean(value if isinstance(value, str) else json.dumps(value))
     return RemoteError(Reason("remote-broken", f"{host} failed ({message}).", "Read the server's log."))
 
 
 def _server_message(kind: str, body: bytes) -> str:
-    """The error message in a JSON body, to follow the status; "" if there is none."""
+    """The error message in a JSON body, with a colon before it; "" if there is none."""
     if "json" not in kind:
         return ""
     try:
@@ -226,7 +208,7 @@ def _clean(text: str) -> str:
 
 
 def _retry_after_s(text: str, now_s: float) -> float:
-    """Seconds that the header `Retry-After` asks for: a number, or a date."""
+    """Seconds that the header `Retry-After` demands: a number, or a date."""
     try:
         wait_s = float(text)
     except ValueError:
@@ -238,7 +220,7 @@ def _retry_after_s(text: str, now_s: float) -> float:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception and its causes; several attempts to connect come as a group."""
+    """An exception and its causes; parallel attempts to connect raise a group."""
     todo, seen = [error], 0
     while todo and seen < _MAX_CAUSES:
         one = todo.pop()

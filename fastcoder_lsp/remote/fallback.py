@@ -1,7 +1,7 @@
-"""The local model in place of a server that fails: loaded at the first such question.
+"""The local model in place of a failing server, loaded at the first question that fails.
 
-Its suggestions are shown only while it stands in, because the server's would differ. It is unloaded once the server has
-answered for a while.
+Its suggestions are shown only while the server fails, because the server's would differ. It is unloaded after the
+server has answered for a while.
 """
 
 import threading
@@ -30,21 +30,14 @@ from fastcoder_lsp.core import Reason
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 _ANSWERS_TO_UNLOAD: Final = 20
-"""Answers of the server until the model is unloaded: a server that fails again soon would load it again."""
+"""Answers of the server until the model is unloaded; a server that fails again soon would reload it."""
 
 
 class Fallback:
-    """Stands between the local model and the front.
+    """Filters the local model's events for the front.
 
     Attributes:
         host: of the local model; commands cost nothing before it is loaded.
-
-    Args:
-        open_local: opens it.
-        listener: the front.
-        settings: of the model.
-        folders: of the workspace, with their settings.
-        texts: of the open documents.
     """
 
     def __init__(
@@ -77,7 +70,7 @@ class Fallback:
         self.host.send(Load(ticket))
 
     def server_answered(self) -> None:
-        """The server has answered."""
+        """Stop standing in."""
         with self._lock:
             self._server_failure, self._server_answers = None, self._server_answers + 1
             unload = self._opened and not self._unloaded and self._server_answers >= _ANSWERS_TO_UNLOAD
@@ -93,11 +86,11 @@ class Fallback:
             self.host.send(Enable(True))
 
     def on(self, event: Event) -> None:
-        """Take an event of the local model, from its threads."""
+        """Handle an event of the local model, on one of its threads."""
         why = self._server_failure
         match event:
             case Answered(number, answer) if why is not None and answer.outcome == "failed":
-                # Where it has failed as well, the server's reason is the one that the user can act on.
+                # If both fail, report the server's reason: the user can act on it.
                 self._listener(Answered(number, replace(answer, reason=why)))
             case Made() | Forgotten() if why is None:
                 pass
@@ -109,7 +102,7 @@ class Fallback:
 
 
 def _while_standing_in(status: Status, why: Reason) -> Status:
-    """The status while it stands in; if it failed, too, the server's failure."""
+    """The local model's status with the server's failure; only the latter if both failed."""
     if status.state == "error":
         return Status("error", message=why.text, hint=why.hint)
     message = status.message or f"{why.text} The local model answers meanwhile."

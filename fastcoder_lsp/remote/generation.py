@@ -1,6 +1,6 @@
-"""A server in a model's place, as the scheduler's client has it: a text that comes over the network is a generation.
+"""A server as the scheduler's model: a text that arrives over the network is a generation.
 
-A generation's pieces are what a server sends. They come on the event loop's thread, and the scheduler's takes them in.
+Chunks arrive on the event loop's thread; the scheduler's thread takes them in as pieces of work.
 """
 
 import asyncio
@@ -32,21 +32,14 @@ MAX_CHARACTERS_PER_TOKEN: Final = 32
 """An upper bound, for servers that ignore `max_tokens`."""
 _MAX_CHUNKS_PER_TOKEN: Final = 4
 _MAX_ANSWER_S: Final = 120.0
-"""No answer takes longer, however it drips."""
+"""The longest answer, however slowly it arrives."""
 
 
 class RemoteModel(Loaded):
-    """Asks a server for texts. Used in the scheduler's thread.
+    """A server as a model. Used in the scheduler's thread.
 
-    Args:
-        server: is asked.
-        loop: on which the server is.
-        excerpt: makes what is sent for a question, on the loop.
-        wake: called when something has come, from the loop's thread.
-        on_failure: told of a failure, with the question that waited for an answer.
-        on_answered: told of an answer.
-        backoff: how long the server is left alone after failures.
-        clock: milliseconds.
+    `excerpt` makes what is sent for a question, on the event loop `loop`, whose thread calls `wake` when a chunk has
+    arrived. `on_failure` gets a failure, and the question that waited for an answer.
     """
 
     def __init__(
@@ -63,10 +56,10 @@ class RemoteModel(Loaded):
         self.server, self.loop, self.excerpt, self.wake = server, loop, excerpt, wake
         self._on_failure, self._on_answered, self._backoff, self._clock = on_failure, on_answered, backoff, clock
         self._unanswered_since_ms: float | None = None
-        """Since when requests have had no answer: typing cancels each request before it could time out."""
+        """Since when requests have had no answer: typing cancels each request before it can time out."""
 
     def refusal(self, generation: Generation | None) -> RemoteError | None:
-        """Why the server is not asked now, if so; `generation`: what it is asked for already."""
+        """Why the server is not asked now; None if it is. `generation`: what it is asked for already."""
         now_ms = self._clock()
         if generation is None:
             self._unanswered_since_ms = None
@@ -75,11 +68,11 @@ class RemoteModel(Loaded):
         return self._backoff.blocking_failure(now_ms)
 
     def received(self) -> None:
-        """A piece has come."""
+        """A chunk has arrived."""
         self._unanswered_since_ms = None
 
     def answered(self) -> None:
-        """A text is whole."""
+        """An answer is complete."""
         self._backoff.answered()
         self._on_answered()
 
@@ -122,9 +115,9 @@ class RemoteGeneration(Generation):
 
     Args:
         model: the server.
-        question: what it is begun for.
+        question: the first question that it serves.
         variant: 0 is the greedy answer.
-        excerpt: is sent; made of the question where there is none.
+        excerpt: is sent; None: made from the question.
     """
 
     def __init__(
@@ -136,7 +129,7 @@ class RemoteGeneration(Generation):
         self._cut = self._rule.follow()
         self._others: tuple[Suggestion, ...] | None = None
         self._variants: list[RemoteGeneration] = []
-        """Other answers for the same place, on their way."""
+        """Requests for alternatives at the same place."""
         self._spans = Spans()
         self._arrived: deque[AnswerChunk | Exception] = deque()
         self._stream = asyncio.run_coroutine_threadsafe(self._stream_answer(), model.loop)
@@ -144,7 +137,7 @@ class RemoteGeneration(Generation):
     # On the loop's thread -------------------------------------------------------------------------------------------
 
     async def _stream_answer(self) -> None:
-        """Leave the scheduler's thread each piece of the answer, or the failure."""
+        """Deliver the answer's chunks, or the failure, to the scheduler's thread."""
         server = self._model.server
         try:
             async with asyncio.timeout(_MAX_ANSWER_S):
@@ -157,7 +150,7 @@ class RemoteGeneration(Generation):
                         self._deliver(chunk)
         except TimeoutError:
             self._deliver(failures.timed_out(server.host))
-        except Exception as error:  # noqa: BLE001 the boundary: the scheduler raises it
+        except Exception as error:  # noqa: BLE001 the scheduler's thread raises it
             self._deliver(error)
 
     def _deliver(self, arrived: AnswerChunk | Exception) -> None:
@@ -168,7 +161,7 @@ class RemoteGeneration(Generation):
 
     @override
     def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
-        """Take in what has arrived; True while there is time to wait for more.
+        """Take in what has arrived; False if no time is left to wait for more.
 
         Raises:
             RemoteError: the request failed.
@@ -210,7 +203,7 @@ class RemoteGeneration(Generation):
 
     @property
     @override
-    def grows(self) -> bool:  # type: ignore[override]  # known once the server is
+    def grows(self) -> bool:  # type: ignore[override]  # known once the server is identified
         identity = self._model.server.identity
         return identity is not None and identity.dialect.streams
 
@@ -241,7 +234,7 @@ class RemoteGeneration(Generation):
         return reasons.slow(self._model.server.host, allowed_ms, None, invoked=invoked)
 
     def _receive(self, chunk: AnswerChunk) -> None:
-        """A piece came: the text goes on, and may end by it, by the rule of this place, or by its length."""
+        """Append a chunk; end the text by the chunk, the place's stop rule, or the length."""
         assert self._excerpt is not None, "it was sent"
         ms = self._spans.close()
         self._spans.add("verify" if self._chunks else "prefill", 2 * ms["total"] - sum(ms.values()))
@@ -258,12 +251,12 @@ class RemoteGeneration(Generation):
         elif chunk.finish:
             self._finish = chunk.finish
         if self._finish:
-            if not chunk.finish:  # the server would go on
+            if not chunk.finish:  # the server would continue
                 self._stream.cancel()
             self._end(tuple(other[:most] for other in chunk.others[: MOST_ALTERNATIVES - 1]))
 
     def _end(self, others: Sequence[str]) -> None:
-        """The text is whole; `others`: further answers that came with it."""
+        """The text is complete; `others`: alternatives that came with it."""
         if self._variant:
             return
         self._model.answered()
@@ -276,11 +269,10 @@ class RemoteGeneration(Generation):
                 ]
 
     def _other(self, said: str) -> Suggestion:
-        """Another answer for this place, as it is shown."""
         return self._suggestion(finish_at(said[: self._rule.cut(said)], self._around))
 
     def _collect_variants(self, room_ms: float) -> None:
-        """Once all are there: each once and none like the first; one that fails is none."""
+        """Once all are complete, keep each distinct one; a variant that fails is left out."""
         for variant in tuple(self._variants):
             try:
                 if not variant.finished:

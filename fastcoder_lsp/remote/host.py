@@ -1,7 +1,7 @@
-"""`ModelHost` over a server: the front's rules, budgets and post-processing stay, and the model is somewhere else.
+"""`ModelHost` over a server: rules, budgets and post-processing stay in the front, and the model is elsewhere.
 
-Owns what the front may tell it, the threads where it happens, and what is told of failures. Only questions are sent to
-the server; files, folders and settings go no further than this machine.
+Owns the threads, and what the front reports of failures. Only questions go to the server; files, folders and settings
+stay on this machine.
 """
 
 import asyncio
@@ -54,18 +54,10 @@ from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 
 class ServerHost:
-    """A server in the place of a model.
+    """A server as the model's host.
 
-    Args:
-        listener: told what comes of it all, by the scheduler's thread, the loop's or the local model's.
-        settings: name the server.
-        folders: of the workspace, with their settings.
-        texts: of the open documents.
-        network: leads to the server.
-        open_local: opens the model on this machine, for `remote.fallback`.
-        timeouts: how long the server may be silent.
-        pauses_s: how long it is left alone after each failure in a row.
-        clock: milliseconds.
+    `open_local` opens the model on this machine, for `remote.fallback`. `listener` receives events, on the scheduler's
+    thread, the loop's or the local model's.
     """
 
     def __init__(
@@ -109,12 +101,12 @@ class ServerHost:
     # `ModelHost`, from any thread -----------------------------------------------------------------------------------
 
     def send(self, command: Command) -> None:
-        """Questions go to the server; all but them is told to the local model too, which may have to stand in."""
+        """Questions go to the server; other commands also to the local model, which may have to stand in."""
         match command:
-            case Load(ticket):  # asks the server what it is
+            case Load(ticket):  # identifies the server
                 with contextlib.suppress(RuntimeError):  # the loop has ended
                     self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._load(ticket)))
-            case Use(settings, folders):  # another server is another host's
+            case Use(settings, folders):  # a new server gets a new host
                 self._settings = settings
                 self._sending_rules.change(settings, folders)
                 self._snippets.change(folders)
@@ -131,7 +123,7 @@ class ServerHost:
                 self._client.post(self._client, partial(self._run_command, command))
 
     def facts(self) -> HostFacts:
-        """Of the server, or of the local model while that stands in."""
+        """Of the server, or of the local model while it stands in."""
         identity = self._server.identity
         if self._fallback is not None and self._fallback.active:
             return self._fallback.host.facts()
@@ -145,7 +137,7 @@ class ServerHost:
         )
 
     def close(self, wait_s: float) -> None:
-        """End the threads, and the local model."""
+        """End the threads and the local model."""
         if self._fallback is not None:
             self._fallback.host.close(wait_s / 3)
         self._scheduler.close()
@@ -167,7 +159,7 @@ class ServerHost:
         await self._server.close()
 
     async def _excerpt(self, question: Question, dialect: Dialect) -> Excerpt:
-        """The excerpt that is sent, made only here; other files are read in a thread of their own.
+        """What is sent for a question; other files are read on a thread of their own.
 
         Raises:
             NotSentError: a rule forbids it.
@@ -203,7 +195,7 @@ class ServerHost:
                     self._client.do(command)
                 if not left_alone or self._fallback is None or not self._fallback.active:
                     return
-            case Reload():  # the server is asked anew what it is, at once and whatever went wrong
+            case Reload():  # identify the server again at once, whatever failed before
                 self._client.unload()
                 self._server.forget()
                 self._backoff.answered()
@@ -216,7 +208,7 @@ class ServerHost:
         self._send_to_local(command)
 
     def _ask(self, question: Question) -> None:
-        """Have the question answered by the server, unless it may not be asked."""
+        """Let the server answer, if it may be asked now."""
         client, error = self._client, self._model.refusal(self._client.generation)
         secret = touches_secret(question)
         if not secret and error is None:
@@ -224,7 +216,7 @@ class ServerHost:
             if self._server.identity is None and client.request is not None:
                 client.request.waited_for_model()
             client.settle()
-            client.serve(0.0)  # each question counts, be it overtaken at once
+            client.serve(0.0)  # count each question, even one that is replaced at once
             return
         client.do(Noticed(question.asked_ms, answered=True))
         if secret:
@@ -248,7 +240,7 @@ class ServerHost:
             self._fallback.host.send(command)
 
     def _on_failure(self, question: Question | None, error: RemoteError) -> None:
-        """The server did not answer: the local model does, or the question has a reason for its answer."""
+        """Let the local model answer instead, or answer with the failure's reason."""
         reason = error.reason
         if isinstance(error, NotSentError):
             self._not_sent(question, reason)
@@ -265,7 +257,7 @@ class ServerHost:
             self._fallback.ask(question, reason)
 
     def _not_sent(self, question: Question | None, reason: Reason) -> None:
-        """A rule keeps the document here: the local model answers, and nothing is wrong with the server."""
+        """A rule keeps the document here: the local model answers, and the server's state stays."""
         if question is None:
             return
         if self._fallback is not None:
@@ -275,7 +267,6 @@ class ServerHost:
         self._listener(Answered(question.number, Answer("empty", (), reason.code, reason)))
 
     def _on_answered(self) -> None:
-        """The server has answered."""
         self._noticed = None
         if self._fallback is not None:
             self._fallback.server_answered()

@@ -1,6 +1,6 @@
-"""Identification of a server before the first question: its dialect, its model and the model's template.
+"""Identify a server before the first question: its dialect, its model and the model's template.
 
-The requests carry no text of the user's. A local model is recognized by its tokenizer; a remote one only by its name.
+These requests carry no text of the user's. A remote model's family is known only from its name.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _TEMPLATE_NAMES: Final[Mapping[str, str]] = {
     "deepseek": "DeepSeek-Coder",
     "codellama": "CodeLlama",
 }
-"""The choices of `remote.template` but for `auto` and `suffix` → the template's name."""
+"""Values of `remote.template`, but for `auto` and `suffix` → template names."""
 _NAME_PARTS: Final = (
     ("codegemma", "codegemma"),
     ("starcoder2", "starcoder2"),
@@ -49,17 +49,17 @@ _NAME_PARTS: Final = (
     ("code-llama", "codellama"),
     ("qwen", "qwen"),
 )
-"""Parts of model names → template settings; the first match holds."""
+"""Parts of model names → values of `remote.template`; the first match holds."""
 
 
 def chosen_template(setting: str) -> Template:
-    """The template that a value of `remote.template` names."""
+    """The template for a value of `remote.template`."""
     name = _TEMPLATE_NAMES[setting]
     return next(template for template in TEMPLATES if template.name == name)
 
 
 def template_for(model: str) -> Template | None:
-    """The template of the family that a model's name tells; None where it tells none."""
+    """The template of a model's family, by the model's name; None for an unknown family."""
     name = model.lower().replace("_", "-")
     return next((chosen_template(setting) for part, setting in _NAME_PARTS if part in name), None)
 
@@ -68,22 +68,22 @@ _PROBE_PREFIX: Final = "x = 1\n"
 _PROBE_SUFFIX: Final = "y = 2\n" * 20
 _MAX_NAME: Final = 500
 _SUFFIX_TOKENS: Final = 40
-"""Prompt tokens from which on the suffix was read: `_PROBE_SUFFIX` alone has more in every vocabulary."""
+"""A server that counts as many prompt tokens has read `_PROBE_SUFFIX`, whatever its vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A server's form and its model's name, "" where it has none."""
+    """A server's dialect and its model's name, "" if it has none."""
 
     dialect: Dialect
     model: str
 
 
 async def identify(client: RemoteClient, settings: Settings) -> Identity:
-    """Find out what the settings do not say about the server.
+    """Find out what the settings leave open.
 
     Raises:
-        RemoteError: it does not answer, or is no completion server.
+        RemoteError: the server does not answer, or is no completion server.
     """
     kind = settings.remote_kind
     if kind == "auto":
@@ -107,18 +107,18 @@ async def _kind(client: RemoteClient) -> str:
 
 
 async def _models(client: RemoteClient) -> list[str] | None:
-    """The names of the server's models, as far as they are names; None where it has no list of them."""
+    """The names of the server's models that are usable; None if it has no list of them."""
     _, value = await client.get("/v1/models")
     rows = value.get("data") if isinstance(value, dict) else None
     if not isinstance(rows, list):
         return None
     names = (row.get("id") for row in rows if isinstance(row, dict))
-    # They are shown to people, in terminals too, and go back to the server.
+    # The names are shown in terminals, and sent back to the server.
     return [name for name in names if isinstance(name, str) and len(name) <= _MAX_NAME and name.isprintable()]
 
 
 async def _openai(client: RemoteClient, template: str, model: str) -> Dialect:
-    """`suffix` where the server reads it, else the marks of the model's family."""
+    """`Suffix` if the server reads a suffix, else prompts with the marks of the model's family."""
     if template == "suffix":
         return Suffix()
     if template != "auto":
@@ -139,7 +139,7 @@ async def _openai(client: RemoteClient, template: str, model: str) -> Dialect:
 
 
 async def _reads_suffix(client: RemoteClient, model: str) -> bool | None:
-    """Whether the server reads `suffix`: some refuse it, some pass it over; None where it does not tell."""
+    """Whether the server reads `suffix`: some reject it, some ignore it; None if its answer has no token count."""
     body: dict[str, Any] = {"model": model} if model else {}
     body |= {"prompt": _PROBE_PREFIX, "suffix": _PROBE_SUFFIX, "max_tokens": 1, "temperature": 0.0, "stream": False}
     try:

@@ -1,6 +1,6 @@
-"""The server that the settings name, as one thing to ask: what it is, is found out at the first question.
+"""The server that the settings name, identified at the first question.
 
-Owns the connection and what is known of the other side. Lives on one event loop.
+Owns the connection. Lives on one event loop.
 """
 
 import asyncio
@@ -17,21 +17,16 @@ from fastcoder_lsp.remote.identity import Identity, identify
 from fastcoder_lsp.remote.target import host_of, target_of
 
 _MAX_READ_TIMEOUTS: Final = 4
-"""So many silences long may it take to say what it is, however it drips."""
+"""Identification may take so many read timeouts, however slowly bytes arrive."""
 
 
 class RemoteServer:
-    """What is asked.
+    """One server.
 
     Attributes:
-        identity: what it is; None before it was asked.
-        host: its name, as far as the settings tell one.
-        read_timeout_ms: who has said nothing for so long will not answer.
-
-    Args:
-        settings: name it.
-        network: leads there.
-        timeouts: how long it may be silent.
+        identity: its dialect and model; None until it is identified.
+        host: its name for the user.
+        read_timeout_ms: a server that sends nothing for this long does not answer.
     """
 
     def __init__(self, settings: Settings, network: NetworkOptions, timeouts: Timeouts) -> None:
@@ -43,7 +38,7 @@ class RemoteServer:
         self.read_timeout_ms = 1e3 * timeouts.read_s
 
     async def identify(self) -> Identity:
-        """What it is; whoever else wants to know waits for the same answer.
+        """Identify the server; concurrent callers wait for the same result.
 
         Raises:
             RemoteError: it may not be asked, or does not answer.
@@ -56,10 +51,10 @@ class RemoteServer:
         return await asyncio.shield(self._identification)
 
     async def stream(self, excerpt: Excerpt, variant: int = 0, count: int = 1) -> AsyncGenerator[AnswerChunk, None]:
-        """The pieces of an answer, to its end; who stops listening has hung up.
+        """Yield the chunks of an answer, to its end; closing the generator cancels the request.
 
         Raises:
-            RemoteError: there is none, or it broke off.
+            RemoteError: the server did not answer, or broke off.
         """
         identity, client = await self.identify(), self._open_client()
         dialect = identity.dialect
@@ -75,11 +70,11 @@ class RemoteServer:
         raise failures.failed("remote-cut", client.target.host)
 
     def forget(self) -> None:
-        """It may be another one by now: it is asked anew."""
+        """Identify the server again at the next question: another one may listen there now."""
         self.identity = None
 
     async def close(self) -> None:
-        """Hang up on it."""
+        """Disconnect."""
         if self._identification is not None:
             self._identification.cancel()
         if self._client is not None:
@@ -98,12 +93,12 @@ class RemoteServer:
             target = target_of(self._settings)
             try:
                 self._client = RemoteClient(target, self._network, self._timeouts)
-            except (ValueError, ImportError):  # its proxy's address, or a kind of proxy that needs another package
+            except (ValueError, ImportError):  # the proxy's address is invalid, or its scheme needs another package
                 raise failures.failed("remote-setting", target.host) from None
         return self._client
 
 
 def _retrieve_error(task: "asyncio.Task[Identity]") -> None:
-    """Who asked may be gone: the failure is nobody's then."""
+    """Retrieve the exception, which asyncio would log if no caller waits any more."""
     if not task.cancelled():
         task.exception()

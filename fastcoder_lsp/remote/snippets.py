@@ -1,7 +1,7 @@
-"""Code of other files that goes along with a question, by the reading rules of its folder.
+"""Code of other files that is sent with a question, as the reading rules of its folder allow.
 
-Owns how much of it goes along, and that a question's pieces stay while the user types: an exchange would have the
-server compute everything behind them anew. Everything runs in one thread, for it may read the disk.
+A question's snippets stay the same while the user types: new ones would invalidate the server's KV cache behind them.
+`find` reads the disk, so it runs in one thread of its own.
 """
 
 import threading
@@ -21,19 +21,13 @@ if TYPE_CHECKING:
     from fastcoder_lsp.prompt import PromptContext
 
 MAX_CHARACTERS: Final = 6_000
-"""Of all pieces of a question."""
+"""Of all snippets of a question."""
 _PAUSE_MS: Final = 2_000.0
-"""After such a pause in typing other pieces may be found; if there are none yet, after the last search."""
+"""After such a pause in typing a new search may replace the snippets; while there are none, after the last search."""
 
 
 class SnippetFinder:
-    """Finds them.
-
-    Args:
-        folders: of the workspace, with their settings.
-        texts: of the open documents.
-        notice: told what a person should know.
-    """
+    """Finds the snippets for a question; `notice` shows a message to the user."""
 
     def __init__(self, folders: Mapping[Path, Settings], texts: OpenTexts, notice: Callable[[str], None]) -> None:
         self._lock = threading.Lock()
@@ -42,18 +36,18 @@ class SnippetFinder:
         self._latest: LatestDocuments[tuple[PromptContext, float]] = LatestDocuments(16)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
-        """Other folders, or other settings for them; from any thread."""
+        """Replace the folders and their settings; from any thread."""
         with self._lock:
             self._folders = _without_auto_context(folders)
             if self._workspace is not None:
                 self._workspace.change(self._folders)
 
     def enabled(self) -> bool:
-        """Whether any folder's code may go along."""
+        """Whether any folder's code may be sent."""
         return any(settings.context_enabled for settings in self._folders.values())
 
     def find(self, question: Question) -> tuple[ExcerptSnippet, ...]:
-        """The pieces for `question`, the best last; none if its folder's settings allow none."""
+        """The snippets for `question`, the best last; empty if its folder's settings forbid them."""
         if not self.enabled():
             return ()
         context = self._open_workspace().surroundings(drafted_from=False).context
@@ -65,12 +59,12 @@ class SnippetFinder:
             kept = None
         if kept is None or question.asked_ms - since_ms > _PAUSE_MS:
             kept, since_ms = context.find(snapshot, offset, window(snapshot.text, offset), kept), question.asked_ms
-        # Where nothing was found yet, the folder may not have been looked through: who types on is not kept from it.
+        # An empty result may mean that indexing goes on: search again even without a pause in typing.
         self._latest.put(snapshot.uri, (kept, question.asked_ms if kept.snippets else since_ms))
         return _best_that_fit(kept)
 
     def close(self) -> None:
-        """The front is gone."""
+        """Close the workspace."""
         with self._lock:
             if self._workspace is not None:
                 self._workspace.close(0.0)
@@ -87,14 +81,13 @@ class SnippetFinder:
 
 
 def _without_auto_context(folders: Mapping[Path, Settings]) -> dict[Path, Settings]:
-    """The folders whose code may leave where somebody has said so: `auto` is about this machine's own model."""
+    """The folders with `context.enabled` off unless it is `true`: `auto` is meant for a local model."""
     return {
         root: replace(settings, context_enabled=settings.context_enabled is True) for root, settings in folders.items()
     }
 
 
 def _best_that_fit(found: "PromptContext") -> tuple[ExcerptSnippet, ...]:
-    """The best ones that fit together."""
     room, taken = MAX_CHARACTERS, list[ExcerptSnippet]()
     for snippet in sorted(found.snippets, key=lambda one: -one.score):
         if len(snippet.text) <= room and snippet.text.strip():

@@ -1,8 +1,8 @@
-"""Which server is asked, and whether it may be: nothing is sent before its name was allowed.
+"""Which server is asked, and whether the user allows it; nothing is sent before that.
 
-The consent is a setting that names the host once more. Every editor has settings, while a dialog cannot be shown in
-all of them; a setting can be looked up and taken back, it is the user's own (scope *machine*), and it holds for one
-host: another one in `remote.url` is not allowed with it.
+Consent is a setting (`remote.allow`) that repeats the host's name. Not every editor can show a dialog, but all have
+settings; the user can look a setting up and revoke it. It is the user's own (scope *machine*) and holds for one host,
+so that a changed `remote.url` needs new consent.
 """
 
 import ipaddress
@@ -15,16 +15,16 @@ from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH
 from fastcoder_lsp.remote.failures import RemoteError
 
 _ENDINGS = ("/v1/completions", "/v1", "/infill", "/completion", "")
-"""Of addresses that people copy from a server's page; the server's own beginning stands before them."""
+"""Endings of addresses that people copy from a server's page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server.
+    """A server's address.
 
     Attributes:
-        base: its address, to which paths are appended; no slash at its end.
-        host: its name, in small letters.
+        base: the URL to which paths are appended, without a slash at its end.
+        host: in lower case.
         is_local: whether it is this machine, so that nothing leaves it.
     """
 
@@ -37,7 +37,7 @@ def target_of(settings: Settings) -> Target:
     """The server that the settings name.
 
     Raises:
-        RemoteError: there is no such address, or nobody has allowed that code is sent there.
+        RemoteError: the address is invalid, or the user has not allowed to send code there.
     """
     target = read_url(settings.remote_url)
     if not target.is_local and settings.remote_allow.strip().lower() != target.host:
@@ -58,10 +58,10 @@ def target_of(settings: Settings) -> Target:
 
 
 def read_url(url: str) -> Target:
-    """The server that an address names.
+    """Parse a server's address.
 
     Raises:
-        RemoteError: it is none.
+        RemoteError: it is invalid.
     """
     try:
         parts = urlsplit(url.strip())
@@ -81,7 +81,7 @@ def read_url(url: str) -> Target:
 
 
 def host_of(url: str) -> str:
-    """The name of the server that an address names; the address itself where it names none."""
+    """The host in an address; the address itself if it is invalid."""
     try:
         return read_url(url).host
     except RemoteError:
@@ -89,7 +89,7 @@ def host_of(url: str) -> str:
 
 
 def not_allowed(host: str) -> Reason:
-    """The error for a server to which the user has not allowed code to be sent."""
+    """The reason for a server that `remote.allow` does not name."""
     return Reason(
         "remote-unallowed",
         f"Nothing was sent: `remote.allow` does not name {host}.",
@@ -98,7 +98,7 @@ def not_allowed(host: str) -> Reason:
 
 
 def sent_text() -> str:
-    """A description of the text that a question sends."""
+    """Describe what a question sends."""
     return (
         f"up to {BEFORE:,} characters before the cursor and {AFTER:,} after it (to a fastcoder-lsp server {REACH:,} on "
         "both sides), the file's name and language, and, where `context.enabled` is on, code of other files with their "

@@ -1,4 +1,4 @@
-"""Times for a server on a network: what a question has, when an unwanted answer ends, pauses after failures."""
+"""Times for a server on a network: answer budgets, the idle timeout, and backoff after failures."""
 
 import math
 from dataclasses import dataclass
@@ -11,26 +11,21 @@ from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.scheduling.budget import BackgroundBudget, Budgets
 
 AUTOMATIC_MS: Final = 400.0
-"""Users type on after that; the text is shown when it is ready."""
+"""Users type on after that; a later text is shown as a late suggestion."""
 INVOKED_MS: Final = 5_000.0
 IDLE_MS: Final = 30_000.0
 """How long an answer may continue with no pending question."""
 
 
 def budgets_of(policy: Policy) -> Budgets:
-    """What `policy` says, or the same for every server where it says nothing."""
+    """The budgets of `policy`; defaults where it sets none, because a server's speed is unknown."""
     return Budgets(
         policy.automatic_ms or AUTOMATIC_MS, policy.invoked_ms or INVOKED_MS, policy.background_ms or IDLE_MS
     )
 
 
 class IdleTimeout(BackgroundBudget):
-    """How long an answer may continue with no pending question, from the first moment without one.
-
-    Args:
-        question: the last one.
-        clock: milliseconds.
-    """
+    """Ends an answer that has had no pending question for too long; counts from the first such moment."""
 
     def __init__(self, question: Question, clock: Clock) -> None:
         allowed_ms = budgets_of(question.policy).background_ms
@@ -49,12 +44,12 @@ PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 
 @dataclass(slots=True)
 class Backoff:
-    """How long a failing server is left alone: longer after each failure in a row, or as long as it asks for.
+    """How long a failing server is not asked: longer after each consecutive failure, or as long as it demands.
 
     Attributes:
-        pauses_s: after the first failure, the second, and so on; the last one after all others.
-        failure: the last one; None while all is well.
-        until_ms: before then the server is not asked again.
+        pauses_s: after the first failure, the second, and so on; the last one repeats.
+        failure: the last one; None after an answer.
+        until_ms: the server is not asked before.
     """
 
     pauses_s: tuple[float, ...] = PAUSES_S
@@ -73,7 +68,7 @@ class Backoff:
         self.failure, self._consecutive, self.until_ms = None, 0, 0.0
 
     def blocking_failure(self, now_ms: float) -> RemoteError | None:
-        """The failure for which the server is not asked now; None when it may be asked."""
+        """The failure because of which the server is not asked now; None when it may be asked."""
         if self.failure is None or now_ms >= self.until_ms:
             return None
         return self.failure
