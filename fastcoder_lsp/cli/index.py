@@ -141,7 +141,7 @@ def _bring_up_to_date(store: "Store", root: Path, settings: "Settings", tokenize
         bar.update(task, description="indexing", total=len(paths))
         intake.remove_others(paths)
         encoder = ChunkedEncoder(tokenizer)
-        for _ in intake.take_many(paths, encoder, lambda done, _total: bar.update(task, completed=done), lambda: False):
+        for _ in intake.store_all(paths, encoder, lambda done, _total: bar.update(task, completed=done), lambda: False):
             # Changed while being read: the folder's watcher, or the next build, sees it.
             pass
         bar.update(task, description="merging")

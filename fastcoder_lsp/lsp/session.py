@@ -192,7 +192,7 @@ class Session:
 
     def folder_of(self, uri: str) -> Folder | None:
         """The workspace folder that holds a document."""
-        return self.folders.holding(path_of(uri))
+        return self.folders.containing(path_of(uri))
 
     def rules(self, folder: Folder | None) -> ReadingRules:
         """The reading rules of a folder, made at the first use: there may be hundreds."""

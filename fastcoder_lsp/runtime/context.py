@@ -22,7 +22,7 @@ from fastcoder_lsp.prompt.definitions import MOST_HELD, heads
 from fastcoder_lsp.prompt.imported import imported_definitions
 from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, question_at, related, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import FolderWords
-from fastcoder_lsp.workspace.documents import MOST_LETTERS
+from fastcoder_lsp.workspace.documents import MAX_YANK_CHARACTERS
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines, without_secrets
@@ -392,7 +392,7 @@ class RecentPlaces:
 def copied(snapshot: Snapshot) -> Iterator[ContextSnippet]:
     """Code copied in other files, the newest first: it will probably be pasted here."""
     for one in snapshot.yanks:
-        if one.path != snapshot.path and len(one.text) <= MOST_LETTERS and KEYS not in one.text:
+        if one.path != snapshot.path and len(one.text) <= MAX_YANK_CHARACTERS and KEYS not in one.text:
             yield ContextSnippet(Path(one.path).name, one.text, 0.0, one.path, line=one.line + 1)
 
 
@@ -407,7 +407,7 @@ def _remember(places: _Places, shown: int, uri: str, path: str, text: str, offse
     piece, above = around.strip("\n"), len(around) - len(around.lstrip("\n"))
     name = (uri, line // (2 * RECENT_LINES))
     places.pop(name, None)
-    if piece.strip() and len(piece) <= MOST_LETTERS:
+    if piece.strip() and len(piece) <= MAX_YANK_CHARACTERS:
         places[name] = ContextSnippet(Path(path or uri).name, piece, 0.0, path, line=first + above + 1)
     while len(places) > 2 * shown:
         places.popitem(last=False)

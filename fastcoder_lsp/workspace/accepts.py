@@ -50,14 +50,14 @@ class Accepts:
     def shown(self, uri: str, document: str, start: int, text: str) -> int:
         """A suggestion for `document` goes to the screen; its number, for the accept command."""
         last = self._latest.get(uri)
-        if last is not None and _goes_on(last, document, start, text):
+        if last is not None and _continues(last, document, start, text):
             return last.number
         self._numbers += 1
         self._shown += 1
         self._latest.put(uri, _ShownSuggestion(self._numbers, start, text, taken=_common(document, start, text)))
         return self._numbers
 
-    def awaits(self, uri: str) -> bool:
+    def may_be_accepted(self, uri: str) -> bool:
         """Whether a change of this document could be an accept."""
         return uri in self._latest
 
@@ -73,14 +73,14 @@ class Accepts:
         last.taken = here
         if here - taken < 2:
             return None
-        self._take(last, here - taken)
+        self._count_accept(last, here - taken)
         return last.start + here if here == len(last.text) else None
 
-    def commanded(self, number: int) -> None:
+    def accept_command(self, number: int) -> None:
         """The editor ran the accept command of a suggestion; the text that it inserts is counted by `changed`."""
         for shown in self._latest.values():
             if shown.number == number:
-                self._take(shown, 0)
+                self._count_accept(shown, 0)
 
     def closed(self, uri: str) -> None:
         """The document is gone."""
@@ -90,13 +90,13 @@ class Accepts:
         """What was counted since the start."""
         return AcceptCounts(self._shown, self._accepted, self._characters)
 
-    def _take(self, shown: _ShownSuggestion, characters: int) -> None:
+    def _count_accept(self, shown: _ShownSuggestion, characters: int) -> None:
         self._accepted += not shown.accepted
         shown.accepted = True
         self._characters += characters
 
 
-def _goes_on(last: _ShownSuggestion, document: str, start: int, text: str) -> bool:
+def _continues(last: _ShownSuggestion, document: str, start: int, text: str) -> bool:
     """Whether a new suggestion is what is left of the last one."""
     typed = start - last.start
     return (

@@ -13,7 +13,7 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-FIRST_S, LONGEST_S = 5.0, 300.0
+MIN_PAUSE_S, MAX_PAUSE_S = 5.0, 300.0
 _ROOM = 1_000_000
 """Bytes that must have become free before a full disk is tried again early."""
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
@@ -30,19 +30,19 @@ class RetryPolicy:
 
     def __init__(self, folder: Path, notice: Callable[[str], None]) -> None:
         self._folder, self._notice = folder, notice
-        self._pause_s, self._until, self._free = FIRST_S, 0.0, -1
+        self._pause_s, self._until, self._free = MIN_PAUSE_S, 0.0, -1
 
     def failed(self, error: OSError) -> None:
         """Report a failed write and start a pause."""
         log.warning("cannot update the index (trying again in %.0f s): %s", self._pause_s, error)
         self._until = time.monotonic() + self._pause_s
-        self._pause_s = min(2 * self._pause_s, LONGEST_S)
+        self._pause_s = min(2 * self._pause_s, MAX_PAUSE_S)
         self._free = _free(self._folder) if error.errno in _FULL else -1
         self._notice(_explain(error, self._folder))
 
     def succeeded(self) -> None:
         """Note a successful write: the next failure starts with the shortest pause."""
-        self._pause_s, self._until, self._free = FIRST_S, 0.0, -1
+        self._pause_s, self._until, self._free = MIN_PAUSE_S, 0.0, -1
 
     def may_try(self) -> bool:
         """Whether no pause is running."""
@@ -51,14 +51,14 @@ class RetryPolicy:
 
 def each_once(notice: Callable[[str], None]) -> Callable[[str], None]:
     """A `notice` that passes each text on once."""
-    told: set[str] = set()
+    seen: set[str] = set()
 
-    def tell(text: str) -> None:
-        if text not in told:
-            told.add(text)
+    def pass_on(text: str) -> None:
+        if text not in seen:
+            seen.add(text)
             notice(text)
 
-    return tell
+    return pass_on
 
 
 def _explain(error: OSError, folder: Path) -> str:
@@ -95,7 +95,7 @@ def lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
-LONG_S: Final = 60.0
+SLEEP_S: Final = 60.0
 """A wait takes a second; so much more does not come from a busy machine."""
 
 
@@ -107,18 +107,18 @@ class SleepDetector:
 
     Args:
         wall: the wall clock, in seconds.
-        steady: the monotonic clock, in seconds.
+        monotonic: the monotonic clock, in seconds.
     """
 
-    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = time.monotonic) -> None:
-        self._wall, self._steady = wall, steady
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._wall, self._monotonic = wall, monotonic
         self.begin()
 
     def begin(self) -> None:
         """Begin a wait."""
-        self._began = self._wall(), self._steady()
+        self._began = self._wall(), self._monotonic()
 
     def slept(self) -> bool:
         """Whether the wait took far longer than usual, by either clock. A clock that is set back proves nothing."""
         wall_s, steady_s = self._began
-        return max(self._wall() - wall_s, self._steady() - steady_s) > LONG_S
+        return max(self._wall() - wall_s, self._monotonic() - steady_s) > SLEEP_S

@@ -1,7 +1,7 @@
 """The queues of a live index: the inbox of changes for its first thread, the backlog of work for its second.
 
-The inbox stays small however long nothing is taken out: a document has one text, and more than `MOST` changed files are
-replaced by a request to scan everything. Putting something in never waits for the thread that takes.
+The inbox stays small however long nothing is taken out: a document has one text, and more than `MAX_CHANGES` changed
+files are replaced by a request to scan everything. Putting something in never waits for the thread that takes.
 
 The backlog decides when to scan everything: at once on request, after a while if changes may have been lost, and never
 so often that nothing else gets done.
@@ -17,9 +17,9 @@ from pathlib import Path
 
 from fastcoder_lsp.config import Settings
 
-MOST = 4096
+MAX_CHANGES = 4096
 """Changed files (or folders) that are kept by name. A system's own queue may overflow at that, which loses changes."""
-LONGEST_REST_S = 2.0
+MAX_REST_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,96 +45,96 @@ class Inbox:
     """Changes that were reported and not taken yet, bounded. Any thread may report; one thread takes."""
 
     def __init__(self) -> None:
-        self._news = threading.Condition()
+        self._condition = threading.Condition()
         self._open: dict[Path, str] = {}
         self._documents: dict[Path, None] = {}
         self._paths: dict[Path, None] = {}
         self._folders: dict[Path, None] = {}
         self._lost = self._woken = False
         self._waiting: list[threading.Event] = []
-        self._rests_until = 0.0
+        self._paused_until = 0.0
 
     def document(self, path: Path, text: str | None) -> None:
         """The text of an open document, or None: it was closed."""
         if not _may_exist(path):
             return
-        with self._news:
+        with self._condition:
             if text is None:
                 self._open.pop(path, None)
                 self._paths[path] = None
             else:
                 self._open[path] = text
             self._documents[path] = None
-            self._tell()
+            self._notify()
 
-    def all_documents(self) -> None:
+    def requeue_documents(self) -> None:
         """The rules have changed: queue all open documents again."""
-        with self._news:
+        with self._condition:
             self._documents.update(dict.fromkeys(self._open))
-            self._tell()
+            self._notify()
 
     def changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
         """Files and folders that changed. If they are too many to list, everything will be scanned."""
-        with self._news:
+        with self._condition:
             for put, names in ((self._paths, paths), (self._folders, folders)):
                 for name in filter(_may_exist, names):
                     put[name] = None
-                    if len(put) > MOST:
+                    if len(put) > MAX_CHANGES:
                         put.clear()
                         self._lost = True
                         break
-            self._tell()
+            self._notify()
 
     def wait_for_empty(self, seen: threading.Event) -> None:
         """Set `seen` once everything queued now was taken in, and everything that this queued in turn."""
-        with self._news:
+        with self._condition:
             self._waiting.append(seen)
-            self._tell()
+            self._notify()
 
     def wake(self) -> None:
         """Make `take` return although nothing has changed."""
-        with self._news:
+        with self._condition:
             self._woken = True
-            self._tell()
+            self._notify()
 
-    def rest(self, seconds: float) -> None:
-        """Return only documents for some seconds, at most `LONGEST_REST_S`."""
-        with self._news:
-            self._rests_until = time.monotonic() + min(seconds, LONGEST_REST_S)
+    def pause(self, seconds: float) -> None:
+        """Return only documents for some seconds, at most `MAX_REST_S`."""
+        with self._condition:
+            self._paused_until = time.monotonic() + min(seconds, MAX_REST_S)
 
     def take(self) -> ChangeBatch:
         """All changes since the last call that are due; waits until there are some."""
-        with self._news:
+        with self._condition:
             while not (self._woken or self._documents):
                 # Read the clock once: a rest that ended between two readings would be waited for without end.
-                rest_s = self._rests_until - time.monotonic()
-                if rest_s <= 0 and self._has_more():
+                pause_s = self._paused_until - time.monotonic()
+                if pause_s <= 0 and self._has_more():
                     break
-                self._news.wait(rest_s if rest_s > 0 else None)
+                self._condition.wait(pause_s if pause_s > 0 else None)
             self._woken = False
             documents = {path: self._open.get(path) for path in self._documents}
             self._documents.clear()
-            if not self._rested():
+            if not self._pause_is_over():
                 return ChangeBatch(documents, (), (), lost=False, waiting=())
-            told = ChangeBatch(documents, tuple(self._paths), tuple(self._folders), self._lost, tuple(self._waiting))
+            batch = ChangeBatch(documents, tuple(self._paths), tuple(self._folders), self._lost, tuple(self._waiting))
             for held in (self._paths, self._folders, self._waiting):
                 held.clear()
             self._lost = False
-            return told
+            return batch
 
     def empty(self) -> bool:
         """Whether nothing has changed since the last `take`."""
-        with self._news:
+        with self._condition:
             return not (self._documents or self._paths or self._folders or self._lost)
 
-    def _rested(self) -> bool:
-        return time.monotonic() >= self._rests_until
+    def _pause_is_over(self) -> bool:
+        return time.monotonic() >= self._paused_until
 
     def _has_more(self) -> bool:
         return bool(self._paths or self._folders or self._lost or self._waiting)
 
-    def _tell(self) -> None:
-        self._news.notify()
+    def _notify(self) -> None:
+        self._condition.notify()
 
 
 def _may_exist(path: Path) -> bool:
@@ -145,16 +145,16 @@ def _may_exist(path: Path) -> bool:
         return False
 
 
-BURST = MOST
+BURST = MAX_CHANGES
 """After so many changed files everything is scanned, on systems whose queue loses changes silently."""
 _SILENT = sys.platform != "linux"
 _TICK_S = 1.0
 _RESCAN_S = 20.0
 """The time between scans where not all changes are reported, if a scan is cheap (see `_BLIND_SHARE`)."""
 _SHARE, _BLIND_SHARE = 2, 20
-"""A scan waits this many times the CPU time of the last scan: after bursts (at most `_LONGEST_S`), and where changes
-are not reported."""
-_LONGEST_S = 30.0
+"""A scan waits this many times the CPU time of the last scan: after bursts (at most `_MAX_SCAN_PAUSE_S`), and where
+changes are not reported."""
+_MAX_SCAN_PAUSE_S = 30.0
 
 
 class Backlog:
@@ -166,22 +166,22 @@ class Backlog:
 
     Attributes:
         lock: guards everything here; notified of every change.
-        wanted: folders whose stores are not open yet as their settings say; None if all are.
+        requested: folders whose stores are not open yet as their settings say; None if all are.
         stopping: the work ends.
         scanned_at: the end of the last scan, on the monotonic clock (s).
     """
 
     def __init__(self, folders: Mapping[Path, Settings], pause_over: Callable[[], bool]) -> None:
         self.lock = threading.Condition()
-        self.wanted: Mapping[Path, Settings] | None = dict(folders)
+        self.requested: Mapping[Path, Settings] | None = dict(folders)
         self.stopping = False
         self.scanned_at = time.monotonic()
         self._scan_s = 0.0
         self._pause_over = pause_over
-        self._refused: Mapping[Path, Settings] | None = None
+        self._failed_folders: Mapping[Path, Settings] | None = None
         self._trying: Mapping[Path, Settings] | None = None
-        self._many: dict[Path, None] = {}
-        self._told = 0  # changed files since the last scan for their number
+        self._queued: dict[Path, None] = {}
+        self._changed_files = 0  # changed files since the last scan for their number
         self._rescan, self._at_once, self._working = True, True, False
 
     def stop(self) -> None:
@@ -190,10 +190,10 @@ class Backlog:
             self.stopping = True
             self.lock.notify_all()
 
-    def want(self, folders: Mapping[Path, Settings]) -> None:
+    def request(self, folders: Mapping[Path, Settings]) -> None:
         """Open the stores of other folders, or by other settings, and scan everything."""
         with self.lock:
-            self.wanted = dict(folders)
+            self.requested = dict(folders)
             self.rescan()
 
     def rescan(self) -> None:
@@ -202,24 +202,24 @@ class Backlog:
             self._rescan = self._at_once = True
             self.lock.notify_all()
 
-    def counts_too_many(self, files: int) -> bool:
+    def count_changes(self, files: int) -> bool:
         """Count changed files. Returns whether they are so many that other changes may have been lost silently."""
-        self._told += files
-        return _SILENT and self._told > BURST
+        self._changed_files += files
+        return _SILENT and self._changed_files > BURST
 
-    def hand_on(self, paths: Iterable[Path], *, everything: bool, at_once: bool) -> None:
+    def enqueue(self, paths: Iterable[Path], *, everything: bool, at_once: bool) -> None:
         """Queue these files, or a scan of everything, `at_once` or when it is due."""
         with self.lock:
-            self._many.update(dict.fromkeys(paths))
-            if everything or len(self._many) > BURST:
-                self._rescan, self._told = True, 0
-                self._many.clear()
+            self._queued.update(dict.fromkeys(paths))
+            if everything or len(self._queued) > BURST:
+                self._rescan, self._changed_files = True, 0
+                self._queued.clear()
             self._at_once |= at_once
             self.lock.notify_all()
 
     def done(self) -> bool:
         """Whether no work is pending or running."""
-        return not (self._many or self.wanted or self._rescan or self._working)
+        return not (self._queued or self.requested or self._rescan or self._working)
 
     def wait_done(self, timeout_s: float) -> bool:
         """Wait until `done`. Returns whether it is."""
@@ -228,40 +228,40 @@ class Backlog:
 
     def interrupted(self) -> bool:
         """Whether to give up the present work, because the index stops or has other folders or settings now."""
-        return self.stopping or self.wanted is not None
+        return self.stopping or self.requested is not None
 
-    def waits(self) -> bool:
+    def has_urgent_work(self) -> bool:
         """Whether there is work that should not wait for long work."""
-        return self.interrupted() or bool(self._many)
+        return self.interrupted() or bool(self._queued)
 
     # The methods of the working thread.
 
-    def take_up(self) -> bool:
+    def next_round(self) -> bool:
         """End the last round, and wait a second at most for more work. Returns whether to begin a round."""
         with self.lock:
             self._working = False
             self.lock.notify_all()
             self.lock.wait_for(self._is_due, _TICK_S)
-            self._working, self._trying = not self.stopping and self._may_try(), self.wanted
+            self._working, self._trying = not self.stopping and self._may_try(), self.requested
             return self._working
 
-    def refused(self) -> None:
+    def round_failed(self) -> None:
         """The round failed: its folders are not retried before the pause is over."""
-        self._refused = self._trying
+        self._failed_folders = self._trying
 
-    def opened(self, folders: Mapping[Path, Settings]) -> None:
+    def folders_opened(self, folders: Mapping[Path, Settings]) -> None:
         """The stores of these folders are open. Folders that were requested meanwhile follow in the next round."""
         with self.lock:
-            if self.wanted is folders:
-                self.wanted = None
+            if self.requested is folders:
+                self.requested = None
             self.lock.notify_all()
 
     def may_scan(self) -> bool:
         """Whether a scan is requested, and the last one is long enough ago."""
-        rested = time.monotonic() - self.scanned_at >= min(_SHARE * self._scan_s, _LONGEST_S)
+        rested = time.monotonic() - self.scanned_at >= min(_SHARE * self._scan_s, _MAX_SCAN_PAUSE_S)
         return self._rescan and (self._at_once or rested)
 
-    def unseen_for_long(self) -> bool:
+    def is_scan_old(self) -> bool:
         """Whether the last scan is so long ago that a new one is due where not all changes are reported."""
         return time.monotonic() - self.scanned_at > max(_RESCAN_S, _BLIND_SHARE * self._scan_s)
 
@@ -277,16 +277,16 @@ class Backlog:
         if not done:
             self.rescan()
 
-    def take_many(self) -> list[Path]:
+    def take_queued(self) -> list[Path]:
         """Take the queued files."""
         with self.lock:
-            many, self._many = list(self._many), {}
+            many, self._queued = list(self._queued), {}
         return many
 
     def _is_due(self) -> bool:
-        due = self.wanted is not None or bool(self._many) or self.may_scan()
+        due = self.requested is not None or bool(self._queued) or self.may_scan()
         return self.stopping or (due and self._may_try())
 
     def _may_try(self) -> bool:
         """New folders are tried at once, failed ones after a pause."""
-        return (self.wanted is not None and self.wanted is not self._refused) or self._pause_over()
+        return (self.requested is not None and self.requested is not self._failed_folders) or self._pause_over()

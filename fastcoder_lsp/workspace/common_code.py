@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 STANDARD_LIBRARY = f"python-{sys.version_info.major}.{sys.version_info.minor}"
 _DEPENDENCIES = "installed-"
 _RETRY_S = 10.0
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 
 def is_common(corpus: str) -> bool:
@@ -73,14 +73,14 @@ class CommonCode:
         self._tables: dict[TableShape, FrozenTable | None] = {}
         self._stopping = threading.Event()
         self.builder: threading.Thread | None = None
-        self._refused = False
+        self._write_failed = False
         """Whether the disk has refused the present job, which is retried."""
 
     def join(self, user: Installed) -> None:
         """A workspace starts to use the corpora. Missing ones are built in the background, once."""
         with self._lock:
             self._users[user] = None
-        self._then(partial(self._build, user), "corpora", at_once=partial(self._look_at, user))
+        self._enqueue(partial(self._build, user), "corpora", at_once=partial(self._open_existing, user))
 
     def leave(self, user: Installed) -> bool:
         """A workspace stops using them. Returns whether it was the last one, with which everything ends."""
@@ -101,18 +101,18 @@ class CommonCode:
             known = shape in self._tables
             table = self._tables.setdefault(shape, None)
         if not known:
-            self._then(self._count, "tables")
+            self._enqueue(self._make_tables, "tables")
         return table
 
     def wait(self, timeout_s: float) -> None:
         """Wait until the present job is done, the disk refuses it (it is retried later), or the time is over."""
         end = time.monotonic() + timeout_s
         while (builder := self.builder) is not None and builder.is_alive() and time.monotonic() < end:
-            if self._refused:
+            if self._write_failed:
                 return
-            builder.join(min(_LOOK_S, end - time.monotonic()))
+            builder.join(min(_POLL_S, end - time.monotonic()))
 
-    def _then(self, work: Callable[[], None], name: str, at_once: Callable[[], None] = lambda: None) -> None:
+    def _enqueue(self, work: Callable[[], None], name: str, at_once: Callable[[], None] = lambda: None) -> None:
         """Run `at_once` in the background now, and `work` after the earlier jobs."""
         with self._lock:
             if self._stopping.is_set():
@@ -129,10 +129,10 @@ class CommonCode:
             self.builder = threading.Thread(target=run, name=name, daemon=True)
             self.builder.start()
 
-    def _look_at(self, user: Installed) -> None:
+    def _open_existing(self, user: Installed) -> None:
         """Open the corpora that exist already, without waiting for those that are being built."""
         try:
-            user.names = frozenset(name for name, _, _ in _always(user.folders) if not is_common(name))
+            user.names = frozenset(name for name, _, _ in _default_corpora(user.folders) if not is_common(name))
             self._open(Corpora(self._cache))
         except (OSError, FastcoderError) as error:  # the build fails too, and tells the user
             log.info("corpora could not be opened: %s", error)
@@ -140,27 +140,27 @@ class CommonCode:
     def _build(self, user: Installed) -> None:
         """Build missing corpora and open all; retry later if that fails."""
         retry = RetryPolicy(self._cache, user.notice)
-        while not self._unwanted(user):
+        while not self._cancelled(user):
             try:
                 self._build_all(user)
-                self._count()
+                self._make_tables()
             except (OSError, FastcoderError) as error:
                 retry.failed(error if isinstance(error, OSError) else OSError(str(error)))
-                self._refused = True
+                self._write_failed = True
             else:
-                self._refused = False
+                self._write_failed = False
                 break
-            while not retry.may_try() and not self._unwanted(user):
+            while not retry.may_try() and not self._cancelled(user):
                 self._stopping.wait(1.0)
 
     def _build_all(self, user: Installed) -> None:
         corpora, identity = Corpora(self._cache), self._encoder.identity
         self._open(corpora)
-        for name, sources, texts in _always(user.folders):
+        for name, sources, texts in _default_corpora(user.folders):
             wanted = self._builds_installed or is_common(name)
-            missing = wanted and not (_is_built(corpora, name, sources, identity) and self._is_read(name))
-            while missing and not self._unwanted(user):
-                if corpora.build(name, sources, texts(), self._encoder, should_stop=lambda: self._unwanted(user)):
+            missing = wanted and not (_is_built(corpora, name, sources, identity) and self._is_usable(name))
+            while missing and not self._cancelled(user):
+                if corpora.build(name, sources, texts(), self._encoder, should_stop=lambda: self._cancelled(user)):
                     self._stores = {known: store for known, store in self._stores.items() if known != name}
                     break
                 # Another process is building it.
@@ -169,7 +169,7 @@ class CommonCode:
             if wanted:
                 self._open(corpora)
 
-    def _is_read(self, name: str) -> bool:
+    def _is_usable(self, name: str) -> bool:
         """Whether an open corpus could be read; a damaged one, or one of another version, is empty."""
         return name not in self._stores or self._stores[name][1].complete
 
@@ -185,7 +185,7 @@ class CommonCode:
                     stores[info.name] = known if known and same else (info, corpora.open(info.name, info.identity))
             self._stores = stores
 
-    def _count(self) -> None:
+    def _make_tables(self) -> None:
         """Make the requested tables that are missing."""
         with self._lock:
             wanted = [shape for shape, table in self._tables.items() if table is None]
@@ -201,11 +201,11 @@ class CommonCode:
             with self._lock:
                 self._tables[shape] = table
 
-    def _unwanted(self, user: Installed) -> bool:
+    def _cancelled(self, user: Installed) -> bool:
         return self._stopping.is_set() or user not in self._users
 
 
-def _always(
+def _default_corpora(
     folders: Mapping[Path, Settings],
 ) -> Iterator[tuple[str, tuple[str, ...], Callable[[], corpus_files.Texts]]]:
     """Name, sources and texts of the corpora that are always there."""

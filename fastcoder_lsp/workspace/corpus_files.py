@@ -33,9 +33,9 @@ DEPENDENCY_BYTES = 40_000_000
 _NO_CODE = frozenset(("plaintext", "json", "jsonc", "markdown", "diff", "xml", "html", "latex", "restructuredtext"))
 _SKIPPED = re.compile(r"(tests?|testing|idle_test|__pycache__|pydoc_data|\..*)")
 _INSTALLED = frozenset(("site-packages", "dist-packages", "node_modules"))
-_MOST_ENTRIES = 300_000
+_MAX_ENTRIES = 300_000
 """Of a workspace's installed packages: what is listed to find out how large they are."""
-_MOST_VERSIONS = 8
+_MAX_VERSIONS = 8
 """Pythons of one virtual environment."""
 Texts = Iterator[tuple[str, str]]
 """Key and text of each file."""
@@ -76,13 +76,13 @@ def standard_library() -> Texts:
 
 def dependencies(roots: Sequence[Path], cap: int = DEPENDENCY_BYTES) -> Texts:
     """The code of what is installed in some workspace folders, smaller packages first, until `cap` bytes."""
-    room = _MOST_ENTRIES
+    entries_left = _MAX_ENTRIES
     sized: list[tuple[int, list[Path]]] = []
     for package in (package for root in roots for folder in installed(root) for package in _packages(folder)):
-        if room <= 0:
+        if entries_left <= 0:
             break
-        files = _listed(package, room)
-        room -= 1 + len(files)
+        files = _code_files(package, entries_left)
+        entries_left -= 1 + len(files)
         sized.append((sum(map(_size, files)), files))
     sized.sort()
     left = cap
@@ -100,7 +100,7 @@ def installed(root: Path) -> list[Path]:
         places = (environment / "lib", environment / "lib64")
         listed = (place / name for place in places for name, is_folder in list_folder(place) if is_folder)
         pythons = (folder for folder in listed if folder.name.startswith("python"))
-        found += [python / "site-packages" for python in islice(pythons, _MOST_VERSIONS)]
+        found += [python / "site-packages" for python in islice(pythons, _MAX_VERSIONS)]
         found.append(environment / "Lib" / "site-packages")
     top = resolved(root)
     # A link would lead to what another folder has installed, or to somebody's home folder.
@@ -131,8 +131,8 @@ def _packages(folder: Path, *, scoped: bool = False) -> Iterator[Path]:
             yield entry
 
 
-def _listed(package: Path, most: int) -> list[Path]:
-    return list(islice(_walk(package), most)) if package.is_dir() else [package] if _is_code(package) else []
+def _code_files(package: Path, max_files: int) -> list[Path]:
+    return list(islice(_walk(package), max_files)) if package.is_dir() else [package] if _is_code(package) else []
 
 
 def _walk(folder: Path, without: frozenset[str] = frozenset()) -> Iterator[Path]:
@@ -143,7 +143,7 @@ def _walk(folder: Path, without: frozenset[str] = frozenset()) -> Iterator[Path]
 
 def _is_code(path: Path) -> bool:
     """Whether it is a regular file worth having."""
-    return _wanted(path) and 0 <= _size(path) <= MAX_FILE_BYTES
+    return _has_code_name(path) and 0 <= _size(path) <= MAX_FILE_BYTES
 
 
 def _size(path: Path) -> int:
@@ -155,7 +155,7 @@ def _size(path: Path) -> int:
     return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
-def _wanted(path: Path | PurePosixPath) -> bool:
+def _has_code_name(path: Path | PurePosixPath) -> bool:
     minified = ".min." in path.name or path.name.endswith(".map")
     return is_known(path) and language_of(path) not in _NO_CODE and not is_secret(path) and not minified
 
@@ -180,16 +180,17 @@ def _text(content: bytes) -> str | None:
 
 
 def _archive(path: Path) -> Texts:
-    for name, content in members(path, _member_wanted, MAX_FILE_BYTES):
+    for name, content in members(path, _is_code_member, MAX_FILE_BYTES):
         text = _text(content)
         if text is not None:
             yield f"{path}!{name}", text
 
 
-def _member_wanted(name: str) -> bool:
+def _is_code_member(name: str) -> bool:
     """Whether a member is wanted. "." and ".." name no folder, and nothing is ever written to where they lead."""
     path = PurePosixPath(name)
-    return _wanted(path) and not any(_SKIPPED.fullmatch(part) for part in path.parts[:-1] if part not in (".", ".."))
+    folders = (part for part in path.parts[:-1] if part not in (".", ".."))
+    return _has_code_name(path) and not any(map(_SKIPPED.fullmatch, folders))
 
 
 ARCHIVES: Final = (".zip", ".whl", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
@@ -201,15 +202,15 @@ _DAMAGED: Final = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
     *(OSError, EOFError, ValueError, OverflowError, NotImplementedError, RuntimeError),  # the last: a password
 )
-Wanted = Callable[[str], bool]
+NamePredicate = Callable[[str], bool]
 
 
 class _TooMuchError(Exception):
     """The archive holds more than anybody means to give."""
 
 
-def members(path: Path, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of the files in an archive that are `wanted` and no larger than `most` bytes.
+def members(path: Path, wanted: NamePredicate, max_bytes: int) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of the files in an archive that are `wanted` and no larger than `max_bytes` bytes.
 
     Raises:
         UsageError: it cannot be read, is damaged, or is too large; what was read before stands.
@@ -217,7 +218,7 @@ def members(path: Path, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]
     try:
         with BufferedReader(open_real(path.resolve())) as file:
             unpack = _zip if path.suffix in _ZIPPED else _tar
-            yield from unpack(file, wanted, most)
+            yield from unpack(file, wanted, max_bytes)
     except _TooMuchError as error:
         raise UsageError(
             f"{path} holds more than {MAX_BYTES // 10**9} GB or {MAX_MEMBERS:,} files",
@@ -233,14 +234,14 @@ def members(path: Path, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]
         raise UsageError(f"{path} cannot be read: {words}", hint) from error
 
 
-def _zip(file: BinaryIO, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]]:
+def _zip(file: BinaryIO, wanted: NamePredicate, max_bytes: int) -> Iterator[tuple[str, bytes]]:
     taken = 0
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         if len(entries) > MAX_MEMBERS:
             raise _TooMuchError
         for member in entries:
-            if member.is_dir() or member.file_size > most or not wanted(member.filename):
+            if member.is_dir() or member.file_size > max_bytes or not wanted(member.filename):
                 continue
             taken += member.file_size
             if taken > MAX_BYTES:
@@ -248,13 +249,13 @@ def _zip(file: BinaryIO, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes
             yield member.filename, archive.read(member)
 
 
-def _tar(file: BinaryIO, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]]:
+def _tar(file: BinaryIO, wanted: NamePredicate, max_bytes: int) -> Iterator[tuple[str, bytes]]:
     with tarfile.open(fileobj=file) as archive:
         for number, member in enumerate(archive):
             # What is skipped has to be unpacked too.
             if number >= MAX_MEMBERS or member.offset_data + member.size > MAX_BYTES:
                 raise _TooMuchError
-            if member.isfile() and member.size <= most and wanted(member.name):
+            if member.isfile() and member.size <= max_bytes and wanted(member.name):
                 opened = archive.extractfile(member)
                 if opened is not None:
-                    yield member.name, opened.read(most)
+                    yield member.name, opened.read(max_bytes)

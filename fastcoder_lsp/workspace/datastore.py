@@ -23,11 +23,11 @@ from fastcoder_lsp.workspace.live_index import IndexProgress
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.shared_stores import SharedIndex, SharedStores, apart
+from fastcoder_lsp.workspace.shared_stores import SharedIndex, SharedStores, group_nested
 
 log = logging.getLogger(__name__)
 
-_MOST_KEYS = 1000
+_MAX_KEYS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Datastore:
         if known is None:
             path = path_of(document)
             known = str(resolved(path)) if path is not None else ""
-            if len(self._keys) >= _MOST_KEYS:
+            if len(self._keys) >= _MAX_KEYS:
                 self._keys.clear()
             self._keys[document] = known
         return known
@@ -172,7 +172,7 @@ class Datastore:
         """An index for each group of folders. Open indexes stay if their folders do."""
         assert self._started is not None, "there is no tokenizer yet"
         started, before, indexes = self._started, dict(self._started.indexes), dict[tuple[Path, ...], SharedIndex]()
-        for group in apart(self._folders):
+        for group in group_nested(self._folders):
             roots = tuple(group)
             kept = next((of for of in before if not set(of).isdisjoint(roots)), None)
             if kept is not None:
@@ -187,13 +187,15 @@ class Datastore:
 
     def _open_index(self, folders: Mapping[Path, Settings], encoder: Tokenizer) -> SharedIndex:
         label = object()
-        index = self._stores.indexes.open(folders, encoder, partial(self._told, label), self._notice, self._texts)
+        index = self._stores.indexes.open(
+            folders, encoder, partial(self._on_progress, label), self._notice, self._texts
+        )
         self._labels[index] = label
         for path, text in self._texts.copy().items():
             index.document_changed(path, text)
         return index
 
-    def _told(self, label: object, progress: IndexProgress) -> None:
+    def _on_progress(self, label: object, progress: IndexProgress) -> None:
         """Note the progress of one index, and report that of all."""
         self._progress[label] = progress
         every = tuple(self._progress.values())

@@ -18,7 +18,7 @@ from fastcoder_lsp.workspace.gaps import Gaps
 
 log = logging.getLogger(__name__)
 
-TOGETHER, TOGETHER_S = 64, 0.05
+BATCH, BATCH_S = 64, 0.05
 """The most buffers that are reported together, and the pause in seconds after which those that came are reported."""
 Buffer = tuple[bytes, bool]
 """The result of a call, and which of two forms it has."""
@@ -73,7 +73,7 @@ class _BufferQueue(queue.Queue[Buffer]):
 
     def __init__(self, gaps: Gaps) -> None:
         super().__init__()
-        self._gaps, self._began, self._in_a_row = gaps, False, 0
+        self._gaps, self._began, self._batched = gaps, False, 0
 
     @override
     def put(self, item: Buffer, block: bool = True, timeout: float | None = None) -> None:
@@ -86,13 +86,13 @@ class _BufferQueue(queue.Queue[Buffer]):
     def get(self, block: bool = True, timeout: float | None = None) -> Buffer:
         # Watchdog collects buffers until none comes for a second, and reports none before. Raising Empty ends that
         # sooner: after a short pause, or once there are enough.
-        if self._in_a_row >= TOGETHER:
-            self._in_a_row = 0
+        if self._batched >= BATCH:
+            self._batched = 0
             raise queue.Empty
         try:
-            buffer = super().get(block, min(TOGETHER_S, timeout or TOGETHER_S) if self._in_a_row else timeout)
+            buffer = super().get(block, min(BATCH_S, timeout or BATCH_S) if self._batched else timeout)
         except queue.Empty:
-            self._in_a_row = 0
+            self._batched = 0
             raise
-        self._in_a_row += 1
+        self._batched += 1
         return buffer

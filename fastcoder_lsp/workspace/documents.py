@@ -15,9 +15,9 @@ from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lin
 
 MAX_NEIGHBOURS = 24
 """Cells above the current one that are shown to the model, at most."""
-KEPT_YANKS = 2
+MAX_YANKS = 2
 """Only the last yanks are kept: older ones served another purpose."""
-YANKS_KEPT_S = 600.0
+YANK_TTL_S = 600.0
 """Yanks are forgotten after this time."""
 
 
@@ -64,12 +64,12 @@ class Documents:
     def yanked(self, yank: Yank) -> None:
         """Lines were copied: the next version of each document has them in its snapshot."""
         before = ((one, at_s) for one, at_s in self._yanks if one != yank)
-        self._yanks = ((yank, self._clock_s()), *before)[:KEPT_YANKS]
+        self._yanks = ((yank, self._clock_s()), *before)[:MAX_YANKS]
 
     @property
     def yanks(self) -> tuple[Yank, ...]:
         """The recent yanks of all documents, the newest first. They outlive their document, as a clipboard does."""
-        since_s = self._clock_s() - YANKS_KEPT_S
+        since_s = self._clock_s() - YANK_TTL_S
         self._yanks = tuple((one, at_s) for one, at_s in self._yanks if at_s > since_s)
         return tuple(one for one, _ in self._yanks)
 
@@ -104,7 +104,7 @@ class Documents:
         return tuple(document.clean_text for document in above[-MAX_NEIGHBOURS:] if document is not None)
 
 
-MOST_LETTERS = 2_000
+MAX_YANK_CHARACTERS = 2_000
 """Longer text is data, or was copied to be moved elsewhere."""
 
 
@@ -118,7 +118,7 @@ def yank_of(document: Document, first: int, last: int) -> Yank | None:
     if document.file is None or not document.uri.lower().startswith("file:"):
         return None
     lines = document.lines(first, last)
-    if sum(map(len, lines)) + len(lines) - 1 > MOST_LETTERS or KEYS in document.clean_text:
+    if sum(map(len, lines)) + len(lines) - 1 > MAX_YANK_CHARACTERS or KEYS in document.clean_text:
         return None
     secret = secret_lines(document.clean_text, document.language)
     lines = without_lines("\n".join(lines), secret).split("\n")

@@ -15,10 +15,10 @@ from fastcoder_lsp.config import Problem, Settings, SettingsLayer
 from fastcoder_lsp.config.resolve import shown
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.regular import read_regular
-from fastcoder_lsp.workspace.rules import reading_part, resolved
+from fastcoder_lsp.workspace.rules import reading_settings, resolved
 
 SETTINGS_FILE = "fastcoder.toml"
-_LONGEST_NAME = 1_000
+_MAX_NAME = 1_000
 _MAX_SETTINGS_BYTES = 100_000
 _MAX_DOTS = 2_000
 """What a dotted name costs to read grows with the square of its parts."""
@@ -57,7 +57,7 @@ class Folders:
         """The paths of the folders."""
         return tuple(folder.path for folder in self._folders.values())
 
-    def holding(self, path: Path | None) -> Folder | None:
+    def containing(self, path: Path | None) -> Folder | None:
         """The innermost folder that holds `path`."""
         holding = [folder for folder in self._folders.values() if path is not None and path.is_relative_to(folder.path)]
         return max(holding, key=lambda folder: len(folder.path.parts), default=None)
@@ -66,7 +66,7 @@ class Folders:
 def read_settings_file(folder: Folder) -> tuple[SettingsLayer | None, Problem | None]:
     """The layer of a folder's `fastcoder.toml`, never trusted; neither where there is no such file."""
     path = folder.path / SETTINGS_FILE
-    origin = shown(str(path), _LONGEST_NAME)
+    origin = shown(str(path), _MAX_NAME)
     try:
         content = read_regular(path, _MAX_SETTINGS_BYTES + 1, inside=resolved(folder.path))
         if len(content) > _MAX_SETTINGS_BYTES or content.count(b".") > _MAX_DOTS:
@@ -103,8 +103,8 @@ def store_folder(cache: Path, root: Path, identity: str, settings: Settings = _D
 
     Who may read less finds nothing in it, not even for a moment, that others may read.
     """
-    name, rules = hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16], reading_part(settings)
-    by_rules = "" if rules == reading_part(_DEFAULT) else "-" + hashlib.sha256(repr(rules).encode()).hexdigest()[:8]
+    name, rules = hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16], reading_settings(settings)
+    by_rules = "" if rules == reading_settings(_DEFAULT) else "-" + hashlib.sha256(repr(rules).encode()).hexdigest()[:8]
     return cache / "index" / name / f"{identity[:16]}{by_rules}"
 
 

@@ -29,9 +29,9 @@ MAX_BYTES: Final = 250_000
 """The size limit of an ignore file."""
 MAX_LEVELS: Final = 100
 """The depth limit of folders below the root. No project has more, but a path of 4,096 letters may have 2,000."""
-MAX_SIGNS: Final = 400_000
+MAX_ELEMENTS: Final = 400_000
 """The limit for all ignore files together that apply to one folder."""
-_KEPT_FOLDERS: Final = 512
+_MAX_CACHED_FOLDERS: Final = 512
 
 logger = logging.getLogger(__name__)
 
@@ -103,33 +103,35 @@ class IgnoreFiles:
     def _folder(self, path: Path) -> _FolderRules:
         """The entry of a folder, computed anew from the first level whose ignore files have changed."""
         known: _FolderRules | None = None
-        if len(self._folders) > _KEPT_FOLDERS:
+        if len(self._folders) > _MAX_CACHED_FOLDERS:
             self._folders = {}  # not one by one: several threads ask
         for level in (*reversed(path.parents), path)[len(self._top.parts) - 1 :]:
-            kept = self._folders.get(level)
-            files = self._files(level) if kept is None else kept.files
+            cached = self._folders.get(level)
+            files = self._files(level) if cached is None else cached.files
             stamps = tuple(map(_stamp, files))
-            if kept is None or kept.above is not known or kept.stamps != stamps:
-                kept = self._look(level, known, files, stamps)
-                self._folders[level] = kept
-            known = kept
+            if cached is None or cached.above is not known or cached.stamps != stamps:
+                cached = self._load(level, known, files, stamps)
+                self._folders[level] = cached
+            known = cached
         assert known is not None
         return known
 
-    def _look(
+    def _load(
         self, folder: Path, above: _FolderRules | None, files: tuple[str, ...], stamps: tuple[_Stamp, ...]
     ) -> _FolderRules:
         below_root = self._root in folder.parents
         by_git, by_us = _ignored_by(above, folder.name, is_folder=True) if above and below_root else (False, False)
         git, own, setting = (
-            (_inside(rules, folder.name) for rules in (above.git, above.own, above.setting)) if above else ((), (), ())
+            (_states_inside(rules, folder.name) for rules in (above.git, above.own, above.setting))
+            if above
+            else ((), (), ())
         )
         if folder == self._root and self._setting:
             setting = (IgnoreRules(self._setting, self._setting.start),)
         too_deep = len(folder.parts) - len(self._root.parts) >= MAX_LEVELS
-        by_git, by_us = by_git or too_deep, by_us or too_deep or not self._setting.whole
+        by_git, by_us = by_git or too_deep, by_us or too_deep or not self._setting.complete
         for file in (file for file, stamp in zip(files, stamps, strict=True) if stamp is not None):
-            room = MAX_SIGNS - sum(len(one.patterns) for one in (*git, *own))
+            room = MAX_ELEMENTS - sum(len(one.patterns) for one in (*git, *own))
             patterns, is_own = self._read(Path(file)), file.endswith(OWN_IGNORE_FILE)
             if patterns is None or len(patterns) > room:
                 logger.warning("cannot read all of %s: ignoring everything in %s", file, folder)
@@ -161,7 +163,7 @@ class IgnoreFiles:
         if len(content) > MAX_BYTES:
             return None
         patterns = Patterns(content.decode("utf-8-sig", "surrogateescape").split("\n"))
-        return patterns if patterns.whole else None
+        return patterns if patterns.complete else None
 
 
 def _ignored_by(folder: _FolderRules, name: str, *, is_folder: bool) -> tuple[bool, bool]:
@@ -173,13 +175,13 @@ def _ignored_by(folder: _FolderRules, name: str, *, is_folder: bool) -> tuple[bo
 
 def _is_ignored(rules: Iterable[IgnoreRules], name: str, *, is_folder: bool) -> bool:
     """The verdict of the innermost file whose patterns match the entry."""
-    said = (one.patterns.look(one.state, name, is_folder=is_folder).ignored for one in rules)
-    return next((ignored for ignored in said if ignored is not None), False)
+    verdicts = (one.patterns.match(one.state, name, is_folder=is_folder).ignored for one in rules)
+    return next((ignored for ignored in verdicts if ignored is not None), False)
 
 
-def _inside(rules: Iterable[IgnoreRules], name: str) -> tuple[IgnoreRules, ...]:
+def _states_inside(rules: Iterable[IgnoreRules], name: str) -> tuple[IgnoreRules, ...]:
     """The same rules with their states inside the folder `name`."""
-    return tuple(IgnoreRules(one.patterns, one.patterns.look(one.state, name, is_folder=True).below) for one in rules)
+    return tuple(IgnoreRules(one.patterns, one.patterns.match(one.state, name, is_folder=True).below) for one in rules)
 
 
 def _stamp(file: str) -> _Stamp:
@@ -199,9 +201,9 @@ _MAX_BYTES: Final = 100_000
 _EXCLUDE: Final = Path("info", "exclude")
 _SECTION: Final = re.compile(r"\s*\[([^\]]*)\]\s*")
 _VALUE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)")
-_SIGN: Final = re.compile(r"\\.|.")
+_CHARACTER: Final = re.compile(r"\\.|.")
 _ESCAPED: Final = {"n": "\n", "t": "\t", "b": "\b"}
-_DEEPEST: Final = 5
+_MAX_DEPTH: Final = 5
 """Configurations that are included in one another; git allows ten."""
 
 
@@ -247,26 +249,26 @@ def _values(config: Path, home: Path, depth: int = 0) -> Iterator[tuple[str, str
         value = _VALUE.match(line, 0 if header is None else header.end())
         if value is None:
             continue
-        key, said = f"{section}.{value[1].lower()}", _unquoted(value[2])
+        key, verdicts = f"{section}.{value[1].lower()}", _unquoted(value[2])
         if key != "include.path":
-            yield key, said
-        elif depth < _DEEPEST and (included := _user_path(said, home, config.parent)) is not None:
+            yield key, verdicts
+        elif depth < _MAX_DEPTH and (included := _user_path(verdicts, home, config.parent)) is not None:
             yield from _values(included, home, depth + 1)
 
 
 def _unquoted(value: str) -> str:
     """A value without its quotes, escapes and the comment that follows it."""
-    found, kept, quoted = "", 0, False
-    for sign in _SIGN.findall(value):
-        if sign == '"':
+    found, cached, quoted = "", 0, False
+    for char in _CHARACTER.findall(value):
+        if char == '"':
             quoted = not quoted
-        elif sign in "#;" and not quoted:
+        elif char in "#;" and not quoted:
             break
         else:
-            found += _ESCAPED.get(sign[1:], sign[1:]) if len(sign) > 1 else sign
-        if quoted or not sign.isspace():
-            kept = len(found)
-    return found[:kept]
+            found += _ESCAPED.get(char[1:], char[1:]) if len(char) > 1 else char
+        if quoted or not char.isspace():
+            cached = len(found)
+    return found[:cached]
 
 
 def _user_path(named: str, home: Path, base: Path | None) -> Path | None:

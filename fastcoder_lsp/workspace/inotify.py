@@ -27,12 +27,12 @@ class Observer(BaseObserver):
     """Watches folders by inotify.
 
     Args:
-        wanted: whether to watch a folder.
+        should_watch: whether to watch a folder.
         gaps: records what is not watched.
     """
 
-    def __init__(self, wanted: Callable[[Path], bool], gaps: Gaps) -> None:
-        self.descriptor = _Descriptor(wanted, gaps)
+    def __init__(self, should_watch: Callable[[Path], bool], gaps: Gaps) -> None:
+        self.descriptor = _Descriptor(should_watch, gaps)
         self.descriptor.start()
         super().__init__(InotifyEmitter, inotify_fd=self.descriptor)
 
@@ -47,15 +47,15 @@ class Observer(BaseObserver):
 class _Descriptor(InotifyFD):
     """Records in `Gaps` what watchdog hides."""
 
-    def __init__(self, wanted: Callable[[Path], bool], gaps: Gaps) -> None:
+    def __init__(self, should_watch: Callable[[Path], bool], gaps: Gaps) -> None:
         super().__init__()
-        self._wanted, self._gaps = wanted, gaps
+        self._should_watch, self._gaps = should_watch, gaps
 
     @override
     def add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
         # If this raises, watchdog goes on without the watch, unless it is the root's.
         folder = Path(os.fsdecode(path))
-        if not self._wanted(folder):
+        if not self._should_watch(folder):
             raise FileNotFoundError(errno.ENOENT, "not to be watched", str(folder))
         try:
             descriptor = super().add_callback(path, mask, callback, id_)

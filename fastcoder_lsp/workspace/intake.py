@@ -20,11 +20,11 @@ from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules, resolve
 
 log = logging.getLogger(__name__)
 
-_CLOCK_NS = 100_000_000
+_TICK_NS = 100_000_000
 """File systems' clocks tick in steps of up to 10 ms; some network ones in longer steps."""
 BATCH_CHARACTERS = 4_000_000
 """Text that is tokenised and sorted at once, about 1,200,000 tokens: it bounds memory."""
-_MOST_KNOWN = 100_000
+_MAX_TOUCHED = 100_000
 _ABSENT = frozenset((ExclusionReason.UNREADABLE, ExclusionReason.NOT_A_FILE))
 Progress = Callable[[int, int], None]
 """Receives the number of files that are done, and of all files."""
@@ -53,7 +53,7 @@ class Intake:
         # The innermost folder that holds a file is the first one whose prefix it has.
         self._roots = sorted(((str(root).rstrip(os.sep) + os.sep, root) for root in stores), key=lambda r: -len(r[0]))
         self._rules = self._new_rules()
-        self._same: dict[str, _Stamp] = {}  # files whose text is the stored one though they were touched since
+        self._touched: dict[str, _Stamp] = {}  # files whose text is the stored one though they were touched since
 
     def files(self) -> Iterator[Path]:
         """Every file that may be read, folder by folder; those that git tracks first."""
@@ -87,12 +87,12 @@ class Intake:
             for key in {str(resolved(path)), str(path)}:
                 store.drop_overlay(key)
 
-    def take_few(self, paths: Iterable[Path], encoder: ChunkedEncoder) -> None:
+    def store_few(self, paths: Iterable[Path], encoder: ChunkedEncoder) -> None:
         """A few files that changed: they can be found as soon as they are read."""
         changed: dict[Store, list[IndexedFile]] = {}
         gone: dict[Store, list[str]] = {}
         for path in paths:
-            for store, key, found in self._look_at(path):
+            for store, key, found in self._examine(path):
                 if found is None:
                     gone.setdefault(store, []).append(key)
                 elif isinstance(found, _FileText) and not store.keep_unsaved(found.record):
@@ -102,7 +102,7 @@ class Intake:
         for store, keys in gone.items():
             store.remove(keys)
 
-    def take_many(
+    def store_all(
         self, paths: Sequence[Path], encoder: ChunkedEncoder, progress: Progress, should_stop: Callable[[], bool]
     ) -> Iterator[Path]:
         """Files that may have changed, in batches, straight into segments.
@@ -126,7 +126,7 @@ class Intake:
             for done, path in enumerate(paths):
                 if should_stop():
                     return
-                for store, key, found in self._look_at(path, checked=True):
+                for store, key, found in self._examine(path, checked=True):
                     if found is None or (isinstance(found, _FileText) and not store.writable):
                         gone.setdefault(store, []).append(key)
                     elif isinstance(found, _FileText):
@@ -204,7 +204,7 @@ class Intake:
         """The innermost folder that holds a file."""
         return next((root for prefix, root in self._roots if key.startswith(prefix)), None)
 
-    def _look_at(
+    def _examine(
         self, path: Path, *, checked: bool = False
     ) -> Iterator[tuple[Store, str, "_FileText | FileRecord | None"]]:
         """The work for a path: store, key, and the result of `_read`; none if it lies in no folder."""
@@ -226,10 +226,10 @@ class Intake:
         try:
             status = openable(real).stat()
         except OSError:
-            self._same.pop(key, None)
+            self._touched.pop(key, None)
             return None
         stamp = _stamp(status)
-        if known is not None and stamp in ((known.modified_ns, known.size, known.changed_ns), self._same.get(key)):
+        if known is not None and stamp in ((known.modified_ns, known.size, known.changed_ns), self._touched.get(key)):
             return known if checked or self._may_read(path, root) else None
         rules = self._rules.get(root)
         text = ExclusionReason.UNREADABLE if rules is None else rules.read_text(path)
@@ -238,18 +238,18 @@ class Intake:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         digest = text_digest(text)
         # A file that was written just now may be written again within the same stamp: look again next time.
-        settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _CLOCK_NS
+        settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _TICK_NS
         if known is not None and known.digest == digest:
             if settled:
-                self._keep_same(key, stamp)
+                self._cache_touched(key, stamp)
             return known
         modified_ns, size, changed_ns = stamp
         return _FileText(FileRecord(key, digest, modified_ns, size if settled else -1, changed_ns), text)
 
-    def _keep_same(self, key: str, stamp: _Stamp) -> None:
-        if len(self._same) >= _MOST_KNOWN:
-            self._same.clear()
-        self._same[key] = stamp
+    def _cache_touched(self, key: str, stamp: _Stamp) -> None:
+        if len(self._touched) >= _MAX_TOUCHED:
+            self._touched.clear()
+        self._touched[key] = stamp
 
     @staticmethod
     def _store(batch: Mapping[Store, Sequence[_FileText]], encoder: ChunkedEncoder) -> Iterator[Path]:

@@ -28,11 +28,11 @@ from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.regular import walk
 from fastcoder_lsp.workspace.rules import resolved
-from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, QUIET, Watcher
+from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, NOISY_FOLDERS, Watcher
 
-FEW = 32
+MAX_IMMEDIATE = 32
 """The most changed files that are taken one by one; the second thread takes more."""
-_REST = 4
+_PAUSE_FACTOR = 4
 """After taking in files from the disk, the thread takes no more of them for this many times as long, only documents."""
 
 
@@ -131,61 +131,61 @@ class EditFollower:
         """Run until the backlog is stopped."""
         encoder = ChunkedEncoder(self._encoder)
         backlog, stores = self._backlog, self._stores
-        intake, of = stores.intake, (backlog.wanted, stores.intake)
+        intake, of = stores.intake, (backlog.requested, stores.intake)
         while True:
             with backlog.lock:
                 # Until the stores are open, changes wait in the inbox, which stays small.
                 backlog.lock.wait_for(lambda: backlog.stopping or stores.intake is not None)
-            told = self._inbox.take()
+            batch = self._inbox.take()
             with backlog.lock:
                 if backlog.stopping:
                     return
-                wanted, opened = backlog.wanted, stores.intake
-            if intake is None or wanted is not of[0] or opened is not of[1]:
-                intake, of = opened if wanted is None else self._intake_by(wanted), (wanted, opened)
+                requested, opened = backlog.requested, stores.intake
+            if intake is None or requested is not of[0] or opened is not of[1]:
+                intake, of = opened if requested is None else self._intake_for(requested), (requested, opened)
             assert intake is not None
             began = time.monotonic()
-            self._take_in(intake, told, encoder)
-            if told.paths or told.folders:
+            self._apply(intake, batch, encoder)
+            if batch.paths or batch.folders:
                 # A file that is written without end is not read without end.
-                self._inbox.rest(_REST * (time.monotonic() - began))
-            for seen in told.waiting:
+                self._inbox.pause(_PAUSE_FACTOR * (time.monotonic() - began))
+            for seen in batch.waiting:
                 # Taking something in may have put more into the inbox.
                 seen.set() if self._inbox.empty() else self._inbox.wait_for_empty(seen)
 
-    def _intake_by(self, wanted: Mapping[Path, Settings]) -> Intake:
+    def _intake_for(self, requested: Mapping[Path, Settings]) -> Intake:
         """An intake by the newest rules, whatever the second thread is doing, into the stores that are open."""
-        folders = {resolved(root): settings for root, settings in wanted.items()}
+        folders = {resolved(root): settings for root, settings in requested.items()}
         stores = {root: store for root, store in self._stores.by_root.items() if root in folders}
         return Intake({root: folders[root] for root in stores}, stores)
 
-    def _take_in(self, intake: Intake, told: ChangeBatch, encoder: ChunkedEncoder) -> None:
-        for path, text in told.documents.items():
+    def _apply(self, intake: Intake, batch: ChangeBatch, encoder: ChunkedEncoder) -> None:
+        for path, text in batch.documents.items():
             if text is None:
                 intake.drop_overlay(path)
             else:
                 intake.overlay(path, text, encoder)
-        paths = dict.fromkeys((*told.paths, *intake.below(told.folders)))
-        for path in _files_in(told.folders):
+        paths = dict.fromkeys((*batch.paths, *intake.below(batch.folders)))
+        for path in _files_in(batch.folders):
             if len(paths) > BURST:
                 break
             # They may have come before their folder was watched.
             paths[path] = None
         ruled = any(path.name in IGNORE_FILES or path.parts[-3:] == EXCLUDE_FILE for path in paths)
-        everything = self._backlog.counts_too_many(len(paths)) or ruled or told.lost
-        few = len(paths) <= FEW
+        everything = self._backlog.count_changes(len(paths)) or ruled or batch.lost
+        few = len(paths) <= MAX_IMMEDIATE
         if few:
-            intake.take_few(paths, encoder)
+            intake.store_few(paths, encoder)
         if everything or not few:
-            self._backlog.hand_on(() if few else paths, everything=everything, at_once=ruled)
-        if ruled or told.lost:
-            self._inbox.all_documents()
+            self._backlog.enqueue(() if few else paths, everything=everything, at_once=ruled)
+        if ruled or batch.lost:
+            self._inbox.requeue_documents()
 
 
 def _files_in(folders: Iterable[Path]) -> Iterator[Path]:
     """All files below some folders, except in folders that tools fill."""
     for folder in folders:
-        yield from walk(folder, lambda path: path.name not in QUIET)
+        yield from walk(folder, lambda path: path.name not in NOISY_FOLDERS)
 
 
 log = logging.getLogger(__name__)
@@ -237,7 +237,7 @@ class LiveIndex:
         follower = EditFollower(encoder, self._inbox, self._backlog, self._stores)
         self._threads = (
             threading.Thread(target=self._guarded, args=(follower.run,), name="index", daemon=True),
-            threading.Thread(target=self._guarded, args=(self._look_after,), name="index-background", daemon=True),
+            threading.Thread(target=self._guarded, args=(self._run_background,), name="index-background", daemon=True),
         )
 
     def start(self) -> None:
@@ -279,8 +279,8 @@ class LiveIndex:
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
         """Other folders, or other settings for them. Removes what they no longer allow, open documents at once."""
-        self._backlog.want(folders)
-        self._inbox.all_documents()
+        self._backlog.request(folders)
+        self._inbox.requeue_documents()
 
     def rescan(self) -> None:
         """Scan all folders, comparing the file system's stamp of each file."""
@@ -306,52 +306,52 @@ class LiveIndex:
             log.exception("the index has stopped")
             self._notice("A bug stopped the index of this workspace (see the log). Suggestions continue.")
 
-    def _look_after(self) -> None:
+    def _run_background(self) -> None:
         lower_priority()
         encoder, wake = ChunkedEncoder(self._encoder), SleepDetector()
         while not self._backlog.stopping:
             wake.begin()
-            due = self._backlog.take_up()
+            due = self._backlog.next_round()
             if wake.slept():  # others may have written meanwhile: to a share, or from another system on this machine
-                self._backlog.hand_on((), everything=True, at_once=False)
+                self._backlog.enqueue((), everything=True, at_once=False)
             if not due:
                 continue
             try:
-                self._do_what_is_due(encoder)
+                self._run_round(encoder)
             except OSError as error:
-                self._backlog.refused()
+                self._backlog.round_failed()
                 self._retry.failed(error)
             else:
                 self._retry.succeeded()
 
-    def _do_what_is_due(self, encoder: ChunkedEncoder) -> None:
+    def _run_round(self, encoder: ChunkedEncoder) -> None:
         backlog, watcher = self._backlog, self._watcher
-        if backlog.wanted is not None:
-            self._open(backlog.wanted)
+        if backlog.requested is not None:
+            self._open(backlog.requested)
         if self._stores.take_over():
             self.rescan()
-        if watcher is not None and watcher.tend():
-            backlog.hand_on((), everything=True, at_once=False)
-        if watcher is not None and watcher.blind() and backlog.unseen_for_long():
+        if watcher is not None and watcher.repair():
+            backlog.enqueue((), everything=True, at_once=False)
+        if watcher is not None and watcher.incomplete() and backlog.is_scan_old():
             self.rescan()
         if backlog.may_scan():
             self._scan(encoder)
-        self._take_many(encoder)
-        self._stores.tidy(self._inbox.changed, backlog.waits)
+        self._store_queued(encoder)
+        self._stores.tidy(self._inbox.changed, backlog.has_urgent_work)
 
     def _open(self, folders: Mapping[Path, Settings]) -> None:
         """Open the stores of new folders and rules, and close those that are no longer wanted."""
-        wanted = {resolved(root): settings for root, settings in folders.items()}
-        gone = self._stores.open_for(wanted)
+        requested = {resolved(root): settings for root, settings in folders.items()}
+        gone = self._stores.open_for(requested)
         with self._backlog.lock:
-            self._stores.intake = Intake(wanted, self._stores.by_root)
-            self._backlog.opened(folders)
-        self._inbox.all_documents()
+            self._stores.intake = Intake(requested, self._stores.by_root)
+            self._backlog.folders_opened(folders)
+        self._inbox.requeue_documents()
         for root, store in gone.items():
-            if self._watcher is not None and root not in wanted:
+            if self._watcher is not None and root not in requested:
                 self._watcher.unwatch(root)
             close(store)
-        for root in wanted:
+        for root in requested:
             if self._watcher is not None:
                 self._watcher.watch(root)
 
@@ -361,12 +361,12 @@ class LiveIndex:
         began_s, done = time.thread_time(), False
         try:
             if self._watcher is not None:
-                self._watcher.try_again()
-            done = self._look_at_all(encoder)
+                self._watcher.retry()
+            done = self._scan_all(encoder)
         finally:
             self._backlog.end_scan(time.thread_time() - began_s, done=done)
 
-    def _look_at_all(self, encoder: ChunkedEncoder) -> bool:
+    def _scan_all(self, encoder: ChunkedEncoder) -> bool:
         """Returns whether the scan was completed."""
         intake = self._stores.intake
         if intake is None or not any(store.writable for store in self.stores()):
@@ -378,7 +378,7 @@ class LiveIndex:
                 return False
             paths.append(path)
         intake.remove_others(paths)
-        self._take(intake, paths, encoder)
+        self._store_files(intake, paths, encoder)
         if self._backlog.interrupted():
             return False
         for store in self.stores():
@@ -386,17 +386,17 @@ class LiveIndex:
         self._report(IndexProgress(building=False, done=len(paths), total=len(paths)))
         return True
 
-    def _take_many(self, encoder: ChunkedEncoder) -> None:
-        many = self._backlog.take_many()
+    def _store_queued(self, encoder: ChunkedEncoder) -> None:
+        many = self._backlog.take_queued()
         intake = self._stores.intake
         if many and intake is not None:
             try:
-                self._take(intake, many, encoder)
+                self._store_files(intake, many, encoder)
             except OSError:
-                self._backlog.hand_on(many, everything=False, at_once=False)
+                self._backlog.enqueue(many, everything=False, at_once=False)
                 raise
 
-    def _take(self, intake: Intake, paths: Sequence[Path], encoder: ChunkedEncoder) -> None:
+    def _store_files(self, intake: Intake, paths: Sequence[Path], encoder: ChunkedEncoder) -> None:
         if not paths:
             return
 
@@ -404,7 +404,7 @@ class LiveIndex:
             self._report(IndexProgress(building=True, done=done, total=total))
 
         try:
-            for path in intake.take_many(paths, encoder, progress, self._backlog.interrupted):
+            for path in intake.store_all(paths, encoder, progress, self._backlog.interrupted):
                 self._inbox.changed((path,))
         finally:
             self._report(IndexProgress(building=False, done=len(paths), total=len(paths)))

@@ -19,11 +19,11 @@ from pathlib import Path, PureWindowsPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-SHORT: Final = 247
+MAX_SHORT_PATH: Final = 247
 """Letters of a folder's path that every Windows takes; a file in it may have twelve more."""
 _PREFIX, _SHARE = "\\\\?\\", "\\\\"
 _ON_DISK = ("file", "vscode-notebook-cell", "vscode-notebook")
-MAX_LETTERS = 32_768
+MAX_PATH_CHARACTERS = 32_768
 """No system knows longer paths, and looking for one would take long."""
 _DRIVE = re.compile(r"/[A-Za-z]:")
 
@@ -31,7 +31,7 @@ _DRIVE = re.compile(r"/[A-Za-z]:")
 def long_form(path: PureWindowsPath) -> str:
     """An absolute path as Windows opens it, however long it is."""
     text = str(path)
-    if len(text) <= SHORT or text.startswith(_PREFIX) or not path.is_absolute():
+    if len(text) <= MAX_SHORT_PATH or text.startswith(_PREFIX) or not path.is_absolute():
         return text
     return f"{_PREFIX}UNC\\{text[len(_SHARE) :]}" if text.startswith(_SHARE) else _PREFIX + text
 
@@ -41,8 +41,8 @@ def openable(path: Path) -> Path:
     return Path(long_form(PureWindowsPath(path))) if os.name == "nt" else path
 
 
-TELLS_NAMES: Final = sys.platform == "darwin"
-_F_GETPATH, _LONGEST = 50, 1024
+HAS_DISK_SPELLING: Final = sys.platform == "darwin"
+_F_GETPATH, _MAX_PATH = 50, 1024
 """fcntl's command, and the bytes that it may write (macOS: sys/fcntl.h, MAXPATHLEN)."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_EVTONLY", 0)
 """To open it for its name alone: it is not waited for, and does not keep its disk from being taken out."""
@@ -50,17 +50,17 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0
 
 def as_on_disk(path: Path) -> Path:
     """An absolute path without links as the disk has it, where the system takes several for the same."""
-    return own_name(path) if TELLS_NAMES else path
+    return disk_spelling(path) if HAS_DISK_SPELLING else path
 
 
 def ask_system(descriptor: int) -> bytes:
     """The path of what is open, as macOS has it, with zeros behind."""
     import fcntl  # noqa: PLC0415 not there on Windows
 
-    return fcntl.fcntl(descriptor, _F_GETPATH, bytes(_LONGEST))
+    return fcntl.fcntl(descriptor, _F_GETPATH, bytes(_MAX_PATH))
 
 
-def own_name(path: Path, ask: Callable[[int], bytes] = ask_system) -> Path:
+def disk_spelling(path: Path, ask: Callable[[int], bytes] = ask_system) -> Path:
     """`path` as the disk has it; of what is not there, the folder above that is, and the rest as it is given.
 
     Args:
@@ -68,26 +68,26 @@ def own_name(path: Path, ask: Callable[[int], bytes] = ask_system) -> Path:
         ask: the name of an open file or folder.
     """
     for here in (path, *path.parents):
-        told = _told(here, ask)
-        if told is not None:
-            return told / path.relative_to(here)
+        found = _query_disk(here, ask)
+        if found is not None:
+            return found / path.relative_to(here)
     return path
 
 
-def _told(path: Path, ask: Callable[[int], bytes]) -> Path | None:
+def _query_disk(path: Path, ask: Callable[[int], bytes]) -> Path | None:
     """The disk's name of a file or a folder; None for what is neither, cannot be opened, or has quite another name."""
     try:
         if stat.S_IFMT(path.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
             return None
         descriptor = os.open(path, _FLAGS)
         try:
-            told = Path(os.fsdecode(ask(descriptor).partition(b"\0")[0]))
+            found = Path(os.fsdecode(ask(descriptor).partition(b"\0")[0]))
         finally:
             os.close(descriptor)
     except OSError:
         return None
     # For a file with two names (a hard link) the system may return the other one.
-    return told if _folded(told) == _folded(path) else None
+    return found if _folded(found) == _folded(path) else None
 
 
 def _folded(path: Path) -> str:
@@ -117,7 +117,7 @@ def path_text(uri: str, *, windows: bool) -> str | None:
     except ValueError:
         return None
     on_disk = parts.scheme.lower() in _ON_DISK and path.startswith("/")
-    if not on_disk or "\0" in path or len(path) > MAX_LETTERS:
+    if not on_disk or "\0" in path or len(path) > MAX_PATH_CHARACTERS:
         return None
     if not windows:
         return path

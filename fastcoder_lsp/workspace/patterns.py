@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-_KEPT_MASKS: Final = 128
+_MAX_CACHED_MASKS: Final = 128
 """The most letters whose masks are cached."""
 
 
 @dataclass(frozen=True, slots=True)
-class LetterSet:
+class CharacterSet:
     """A bracket expression; never matches "/"."""
 
     negated: bool
-    letters: frozenset[str]
+    chars: frozenset[str]
     ranges: tuple[tuple[str, str], ...]
     classes: tuple[Callable[[str], bool], ...]
 
@@ -33,14 +33,14 @@ class LetterSet:
         """The cost of a test."""
         return 1 + len(self.ranges) + len(self.classes)
 
-    def holds(self, letter: str) -> bool:
+    def contains(self, char: str) -> bool:
         """Whether it matches a letter."""
         found = (
-            letter in self.letters
-            or any(low <= letter <= high for low, high in self.ranges)
-            or any(test(letter) for test in self.classes)
+            char in self.chars
+            or any(low <= char <= high for low, high in self.ranges)
+            or any(test(char) for test in self.classes)
         )
-        return found != self.negated and letter != "/"
+        return found != self.negated and char != "/"
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class Pattern:
     `stars` loop on all but "/", `globstars` on everything. `skips` are those of a `**/`, which may match nothing.
     """
 
-    signs: list[str | LetterSet | None] = field(default_factory=list)
+    elements: list[str | CharacterSet | None] = field(default_factory=list)
     stars: list[int] = field(default_factory=list)
     globstars: list[int] = field(default_factory=list)
     skips: list[int] = field(default_factory=list)
@@ -60,8 +60,8 @@ class Automaton:
     """Matches several patterns at once. A run's state is an integer: `start` is the first, `step` returns the next."""
 
     def __init__(self, patterns: Sequence[tuple[int, bool, Pattern]]) -> None:
-        self._letters: dict[str, list[int]] = {}
-        self._sets: dict[LetterSet, list[int]] = {}
+        self._chars: dict[str, list[int]] = {}
+        self._sets: dict[CharacterSet, list[int]] = {}
         self._masks: dict[str, int] = {}
         self._ends: list[int] = []
         self._rules: list[int] = []
@@ -72,14 +72,14 @@ class Automaton:
             stars += [at + place for place in pattern.stars]
             globstars += [at + place for place in pattern.globstars]
             skips += [at + place for place in pattern.skips]
-            for place, sign in enumerate(pattern.signs, at + 1):
-                if sign is None:
+            for place, element in enumerate(pattern.elements, at + 1):
+                if element is None:
                     anything.append(place)
-                elif isinstance(sign, str):
-                    self._letters.setdefault(sign, []).append(place)
+                elif isinstance(element, str):
+                    self._chars.setdefault(element, []).append(place)
                 else:
-                    self._sets.setdefault(sign, []).append(place)
-            at += len(pattern.signs) + 1
+                    self._sets.setdefault(element, []).append(place)
+            at += len(pattern.elements) + 1
             self._ends.append(at - 1)
             self._rules.append(rule)
             if only_folders:
@@ -98,15 +98,15 @@ class Automaton:
 
     def step(self, state: int, text: str) -> int:
         """The state after reading `text`."""
-        for letter in text:
+        for char in text:
             if not state:
                 break
-            fresh = (state << 1) & self._mask(letter)
+            fresh = (state << 1) & self._mask(char)
             state = (
                 fresh
                 | (fresh & self._skips) << 1
                 | (state & self._globstars)
-                | (0 if letter == "/" else state & self._stars)
+                | (0 if char == "/" else state & self._stars)
             )
         return state
 
@@ -115,18 +115,18 @@ class Automaton:
         matching = state & (self._of_folders if is_folder else self._of_files)
         return self._rules[bisect.bisect_left(self._ends, matching.bit_length() - 1)] if matching else -1
 
-    def _mask(self, letter: str) -> int:
-        """The states that `letter` leads to."""
-        mask = self._masks.get(letter)
+    def _mask(self, char: str) -> int:
+        """The states that `char` leads to."""
+        mask = self._masks.get(char)
         if mask is None:
-            places = list(self._letters.get(letter, ()))
-            for letters, where in self._sets.items():
-                if letters.holds(letter):
+            places = list(self._chars.get(char, ()))
+            for chars, where in self._sets.items():
+                if chars.contains(char):
                     places += where
-            mask = self._bits(places) | (0 if letter == "/" else self._anything)
-            if len(self._masks) >= _KEPT_MASKS:
+            mask = self._bits(places) | (0 if char == "/" else self._anything)
+            if len(self._masks) >= _MAX_CACHED_MASKS:
                 self._masks = {}  # not one by one: several threads ask
-            self._masks[letter] = mask
+            self._masks[char] = mask
         return mask
 
     def _bits(self, places: Iterable[int]) -> int:
@@ -136,7 +136,7 @@ class Automaton:
         return int.from_bytes(bits, "little")
 
 
-MAX_SIGNS: Final = 65_536
+MAX_ELEMENTS: Final = 65_536
 """The limit for all patterns of a file together. It bounds the work for a letter."""
 MAX_SETS: Final = 500
 """The limit of bracket expressions in a file, and ranges in them: each new letter tests all of them once."""
@@ -160,44 +160,44 @@ class Patterns:
         ignores_case: whether names that differ in case only are the same.
 
     Attributes:
-        whole: whether all lines are used; False if they are too many or too long.
+        complete: whether all lines are used; False if they are too many or too long.
     """
 
     def __init__(self, lines: Iterable[str], *, ignores_case: bool = IGNORES_CASE) -> None:
         self._ignores_case = ignores_case
-        self._taken_back: list[bool] = []
+        self._negated: list[bool] = []
         of_names: list[tuple[int, bool, Pattern]] = []
         of_paths: list[tuple[int, bool, Pattern]] = []
-        self.whole, signs, sets = True, 0, 0
+        self.complete, elements, sets = True, 0, 0
         for line in lines:
             if line.startswith("#"):
                 continue
-            if len(line) > MAX_SIGNS:
-                self.whole = False
+            if len(line) > MAX_ELEMENTS:
+                self.complete = False
                 break
             rule = _rule(line.lower() if ignores_case else line)
             if rule is None:
                 continue
-            signs += len(rule.pattern.signs) + 1
-            sets += sum(len(sign) for sign in rule.pattern.signs if isinstance(sign, LetterSet))
-            if signs > MAX_SIGNS or sets > MAX_SETS:
-                self.whole = False
+            elements += len(rule.pattern.elements) + 1
+            sets += sum(len(element) for element in rule.pattern.elements if isinstance(element, CharacterSet))
+            if elements > MAX_ELEMENTS or sets > MAX_SETS:
+                self.complete = False
                 break
             of = of_names if rule.by_name else of_paths
-            of.append((len(self._taken_back), rule.only_folders, rule.pattern))
-            self._taken_back.append(rule.takes_back)
+            of.append((len(self._negated), rule.only_folders, rule.pattern))
+            self._negated.append(rule.negated)
         self._of_names, self._of_paths = Automaton(of_names), Automaton(of_paths)
         self.start = self._of_paths.start
 
     def __bool__(self) -> bool:
         """Whether there is any pattern."""
-        return bool(self._taken_back)
+        return bool(self._negated)
 
     def __len__(self) -> int:
         """The number of bits of a state, which is the cost of a letter."""
         return len(self._of_names) + len(self._of_paths)
 
-    def look(self, state: int, name: str, *, is_folder: bool) -> Verdict:
+    def match(self, state: int, name: str, *, is_folder: bool) -> Verdict:
         """The verdict on the entry called `name` in the folder that `state` belongs to.
 
         Args:
@@ -210,7 +210,7 @@ class Patterns:
         here = paths.step(state, name)
         by_name = names.rule(names.step(names.start, name), is_folder=is_folder)
         rule = max(by_name, paths.rule(here, is_folder=is_folder))
-        return Verdict(None if rule < 0 else not self._taken_back[rule], paths.step(here, "/") if is_folder else 0)
+        return Verdict(None if rule < 0 else not self._negated[rule], paths.step(here, "/") if is_folder else 0)
 
 
 class _NeverError(Exception):
@@ -222,7 +222,7 @@ class _Rule:
     """A line of the file. `by_name`: it matches an entry's name alone, else its path."""
 
     pattern: Pattern
-    takes_back: bool
+    negated: bool
     only_folders: bool
     by_name: bool
 
@@ -230,8 +230,8 @@ class _Rule:
 def _rule(line: str) -> _Rule | None:
     """The rule of a line; None if it can match nothing."""
     text = _without_end(line.removesuffix("\r"))
-    takes_back = text.startswith("!")
-    text = text[takes_back:]
+    negated = text.startswith("!")
+    text = text[negated:]
     only_folders = text.endswith("/")
     text = text[: len(text) - only_folders]
     by_name = "/" not in text
@@ -239,7 +239,7 @@ def _rule(line: str) -> _Rule | None:
     if not text:
         return None
     try:
-        return _Rule(_PatternParser(text, by_name=by_name).read(), takes_back, only_folders, by_name)
+        return _Rule(_PatternParser(text, by_name=by_name).read(), negated, only_folders, by_name)
     except _NeverError:
         return None
 
@@ -261,31 +261,31 @@ class _PatternParser:
     def __init__(self, text: str, *, by_name: bool) -> None:
         self._text, self._by_name = text, by_name
         # Git compares the text before the first special sign literally, and matches only the rest as a pattern.
-        self._special = next((at for at, letter in enumerate(text) if letter in "*?[\\"), len(text))
+        self._special = next((at for at, char in enumerate(text) if char in "*?[\\"), len(text))
         self._at = 0
         self._read = Pattern()
 
     def read(self) -> Pattern:
         """The pattern."""
         while self._at < len(self._text):
-            letter = self._text[self._at]
-            if letter == "*":
+            char = self._text[self._at]
+            if char == "*":
                 self._star()
                 continue
             self._at += 1
-            if letter == "?":
-                self._read.signs.append(None)
-            elif letter == "[":
-                self._read.signs.append(self._set())
+            if char == "?":
+                self._read.elements.append(None)
+            elif char == "[":
+                self._read.elements.append(self._set())
             else:
-                self._read.signs.append(self._escaped() if letter == "\\" else letter)
+                self._read.elements.append(self._escaped() if char == "\\" else char)
         return self._read
 
     def _escaped(self) -> str:
         """The letter behind a backslash."""
-        letter = self._next()
+        char = self._next()
         self._at += 1
-        return letter
+        return char
 
     def _next(self) -> str:
         if self._at >= len(self._text):
@@ -296,7 +296,7 @@ class _PatternParser:
         text, begin, read = self._text, self._at, self._read
         while text[self._at : self._at + 1] == "*":
             self._at += 1
-        rest, place = text[self._at : self._at + 2], len(read.signs)
+        rest, place = text[self._at : self._at + 2], len(read.elements)
         bounded = begin in (0, self._special) or text[begin - 1] == "/"
         if self._by_name or self._at - begin == 1 or not bounded or not (rest[:1] in ("", "/") or rest == "\\/"):
             read.stars.append(place)
@@ -306,37 +306,37 @@ class _PatternParser:
             read.globstars.append(place)
             if rest[:1] == "/":
                 read.skips.append(place)
-                read.signs.append("/")
+                read.elements.append("/")
                 self._at += 1
 
-    def _set(self) -> LetterSet:
+    def _set(self) -> CharacterSet:
         """A bracket expression; its opening bracket has been read."""
         negated = self._next() in "!^"
         self._at += negated
-        letters: set[str] = set()
+        chars: set[str] = set()
         ranges: list[tuple[str, str]] = []
         classes: list[Callable[[str], bool]] = []
         before, first = "", True
         while first or self._next() != "]":
             first = False
-            letter = self._next()
+            char = self._next()
             self._at += 1
             after = self._text[self._at : self._at + 1]
-            if letter == "\\":
+            if char == "\\":
                 before = self._escaped()
-                letters.add(before)
-            elif letter == "-" and before and after not in ("", "]"):
+                chars.add(before)
+            elif char == "-" and before and after not in ("", "]"):
                 self._at += 1
                 ranges.append((before, self._escaped() if after == "\\" else after))
                 before = ""
-            elif letter == "[" and after == ":" and (test := self._class()) is not None:
+            elif char == "[" and after == ":" and (test := self._class()) is not None:
                 classes.append(test)
                 before = ""
             else:
-                before = letter
-                letters.add(letter)
+                before = char
+                chars.add(char)
         self._at += 1
-        return LetterSet(negated, frozenset(letters), tuple(ranges), tuple(classes))
+        return CharacterSet(negated, frozenset(chars), tuple(ranges), tuple(classes))
 
     def _class(self) -> Callable[[str], bool] | None:
         """A `[:name:]`, whose first bracket has been read; None if it is none after all."""
@@ -353,8 +353,8 @@ class _PatternParser:
 
 
 _CLASSES: Final[Mapping[str, Callable[[str], bool]]] = {
-    name: frozenset(letters).__contains__
-    for name, letters in {
+    name: frozenset(chars).__contains__
+    for name, chars in {
         "alnum": string.ascii_letters + string.digits,
         "alpha": string.ascii_letters,
         "blank": " \t",

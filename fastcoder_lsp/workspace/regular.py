@@ -27,7 +27,7 @@ _FLAGS = (
 )
 
 
-_PIECE = 1 << 20
+_CHUNK = 1 << 20
 
 
 class NotRegularError(OSError):
@@ -60,11 +60,11 @@ def read_regular(path: Path, limit: int, *, inside: Path) -> bytes:
 def read_real(real: Path, limit: int) -> bytes:
     """The first `limit` bytes of the regular file at `real`, which is no link; see `read_regular`."""
     with open_real(real) as file:
-        pieces: list[bytes] = []
-        while limit > 0 and (piece := file.read(min(limit, _PIECE))):
-            pieces.append(piece)
-            limit -= len(piece)
-        return b"".join(pieces)
+        chunks: list[bytes] = []
+        while limit > 0 and (chunk := file.read(min(limit, _CHUNK))):
+            chunks.append(chunk)
+            limit -= len(chunk)
+        return b"".join(chunks)
 
 
 def open_real(real: Path) -> FileIO:
@@ -86,47 +86,47 @@ MAX_DEPTH: Final = 200
 """Folders within folders; deeper ones are a trap, and soon have no path that can be opened."""
 
 
-def walk(top: Path, enters: Callable[[Path], bool], most: int = MAX_ENTRIES) -> Iterator[Path]:
+def walk(top: Path, may_enter: Callable[[Path], bool], max_entries: int = MAX_ENTRIES) -> Iterator[Path]:
     """The regular files below `top`, folder by folder.
 
     Args:
         top: a folder.
-        enters: whether a folder below it is looked into.
-        most: entries that are looked at.
+        may_enter: whether a folder below it is looked into.
+        max_entries: entries that are looked at.
     """
-    for base, names in walk_folders(top, enters, most):
+    for base, names in walk_folders(top, may_enter, max_entries):
         yield from (base / name for name in names)
 
 
 def walk_folders(
-    top: Path, enters: Callable[[Path], bool], most: int = MAX_ENTRIES
+    top: Path, may_enter: Callable[[Path], bool], max_entries: int = MAX_ENTRIES
 ) -> Iterator[tuple[Path, list[str]]]:
     """Each folder with the names of its regular files, for who asks less of each file than of its folder.
 
     Args:
         top: as of `walk`.
-        enters: as of `walk`.
-        most: as of `walk`.
+        may_enter: as of `walk`.
+        max_entries: as of `walk`.
     """
     folders = deque([(top, 0)])
-    while folders and most > 0:
+    while folders and max_entries > 0:
         base, depth = folders.popleft()
-        entries = list_folder(base, most)
-        most -= len(entries)
+        entries = list_folder(base, max_entries)
+        max_entries -= len(entries)
         yield base, [name for name, is_folder in entries if not is_folder]
         if depth < MAX_DEPTH:
             inner = (base / name for name, is_folder in entries if is_folder)
-            folders.extend((path, depth + 1) for path in inner if enters(path))
+            folders.extend((path, depth + 1) for path in inner if may_enter(path))
 
 
-def list_folder(folder: Path, most: int = MAX_ENTRIES) -> list[tuple[str, bool]]:
+def list_folder(folder: Path, max_entries: int = MAX_ENTRIES) -> list[tuple[str, bool]]:
     """(name, whether it is a folder) of the regular files and folders in `folder`, by name.
 
-    Nothing where it cannot be looked into; of a folder with more than `most` entries those that the system names first.
+    Empty if the folder cannot be listed; of more than `max_entries` entries, those that the system names first.
     """
     try:
         with os.scandir(openable(folder)) as listed:
-            kinds = ((entry.name, _is_folder(entry)) for entry in islice(listed, most))
+            kinds = ((entry.name, _is_folder(entry)) for entry in islice(listed, max_entries))
             return sorted((name, is_folder) for name, is_folder in kinds if is_folder is not None)
     except OSError:
         return []

@@ -189,7 +189,7 @@ class ReadingRules:
         return ExclusionReason.TOO_LARGE if status.st_size > self._settings.read_max_file_bytes else None
 
 
-def reading_part(settings: Settings) -> tuple[object, ...]:
+def reading_settings(settings: Settings) -> tuple[object, ...]:
     """Of these settings all that decides what is read; where it is the same, so is what was read."""
     return (
         settings.languages_include,

@@ -6,7 +6,7 @@ Each pattern stands for a form that a program or library takes a password in. Pu
 import re
 
 from fastcoder_lsp.workspace.secret_names import LIKELY
-from fastcoder_lsp.workspace.secret_values import LiteralShape, look_of
+from fastcoder_lsp.workspace.secret_values import LiteralShape, shape_of
 
 _ADDRESS = re.compile(r"""://(?:[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}|[0-9a-fA-F]{24,64})@""")
 """An address with a password or a key, `https://me:…@host`."""
@@ -78,7 +78,7 @@ _LISTED = re.compile(r"""["'],\s?["']""")
 """The separator between the words of a command in a list."""
 
 
-def holds_unnamed(line: str) -> bool:
+def has_unnamed_password(line: str) -> bool:
     """Whether an address or a command line holds an unnamed password."""
     if _ADDRESS.search(line):
         return True
@@ -88,6 +88,6 @@ def holds_unnamed(line: str) -> bool:
     program = _PROGRAM.search(plain)
     found = [match for command in _COMMANDS for match in command.finditer(plain)]
     found += _FLAG.finditer(plain, program.end()) if program is not None else []
-    if any(look_of(match[1]) >= least for pattern, least in _UNNAMED for match in pattern.finditer(line)):
+    if any(shape_of(match[1]) >= least for pattern, least in _UNNAMED for match in pattern.finditer(line)):
         return True
-    return any(look_of(value) >= LiteralShape.WORD for match in found for value in filter(None, match.groups()))
+    return any(shape_of(value) >= LiteralShape.WORD for match in found for value in filter(None, match.groups()))

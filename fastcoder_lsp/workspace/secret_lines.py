@@ -10,28 +10,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, sort_of
+from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, secrecy_of
 from fastcoder_lsp.workspace.secret_text import (
     BARE_LANGUAGES,
     DEEPER,
-    MOST_LINES,
+    MAX_LINES,
     NOTHING_OPEN,
     Judged,
     OpenConstructs,
     Text,
     depth_of,
 )
-from fastcoder_lsp.workspace.secret_values import ends_random, tells_by_itself
+from fastcoder_lsp.workspace.secret_values import ends_in_random, has_key_literal
 
 KEYS = "PRIVATE KEY"
 """A file with this text is excluded where only pieces of files are available."""
-_LOOKED_AT = 400
+_MAX_LEFT = 400
 """Most characters left of the cursor that are read."""
-_BLOCK = 16_000
+_MAX_KEY_BLOCK = 16_000
 """Most characters above in which a key's block may have begun."""
-_LONGEST_LINE = 2_000
+_MAX_LINE = 2_000
 """A longer line, in characters, is left out unread, so that no line takes long."""
-_REMEMBERED = 1_000
+_MAX_CACHED_LINE = 1_000
 """Longest line, in characters, whose judgement is cached."""
 
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
@@ -56,11 +56,11 @@ def judge(line: str, language: str, above: OpenConstructs) -> Judged:
     """Whether a line looks like a secret, or a part of one that began above, and the constructs it leaves open."""
     if above.body is None:
         return _judge(line, language, above)
-    told, opened = _judge(line, language, replace(above, body=None))
+    secret, opened = _judge(line, language, replace(above, body=None))
     if (body := above.body.below(line)) is None:
-        return told, opened
-    told = told or body.returns_secret(line, language)
-    return told, replace(opened, body=body) if opened.body is None else opened
+        return secret, opened
+    secret = secret or body.returns_secret(line, language)
+    return secret, replace(opened, body=body) if opened.body is None else opened
 
 
 def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
@@ -69,23 +69,23 @@ def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
     blank, depth = not line.strip(), depth_of(line)
     if above.end and above.left > 0 and (above.end != DEEPER or blank or depth > above.depth):
         return True, closed if above.end in line and above.end != DEEPER else replace(above, left=above.left - 1)
-    if len(line) > _LONGEST_LINE:
+    if len(line) > _MAX_LINE:
         return True, closed
     if "-----BEGIN" in line and (key := _KEY_BEGINS.search(line)) is not None:
         ended = _KEY_ENDS in line[key.end() :]
         whole = _KEY_OPENS.search(line) is not None
-        return whole or ended, replace(closed, end=_KEY_ENDS, left=MOST_LINES) if whole and not ended else closed
-    if above.left <= 0 or above.end or (not blank and _is_out(line, language, above)):
+        return whole or ended, replace(closed, end=_KEY_ENDS, left=MAX_LINES) if whole and not ended else closed
+    if above.left <= 0 or above.end or (not blank and _is_outdented(line, language, above)):
         above = closed
     if above == NOTHING_OPEN:
-        return (_judge_alone if len(line) < _REMEMBERED else _judge_alone.__wrapped__)(line, language)
+        return (_judge_alone if len(line) < _MAX_CACHED_LINE else _judge_alone.__wrapped__)(line, language)
     if blank:
         return False, replace(above, left=above.left - 1) if above.left else above
-    told, opened = Text(line, language, above).judge()
-    return told or tells_by_itself(line), opened
+    secret, opened = Text(line, language, above).judge()
+    return secret or has_key_literal(line), opened
 
 
-def _is_out(line: str, language: str, above: OpenConstructs) -> bool:
+def _is_outdented(line: str, language: str, above: OpenConstructs) -> bool:
     """Whether a line is indented less than the construct that is open above it."""
     depth = depth_of(line)
     item = language == "yaml" and not line.lstrip().startswith("- ")
@@ -122,13 +122,13 @@ def without_lines(piece: str, secret: frozenset[str]) -> str:
 
 def in_secret(before: str, language: str) -> bool:
     """Whether the text left of the cursor looks like a part of a secret, or like the beginning of one."""
-    left = before[-_LOOKED_AT:].rpartition("\n")[2]
-    if (match := _QUOTED_LEFT.search(left)) is not None and sort_of(match[1]) >= NameSecrecy.MAYBE:
+    left = before[-_MAX_LEFT:].rpartition("\n")[2]
+    if (match := _QUOTED_LEFT.search(left)) is not None and secrecy_of(match[1]) >= NameSecrecy.MAYBE:
         return True
     bare = _BARE_LEFT.match(left) if language in BARE_LANGUAGES else None
-    if bare is not None and sort_of(bare[1]) >= NameSecrecy.MAYBE:
+    if bare is not None and secrecy_of(bare[1]) >= NameSecrecy.MAYBE:
         return True
-    return ends_random(left) or _in_key(before[-_BLOCK:])
+    return ends_in_random(left) or _in_key(before[-_MAX_KEY_BLOCK:])
 
 
 def _in_key(before: str) -> bool:
@@ -141,4 +141,4 @@ def _in_key(before: str) -> bool:
 def _judge_alone(line: str, language: str) -> Judged:
     """The judgement of a line with no open construct above it."""
     found = Text(line, language).judge() if LIKELY.search(line) is not None else (False, NOTHING_OPEN)
-    return (True, found[1]) if found[0] or tells_by_itself(line) else found
+    return (True, found[1]) if found[0] or has_key_literal(line) else found

@@ -100,7 +100,7 @@ class NameSecrecy(IntEnum):
 
 
 @lru_cache(maxsize=8192)
-def sort_of(name: str) -> NameSecrecy:
+def secrecy_of(name: str) -> NameSecrecy:
     """The secrecy of a name."""
     parts = name_words(name)
     parts = parts[:-1] if parts[-1:] == ("set",) else parts

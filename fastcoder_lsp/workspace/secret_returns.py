@@ -6,12 +6,12 @@ Owns the beginnings of definitions in each language, and the extent of their bod
 import re
 from dataclasses import dataclass
 
-from fastcoder_lsp.workspace.secret_names import NameSecrecy, name_words, sort_of, words
-from fastcoder_lsp.workspace.secret_values import LiteralShape, look_of
+from fastcoder_lsp.workspace.secret_names import NameSecrecy, name_words, secrecy_of, words
+from fastcoder_lsp.workspace.secret_values import LiteralShape, shape_of
 
-_MOST_LINES = 20
+_MAX_LINES = 20
 """Most lines of a body; longer functions do more than return a value."""
-_ENOUGH = 4
+_MIN_SUM = 4
 """Least sum of a name's secrecy and a returned literal's shape that makes a secret."""
 
 _DEFINES = words("def fn func function fun sub get")
@@ -31,7 +31,7 @@ _NOT_RETURNED = words(
 _STATEMENTS = words("return new else throw await yield if for while switch catch assert raise print case with elif")
 _RECEIVER = re.compile(r"^(\s*func\s*)\([^()]*\)")
 """The receiver of a method in Go."""
-_CALLED = re.compile(r"\b([^\W\d]\w*+)\??!?\s*+(?:[=:]\s*+(?:async\s*+)?(?:function\s*+)?)?$")
+_FUNCTION = re.compile(r"\b([^\W\d]\w*+)\??!?\s*+(?:[=:]\s*+(?:async\s*+)?(?:function\s*+)?)?$")
 _PROPERTY = re.compile(r"^\s*(?:[\w<>?]++\s++)+([^\W\d]\w*+)\s*+(?::\s*+\w++\??\s*+)?(?:\{|do|=)?\s*$")
 _STRING = r"""[A-Za-z]{0,2}(?:"([^"\\]{1,200})"|'([^'\\]{1,200})'|`([^`\\]{1,200})`)"""
 _RETURNED = re.compile(
@@ -46,27 +46,27 @@ class Body:
     """The body of a function with a secret's name.
 
     Attributes:
-        sort: the secrecy of the name.
+        secrecy: the secrecy of the name.
         depth: the indentation of its first line.
         left: lines that it may still have.
     """
 
-    sort: NameSecrecy
+    secrecy: NameSecrecy
     depth: int
-    left: int = _MOST_LINES
+    left: int = _MAX_LINES
 
     def below(self, line: str) -> "Body | None":
         """The rest of the body below one more `line`; None if the line does not belong to it."""
         text = line.lstrip()
         deeper = len(line) - len(text) > self.depth or text[:1] in {"", "{", ")"}
-        return Body(self.sort, self.depth, self.left - 1) if deeper and self.left else None
+        return Body(self.secrecy, self.depth, self.left - 1) if deeper and self.left else None
 
     def returns_secret(self, line: str, language: str) -> bool:
         """Whether a line of the body returns a literal that looks enough like a secret."""
         found = _RETURNED.search(line) or (_LAST.match(line) if language in _LAST_VALUE else None)
         value = next(filter(None, found.groups()), "") if found is not None else ""
-        look = look_of(value)
-        return look > LiteralShape.NONE and not re.search(r"\s", value) and self.sort + look >= _ENOUGH
+        shape = shape_of(value)
+        return shape > LiteralShape.NONE and not re.search(r"\s", value) and self.secrecy + shape >= _MIN_SUM
 
 
 def body_below(line: str, language: str) -> Body | None:
@@ -75,9 +75,9 @@ def body_below(line: str, language: str) -> Body | None:
         return None
     name = _defined(_RECEIVER.sub(r"\1", line), language)
     parts = name_words(name)
-    if not parts or parts[0] in _NOT_RETURNED or (sort := sort_of(name)) is NameSecrecy.NONE:
+    if not parts or parts[0] in _NOT_RETURNED or (secrecy := secrecy_of(name)) is NameSecrecy.NONE:
         return None
-    return Body(sort, len(line) - len(line.lstrip()))
+    return Body(secrecy, len(line) - len(line.lstrip()))
 
 
 def _defined(line: str, language: str) -> str:
@@ -93,5 +93,5 @@ def _defined(line: str, language: str) -> str:
     block = rest.rstrip().endswith("{") or (len(before) > 1 and rest.rstrip().endswith(")"))
     if not (defines or block) or any(mark in head for mark in "\"'`;"):
         return ""
-    found = _CALLED.search(head)
+    found = _FUNCTION.search(head)
     return found[1] if found is not None and ("=" not in head or "=>" in rest or defines) else ""

@@ -9,14 +9,14 @@ Owns the relation of names to values. Pure.
 import re
 from dataclasses import dataclass, replace
 
-from fastcoder_lsp.workspace.secret_commands import holds_unnamed
-from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, is_credential_call, name_words, sort_of, words
+from fastcoder_lsp.workspace.secret_commands import has_unnamed_password
+from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, is_credential_call, name_words, secrecy_of, words
 from fastcoder_lsp.workspace.secret_returns import Body, body_below
-from fastcoder_lsp.workspace.secret_values import BRACKETED, LiteralShape, Token, look_of, stands_out, tokens_of
+from fastcoder_lsp.workspace.secret_values import BRACKETED, LiteralShape, Token, is_conspicuous, shape_of, tokens_of
 
-MOST_LINES = 400
+MAX_LINES = 400
 """Most lines of one secret."""
-_MOST_PAIRED = 2
+_MAX_PAIR_LINES = 2
 """Most lines between a name that is itself a value, as in a list of pairs, and its own value."""
 _PROSE = frozenset(("markdown", "plaintext", "restructuredtext"))
 BARE_LANGUAGES = _PROSE | words(
@@ -85,24 +85,24 @@ class Frame:
     """An open bracket.
 
     Attributes:
-        sort: the secrecy of the name in front of it.
-        many: whether that name has several values, as a map's.
+        secrecy: the secrecy of the name in front of it.
+        plural: whether that name has several values, as a map's.
         call: whether it holds the arguments of a call that logs in, signs or encrypts.
-        place: the number of commas in it.
-        now: the secrecy of the names since the last comma.
+        commas: the number of commas in it.
+        current: the secrecy of the names since the last comma.
         other: whether the current key belongs to something else; `None` for a key whose value is never a secret.
-        heard: the secrecy of all names in it.
+        peak: the secrecy of all names in it.
         key: whether it holds a key, as in `settings["name"]`.
         table: the depth of brackets within a table of users; 0 outside one.
     """
 
-    sort: NameSecrecy = NameSecrecy.NONE
-    many: bool = False
+    secrecy: NameSecrecy = NameSecrecy.NONE
+    plural: bool = False
     call: bool = False
-    place: int = 0
-    now: NameSecrecy = NameSecrecy.NONE
+    commas: int = 0
+    current: NameSecrecy = NameSecrecy.NONE
     other: bool | None = False
-    heard: NameSecrecy = NameSecrecy.NONE
+    peak: NameSecrecy = NameSecrecy.NONE
     key: bool = False
     table: int = 0
 
@@ -116,7 +116,7 @@ class OpenConstructs:
         depth: the indentation of its first line.
         left: lines that it may still have.
         frames: the open brackets behind names of secrets.
-        now: the secrecy of a name whose value follows.
+        current: the secrecy of a name whose value follows.
         pair: the secrecy of a name that is itself a value, and whose own value follows.
         manifest: whether the file is a Kubernetes manifest of secrets.
         body: the body of a function with a secret's name.
@@ -126,20 +126,20 @@ class OpenConstructs:
     depth: int = 0
     left: int = 0
     frames: tuple[Frame, ...] = ()
-    now: NameSecrecy = NameSecrecy.NONE
+    current: NameSecrecy = NameSecrecy.NONE
     pair: NameSecrecy = NameSecrecy.NONE
     manifest: bool = False
     body: Body | None = None
 
 
-_DIRECTLY = 3
+_THRESHOLD = 3
 """The secrecy of a name and the shape of a literal add up to more than this in a secret."""
-_LONGEST_COUNT = 4
+_MAX_COUNT_DIGITS = 4
 """Most digits of a number that is a count."""
-_LONGEST_NAME = 60
-_DEEPEST = 2
+_MAX_NAME = 60
+_MAX_DEPTH = 2
 """Most levels of strings within strings that are read."""
-_MOST_FRAMES = 12
+_MAX_FRAMES = 12
 NOTHING_OPEN = OpenConstructs()
 DEEPER = "deeper"
 Judged = tuple[bool, OpenConstructs]
@@ -168,7 +168,7 @@ class Text:
         comment = _COMMENT.search(line) if language not in _PROSE | {"diff"} and not inner else None
         if comment is not None and language in BARE_LANGUAGES and comment[0].strip() == "//":
             comment = None
-        self._remark = line[comment.end() :] if comment is not None else ""
+        self._comment = line[comment.end() :] if comment is not None else ""
         self._line = line[: comment.start()] if comment is not None else line
         self._language, self._above, self._inner = language, above, inner
         self._bare = bool(inner) or language in BARE_LANGUAGES
@@ -177,8 +177,8 @@ class Text:
         self._tokens = [token for token in tokens if token.mark != "`" or language not in _NO_BACKTICKS]
         self._defines = _DEFINES.match(line) is not None and not self._bare
         self._frames = list(above.frames) or [Frame()]
-        self._frames[-1] = replace(self._frames[-1], now=max(above.now, self._frames[-1].now))
-        self.heard = above.pair
+        self._frames[-1] = replace(self._frames[-1], current=max(above.current, self._frames[-1].current))
+        self.peak = above.pair
         self._named = NameSecrecy.NONE
         self._text = ""
         self._literals: list[tuple[LiteralShape, bool]] = []
@@ -186,78 +186,85 @@ class Text:
     def judge(self) -> Judged:
         """Whether the line holds a secret, and the constructs it leaves open."""
         line = self._line.strip()
-        if self._language in _MARKUP and self._above.now >= NameSecrecy.MAYBE and line[:1] not in {"<", ""}:
-            return look_of(line) >= LiteralShape.WORD, NOTHING_OPEN
-        told = self._read()
-        told |= self._remarked() or (not self._inner and holds_unnamed(self._line + self._remark)) or self._loosely()
-        return told, NOTHING_OPEN if self._inner else replace(self._open(), body=body_below(self._line, self._language))
+        if self._language in _MARKUP and self._above.current >= NameSecrecy.MAYBE and line[:1] not in {"<", ""}:
+            return shape_of(line) >= LiteralShape.WORD, NOTHING_OPEN
+        secret = self._read()
+        unnamed = not self._inner and has_unnamed_password(self._line + self._comment)
+        secret |= self._judge_comment() or unnamed or self._by_any_name()
+        if self._inner:
+            return secret, NOTHING_OPEN
+        return secret, replace(self._open_constructs(), body=body_below(self._line, self._language))
 
-    def _remarked(self) -> bool:
+    def _judge_comment(self) -> bool:
         """Whether the comment holds a secret; its names also count for the rest of the line."""
-        return bool(self._remark) and LIKELY.search(self._remark) is not None and self._tells(self._remark)
+        return bool(self._comment) and LIKELY.search(self._comment) is not None and self._judge_inner(self._comment)
 
-    def _tells(self, text: str) -> bool:
+    def _judge_inner(self, text: str) -> bool:
         inner = Text(text, self._language, inner=self._inner + 1)
-        told = inner.judge()[0]
-        self.heard = max(self.heard, inner.heard)
-        self._frames[-1] = replace(self._frames[-1], now=max(self._frames[-1].now, inner._named))
-        return told
+        secret = inner.judge()[0]
+        self.peak = max(self.peak, inner.peak)
+        self._frames[-1] = replace(self._frames[-1], current=max(self._frames[-1].current, inner._named))
+        return secret
 
-    def _loosely(self) -> bool:
+    def _by_any_name(self) -> bool:
         """Whether a literal looks enough like a secret for the names anywhere in the line."""
-        return any(self.heard + look - other > _DIRECTLY for look, other in self._literals if look)
+        return any(self.peak + shape - other > _THRESHOLD for shape, other in self._literals if shape)
 
-    def _sign(self, at: int) -> str:
+    def _word(self, at: int) -> str:
         return self._tokens[at].text if 0 <= at < len(self._tokens) and self._tokens[at].kind != "string" else ""
 
     def _read(self) -> bool:
         """Whether a literal is assigned to a secret's name, or passed to a call that takes secrets."""
-        told = False
+        secret = False
         for at, token in enumerate(self._tokens):
-            told |= self._frames[-1].sort is NameSecrecy.SURE and self._begins_array(at)
+            secret |= self._frames[-1].secrecy is NameSecrecy.SURE and self._begins_array(at)
             if token.kind == "sign":
-                self._punctuate(at, token)
+                self._track_brackets(at, token)
             elif token.kind == "number":
-                given = self._frames[-1].now is NameSecrecy.SURE and self._sign(at - 1) in _IS
-                told |= given and len(token.text) > _LONGEST_COUNT and look_of(token.text) >= LiteralShape.WORD
+                given = self._frames[-1].current is NameSecrecy.SURE and self._word(at - 1) in _IS
+                secret |= given and len(token.text) > _MAX_COUNT_DIGITS and shape_of(token.text) >= LiteralShape.WORD
             elif (token.kind == "string" or self._is_value(at)) and not self._is_name(at, token):
-                told |= self._holds(at, token)
+                secret |= self._is_secret(at, token)
             else:
-                self._hear(at, token.text)
-        return told
+                self._add_name(at, token.text)
+        return secret
 
-    def _punctuate(self, at: int, token: Token) -> None:
+    def _track_brackets(self, at: int, token: Token) -> None:
         top, text = self._frames[-1], token.text
         if text in _OPENS:
             before = self._tokens[at - 1] if at else None
             joined = before is not None and before.end == token.start and (before.kind == "name" or before.text in ")]")
-            sort = max(top.now, NameSecrecy.NONE if top.other else top.sort)
+            secrecy = max(top.current, NameSecrecy.NONE if top.other else top.secrecy)
             names = self._callee(at)
             callee = [word for name in names for word in name_words(name)]
             wraps = (not names or set(callee) <= _WRAPPERS or not joined) and not (
-                top.many and top.now < NameSecrecy.SURE
+                top.plural and top.current < NameSecrecy.SURE
             )
-            wraps |= bool(callee) and callee[0] in _PUTS and sort_of(names[-1]) > NameSecrecy.NONE
+            wraps |= bool(callee) and callee[0] in _PUTS and secrecy_of(names[-1]) > NameSecrecy.NONE
             called = is_credential_call(callee) and (text == "(" or "auth" in callee[-1:])
             self._frames.append(
                 Frame(
-                    NameSecrecy.NONE if top.other is None else sort,
-                    top.many,
-                    now=top.now if wraps else NameSecrecy.NONE,
-                    place=top.place if wraps else 0,
+                    NameSecrecy.NONE if top.other is None else secrecy,
+                    top.plural,
+                    current=top.current if wraps else NameSecrecy.NONE,
+                    commas=top.commas if wraps else 0,
                     call=(wraps and top.call) or (called and not self._defines),
-                    table=top.table + 1 if top.table else int(self._sign(at - 1) in _IS and _is_table(names)),
+                    table=top.table + 1 if top.table else int(self._word(at - 1) in _IS and _is_table(names)),
                     key=joined and text == "[" and self._language not in {"go", "shellscript", *_MARKUP},
                 )
             )
         elif text in _CLOSES and len(self._frames) > 1:
             self._frames.pop()
-            heard = max(top.heard, self._frames[-1].heard)
-            now = max(self._frames[-1].now, top.heard)
-            self._frames[-1] = replace(self._frames[-1], now=now, heard=heard)
+            peak = max(top.peak, self._frames[-1].peak)
+            current = max(self._frames[-1].current, top.peak)
+            self._frames[-1] = replace(self._frames[-1], current=current, peak=peak)
         elif text == ";" or (text in {",", "&"} and (len(self._frames) > 1 or self._bare)):
             self._frames[-1] = replace(
-                top, place=top.place + 1, now=NameSecrecy.NONE, other=False, many=top.many and len(self._frames) > 1
+                top,
+                commas=top.commas + 1,
+                current=NameSecrecy.NONE,
+                other=False,
+                plural=top.plural and len(self._frames) > 1,
             )
 
     def _begins_array(self, at: int) -> bool:
@@ -269,55 +276,55 @@ class Text:
             else self._line[token.start : token.end] == f"'{token.text[:1]}'"
             for token in three
         )
-        return elements and len({token.text for token in three}) > 1 and self._sign(at + 1) == self._sign(at + 3) == ","
+        return elements and len({token.text for token in three}) > 1 and self._word(at + 1) == self._word(at + 3) == ","
 
     def _callee(self, at: int) -> list[str]:
         """The names in front of a bracket."""
-        if self._sign(at - 1) in _IS and at > 1:
+        if self._word(at - 1) in _IS and at > 1:
             at -= 1
         begin = at
         while begin > max(0, at - 6) and (
-            self._tokens[begin - 1].kind == "name" if (at - begin) % 2 == 0 else self._sign(begin - 1) in _DOTS
+            self._tokens[begin - 1].kind == "name" if (at - begin) % 2 == 0 else self._word(begin - 1) in _DOTS
         ):
             begin -= 1
         return [token.text for token in self._tokens[begin:at] if token.kind == "name"]
 
     def _is_key(self, at: int) -> bool:
         """Whether a token is followed by a sign that assigns it a value."""
-        if self._bare and at + 2 == len(self._tokens) and self._sign(at - 1) in _IS:
+        if self._bare and at + 2 == len(self._tokens) and self._word(at - 1) in _IS:
             return False
-        return self._sign(at + 1) in _IS - _EQUALS - {"is", "as", "was", ":-"} and self._sign(at - 1) not in _NO_KEY
+        return self._word(at + 1) in _IS - _EQUALS - {"is", "as", "was", ":-"} and self._word(at - 1) not in _NO_KEY
 
     def _is_value(self, at: int) -> bool:
         """Whether a word without quotes is a value rather than a name."""
-        token, before = self._tokens[at], self._sign(at - 1)
-        if not self._bare or token.kind == "gap" or self._sign(at + 1) == "(":
+        token, before = self._tokens[at], self._word(at - 1)
+        if not self._bare or token.kind == "gap" or self._word(at + 1) == "(":
             return False
         top = self._frames[-1]
         word = token.text.strip(_TRIM)
         if word.lower() in _SCHEMES and self._tokens[at + 1 : at + 2] and self._tokens[at + 1].kind != "sign":
             return False
-        if (at == 0 and self._above.now) or (before.lower() in _SCHEMES and self._sign(at - 2) in _IS):
+        if (at == 0 and self._above.current) or (before.lower() in _SCHEMES and self._word(at - 2) in _IS):
             return True
         last = at + 1 == len(self._tokens)
-        mixed = look_of(word) >= LiteralShape.MIXED
-        if sort_of(before) is NameSecrecy.SURE and (
+        mixed = shape_of(word) >= LiteralShape.MIXED
+        if secrecy_of(before) is NameSecrecy.SURE and (
             mixed or (at <= 2 and last and self._language not in _PROSE - {"plaintext"} and not self._inner)
         ):
             return True
         if self._prose and before in {"is", "as", "was"}:
             return mixed or word.count("-") > 1
-        if before in _IS or (before.lower() == "by" and sort_of(self._sign(at - 2))):
+        if before in _IS or (before.lower() == "by" and secrecy_of(self._word(at - 2))):
             rest = self._tokens[at + 1 : at + 2]
             alone = not rest or rest[0].text in _ENDS or rest[0].kind == "string"
             config = not self._prose or (self._inner and self._is_key(at + 1))
-            return alone or config or stands_out(word)
+            return alone or config or is_conspicuous(word)
         flag = before.startswith("-") and before != "-" and self._language in _SHELLS | _PROSE
         if flag or (self._language in _SHELLS and last and not self._inner):
-            return max(top.now, top.sort) > NameSecrecy.NONE and not token.text.startswith("-")
-        if top.many and (self._language in _SHELLS or (self._language == "yaml" and last and at <= 1)):
+            return max(top.current, top.secrecy) > NameSecrecy.NONE and not token.text.startswith("-")
+        if top.plural and (self._language in _SHELLS or (self._language == "yaml" and last and at <= 1)):
             return token.text != "-"
-        return stands_out(word) and not self._is_key(at)
+        return is_conspicuous(word) and not self._is_key(at)
 
     def _is_name(self, at: int, token: Token) -> bool:
         """Whether a literal is itself a name: a key, or the name of a secret."""
@@ -325,50 +332,52 @@ class Text:
             return True
         text = token.text
         return (
-            len(text) < _LONGEST_NAME
+            len(text) < _MAX_NAME
             and " " not in text
             and not any(map(str.isdigit, text))
             and re.search(r"[=@$%!]|:.", text) is None
-            and sort_of(re.split(r"[.:/\s]", text.rstrip(".:/ "))[-1]) > NameSecrecy.NONE
+            and secrecy_of(re.split(r"[.:/\s]", text.rstrip(".:/ "))[-1]) > NameSecrecy.NONE
         )
 
-    def _hear(self, at: int, name: str) -> None:
+    def _add_name(self, at: int, name: str) -> None:
         """Record a name's secrecy, and whether it is a key of something else."""
         top = self._frames[-1]
-        sort = sort_of(re.split(r"[.:/]", name.rstrip(".:/"))[-1])
-        said = self._prose or self._tokens[at].kind == "string"
-        if name == "pass" and said and self._sign(at + 1) not in _IS | _CLOSES:
-            sort = NameSecrecy.NONE
-        sort = max(sort, NameSecrecy.MAYBE) if self._bare and name.lower() in _SCHEMES and top.now else sort
-        if NameSecrecy.NONE < sort < NameSecrecy.SURE and (owner := self._owner(at)):
-            sort = max(sort, sort_of(f"{owner}.{name}"))
+        secrecy = secrecy_of(re.split(r"[.:/]", name.rstrip(".:/"))[-1])
+        is_text = self._prose or self._tokens[at].kind == "string"
+        if name == "pass" and is_text and self._word(at + 1) not in _IS | _CLOSES:
+            secrecy = NameSecrecy.NONE
+        secrecy = (
+            max(secrecy, NameSecrecy.MAYBE) if self._bare and name.lower() in _SCHEMES and top.current else secrecy
+        )
+        if NameSecrecy.NONE < secrecy < NameSecrecy.SURE and (owner := self._owner(at)):
+            secrecy = max(secrecy, secrecy_of(f"{owner}.{name}"))
         if self._above.manifest and name in {"data", "stringData"}:
-            sort = NameSecrecy.SURE
+            secrecy = NameSecrecy.SURE
         called = is_credential_call(name_words(name)) and not self._defines and self._tokens[at].kind == "name"
         if called and self._tokens[at + 1 : at + 2] and self._tokens[at + 1].kind == "string":
-            sort = NameSecrecy.SURE
-        fresh = self._bare or at == 0 or self._sign(at - 1) in _OPENS | {",", ";"}
+            secrecy = NameSecrecy.SURE
+        fresh = self._bare or at == 0 or self._word(at - 1) in _OPENS | {",", ";"}
         other = top.other
         lowered = name.lower()
         if fresh and self._is_key(at) and (len(self._frames) > 1 or self._bare):
-            neutral = lowered in _NEUTRAL or sort > NameSecrecy.NONE
+            neutral = lowered in _NEUTRAL or secrecy > NameSecrecy.NONE
             other = None if lowered in _INNER else not neutral
             if lowered not in _NEUTRAL or not self._bare:
-                top = replace(top, now=NameSecrecy.NONE)
-        elif sort:
+                top = replace(top, current=NameSecrecy.NONE)
+        elif secrecy:
             other = False
         if name == "and":
-            top = replace(top, now=NameSecrecy.NONE)
-        string = self._tokens[at].kind == "string" or self._sign(at - 1) in {"=", ":"}
-        if string or (self._sign(at - 2).lower() in _NEUTRAL and self._sign(at - 1) in _IS):
-            self._named = max(self._named, sort)
-        self.heard = max(self.heard, sort)
+            top = replace(top, current=NameSecrecy.NONE)
+        string = self._tokens[at].kind == "string" or self._word(at - 1) in {"=", ":"}
+        if string or (self._word(at - 2).lower() in _NEUTRAL and self._word(at - 1) in _IS):
+            self._named = max(self._named, secrecy)
+        self.peak = max(self.peak, secrecy)
         self._frames[-1] = replace(
             top,
-            now=max(top.now, sort),
-            heard=max(top.heard, sort),
+            current=max(top.current, secrecy),
+            peak=max(top.peak, secrecy),
             other=other,
-            many=top.many or (sort > NameSecrecy.NONE and _is_many(name)),
+            plural=top.plural or (secrecy > NameSecrecy.NONE and _is_plural(name)),
         )
 
     def _owner(self, at: int) -> str:
@@ -376,52 +385,52 @@ class Text:
         parts = re.split(r"[.:/\s]", self._tokens[at].text)
         if len(parts) > 1:
             return parts[-2]
-        return self._sign(at - 2) if self._sign(at - 1) == "." else self._sign(at - 1) if self._prose else ""
+        return self._word(at - 2) if self._word(at - 1) == "." else self._word(at - 1) if self._prose else ""
 
-    def _holds(self, at: int, token: Token) -> bool:
+    def _is_secret(self, at: int, token: Token) -> bool:
         """Whether a literal is a secret by the names before it; if not, it is kept for the names behind it."""
         top, text = self._frames[-1], token.text.strip(_TRIM if token.kind == "name" else " ")
-        if self._goes_on(at, token) and max(top.now, top.sort) >= NameSecrecy.MAYBE:
+        if self._continues(at, token) and max(top.current, top.secrecy) >= NameSecrecy.MAYBE:
             self._text = token.mark
             return True
         if " " in token.text or re.search(r"[=:;\"'&{]\S", text):
             if (
-                self._inner < _DEEPEST
+                self._inner < _MAX_DEPTH
                 and LIKELY.search(text)
-                and self._tells(text.replace('\\"', '"').replace("\\'", "'"))
+                and self._judge_inner(text.replace('\\"', '"').replace("\\'", "'"))
             ):
                 return True
-            if (sort := sort_of(re.split(r"[\s=:?]+", text.rstrip(" =:?"))[-1])) and len(text) < _LONGEST_NAME:
-                self.heard = max(self.heard, sort)
-                self._frames[-1] = replace(self._frames[-1], now=sort, heard=sort)
+            if (secrecy := secrecy_of(re.split(r"[\s=:?]+", text.rstrip(" =:?"))[-1])) and len(text) < _MAX_NAME:
+                self.peak = max(self.peak, secrecy)
+                self._frames[-1] = replace(self._frames[-1], current=secrecy, peak=secrecy)
                 return False
         if (fallback := _FALLBACK.fullmatch(text)) is not None:
             text = fallback[1]
-        scheme = _SCHEME.match(text) if self.heard else None
+        scheme = _SCHEME.match(text) if self.peak else None
         text = text[scheme.end() :] if scheme is not None else text
-        look = look_of(text)
-        if top.other is None or not look or (at and self._tokens[at - 1].text in _IMPORTS):
+        shape = shape_of(text)
+        if top.other is None or not shape or (at and self._tokens[at - 1].text in _IMPORTS):
             return False
-        before = self._sign(at - 1)
-        beside = before in _IS or sort_of(before) is NameSecrecy.SURE or before.lower() == "by"
-        if self._prose and token.kind == "string" and not stands_out(text) and not beside:
+        before = self._word(at - 1)
+        beside = before in _IS or secrecy_of(before) is NameSecrecy.SURE or before.lower() == "by"
+        if self._prose and token.kind == "string" and not is_conspicuous(text) and not beside:
             return False
-        other = bool(top.other) and not top.many
-        self._literals.append((look, other))
-        user = top.table and look >= LiteralShape.MIXED and self._is_of_user(at, top.table)
+        other = bool(top.other) and not top.plural
+        self._literals.append((shape, other))
+        user = top.table and shape >= LiteralShape.MIXED and self._is_of_user(at, top.table)
         if user or (top.call and not other and " " not in text):
             return True
-        said = max(top.now, top.sort, top.heard)
+        secrecy = max(top.current, top.secrecy, top.peak)
         compared = before in _EQUALS or (at and self._tokens[at - 1].kind == "name" and before.lower() not in _SCHEMES)
         if (
             text.isupper()
             and scheme is None
-            and (said is NameSecrecy.FAINT or (said is NameSecrecy.MAYBE and compared))
+            and (secrecy is NameSecrecy.FAINT or (secrecy is NameSecrecy.MAYBE and compared))
         ):
             return False
-        heard = max(top.sort, 2 * (top.heard > NameSecrecy.NONE), self._above.pair, 3 * (scheme is not None))
-        heat = max(top.now + 1, heard) - other
-        return heat + look > _DIRECTLY
+        peak = max(top.secrecy, 2 * (top.peak > NameSecrecy.NONE), self._above.pair, 3 * (scheme is not None))
+        score = max(top.current + 1, peak) - other
+        return score + shape > _THRESHOLD
 
     def _is_of_user(self, at: int, depth: int) -> bool:
         """Whether a literal follows the name of a user in a table of users."""
@@ -429,54 +438,54 @@ class Text:
         if before is None or before.kind not in {"string", "name"} or re.search(r"/|@\w+\.", self._tokens[at].text):
             return False
         if depth == 1:
-            return self._sign(at - 1) in {":", "=>"} and before.text.lower() not in _NEUTRAL | _INNER
-        return depth == 2 and before.kind == "string" and self._sign(at - 1) == "," and self._sign(at - 3) in _OPENS
+            return self._word(at - 1) in {":", "=>"} and before.text.lower() not in _NEUTRAL | _INNER
+        return depth == 2 and before.kind == "string" and self._word(at - 1) == "," and self._word(at - 3) in _OPENS
 
-    def _goes_on(self, at: int, token: Token) -> bool:
+    def _continues(self, at: int, token: Token) -> bool:
         """Whether a string goes on in the next line."""
         marks = ("`", '"""', "'''")[self._language == "python" :]
         long = token.mark in marks or (token.mark == '"' and self._language in _OVER_LINES)
-        given = self._sign(at - 1) in _JOINS - {".", ".."} | {","} or (at == 0 and token.text and self._above.now)
+        given = self._word(at - 1) in _JOINS - {".", ".."} | {","} or (at == 0 and token.text and self._above.current)
         return not token.closed and long and bool(given)
 
-    def _open(self) -> OpenConstructs:
+    def _open_constructs(self) -> OpenConstructs:
         """The constructs that are open at the end of the line."""
         closed = OpenConstructs(manifest=self._above.manifest)
         last = self._tokens[-1] if self._tokens else None
-        many_lines = self._many_lines()
+        many_lines = self._multiline_text()
         if many_lines is not None:
             return many_lines
         if last is None or (self._language in _PROSE and last.text != "\\"):
-            return replace(closed, pair=self._named, left=_MOST_PAIRED) if self._remark and self._named else closed
+            return replace(closed, pair=self._named, left=_MAX_PAIR_LINES) if self._comment and self._named else closed
         if (
             self._language == "yaml"
             and self._above.frames
             and (self._frames[-1].other is not False and last.text == ":")
         ):
             return closed
-        if self._language == "yaml" and last.text == ":" and (self._frames[-1].now or self._above.frames):
-            many = self._frames[-1].many or self._above.manifest
-            heading = Frame(max(self._frames[-1].now, self._frames[-1].sort), many=many)
+        if self._language == "yaml" and last.text == ":" and (self._frames[-1].current or self._above.frames):
+            plural = self._frames[-1].plural or self._above.manifest
+            heading = Frame(max(self._frames[-1].current, self._frames[-1].secrecy), plural=plural)
             depth = self._above.depth if self._above.frames else depth_of(self._line)
-            return replace(closed, depth=depth, left=MOST_LINES, frames=(heading,))
-        return self._brackets(closed, self._frames[-1].now if self._waits(last) else NameSecrecy.NONE)
+            return replace(closed, depth=depth, left=MAX_LINES, frames=(heading,))
+        return self._brackets(closed, self._frames[-1].current if self._expects_value(last) else NameSecrecy.NONE)
 
-    def _many_lines(self) -> OpenConstructs | None:
+    def _multiline_text(self) -> OpenConstructs | None:
         """The construct of a text that goes on below; None if there is none."""
         closed = OpenConstructs(manifest=self._above.manifest)
         if self._text:
-            return replace(closed, end=self._text, left=MOST_LINES)
-        if max(self.heard, *(max(frame.sort, frame.now) for frame in self._frames)) < NameSecrecy.MAYBE:
+            return replace(closed, end=self._text, left=MAX_LINES)
+        if max(self.peak, *(max(frame.secrecy, frame.current) for frame in self._frames)) < NameSecrecy.MAYBE:
             return None
         if (here := _HEREDOC.search(self._line)) is not None and self._language != "cpp":
-            return replace(closed, end=here["end"] or f"{here['here']}@", left=MOST_LINES)
+            return replace(closed, end=here["end"] or f"{here['here']}@", left=MAX_LINES)
         if self._language in BARE_LANGUAGES and _SCALAR.search(self._line):
             top = self._frames[-1]
-            own = top.now or (top.sort and top.other is False)
-            return closed if not own else replace(closed, end=DEEPER, depth=depth_of(self._line), left=MOST_LINES)
+            own = top.current or (top.secrecy and top.other is False)
+            return closed if not own else replace(closed, end=DEEPER, depth=depth_of(self._line), left=MAX_LINES)
         return None
 
-    def _waits(self, last: Token) -> bool:
+    def _expects_value(self, last: Token) -> bool:
         """Whether the value of the last name follows on the next line."""
         if self._language in _MARKUP:
             return _TAG.search(self._line) is not None
@@ -486,25 +495,25 @@ class Text:
         sentence = last.text in {".", "?"} and self._line[last.start - 1 : last.start].strip() != ""
         return last.kind != "string" and last.text in _JOINS - _OPENS and not sentence
 
-    def _brackets(self, closed: OpenConstructs, now: NameSecrecy) -> OpenConstructs:
+    def _brackets(self, closed: OpenConstructs, current: NameSecrecy) -> OpenConstructs:
         """The open brackets behind names of secrets, and the names whose values follow."""
         line, above = self._line, self._above
         block = self._defines or _CONTROLS.match(line) or (_BLOCK.search(line) and not re.search(r"[=:]", line))
-        frames = tuple(replace(frame, now=NameSecrecy.NONE) for frame in self._frames[:_MOST_FRAMES])
+        frames = tuple(replace(frame, current=NameSecrecy.NONE) for frame in self._frames[:_MAX_FRAMES])
         if (block and not above.frames and self._language != "terraform") or not any(
-            frame.sort or frame.call or frame.table for frame in frames[1:]
+            frame.secrecy or frame.call or frame.table for frame in frames[1:]
         ):
             frames = ()
         sql = self._language == "sql" and not line.rstrip().endswith(";")
-        pair = self.heard if sql else self._named
-        if not (now or pair or frames):
+        pair = self.peak if sql else self._named
+        if not (current or pair or frames):
             return replace(above, left=above.left - 1) if self._language == "yaml" and above.frames else closed
-        left = (above.left - 1 if above.frames else MOST_LINES) if frames else _MOST_PAIRED
+        left = (above.left - 1 if above.frames else MAX_LINES) if frames else _MAX_PAIR_LINES
         depth = above.depth if above.frames else depth_of(line)
-        return replace(closed, depth=depth, left=left, frames=frames, now=now, pair=pair)
+        return replace(closed, depth=depth, left=left, frames=frames, current=current, pair=pair)
 
 
-def _is_many(name: str) -> bool:
+def _is_plural(name: str) -> bool:
     """Whether a name has several values."""
     return name.lower().endswith("s") and not name.lower().endswith(("pass", "settings"))
 

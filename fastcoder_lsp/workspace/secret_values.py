@@ -87,10 +87,10 @@ class LiteralShape(IntEnum):
     LONG = 3
 
 
-_LONGEST = 400
+_MAX_LENGTH = 400
 """Most characters of a value that are read."""
-_LEAST_MIXED = 6
-_LEAST_LONG = 12
+_MIN_MIXED = 6
+_MIN_LONG = 12
 
 KNOWN = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:sk-|[sr]k_(?:live|test)_|gh[opsur]_|github_pat_|glpat-|gl(?:rt|dt|soat|agent|cbt|ft|imt)-|xox[abeprs]-|xapp-|"
@@ -105,22 +105,22 @@ KNOWN = re.compile(
     r"\$(?:2[abxy]?\$\d\d|argon2\w{1,2}|apr1|[156]|y|scrypt|pbkdf2[\w-]{0,20})\$[\w./$=,+]{12,}"
 )
 """Keys with the prefix or form of a known issuer."""
-BEGUN = re.compile(
+KNOWN_PREFIX = re.compile(
     r"(?<![A-Za-z0-9])(?:sk-|[sr]k_(?:live|test)_|gh[opsur]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|eyJ|npm_|pypi-|hf_)"
     r"[A-Za-z0-9_.-]{4,}$"
 )
 _RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}")
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F-]+")
 _CASED = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_LEAST_WORD = 5
+_MIN_WORD = 5
 """Least letters of a word in a name of many words."""
-_LEAST_PART = 12
+_MIN_PART = 12
 """Least length of a random value's longest part, in characters; a value with shorter parts is a name of many words."""
-_RANDOM_BITS = 3.5
+_MIN_RANDOM_BITS = 3.5
 """Least entropy of random characters, in bits a character, for twenty of them; hexadecimal digits have at most four."""
-_SUM = re.compile(r"(?i)sha(?!red)|commit|hash|rev|digest|blob|etag|md5|sum\b|snapshot|tree|oid|uuid|guid")
+_CHECKSUM_WORDS = re.compile(r"(?i)sha(?!red)|commit|hash|rev|digest|blob|etag|md5|sum\b|snapshot|tree|oid|uuid|guid")
 """Words in lines that show a file's checksum or a commit's hash."""
-_GIVEN = re.compile(r"""["'`=:]\s?$""")
+_ASSIGNED = re.compile(r"""["'`=:]\s?$""")
 
 _GAPS = re.compile(
     r"""\$\{[\w .:?,()\'"-]{0,200}\}|\{\{[^{}]{0,200}\}\}|\#?\{[\w.:!,()\'-]{0,200}\}|\$\([^)]{0,200}\)"""
@@ -160,51 +160,51 @@ _NO_VALUE = re.compile(r"""[\s(){}<>|;"'`\[\]]|\\[\\nrtbdwsDWSxu0\[.]|\[\^?.-|^\
 """Characters of code, patterns and sentences."""
 
 
-def look_of(value: str) -> LiteralShape:
+def shape_of(value: str) -> LiteralShape:
     """The shape of a literal."""
-    value = value[:_LONGEST].strip()
+    value = value[:_MAX_LENGTH].strip()
     plain = _GAPS.sub("", value).strip()
     alike = [letter for letter in plain if letter.isalnum()]
     if len(set(alike)) < (3 if plain == value else 5) or plain.startswith("-") or plain.lower() in _NOTHING:
         return LiteralShape.NONE
     if _TECHNICAL.fullmatch(plain[:60]) or _PATH.fullmatch(plain) or is_name_alone(plain):
         return LiteralShape.NONE
-    said = plain.lower().split()
-    if len(said) > 1:
-        return LiteralShape.WORD if _STOPS.isdisjoint(said) or _SEED.fullmatch(plain) else LiteralShape.NONE
+    parts = plain.lower().split()
+    if len(parts) > 1:
+        return LiteralShape.WORD if _STOPS.isdisjoint(parts) or _SEED.fullmatch(plain) else LiteralShape.NONE
     digits, letters = any(map(str.isdigit, alike)), any(map(str.isalpha, alike))
-    if not (digits and letters) or len(plain) < _LEAST_MIXED or _NO_VALUE.search(plain):
+    if not (digits and letters) or len(plain) < _MIN_MIXED or _NO_VALUE.search(plain):
         return LiteralShape.WORD
     cases = any(map(str.islower, alike)) and any(map(str.isupper, alike))
-    long = len(plain) >= _LEAST_LONG and (cases or _HEXADECIMAL.fullmatch(plain) is not None)
+    long = len(plain) >= _MIN_LONG and (cases or _HEXADECIMAL.fullmatch(plain) is not None)
     return LiteralShape.LONG if long else LiteralShape.MIXED
 
 
-def stands_out(value: str) -> bool:
+def is_conspicuous(value: str) -> bool:
     """Whether a word looks like a secret even among other words, where no sign marks it as a value."""
-    return look_of(value) >= LiteralShape.MIXED and not _NUMBERED.fullmatch(value)
+    return shape_of(value) >= LiteralShape.MIXED and not _NUMBERED.fullmatch(value)
 
 
-def tells_by_itself(line: str) -> bool:
+def has_key_literal(line: str) -> bool:
     """Whether a line has a key with a known prefix, or random characters as a value."""
     return KNOWN.search(line) is not None or any(_is_random_value(line, run) for run in _RUN.finditer(line))
 
 
-def ends_random(left: str) -> bool:
+def ends_in_random(left: str) -> bool:
     """Whether a text ends with random characters, or with the beginning of a key."""
     run = next((run for run in _RUN.finditer(left) if run.end() == len(left)), None)
-    return BEGUN.search(left) is not None or (run is not None and _is_random(run[0]))
+    return KNOWN_PREFIX.search(left) is not None or (run is not None and _is_random(run[0]))
 
 
 def _is_random_value(line: str, run: re.Match[str]) -> bool:
     """Whether random characters in a line are a value; hexadecimal ones are often checksums."""
     if not _is_random(run[0]):
         cases = run[0].isalnum() and any(map(str.islower, run[0])) and any(map(str.isupper, run[0]))
-        return cases and any(map(str.isdigit, run[0])) and max(map(len, _CASED.findall(run[0]))) < _LEAST_WORD
+        return cases and any(map(str.isdigit, run[0])) and max(map(len, _CASED.findall(run[0]))) < _MIN_WORD
     if not _HEXADECIMAL.fullmatch(run[0]):
-        return any(len(part) >= _LEAST_PART for part in re.split(r"[-_=+]", run[0]))
+        return any(len(part) >= _MIN_PART for part in re.split(r"[-_=+]", run[0]))
     near = line[max(0, run.start() - 40) : run.start()]
-    return len(run[0]) >= 32 and _GIVEN.search(near) is not None and not _SUM.search(near)
+    return len(run[0]) >= 32 and _ASSIGNED.search(near) is not None and not _CHECKSUM_WORDS.search(near)
 
 
 def _is_random(run: str) -> bool:
@@ -217,4 +217,4 @@ def _is_random(run: str) -> bool:
     bits = -sum(count / len(run) * math.log2(count / len(run)) for count in counts.values())
     longest_word = max(map(len, re.findall(r"[A-Z]?[a-z]+|[A-Z]+", run)))
     hexadecimal = len(run) >= 32 and _HEXADECIMAL.fullmatch(run) is not None
-    return hexadecimal or (bits > _RANDOM_BITS and longest_word < 6)
+    return hexadecimal or (bits > _MIN_RANDOM_BITS and longest_word < 6)

@@ -16,7 +16,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
 from fastcoder_lsp.workspace.open_texts import OpenTexts
-from fastcoder_lsp.workspace.rules import reading_part, resolved
+from fastcoder_lsp.workspace.rules import reading_settings, resolved
 
 Report = Callable[[IndexProgress], None]
 Notice = Callable[[str], None]
@@ -24,7 +24,7 @@ Key = tuple[object, ...]
 """Of an index: the tokenizer, each folder and what is read of it."""
 
 
-def apart(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]:
+def group_nested(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]:
     """Folders in groups of those that lie in one another: what is read of a folder depends on no other one."""
     groups: list[dict[Path, Settings]] = []
     for root, settings in folders.items():
@@ -32,7 +32,7 @@ def apart(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]:
         joined: dict[Path, Settings] = {}
         others: list[dict[Path, Settings]] = []
         for group in groups:
-            if any(_lie_together(real, resolved(other)) for other in group):
+            if any(_overlap(real, resolved(other)) for other in group):
                 joined |= group
             else:
                 others.append(group)
@@ -69,12 +69,7 @@ class SharedIndexes:
         return len(self._indexes)
 
     def open(
-        self,
-        folders: Mapping[Path, Settings],
-        encoder: Tokenizer,
-        report: Report,
-        notice: Notice,
-        texts: OpenTexts,
+        self, folders: Mapping[Path, Settings], encoder: Tokenizer, report: Report, notice: Notice, texts: OpenTexts
     ) -> "SharedIndex":
         """The index of these folders, started if no user has it. Later users receive the earlier progress and notices.
 
@@ -92,7 +87,7 @@ class SharedIndexes:
 
     # The methods of `SharedIndex`.
 
-    def move(self, user: "SharedIndex", folders: Mapping[Path, Settings]) -> threading.Thread | None:
+    def change_folders(self, user: "SharedIndex", folders: Mapping[Path, Settings]) -> threading.Thread | None:
         """Other folders or rules. An index without other users is changed, and keeps everything that still holds."""
         with self._lock:
             key, shared = _key_of(user.encoder, folders), self._shared_by(user)
@@ -107,7 +102,7 @@ class SharedIndexes:
             ending = self.leave(user)
             self._join(user, folders)
             for path in opened:
-                self.tell(user, path, user.texts.get(path))
+                self.report_text(user, path, user.texts.get(path))
             return ending
 
     def leave(self, user: "SharedIndex") -> threading.Thread | None:
@@ -119,21 +114,21 @@ class SharedIndexes:
             del shared.users[user]
             if shared.users:
                 for path in [path for path, users in shared.opened.items() if user in users]:
-                    self._take_back(shared, user, path)
+                    self._withdraw_text(shared, user, path)
                 return None
             del self._indexes[user.key]
         ending = threading.Thread(target=shared.index.stop, name="index-end", daemon=True)
         ending.start()
         return ending
 
-    def tell(self, user: "SharedIndex", path: Path, text: str | None) -> None:
+    def report_text(self, user: "SharedIndex", path: Path, text: str | None) -> None:
         """Report an open document's text; None if it was closed."""
         with self._lock:
             shared = self._shared_by(user)
             if shared is None:
                 return
             if text is None:
-                self._take_back(shared, user, path)
+                self._withdraw_text(shared, user, path)
                 return
             users = shared.opened.setdefault(path, {})
             users.pop(user, None)
@@ -181,7 +176,7 @@ class SharedIndexes:
         return shared
 
     @staticmethod
-    def _take_back(shared: _SharedEntry, user: "SharedIndex", path: Path) -> None:
+    def _withdraw_text(shared: _SharedEntry, user: "SharedIndex", path: Path) -> None:
         users = shared.opened.get(path, {})
         was_last = next(reversed(users), None) is user
         users.pop(user, None)
@@ -220,11 +215,11 @@ class SharedIndex:
 
     def document_changed(self, path: Path, text: str) -> None:
         """An open document's text, saved or not; overrides the disk until it is closed. Costs microseconds."""
-        self._indexes.tell(self, path, text)
+        self._indexes.report_text(self, path, text)
 
     def document_closed(self, path: Path) -> None:
         """A document was closed: the text on the disk holds again, or the one that another user has open."""
-        self._indexes.tell(self, path, None)
+        self._indexes.report_text(self, path, None)
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Files on the disk that appeared, changed or were deleted."""
@@ -234,7 +229,7 @@ class SharedIndex:
 
     def change(self, folders: Mapping[Path, Settings]) -> threading.Thread | None:
         """Other folders, or other settings for them. Returns the thread in which an index ends by it, if any."""
-        return self._indexes.move(self, folders)
+        return self._indexes.change_folders(self, folders)
 
     def settle(self, timeout_s: float) -> bool:
         """Wait until all reported changes can be found; for tests and benchmarks. Returns whether they can."""
@@ -247,11 +242,11 @@ class SharedIndex:
 
 
 def _key_of(encoder: Tokenizer, folders: Mapping[Path, Settings]) -> Key:
-    of = sorted((str(resolved(root)), reading_part(settings)) for root, settings in folders.items())
+    of = sorted((str(resolved(root)), reading_settings(settings)) for root, settings in folders.items())
     return (encoder.identity, *of)
 
 
-def _lie_together(one: Path, other: Path) -> bool:
+def _overlap(one: Path, other: Path) -> bool:
     return one.is_relative_to(other) or other.is_relative_to(one)
 
 

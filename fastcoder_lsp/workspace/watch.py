@@ -1,8 +1,8 @@
 """Watches folders for changes on the disk. Only this module and its backends for each system use watchdog.
 
 Turns a system's events into two sets, of changed files and of changed folders, and knows when events are missing
-(`tend`, `blind`). The kind of change is not reported: the receiver looks at the disk. So bursts coalesce, and events
-may come late, twice or not at all. The backends are `inotify`, `fsevents` and `directory_changes`.
+(`repair`, `incomplete`). The kind of change is not reported: the receiver looks at the disk. So bursts coalesce, and
+events may come late, twice or not at all. The backends are `inotify`, `fsevents` and `directory_changes`.
 """
 
 import errno
@@ -39,21 +39,25 @@ log = logging.getLogger(__name__)
 Changed = Callable[[Iterable[Path], Iterable[Path]], None]
 """Receives files and folders. The watcher's thread calls it, so it must return at once."""
 
-QUIET = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"))
+NOISY_FOLDERS = frozenset(
+    (".git", ".hg", ".svn", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache")
+)
 """Folders whose events are dropped unseen, because tools write to them all the time."""
 EXCLUDE_FILE = (".git", "info", "exclude")
 """The one file of theirs that says what may be read."""
-_WANTED: list[type[FileSystemEvent]] = [
+_EVENT_TYPES: list[type[FileSystemEvent]] = [
     *(FileCreatedEvent, FileModifiedEvent, FileClosedEvent, FileDeletedEvent, FileMovedEvent),
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
     *((FileAttribEvent,) if sys.platform == "win32" else ()),
 ]
 """The system filters by these, so that a type checker that reads ten thousand files does not overflow its queue. On
 Windows a text that was written and then given an older time is reported as a change of attributes."""
-_NETWORK = frozenset(("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "drvfs", "vboxsf", "fuse.sshfs"))
+_NETWORK_FILE_SYSTEMS = frozenset(
+    ("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "drvfs", "vboxsf", "fuse.sshfs")
+)
 """File systems that do not report changes made on other machines."""
 _POLL_S = 5.0
-_AGAIN_S = 10.0
+_MIN_RESTART_S = 10.0
 """The least time between two starts of a watcher that keeps ending or cannot start."""
 _LIMITS = Path("/proc/sys/fs/inotify")
 
@@ -83,28 +87,28 @@ class Watcher:
         self._noticed = False
 
     def watch(self, root: Path) -> bool:
-        """Watch one more folder. Returns whether all changes in it will be reported; if not, `blind` is true."""
+        """Watch one more folder. Returns whether all changes in it will be reported; if not, `incomplete` is true."""
         if root not in self._watches:
-            self._watches[root] = self._begin(root)
-            self._tell(self._watches[root])
-        return not self._is_blind(self._watches[root])
+            self._watches[root] = self._start(root)
+            self._report_limit(self._watches[root])
+        return not self._is_incomplete(self._watches[root])
 
     def unwatch(self, root: Path) -> None:
         """Stop watching a folder."""
         watch = self._watches.pop(root, None)
         if watch is not None:
-            _end(watch.observer)
+            _stop(watch.observer)
 
     def close(self) -> None:
         """Stop watching all folders and end all threads."""
         for root in list(self._watches):
             self.unwatch(root)
 
-    def blind(self) -> bool:
+    def incomplete(self) -> bool:
         """Whether some folders' changes are not reported: they must be scanned now and then."""
-        return any(map(self._is_blind, self._watches.values()))
+        return any(map(self._is_incomplete, self._watches.values()))
 
-    def tend(self) -> bool:
+    def repair(self) -> bool:
         """Check and repair the watches; call it about once a second. Costs a `stat` of each folder.
 
         Returns:
@@ -112,23 +116,23 @@ class Watcher:
         """
         missed = False
         for root, watch in list(self._watches.items()):
-            missed |= self._tend(root, watch)
+            missed |= self._repair(root, watch)
         return missed
 
-    def try_again(self) -> None:
+    def retry(self) -> None:
         """Retry folders that could not be watched: other programs may have freed watches, or the limit was raised."""
         for root, watch in list(self._watches.items()):
-            if self._is_blind(watch) and time.monotonic() - watch.since >= _AGAIN_S:
+            if self._is_incomplete(watch) and time.monotonic() - watch.since >= _MIN_RESTART_S:
                 self._renew(root)
 
-    def _tend(self, root: Path, watch: _Watch) -> bool:
+    def _repair(self, root: Path, watch: _Watch) -> bool:
         gaps = watch.gaps
-        self._tell(watch)
+        self._report_limit(watch)
         lost, gaps.lost = gaps.lost, False
-        ended = watch.observer is not None and not _is_whole(watch.observer)
+        ended = watch.observer is not None and not _is_alive(watch.observer)
         opened = any(os.access(folder, os.R_OK | os.X_OK) for folder in tuple(gaps.closed))
         if watch.identity != _identity(root) or gaps.broken or opened or ended:
-            if watch.identity == _identity(root) and time.monotonic() - watch.since < _AGAIN_S:
+            if watch.identity == _identity(root) and time.monotonic() - watch.since < _MIN_RESTART_S:
                 return lost
             self._renew(root)
             return True
@@ -138,34 +142,34 @@ class Watcher:
         self.unwatch(root)
         self.watch(root)
 
-    def _begin(self, root: Path) -> _Watch:
+    def _start(self, root: Path) -> _Watch:
         watch = _Watch(_identity(root))
         if watch.identity is None:
             return watch  # there is nothing to see until it comes
-        polled = _file_system(root) in _NETWORK
+        polled = _file_system(root) in _NETWORK_FILE_SYSTEMS
         watch.failed = True
         observer: BaseObserver | None = None
         try:
             observer = PollingObserver(timeout=_POLL_S) if polled else _observer(root, watch.gaps)
-            observer.schedule(Handler(self._changed, root), str(root), recursive=True, event_filter=_WANTED)
+            observer.schedule(Handler(self._changed, root), str(root), recursive=True, event_filter=_EVENT_TYPES)
             observer.start()
         except (OSError, RuntimeError) as error:
             log.warning("cannot watch %s (%s); scanning it regularly instead", root, error)
-            _end(observer)
+            _stop(observer)
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EMFILE):
                 watch.gaps.limit = error
             return watch
         watch.observer, watch.failed = observer, False
         return watch
 
-    def _tell(self, watch: _Watch) -> None:
+    def _report_limit(self, watch: _Watch) -> None:
         limit = watch.gaps.limit
         if limit is not None and not self._noticed:
             self._noticed = True
             self._notice(_explain(limit))
 
     @staticmethod
-    def _is_blind(watch: _Watch) -> bool:
+    def _is_incomplete(watch: _Watch) -> bool:
         return watch.failed or watch.gaps.limit is not None
 
 
@@ -175,30 +179,30 @@ class Handler(FileSystemEventHandler):
     Args:
         changed: receives them.
         root: the watched folder.
-        knows_folders: whether the system says that a deleted entry was a folder; Windows does not.
+        reports_folders: whether the system says that a deleted entry was a folder; Windows does not.
     """
 
-    def __init__(self, changed: Changed, root: Path, *, knows_folders: bool = sys.platform != "win32") -> None:
-        self._changed, self._root, self._knows_folders = changed, str(root), knows_folders
+    def __init__(self, changed: Changed, root: Path, *, reports_folders: bool = sys.platform != "win32") -> None:
+        self._changed, self._root, self._reports_folders = changed, str(root), reports_folders
 
     @override
     def on_any_event(self, event: FileSystemEvent) -> None:
         names = [os.fsdecode(name) for name in (event.src_path, event.dest_path) if name]
-        paths = [Path(name) for name in names if not is_quiet(name.removeprefix(self._root))]
+        paths = [Path(name) for name in names if not is_noise(name.removeprefix(self._root))]
         if not paths:
             return
         if isinstance(event, DirCreatedEvent | DirDeletedEvent | DirMovedEvent):
             self._changed((), paths)
-        elif not self._knows_folders and isinstance(event, FileDeletedEvent | FileMovedEvent):
+        elif not self._reports_folders and isinstance(event, FileDeletedEvent | FileMovedEvent):
             self._changed(paths, paths)
         else:
             self._changed(paths, ())
 
 
-def is_quiet(below: str) -> bool:
+def is_noise(below: str) -> bool:
     """Whether changes of a path are not reported. `below`: the path relative to its workspace folder."""
     parts = Path(below).parts
-    return not QUIET.isdisjoint(parts) and parts[-3:] != EXCLUDE_FILE
+    return not NOISY_FOLDERS.isdisjoint(parts) and parts[-3:] != EXCLUDE_FILE
 
 
 def _observer(root: Path, gaps: Gaps) -> BaseObserver:
@@ -216,14 +220,14 @@ def _observer(root: Path, gaps: Gaps) -> BaseObserver:
         return Observer()
     from fastcoder_lsp.workspace import inotify  # noqa: PLC0415 of one system only
 
-    def wanted(folder: Path) -> bool:
+    def should_watch(folder: Path) -> bool:
         parts = Path(str(folder).removeprefix(str(root)).strip(os.sep)).parts
-        return QUIET.isdisjoint(parts) or parts in (EXCLUDE_FILE[:1], EXCLUDE_FILE[:2])
+        return NOISY_FOLDERS.isdisjoint(parts) or parts in (EXCLUDE_FILE[:1], EXCLUDE_FILE[:2])
 
-    return inotify.Observer(wanted, gaps)
+    return inotify.Observer(should_watch, gaps)
 
 
-def _end(observer: BaseObserver | None) -> None:
+def _stop(observer: BaseObserver | None) -> None:
     """Stop an observer. One that was never started has threads too."""
     if observer is not None:
         observer.stop()
@@ -231,7 +235,7 @@ def _end(observer: BaseObserver | None) -> None:
             observer.join()
 
 
-def _is_whole(observer: BaseObserver) -> bool:
+def _is_alive(observer: BaseObserver) -> bool:
     """Whether all of its threads are alive."""
     descriptor = getattr(observer, "descriptor", None)
     threads = (observer, *observer.emitters, *(() if descriptor is None else (descriptor,)))
@@ -253,12 +257,12 @@ def _explain(limit: OSError) -> str:
         present = int((_LIMITS / setting).read_text(encoding="ascii"))
     except (OSError, ValueError):
         present = 0
-    wanted = max(4 * present, 1024 if setting == "max_user_instances" else 524_288)
+    should_watch = max(4 * present, 1024 if setting == "max_user_instances" else 524_288)
     known = f" is {present}" if present else ""
     return (
         f"No file watches are left (fs.inotify.{setting}{known}), so fastcoder notices some changes "
         "outside the editor only about once a minute. Raise the limit: "
-        f"sudo sysctl fs.inotify.{setting}={wanted}"
+        f"sudo sysctl fs.inotify.{setting}={should_watch}"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.live_index import IndexProgress
-from fastcoder_lsp.workspace.shared_stores import SharedStores, apart
+from fastcoder_lsp.workspace.shared_stores import SharedStores, group_nested
 from tests.index.live import until, write
 from tests.index.toy_encoder import ToyEncoder
 
@@ -153,7 +153,7 @@ def test_workspaces_share_the_folders_that_they_have_in_common(
     both.change({root: SETTINGS, root / "private": SETTINGS})
     assert both.settle(60)
     assert len(stores.indexes) == 2
-    assert sorted(map(len, apart({root: SETTINGS, beside: SETTINGS, root / "private": SETTINGS}))) == [1, 2]
+    assert sorted(map(len, group_nested({root: SETTINGS, beside: SETTINGS, root / "private": SETTINGS}))) == [1, 2]
     assert knows(both, "somebody = 2")
     assert not knows(both, "besides = 1")
 

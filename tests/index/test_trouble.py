@@ -13,7 +13,7 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace.background import FIRST_S, LONGEST_S, RetryPolicy, each_once
+from fastcoder_lsp.workspace.background import MAX_PAUSE_S, MIN_PAUSE_S, RetryPolicy, each_once
 from fastcoder_lsp.workspace.folders import store_folder
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -103,7 +103,7 @@ def test_a_folder_that_cannot_be_looked_at_hinders_no_other(
     folders = {root: SETTINGS, other: replace(SETTINGS, read_max_files=7)}
     stores = {folder: Store.open(tmp_path / folder.name / "store", "toy") for folder in folders}
     intake, encoder = Intake(folders, stores), ChunkedEncoder(ToyEncoder())
-    intake.take_few([root / "a.py", other / "b.py"], encoder)
+    intake.store_few([root / "a.py", other / "b.py"], encoder)
     intake.overlay(other / "b.py", "unsaved = 1\n", encoder)
     assert set(stores[root].pin().files()) == {str(root / "a.py")}
     assert stores[other].pin().files() == {}
@@ -123,14 +123,14 @@ def test_trouble_is_tried_ever_less_often(monkeypatch: pytest.MonkeyPatch, tmp_p
         while not retry.may_try():
             now += 1.0
         pauses.append(now - began)
-    assert pauses[:3] == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S]
-    assert pauses[-1] == LONGEST_S
+    assert pauses[:3] == [MIN_PAUSE_S, 2 * MIN_PAUSE_S, 4 * MIN_PAUSE_S]
+    assert pauses[-1] == MAX_PAUSE_S
     retry.failed(OSError(errno.ENOSPC, "No space left on device"))
     assert not retry.may_try()
     free = 50_000_000
     assert retry.may_try()
     retry.succeeded()
     retry.failed(OSError(errno.EROFS, "Read-only file system"))
-    now += FIRST_S
+    now += MIN_PAUSE_S
     assert retry.may_try()
     assert len(said) == 2

@@ -60,7 +60,7 @@ def test_missing_watches_are_told_and_made_up_for(root: Path, begin: Begin, monk
     assert "sysctl fs.inotify.max_user_watches=" in said[0]
     assert live._watcher is not None
     most = 10_000
-    until(lambda: live._watcher is not None and not live._watcher.blind())
+    until(lambda: live._watcher is not None and not live._watcher.incomplete())
 
 
 @linux
@@ -175,10 +175,10 @@ def test_a_follower_forgets_what_it_does_not_read(root: Path, tmp_path: Path) ->
     write(root, dict.fromkeys(names, "old = 1\n"))
     encoder, nothing = ChunkedEncoder(ToyEncoder()), list[Path]()
     paths = [root / name for name in names]
-    list(Intake({root: SETTINGS}, {root: writer}).take_many(paths, encoder, lambda *_: None, lambda: False))
+    list(Intake({root: SETTINGS}, {root: writer}).store_all(paths, encoder, lambda *_: None, lambda: False))
     follower = Store.open(tmp_path / "store", "toy", reader=True)
     write(root, dict.fromkeys(names[:-1], "newer = 2\n"))
-    taken = Intake({root: SETTINGS}, {root: follower}).take_many(paths, encoder, lambda *_: None, lambda: False)
+    taken = Intake({root: SETTINGS}, {root: follower}).store_all(paths, encoder, lambda *_: None, lambda: False)
     assert list(taken) == nothing
     assert set(follower.pin().files()) == {str(paths[-1])}
     writer.close()

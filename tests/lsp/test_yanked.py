@@ -12,7 +12,7 @@ from fastcoder_lsp.core import Yank
 from fastcoder_lsp.lsp.requests.context import LAST_LINE, yanked
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document, Edit
-from fastcoder_lsp.workspace.documents import KEPT_YANKS, MOST_LETTERS, YANKS_KEPT_S, Documents
+from fastcoder_lsp.workspace.documents import MAX_YANK_CHARACTERS, MAX_YANKS, YANK_TTL_S, Documents
 from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.lsp.raw_client import Json, initialized
 
@@ -64,7 +64,7 @@ def test_the_last_ones_are_kept_the_newest_first() -> None:
     for line in (1, 2, 3, 2):
         yanked(of, told(line, line))
     assert lines(documents) == ["line_2 = 2", "line_3 = 3"]
-    assert len(documents.yanks) == KEPT_YANKS
+    assert len(documents.yanks) == MAX_YANKS
     documents.close(URI)
     assert lines(documents) == ["line_2 = 2", "line_3 = 3"]
     yanked(of, told(7, 7))
@@ -90,8 +90,8 @@ def test_blank_lines_around_are_left_and_positions_behind_the_end() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "x" * (MOST_LETTERS + 1),
-        "x\n" * MOST_LETTERS,
+        "x" * (MAX_YANK_CHARACTERS + 1),
+        "x\n" * MAX_YANK_CHARACTERS,
         f"{TEXT}KEY = '-----BEGIN PRIVATE KEY-----\n",
         f"-----BEGIN OPENSSH PRIVATE KEY-----\n{TEXT}-----END OPENSSH PRIVATE KEY-----\n",
     ],
@@ -177,12 +177,12 @@ def test_what_was_copied_long_ago_is_forgotten() -> None:
     old, new = Yank("/w/a.py", 0, "old = 1"), Yank("/w/a.py", 1, "new = 1")
     documents.yanked(old)
     documents.yanked(new)
-    now_s = YANKS_KEPT_S - 1
+    now_s = YANK_TTL_S - 1
     assert lines(documents) == ["new = 1", "old = 1"]
     documents.yanked(old)
-    now_s = YANKS_KEPT_S
+    now_s = YANK_TTL_S
     assert lines(documents) == ["old = 1"]
-    now_s = 2 * YANKS_KEPT_S
+    now_s = 2 * YANK_TTL_S
     assert lines(documents) == []
 
 

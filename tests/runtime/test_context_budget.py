@@ -6,7 +6,7 @@ from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
 from fastcoder_lsp.runtime.context import RECENT_PLACES, VISITED_PLACES, RecentPlaces
 from fastcoder_lsp.runtime.costs import BESIDE_MS, CONTEXT_TOKENS, LEAST_TOKENS, context_tokens, prompt_options
-from fastcoder_lsp.workspace.documents import MOST_LETTERS
+from fastcoder_lsp.workspace.documents import MAX_YANK_CHARACTERS
 from tests.prompt.toy_tokenizers import of_family
 
 
@@ -103,7 +103,7 @@ def test_the_latest_ones_are_kept() -> None:
 
 def test_keys_blanks_and_data_are_no_places() -> None:
     recent = RecentPlaces()
-    for text in ("x = 1\n-----BEGIN PRIVATE KEY-----\n", "\n" * 40, "x" * (MOST_LETTERS + 1)):
+    for text in ("x = 1\n-----BEGIN PRIVATE KEY-----\n", "\n" * 40, "x" * (MAX_YANK_CHARACTERS + 1)):
         recent.visit("a", "/a.py", text, 0)
         recent.observe("b", "/b.py", text)
         recent.observe("b", "/b.py", f"y{text}" if text.strip() else f"\n{text}")

@@ -10,7 +10,7 @@ from fastcoder_lsp.core import Snapshot, Yank
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.runtime.context import MOST_AHEAD, ReadableFolder, RepositoryContext
 from fastcoder_lsp.workspace.document import Document
-from fastcoder_lsp.workspace.documents import MOST_LETTERS, yank_of
+from fastcoder_lsp.workspace.documents import MAX_YANK_CHARACTERS, yank_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.runtime.context_folder import USE, edited, finder, found_at, main
 
@@ -185,6 +185,6 @@ def test_no_part_of_a_secret_is_shown(root: Path) -> None:
 def test_a_host_believes_no_front(root: Path) -> None:
     """What is longer than a place may be, or a key, shows nothing though it was told."""
     other = str(root / "src/app/other.py")
-    for text in (f"{PLANTED} = 1\n" * MOST_LETTERS, f"-----BEGIN PRIVATE KEY-----\n{PLANTED}", "\n \n", ""):
+    for text in (f"{PLANTED} = 1\n" * MAX_YANK_CHARACTERS, f"-----BEGIN PRIVATE KEY-----\n{PLANTED}", "\n \n", ""):
         pieces = found(finder(root), with_yanks(root, Yank(other, 0, text)))
         assert all(PLANTED not in one.text and one.text.strip() for one in pieces)

@@ -87,13 +87,13 @@ def test_the_innermost_folder_holds_a_file() -> None:
     folders = Folders(["file:///project", "file:///project/inner", "vscode-vfs://github/x"])
     assert len(folders.paths()) == 2
     for path, uri in (("/project/inner/a.py", "file:///project/inner"), ("/project/innermost.py", "file:///project")):
-        holding = folders.holding(Path(path))
+        holding = folders.containing(Path(path))
         assert holding is not None
         assert holding.uri == uri
-    assert folders.holding(Path("/elsewhere")) is None
-    assert folders.holding(None) is None
+    assert folders.containing(Path("/elsewhere")) is None
+    assert folders.containing(None) is None
     folders.change(added=[], removed=["file:///project", "file:///never"])
-    assert folders.holding(Path("/project/a.py")) is None
+    assert folders.containing(Path("/project/a.py")) is None
 
 
 def test_languages_by_file_name() -> None:
@@ -131,5 +131,5 @@ def test_what_does_not_follow_the_suggestion_is_no_accept() -> None:
         accepts.changed("u", text)
     accepts.closed("u")
     accepts.changed("u", "x = value\n")
-    accepts.commanded(1)
+    accepts.accept_command(1)
     assert accepts.counts() == AcceptCounts(1, 0, 0)

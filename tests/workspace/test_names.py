@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace import paths
-from fastcoder_lsp.workspace.paths import own_name
+from fastcoder_lsp.workspace.paths import disk_spelling
 from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules, resolved
 
 COMPOSED, APART = "\u00e4.py", "a\u0308.py"
@@ -35,7 +35,7 @@ def disk(*real: Path) -> Callable[[int], bytes]:
 def test_a_name_is_the_disks(tmp_path: Path, asked: str, real: str) -> None:
     (tmp_path / real).touch()
     (tmp_path / asked).hardlink_to(tmp_path / real)  # here it takes another name, there it is the same
-    assert own_name(tmp_path / asked, disk(tmp_path / real)) == tmp_path / real
+    assert disk_spelling(tmp_path / asked, disk(tmp_path / real)) == tmp_path / real
 
 
 def test_what_is_not_there_lies_in_what_is(tmp_path: Path) -> None:
@@ -47,14 +47,14 @@ def test_what_is_not_there_lies_in_what_is(tmp_path: Path) -> None:
         return told.replace(b"SRC", b"src") + b"\0"
 
     named.mkdir()
-    assert own_name(named / "new" / "a.py", ask) == folder / "new" / "a.py"
+    assert disk_spelling(named / "new" / "a.py", ask) == folder / "new" / "a.py"
 
 
 def test_another_name_of_a_file_is_another_file(tmp_path: Path) -> None:
     """A system may tell the one of two hard links that it saw last."""
     (tmp_path / "one.py").touch()
     (tmp_path / "two.py").hardlink_to(tmp_path / "one.py")
-    assert own_name(tmp_path / "one.py", disk(tmp_path / "two.py")) == tmp_path / "one.py"
+    assert disk_spelling(tmp_path / "one.py", disk(tmp_path / "two.py")) == tmp_path / "one.py"
 
 
 def test_pipes_are_not_opened(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_pipes_are_not_opened(tmp_path: Path) -> None:
         assert os.path.isdir(f"/proc/self/fd/{descriptor}")  # noqa: PTH112 a descriptor's own path
         return os.fsencode(tmp_path)
 
-    assert own_name(tmp_path / "pipe", ask) == tmp_path / "pipe"
+    assert disk_spelling(tmp_path / "pipe", ask) == tmp_path / "pipe"
 
 
 def test_rules_hold_for_every_spelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,8 +72,8 @@ def test_rules_hold_for_every_spelling(tmp_path: Path, monkeypatch: pytest.Monke
         (tmp_path / name).touch()
         (tmp_path / name.title()).hardlink_to(tmp_path / name)
     known = disk(tmp_path / "kept.py", tmp_path / "secret.py")
-    monkeypatch.setattr(paths, "TELLS_NAMES", True)
-    monkeypatch.setattr(own_name, "__defaults__", (known,))
+    monkeypatch.setattr(paths, "HAS_DISK_SPELLING", True)
+    monkeypatch.setattr(disk_spelling, "__defaults__", (known,))
     rules = ReadingRules([tmp_path], Settings(read_exclude=("secret.py",)))
     assert resolved(tmp_path / "Kept.Py") == tmp_path / "kept.py"
     assert rules.may_read(tmp_path / "Kept.Py") is None

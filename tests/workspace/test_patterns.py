@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.workspace.patterns import MAX_SETS, MAX_SIGNS, Patterns
+from fastcoder_lsp.workspace.patterns import MAX_ELEMENTS, MAX_SETS, Patterns
 
 PIECES = (
     *("a", "b", "ab", "*", "*", "**", "?", "/", "/", "**/", "/**", "***", "[ab]", "[!a]", "[^b]", "[a-c]", "[]a]"),
@@ -24,7 +24,7 @@ def ignores(lines: Sequence[str], path: str) -> bool:
     patterns = Patterns(lines, ignores_case=False)
     state, parts = patterns.start, path.split("/")
     for number, name in enumerate(parts, 1):
-        verdict = patterns.look(state, name, is_folder=number < len(parts))
+        verdict = patterns.match(state, name, is_folder=number < len(parts))
         if verdict.ignored:
             return True
         state = verdict.below
@@ -60,15 +60,15 @@ def test_patterns_mean_what_git_takes_them_for(tmp_path: Path) -> None:
 def test_names_that_differ_in_case_are_one_where_the_system_says_so() -> None:
     for pattern in ("Secret.PY", "/sub/secret.py", "*.Py", "[S]ecret.*"):
         folded = Patterns([pattern], ignores_case=True)
-        state = folded.look(folded.start, "SUB", is_folder=True).below if "/" in pattern else folded.start
-        assert folded.look(state, "SECRET.py", is_folder=False).ignored
+        state = folded.match(folded.start, "SUB", is_folder=True).below if "/" in pattern else folded.start
+        assert folded.match(state, "SECRET.py", is_folder=False).ignored
 
 
 def test_names_that_are_no_text_are_matched() -> None:
     """Bytes that are no UTF-8 stand for themselves, in a pattern as in a name."""
     name = os.fsdecode(b"caf\xe9.py")
-    assert Patterns([name]).look(0, name, is_folder=False).ignored
-    assert Patterns(["caf?.py"]).look(0, name, is_folder=False).ignored
+    assert Patterns([name]).match(0, name, is_folder=False).ignored
+    assert Patterns(["caf?.py"]).match(0, name, is_folder=False).ignored
 
 
 STARS = "*a" * 20 + "b"
@@ -92,9 +92,9 @@ def test_no_pattern_and_no_name_keeps_the_matcher_busy(
     lines: list[str], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patterns = Patterns(lines)
-    assert len(patterns) <= 2 * MAX_SIGNS
+    assert len(patterns) <= 2 * MAX_ELEMENTS
     looked = itertools.count()
-    patterns.look(patterns.start, Counted.of(name, looked), is_folder=False)
+    patterns.match(patterns.start, Counted.of(name, looked), is_folder=False)
     assert next(looked) <= 2 * (len(name) + 1)
     for automaton in (patterns._of_names, patterns._of_paths):
         assert sum(map(len, automaton._sets)) <= MAX_SETS

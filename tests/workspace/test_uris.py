@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import pytest
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.workspace.paths import MAX_LETTERS, SHORT, long_form, path_of, path_text, uri_of
+from fastcoder_lsp.workspace.paths import MAX_PATH_CHARACTERS, MAX_SHORT_PATH, long_form, path_of, path_text, uri_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 
 
@@ -59,7 +59,7 @@ def test_a_host_is_no_part_of_a_path_elsewhere() -> None:
 
 
 def test_what_is_too_long_names_nothing() -> None:
-    assert path_text("file:///" + "a" * MAX_LETTERS, windows=True) is None
+    assert path_text("file:///" + "a" * MAX_PATH_CHARACTERS, windows=True) is None
 
 
 def test_paths_here(tmp_path: Path) -> None:
@@ -117,6 +117,6 @@ def test_a_path_as_windows_takes_it(path: str, expected: str) -> None:
 
 
 def test_it_is_written_so_where_it_is_needed() -> None:
-    stem = "C:\\" + "a" * (SHORT - 3)
+    stem = "C:\\" + "a" * (MAX_SHORT_PATH - 3)
     assert long_form(PureWindowsPath(stem)) == stem
     assert long_form(PureWindowsPath(stem + "a")) == f"\\\\?\\{stem}a"

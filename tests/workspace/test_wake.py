@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.workspace import live_index
-from fastcoder_lsp.workspace.background import LONG_S, SleepDetector
-from fastcoder_lsp.workspace.backlog import LONGEST_REST_S, MOST, ChangeBatch, Inbox
+from fastcoder_lsp.workspace.background import SLEEP_S, SleepDetector
+from fastcoder_lsp.workspace.backlog import MAX_CHANGES, MAX_REST_S, ChangeBatch, Inbox
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from tests.index.live import SETTINGS, held, holds, until, write
 from tests.index.toy_encoder import ToyEncoder
@@ -33,7 +33,7 @@ class Clocks:
     ("wall_s", "steady_s", "slept"),
     [
         (1.0, 1.0, False),
-        (LONG_S / 2, LONG_S / 2, False),  # a busy machine
+        (SLEEP_S / 2, SLEEP_S / 2, False),  # a busy machine
         (8 * 3600.0, 1.0, True),  # Linux, macOS
         (8 * 3600.0, 8 * 3600.0, True),  # Windows
         (-3600.0, 1.0, False),  # set back
@@ -75,7 +75,7 @@ def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.Monk
     seconds = count()
     monkeypatch.setattr("fastcoder_lsp.workspace.backlog.time.monotonic", lambda: float(next(seconds)))
     held = Inbox()
-    held.rest(1.5)
+    held.pause(1.5)
     held.changed([Path("a.py")])
     taken: list[ChangeBatch] = []
     thread = threading.Thread(target=lambda: taken.append(held.take()), daemon=True)
@@ -94,10 +94,10 @@ def test_the_inbox_stays_small() -> None:
     told = inbox.take()
     assert told.documents == {Path("/w/0.py"): None, Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}
     assert told.lost
-    assert len(told.paths) <= MOST
+    assert len(told.paths) <= MAX_CHANGES
     assert len(told.folders) == 3_000
     assert inbox.empty()
-    inbox.all_documents()
+    inbox.requeue_documents()
     assert inbox.take().documents == {Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}
     inbox.changed([Path("/w/\0.py"), Path("/w/\ud800.py")])
     inbox.document(Path("/w/\0.py"), "no system has such a name")
@@ -108,12 +108,12 @@ def test_files_wait_for_documents_only_so_long(monkeypatch: pytest.MonkeyPatch) 
     now = 50.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     inbox, seen = Inbox(), threading.Event()
-    inbox.rest(3600)
+    inbox.pause(3600)
     inbox.changed([Path("/w/a.py")])
     inbox.wait_for_empty(seen)
     inbox.document(Path("/w/b.py"), "b")
     told = inbox.take()
     assert (dict(told.documents), told.paths, told.waiting) == ({Path("/w/b.py"): "b"}, (), ())
-    now += LONGEST_REST_S
+    now += MAX_REST_S
     told = inbox.take()
     assert (told.paths, told.waiting) == ((Path("/w/a.py"),), (seen,))

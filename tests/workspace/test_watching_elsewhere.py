@@ -36,8 +36,8 @@ class Told:
 
 
 @contextmanager
-def watched(observer: Any, told: Told, root: Path, *, knows_folders: bool) -> Iterator[None]:
-    observer.schedule(Handler(told.changed, root, knows_folders=knows_folders), str(root), recursive=True)
+def watched(observer: Any, told: Told, root: Path, *, reports_folders: bool) -> Iterator[None]:
+    observer.schedule(Handler(told.changed, root, reports_folders=reports_folders), str(root), recursive=True)
     observer.start()
     try:
         yield
@@ -49,7 +49,7 @@ def watched(observer: Any, told: Told, root: Path, *, knows_folders: bool) -> It
 @pytest.fixture
 def mac(tmp_path: Path) -> Iterator[tuple[Path, Told, Gaps]]:
     told, gaps = Told(), Gaps()
-    with system.fsevents() as made, watched(made.Observer(gaps), told, tmp_path, knows_folders=True):
+    with system.fsevents() as made, watched(made.Observer(gaps), told, tmp_path, reports_folders=True):
         yield tmp_path, told, gaps
 
 
@@ -95,7 +95,7 @@ def test_what_watchdog_stumbles_over_on_macos_is_known(mac: tuple[Path, Told, Ga
 def windows(tmp_path: Path) -> Iterator[tuple[Path, Told, Gaps, system.Kernel32]]:
     told, gaps, library = Told(), Gaps(), system.Kernel32()
     library.root = str(tmp_path)
-    with system.directory_changes(library) as made, watched(made.Observer(gaps), told, tmp_path, knows_folders=False):
+    with system.directory_changes(library) as made, watched(made.Observer(gaps), told, tmp_path, reports_folders=False):
         yield tmp_path, told, gaps, library
 
 

@@ -39,7 +39,7 @@ def _stats(session: Session, _: list[Any]) -> object:
 
 def _accepted(session: Session, arguments: list[Any]) -> object:
     if len(arguments) == 1 and isinstance(arguments[0], int):
-        session.accepts.commanded(arguments[0])
+        session.accepts.accept_command(arguments[0])
     return None
 
 

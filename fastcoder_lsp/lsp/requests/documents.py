@@ -87,7 +87,7 @@ def _change(session: Session, uri: str, version: int, changes: Sequence[types.Te
     if document is None:
         logger.debug("a change of a document that is not open: %s", uri)
         return
-    if not session.accepts.awaits(uri):
+    if not session.accepts.may_be_accepted(uri):
         document.edit(version, edits_of(changes), session.client.encoding)
         session.document_changed(uri)
         return
