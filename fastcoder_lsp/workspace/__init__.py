@@ -1,1 +1,1 @@
-"""THE USER'S FILES: open documents and snapshots, the rules of what may be read, the scan of a folder."""
+"""The user's files: open documents and snapshots, reading rules, scanning, watching, indexing."""

@@ -1,7 +1,7 @@
-"""Which suggestions were taken: told by the text that follows, and by the editor's accept command.
+"""Counts the suggestions that were shown and accepted.
 
-Owns counting only. A suggestion counts as shown once, however often the client asks while the user types along it; as
-accepted when one edit inserts at least two of its characters where it stood (typing brings one), or by the command.
+A suggestion counts as shown once, however often the client asks while the user types along it. It counts as accepted
+when one edit inserts at least two of its characters in its place (typing inserts one), or by the editor's command.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _DOCUMENTS = 32
 
 @dataclass(slots=True)
 class _ShownSuggestion:
-    """A suggestion on the screen: `text` replaces what follows `start`; `taken` of its characters are in the text."""
+    """`text` replaces what follows `start`; the document contains `taken` of its characters."""
 
     number: int
     start: int
@@ -24,12 +24,10 @@ class _ShownSuggestion:
 
 @dataclass(frozen=True, slots=True)
 class AcceptCounts:
-    """How many suggestions were taken.
+    """How many suggestions were shown and accepted.
 
     Attributes:
-        shown: suggestions that were shown.
-        accepted: how many of these were accepted.
-        accepted_characters: characters that came in by accepts, not by typing.
+        accepted_characters: characters that accepting inserted, not typing.
     """
 
     shown: int = 0
@@ -38,7 +36,7 @@ class AcceptCounts:
 
 
 class Accepts:
-    """The latest suggestion of each document, and what became of all."""
+    """The latest suggestion of each document, and the counts."""
 
     def __init__(self) -> None:
         self._latest: LatestDocuments[_ShownSuggestion] = LatestDocuments(_DOCUMENTS)
@@ -48,7 +46,7 @@ class Accepts:
         self._characters = 0
 
     def shown(self, uri: str, document: str, start: int, text: str) -> int:
-        """A suggestion for `document` goes to the screen; its number, for the accept command."""
+        """Record a suggestion on the screen; returns its number, for the accept command."""
         last = self._latest.get(uri)
         if last is not None and _continues(last, document, start, text):
             return last.number
@@ -62,9 +60,9 @@ class Accepts:
         return uri in self._latest
 
     def changed(self, uri: str, document: str) -> int | None:
-        """One edit was made; the document's text is `document` now.
+        """Record one edit; `document` is the new text.
 
-        Where that edit took all that was left of the suggestion, its end: there the user will go on.
+        If the edit completed the suggestion, returns its end: the user will continue there.
         """
         last = self._latest.get(uri)
         if last is None:
@@ -77,17 +75,17 @@ class Accepts:
         return last.start + here if here == len(last.text) else None
 
     def accept_command(self, number: int) -> None:
-        """The editor ran the accept command of a suggestion; the text that it inserts is counted by `changed`."""
+        """Record the editor's accept command; `changed` counts the text that it inserts."""
         for shown in self._latest.values():
             if shown.number == number:
                 self._count_accept(shown, 0)
 
     def closed(self, uri: str) -> None:
-        """The document is gone."""
+        """Forget the document."""
         self._latest.forget(uri)
 
     def counts(self) -> AcceptCounts:
-        """What was counted since the start."""
+        """The counts since the start."""
         return AcceptCounts(self._shown, self._accepted, self._characters)
 
     def _count_accept(self, shown: _ShownSuggestion, characters: int) -> None:
@@ -97,7 +95,7 @@ class Accepts:
 
 
 def _continues(last: _ShownSuggestion, document: str, start: int, text: str) -> bool:
-    """Whether a new suggestion is what is left of the last one."""
+    """Whether a suggestion is the rest of the last one."""
     typed = start - last.start
     return (
         0 <= typed < len(last.text) and last.text[typed:] == text and document.startswith(last.text[:typed], last.start)

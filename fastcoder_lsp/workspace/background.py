@@ -1,4 +1,4 @@
-"""What background threads share: low priority, pauses after failed writes, and noticing that the machine slept."""
+"""Background threads: low priority, pauses after failed writes, and detecting that the machine slept."""
 
 import errno
 import logging
@@ -15,25 +15,20 @@ log = logging.getLogger(__name__)
 
 MIN_PAUSE_S, MAX_PAUSE_S = 5.0, 300.0
 _ROOM = 1_000_000
-"""Bytes that must have become free before a full disk is tried again early."""
+"""A full disk is retried early once so many bytes have become free."""
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 _CLOSED = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
 
 
 class RetryPolicy:
-    """When to retry a failed write: after ever longer pauses, or sooner once a full disk has room. Not thread-safe.
-
-    Args:
-        folder: where the write goes.
-        notice: receives a message for the user.
-    """
+    """When to retry a failed write in `folder`: after growing pauses, or once a full disk has room. Not thread-safe."""
 
     def __init__(self, folder: Path, notice: Callable[[str], None]) -> None:
         self._folder, self._notice = folder, notice
         self._pause_s, self._until, self._free = MIN_PAUSE_S, 0.0, -1
 
     def failed(self, error: OSError) -> None:
-        """Report a failed write and start a pause."""
+        """Report a failed write to the log and the user, and start a pause."""
         log.warning("cannot update the index (trying again in %.0f s): %s", self._pause_s, error)
         self._until = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, MAX_PAUSE_S)
@@ -41,7 +36,7 @@ class RetryPolicy:
         self._notice(_explain(error, self._folder))
 
     def succeeded(self) -> None:
-        """Note a successful write: the next failure starts with the shortest pause."""
+        """Reset the pause after a successful write."""
         self._pause_s, self._until, self._free = MIN_PAUSE_S, 0.0, -1
 
     def may_try(self) -> bool:
@@ -50,7 +45,7 @@ class RetryPolicy:
 
 
 def each_once(notice: Callable[[str], None]) -> Callable[[str], None]:
-    """A `notice` that passes each text on once."""
+    """A `notice` that passes on each text once."""
     seen: set[str] = set()
 
     def pass_on(text: str) -> None:
@@ -90,24 +85,20 @@ def _free(folder: Path) -> int:
 
 
 def lower_priority() -> None:
-    """Let the engine and the editor's requests go first. Only Linux sets the priority of a single thread."""
+    """Let the engine and requests go first. Only Linux sets the priority of a single thread."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
 SLEEP_S: Final = 60.0
-"""A wait takes a second; so much more does not come from a busy machine."""
+"""A wait takes a second; even a busy machine does not add so much."""
 
 
 class SleepDetector:
-    """Tells whether the machine slept, or this process was stopped, during a wait.
+    """Whether the machine slept, or this process was stopped, during a wait.
 
-    Two clocks are needed: the monotonic one stops during sleep on Linux and macOS, but not on Windows; the wall clock
-    never stops, but may be set.
-
-    Args:
-        wall: the wall clock, in seconds.
-        monotonic: the monotonic clock, in seconds.
+    The monotonic clock stops during sleep on Linux and macOS, but not on Windows; the wall clock never stops, but may
+    be set. Both are in seconds.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -119,6 +110,6 @@ class SleepDetector:
         self._began = self._wall(), self._monotonic()
 
     def slept(self) -> bool:
-        """Whether the wait took far longer than usual, by either clock. A clock that is set back proves nothing."""
+        """Whether either clock shows a far longer wait. A clock that is set back proves nothing."""
         wall_s, steady_s = self._began
         return max(self._wall() - wall_s, self._monotonic() - steady_s) > SLEEP_S

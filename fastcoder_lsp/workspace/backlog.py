@@ -1,10 +1,10 @@
 """The queues of a live index: the inbox of changes for its first thread, the backlog of work for its second.
 
-The inbox stays small however long nothing is taken out: a document has one text, and more than `MAX_CHANGES` changed
-files are replaced by a request to scan everything. Putting something in never waits for the thread that takes.
+The inbox stays small even if nothing is taken out: it has one text for a document, and more than `MAX_CHANGES` changed
+files become a request to scan everything. Putting never waits for the thread that takes.
 
 The backlog decides when to scan everything: at once on request, after a while if changes may have been lost, and never
-so often that nothing else gets done.
+so often that no other work is done.
 """
 
 import os
@@ -18,7 +18,7 @@ from pathlib import Path
 from fastcoder_lsp.config import Settings
 
 MAX_CHANGES = 4096
-"""Changed files (or folders) that are kept by name. A system's own queue may overflow at that, which loses changes."""
+"""Changed files (or folders) that are kept by name. A system's own queue may overflow at that, and lose changes."""
 MAX_REST_S = 2.0
 
 
@@ -28,10 +28,9 @@ class ChangeBatch:
 
     Attributes:
         documents: open documents and their texts; None: closed.
-        paths: files that changed.
-        folders: folders that appeared or went.
+        folders: folders that appeared or disappeared.
         lost: whether more happened than is listed.
-        waiting: events to set once all of it was taken in.
+        waiting: events to set once the batch is stored.
     """
 
     documents: dict[Path, str | None]
@@ -42,7 +41,7 @@ class ChangeBatch:
 
 
 class Inbox:
-    """Changes that were reported and not taken yet, bounded. Any thread may report; one thread takes."""
+    """Reported changes that were not taken yet, bounded. Any thread may report; one thread takes."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -55,7 +54,7 @@ class Inbox:
         self._paused_until = 0.0
 
     def document(self, path: Path, text: str | None) -> None:
-        """The text of an open document, or None: it was closed."""
+        """Report the text of an open document, or None if it was closed."""
         if not _may_exist(path):
             return
         with self._condition:
@@ -68,13 +67,13 @@ class Inbox:
             self._notify()
 
     def requeue_documents(self) -> None:
-        """The rules have changed: queue all open documents again."""
+        """Queue all open documents again, because the rules have changed."""
         with self._condition:
             self._documents.update(dict.fromkeys(self._open))
             self._notify()
 
     def changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
-        """Files and folders that changed. If they are too many to list, everything will be scanned."""
+        """Report changed files and folders. If they are too many to list, everything will be scanned."""
         with self._condition:
             for put, names in ((self._paths, paths), (self._folders, folders)):
                 for name in filter(_may_exist, names):
@@ -86,13 +85,13 @@ class Inbox:
             self._notify()
 
     def wait_for_empty(self, seen: threading.Event) -> None:
-        """Set `seen` once everything queued now was taken in, and everything that this queued in turn."""
+        """Set `seen` once everything that is queued now is stored, and everything that this queues in turn."""
         with self._condition:
             self._waiting.append(seen)
             self._notify()
 
     def wake(self) -> None:
-        """Make `take` return although nothing has changed."""
+        """Make `take` return even without changes."""
         with self._condition:
             self._woken = True
             self._notify()
@@ -103,10 +102,10 @@ class Inbox:
             self._paused_until = time.monotonic() + min(seconds, MAX_REST_S)
 
     def take(self) -> ChangeBatch:
-        """All changes since the last call that are due; waits until there are some."""
+        """All due changes since the last call; waits for some."""
         with self._condition:
             while not (self._woken or self._documents):
-                # Read the clock once: a rest that ended between two readings would be waited for without end.
+                # Read the clock once: a pause that ended between two readings would wait forever.
                 pause_s = self._paused_until - time.monotonic()
                 if pause_s <= 0 and self._has_more():
                     break
@@ -152,13 +151,15 @@ _TICK_S = 1.0
 _RESCAN_S = 20.0
 """The time between scans where not all changes are reported, if a scan is cheap (see `_BLIND_SHARE`)."""
 _SHARE, _BLIND_SHARE = 2, 20
-"""A scan waits this many times the CPU time of the last scan: after bursts (at most `_MAX_SCAN_PAUSE_S`), and where
-changes are not reported."""
+"""A scan waits this many times the CPU time of the last scan.
+
+The first after bursts (at most `_MAX_SCAN_PAUSE_S`), the second where changes are not reported.
+"""
 _MAX_SCAN_PAUSE_S = 30.0
 
 
 class Backlog:
-    """The pending work. Any thread may call its methods, except those that belong to the working thread.
+    """The pending work. Any thread may call the methods above `next_round`, the working thread those below.
 
     Args:
         folders: the workspace's folders at the start, with their settings.
@@ -166,7 +167,7 @@ class Backlog:
 
     Attributes:
         lock: guards everything here; notified of every change.
-        requested: folders whose stores are not open yet as their settings say; None if all are.
+        requested: folders whose stores are not yet open by their settings; None if all are.
         stopping: the work ends.
         scanned_at: the end of the last scan, on the monotonic clock (s).
     """
@@ -181,7 +182,7 @@ class Backlog:
         self._failed_folders: Mapping[Path, Settings] | None = None
         self._trying: Mapping[Path, Settings] | None = None
         self._queued: dict[Path, None] = {}
-        self._changed_files = 0  # changed files since the last scan for their number
+        self._changed_files = 0  # since the last scan because of their number
         self._rescan, self._at_once, self._working = True, True, False
 
     def stop(self) -> None:
@@ -191,7 +192,7 @@ class Backlog:
             self.lock.notify_all()
 
     def request(self, folders: Mapping[Path, Settings]) -> None:
-        """Open the stores of other folders, or by other settings, and scan everything."""
+        """Open the stores of these folders by their settings, and scan everything."""
         with self.lock:
             self.requested = dict(folders)
             self.rescan()
@@ -203,7 +204,7 @@ class Backlog:
             self.lock.notify_all()
 
     def count_changes(self, files: int) -> bool:
-        """Count changed files. Returns whether they are so many that other changes may have been lost silently."""
+        """Count changed files; returns whether they are so many that others may have been lost silently."""
         self._changed_files += files
         return _SILENT and self._changed_files > BURST
 
@@ -222,22 +223,20 @@ class Backlog:
         return not (self._queued or self.requested or self._rescan or self._working)
 
     def wait_done(self, timeout_s: float) -> bool:
-        """Wait until `done`. Returns whether it is."""
+        """Wait until `done`; returns whether it is."""
         with self.lock:
             return self.lock.wait_for(self.done, timeout_s)
 
     def interrupted(self) -> bool:
-        """Whether to give up the present work, because the index stops or has other folders or settings now."""
+        """Whether to abort the present work: the index stops, or has other folders or settings now."""
         return self.stopping or self.requested is not None
 
     def has_urgent_work(self) -> bool:
-        """Whether there is work that should not wait for long work."""
+        """Whether there is work that must not wait for long work."""
         return self.interrupted() or bool(self._queued)
 
-    # The methods of the working thread.
-
     def next_round(self) -> bool:
-        """End the last round, and wait a second at most for more work. Returns whether to begin a round."""
+        """End the last round, and wait at most a second for more work; returns whether to begin a round."""
         with self.lock:
             self._working = False
             self.lock.notify_all()
@@ -246,11 +245,11 @@ class Backlog:
             return self._working
 
     def round_failed(self) -> None:
-        """The round failed: its folders are not retried before the pause is over."""
+        """The round failed: its folders are retried after a pause."""
         self._failed_folders = self._trying
 
     def folders_opened(self, folders: Mapping[Path, Settings]) -> None:
-        """The stores of these folders are open. Folders that were requested meanwhile follow in the next round."""
+        """The stores of these folders are open. Folders requested meanwhile follow in the next round."""
         with self.lock:
             if self.requested is folders:
                 self.requested = None
@@ -262,7 +261,7 @@ class Backlog:
         return self._rescan and (self._at_once or rested)
 
     def is_scan_old(self) -> bool:
-        """Whether the last scan is so long ago that a new one is due where not all changes are reported."""
+        """Whether a new scan is due where not all changes are reported."""
         return time.monotonic() - self.scanned_at > max(_RESCAN_S, _BLIND_SHARE * self._scan_s)
 
     def begin_scan(self) -> None:
@@ -271,7 +270,7 @@ class Backlog:
             self._rescan = self._at_once = False
 
     def end_scan(self, took_s: float, *, done: bool) -> None:
-        """End a scan, which took `took_s` of CPU time. If it is not `done`, request it again."""
+        """End a scan that took `took_s` of CPU time. If it is not `done`, request it again."""
         self.scanned_at = time.monotonic()
         self._scan_s = took_s
         if not done:
@@ -288,5 +287,5 @@ class Backlog:
         return self.stopping or (due and self._may_try())
 
     def _may_try(self) -> bool:
-        """New folders are tried at once, failed ones after a pause."""
+        """Whether to work now: new folders at once, failed ones after a pause."""
         return (self.requested is not None and self.requested is not self._failed_folders) or self._pause_over()

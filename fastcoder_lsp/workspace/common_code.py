@@ -1,7 +1,7 @@
-"""The corpora of one tokenizer, open once for all workspaces that draft from them, and the tables counted of them.
+"""The corpora of one tokenizer, opened once for all workspaces that draft from them, and their frozen tables.
 
-The corpora are the standard library of the running Python, the packages installed in a workspace, and every corpus that
-the user built. A background thread builds what is missing. A workspace has the common ones and its own.
+The corpora are the standard library of the running Python, the packages installed in a workspace, and all corpora that
+the user built. A workspace has the common ones and its own. A background thread builds missing ones.
 """
 
 import hashlib
@@ -33,19 +33,15 @@ _POLL_S = 0.05
 
 
 def is_common(corpus: str) -> bool:
-    """Whether a corpus is common code, which the frozen tables count, and not what one workspace has installed."""
+    """Whether a corpus is common code, which the frozen tables count, and not a workspace's installed packages."""
     return not corpus.startswith(_DEPENDENCIES)
 
 
 class Installed:
-    """The packages installed in one workspace.
+    """The packages installed in one workspace; `notice` receives messages for the user, from any thread.
 
     Attributes:
-        names: the names of its own corpora; known once its folders were scanned.
-
-    Args:
-        folders: the workspace's folders.
-        notice: receives messages for the user, from any thread.
+        names: of its own corpora; known once its folders were scanned.
     """
 
     def __init__(self, folders: Mapping[Path, Settings], notice: Callable[[str], None]) -> None:
@@ -59,7 +55,7 @@ class CommonCode:
     Args:
         cache: the program's cache folder.
         encoder: the tokenizer.
-        builds_installed: if False, installed packages are drafted from only if they were read before.
+        builds_installed: if False, installed packages are used only if they were read before.
 
     Attributes:
         builder: the thread of the last job; None before the first.
@@ -74,16 +70,16 @@ class CommonCode:
         self._stopping = threading.Event()
         self.builder: threading.Thread | None = None
         self._write_failed = False
-        """Whether the disk has refused the present job, which is retried."""
+        """Whether the disk failed the present job, which is retried."""
 
     def join(self, user: Installed) -> None:
-        """A workspace starts to use the corpora. Missing ones are built in the background, once."""
+        """Add a workspace. Missing corpora are built in the background, once."""
         with self._lock:
             self._users[user] = None
         self._enqueue(partial(self._build, user), "corpora", at_once=partial(self._open_existing, user))
 
     def leave(self, user: Installed) -> bool:
-        """A workspace stops using them. Returns whether it was the last one, with which everything ends."""
+        """Remove a workspace; returns whether it was the last one, after which everything ends."""
         with self._lock:
             self._users.pop(user, None)
             if self._users:
@@ -105,7 +101,7 @@ class CommonCode:
         return table
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until the present job is done, the disk refuses it (it is retried later), or the time is over."""
+        """Wait until the present job is done or has failed (it is retried later), or the time is over."""
         end = time.monotonic() + timeout_s
         while (builder := self.builder) is not None and builder.is_alive() and time.monotonic() < end:
             if self._write_failed:
@@ -130,11 +126,11 @@ class CommonCode:
             self.builder.start()
 
     def _open_existing(self, user: Installed) -> None:
-        """Open the corpora that exist already, without waiting for those that are being built."""
+        """Open the corpora that exist, without waiting for those that are being built."""
         try:
             user.names = frozenset(name for name, _, _ in _default_corpora(user.folders) if not is_common(name))
             self._open(Corpora(self._cache))
-        except (OSError, FastcoderError) as error:  # the build fails too, and tells the user
+        except (OSError, FastcoderError) as error:  # the build fails too, and notifies the user
             log.info("corpora could not be opened: %s", error)
 
     def _build(self, user: Installed) -> None:
@@ -170,7 +166,7 @@ class CommonCode:
                 self._open(corpora)
 
     def _is_usable(self, name: str) -> bool:
-        """Whether an open corpus could be read; a damaged one, or one of another version, is empty."""
+        """Whether an open corpus could be read; a damaged or outdated one is empty."""
         return name not in self._stores or self._stores[name][1].complete
 
     def _open(self, corpora: Corpora) -> None:
@@ -208,7 +204,7 @@ class CommonCode:
 def _default_corpora(
     folders: Mapping[Path, Settings],
 ) -> Iterator[tuple[str, tuple[str, ...], Callable[[], corpus_files.Texts]]]:
-    """Name, sources and texts of the corpora that are always there."""
+    """Name, sources and texts of the corpora that are built unasked."""
     yield STANDARD_LIBRARY, ("the standard library",), corpus_files.standard_library
     for root, settings in folders.items():
         installed = corpus_files.installed(root) if settings.index_dependencies else ()

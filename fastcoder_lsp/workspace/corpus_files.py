@@ -1,9 +1,8 @@
 """Texts for corpora: folders, archives, the standard library, a workspace's installed dependencies.
 
-Selects the files that are worth having: code, of moderate size, no tests, no secrets. Nothing is unpacked to the disk:
-an archive's members are read in memory, up to the same caps as files and a cap for the whole archive, because a few
-bytes can announce many. Installed dependencies are read unasked, so they are bounded, read as regular files only, and
-never through a link that leads out of the workspace.
+Selects code of moderate size, without tests and secrets. Nothing is unpacked to the disk: an archive's members are read
+in memory, with the same limits as files and one for the whole archive, because a few bytes can expand to many.
+Dependencies are read unasked, so they are bounded, must be regular files, and links must not leave the workspace.
 """
 
 import lzma
@@ -29,12 +28,12 @@ from fastcoder_lsp.workspace.rules import is_secret, resolved
 MAX_FILE_BYTES = 1_000_000
 MAX_LINE = 5_000
 DEPENDENCY_BYTES = 40_000_000
-"""Of installed code, for all dependencies of a workspace together: some 10 M tokens."""
+"""For all dependencies of a workspace together: some 10 M tokens."""
 _NO_CODE = frozenset(("plaintext", "json", "jsonc", "markdown", "diff", "xml", "html", "latex", "restructuredtext"))
 _SKIPPED = re.compile(r"(tests?|testing|idle_test|__pycache__|pydoc_data|\..*)")
 _INSTALLED = frozenset(("site-packages", "dist-packages", "node_modules"))
 _MAX_ENTRIES = 300_000
-"""Of a workspace's installed packages: what is listed to find out how large they are."""
+"""Entries of a workspace's installed packages that are listed to find out their sizes."""
 _MAX_VERSIONS = 8
 """Pythons of one virtual environment."""
 Texts = Iterator[tuple[str, str]]
@@ -58,10 +57,10 @@ def texts_of(paths: Iterable[Path]) -> Texts:
 
 
 def require_sources(paths: Iterable[Path]) -> None:
-    """See that each path is a folder, an archive or a file.
+    """Check that each path is a folder, an archive or a file.
 
     Raises:
-        UsageError: one does not exist, or is none of these.
+        UsageError: one is not.
     """
     for path in paths:
         if not path.is_dir() and not path.is_file():
@@ -75,7 +74,7 @@ def standard_library() -> Texts:
 
 
 def dependencies(roots: Sequence[Path], cap: int = DEPENDENCY_BYTES) -> Texts:
-    """The code of what is installed in some workspace folders, smaller packages first, until `cap` bytes."""
+    """The code installed in some workspace folders, smaller packages first, until `cap` bytes."""
     entries_left = _MAX_ENTRIES
     sized: list[tuple[int, list[Path]]] = []
     for package in (package for root in roots for folder in installed(root) for package in _packages(folder)):
@@ -94,7 +93,7 @@ def dependencies(roots: Sequence[Path], cap: int = DEPENDENCY_BYTES) -> Texts:
 
 
 def installed(root: Path) -> list[Path]:
-    """The folders of a workspace folder that packages are installed in."""
+    """The folders of a workspace folder that contain installed packages."""
     found = [root / "node_modules"]
     for environment in (root / ".venv", root / "venv"):
         places = (environment / "lib", environment / "lib64")
@@ -103,12 +102,12 @@ def installed(root: Path) -> list[Path]:
         found += [python / "site-packages" for python in islice(pythons, _MAX_VERSIONS)]
         found.append(environment / "Lib" / "site-packages")
     top = resolved(root)
-    # A link would lead to what another folder has installed, or to somebody's home folder.
+    # A link could lead to another workspace's packages, or to a home folder.
     return [folder for folder in found if resolved(folder) == top / folder.relative_to(root) and _may_list(folder)]
 
 
 def modified_ns(path: Path) -> int:
-    """When a file or folder was changed; -1 if it can't be told."""
+    """When a file or folder was changed; -1 if unknown."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -120,7 +119,7 @@ def _may_list(folder: Path) -> bool:
 
 
 def _packages(folder: Path, *, scoped: bool = False) -> Iterator[Path]:
-    """Each installed package, of a scope (`@name`) too: a folder or a file; links lead elsewhere and are left out."""
+    """Each installed package, of scopes (`@name`) too: a folder or a file."""
     for name, _ in list_folder(folder):
         entry = folder / name
         if name.endswith((".dist-info", ".egg-info")) or name.startswith("."):
@@ -136,18 +135,18 @@ def _code_files(package: Path, max_files: int) -> list[Path]:
 
 
 def _walk(folder: Path, without: frozenset[str] = frozenset()) -> Iterator[Path]:
-    """The files worth having below a folder."""
+    """The code files below a folder."""
     files = walk(folder, lambda path: not _SKIPPED.fullmatch(path.name) and path.name not in without)
     return (path for path in files if _is_code(path))
 
 
 def _is_code(path: Path) -> bool:
-    """Whether it is a regular file worth having."""
+    """Whether it is a regular file with code."""
     return _has_code_name(path) and 0 <= _size(path) <= MAX_FILE_BYTES
 
 
 def _size(path: Path) -> int:
-    """Bytes of a regular file; -1 of anything else, and of what can't be looked at."""
+    """Bytes of a regular file; -1 for anything else."""
     try:
         status = path.lstat()
     except (OSError, ValueError):
@@ -171,7 +170,7 @@ def _read(paths: Iterable[Path]) -> Texts:
 
 
 def _text(content: bytes) -> str | None:
-    """A file's text with line feeds as line ends; None if it is no text, or has lines that nobody wrote."""
+    """A file's text with line feeds as line ends; None if it is not text, or has lines that nobody wrote by hand."""
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError:
@@ -187,7 +186,7 @@ def _archive(path: Path) -> Texts:
 
 
 def _is_code_member(name: str) -> bool:
-    """Whether a member is wanted. "." and ".." name no folder, and nothing is ever written to where they lead."""
+    """Whether a member is code. "." and ".." are no folders; nothing is ever written to their targets."""
     path = PurePosixPath(name)
     folders = (part for part in path.parts[:-1] if part not in (".", ".."))
     return _has_code_name(path) and not any(map(_SKIPPED.fullmatch, folders))
@@ -195,7 +194,7 @@ def _is_code_member(name: str) -> bool:
 
 ARCHIVES: Final = (".zip", ".whl", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
 MAX_BYTES: Final = 2_000_000_000
-"""Of all that is taken from an archive, and of what is unpacked on the way to it."""
+"""Of everything that an archive yields or unpacks."""
 MAX_MEMBERS: Final = 500_000
 _ZIPPED: Final = (".zip", ".whl")
 _DAMAGED: Final = (
@@ -206,14 +205,14 @@ NamePredicate = Callable[[str], bool]
 
 
 class _TooMuchError(Exception):
-    """The archive holds more than anybody means to give."""
+    """The archive is larger than any user intends."""
 
 
 def members(path: Path, wanted: NamePredicate, max_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of the files in an archive that are `wanted` and no larger than `max_bytes` bytes.
+    """(name, content) of the files in an archive for which `wanted` holds and that have at most `max_bytes`.
 
     Raises:
-        UsageError: it cannot be read, is damaged, or is too large; what was read before stands.
+        UsageError: it cannot be read, is damaged, or is too large; the earlier files stay valid.
     """
     try:
         with BufferedReader(open_real(path.resolve())) as file:
@@ -252,7 +251,7 @@ def _zip(file: BinaryIO, wanted: NamePredicate, max_bytes: int) -> Iterator[tupl
 def _tar(file: BinaryIO, wanted: NamePredicate, max_bytes: int) -> Iterator[tuple[str, bytes]]:
     with tarfile.open(fileobj=file) as archive:
         for number, member in enumerate(archive):
-            # What is skipped has to be unpacked too.
+            # Skipped members are unpacked too.
             if number >= MAX_MEMBERS or member.offset_data + member.size > MAX_BYTES:
                 raise _TooMuchError
             if member.isfile() and member.size <= max_bytes and wanted(member.name):

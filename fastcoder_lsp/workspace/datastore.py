@@ -1,7 +1,7 @@
-"""The datastore of one workspace's drafters: its live indexes (D_r) and corpora of common code (D_c).
+"""The datastore of one workspace's drafters: its live indexes (D_r) and the corpora of common code (D_c).
 
-Selects the workspace's part of the shared stores (`shared_stores`), by its folders and their rules. It starts once a
-tokenizer is known (`start`); changes that are reported before are kept. Callers never wait for it.
+Selects the workspace's part of `shared_stores` by its folders and their rules. It starts once a tokenizer is known
+(`start`); earlier changes are kept. Callers never wait for it.
 """
 
 import logging
@@ -32,7 +32,7 @@ _MAX_KEYS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _TokenizerStores:
-    """The stores of one tokenizer: an index for the folders in each key, in the workspace's order."""
+    """The stores of one tokenizer: an index for each group of folders, in the workspace's order."""
 
     encoder: Tokenizer
     common: CommonCode
@@ -41,14 +41,14 @@ class _TokenizerStores:
 
 
 class Datastore:
-    """A workspace's live indexes and the corpora of common code, as one thing that drafters read.
+    """A workspace's live indexes and the corpora of common code, as drafters read them.
 
     Args:
-        folders: the workspace's folders with their settings.
-        stores: the stores that it shares with other workspaces.
+        folders: with their settings.
+        stores: shared with other workspaces.
         report: receives the live indexes' progress, from any thread.
         notice: receives messages for the user, from any thread.
-        texts: the texts of the open documents.
+        texts: of the open documents.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Datastore:
         self._texts = texts or OpenTexts()
         self._keys: dict[str, str] = {}
         self._shapes: dict[TableShape, None] = {}
-        """Of the tables that were asked for."""
+        """Of the requested tables."""
         self._started: _TokenizerStores | None = None
         self._labels: dict[SharedIndex, object] = {}
         self._progress: dict[object, IndexProgress] = {}
@@ -85,7 +85,7 @@ class Datastore:
                 self._started.common.frozen(shape)
 
     def stop(self, wait_s: float = 60.0) -> None:
-        """Leave the stores; what ends with that and has not after `wait_s` ends with the process, unharmed."""
+        """Leave the stores; threads that have not ended after `wait_s` end with the process, without harm."""
         with self._lock:
             started, self._started, self._stopped = self._started, None, True
         if started is None:
@@ -95,28 +95,28 @@ class Datastore:
             thread.join(max(0.0, end - time.monotonic()))
 
     def document_changed(self, path: Path, text: str) -> None:
-        """An open document's text; line ends are line feeds. Costs microseconds."""
-        # Under the lock, so that `start` neither misses a text nor tells an older one after it.
+        """Put an open document's text, with line feeds as line ends. Takes microseconds."""
+        # The lock prevents `start` from missing this text, or reporting an older one after it.
         with self._lock:
             self._texts.put(path, text)
             for index in self._indexes():
                 index.document_changed(path, text)
 
     def document_closed(self, path: Path) -> None:
-        """A document was closed: the disk's text holds again."""
+        """The document was closed: the disk holds again."""
         with self._lock:
             self._texts.remove(path)
             for index in self._indexes():
                 index.document_closed(path)
 
     def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files on the disk that appeared, changed or were deleted, as a client reports them."""
+        """Files on the disk changed, as a client reports them."""
         paths = list(paths)
         for index in self._indexes():
             index.files_changed(paths)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
-        """Other folders, or other settings for them."""
+        """Replace the folders and their settings."""
         with self._lock:
             if folders == self._folders:
                 return
@@ -125,7 +125,7 @@ class Datastore:
                 self._open_indexes()
 
     def pin(self, document: str) -> Pinned:
-        """The present state, for a decode in the document with this URI, whose own text is searched first."""
+        """The present state for a decode in the document with this URI, whose own text is searched first."""
         started = self._started
         if started is None:
             return Pinned(frozen=self._frozen)
@@ -155,7 +155,7 @@ class Datastore:
         return all(index.settle(timeout_s) for index in started.indexes.values())
 
     def _key_of(self, document: str) -> str:
-        """The key in the stores; cached, because a decode must not wait for a slow disk."""
+        """The document's key in the stores, cached because a decode must not wait for a slow disk."""
         known = self._keys.get(document)
         if known is None:
             path = path_of(document)
@@ -169,7 +169,7 @@ class Datastore:
         return () if (started := self._started) is None else tuple(started.indexes.values())
 
     def _open_indexes(self) -> None:
-        """An index for each group of folders. Open indexes stay if their folders do."""
+        """Open an index for each group of folders; indexes whose folders stay are kept."""
         assert self._started is not None, "there is no tokenizer yet"
         started, before, indexes = self._started, dict(self._started.indexes), dict[tuple[Path, ...], SharedIndex]()
         for group in group_nested(self._folders):
@@ -196,14 +196,14 @@ class Datastore:
         return index
 
     def _on_progress(self, label: object, progress: IndexProgress) -> None:
-        """Note the progress of one index, and report that of all."""
+        """Report the progress of all indexes together."""
         self._progress[label] = progress
         every = tuple(self._progress.values())
         building = any(one.building for one in every)
         self._report(IndexProgress(building, sum(one.done for one in every), sum(one.total for one in every)))
 
     def _leave(self, started: _TokenizerStores) -> list[threading.Thread]:
-        """The threads that end with it."""
+        """Leave the stores; returns the threads that end."""
         endings = [self._stores.leave(started.common, started.installed)]
         for index in started.indexes.values():
             endings.append(index.close())

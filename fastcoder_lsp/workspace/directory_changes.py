@@ -1,7 +1,7 @@
-"""Watching on Windows by ReadDirectoryChangesW, reporting what watchdog hides: that the system's buffer overflowed.
+"""Watching on Windows by ReadDirectoryChangesW; reports overflows and failures, which watchdog ignores.
 
-An empty buffer means that more happened than it holds and that all of it is lost. The call may also fail; watchdog's
-reading thread then ends silently. This module records both in `Gaps`. (Microsoft: ReadDirectoryChangesW, Remarks.)
+An empty buffer means that more happened than it holds, and all of it is lost. If the call fails, watchdog's reading
+thread ends silently. (Microsoft: ReadDirectoryChangesW, Remarks.)
 """
 
 import logging
@@ -19,24 +19,20 @@ from fastcoder_lsp.workspace.gaps import Gaps
 log = logging.getLogger(__name__)
 
 BATCH, BATCH_S = 64, 0.05
-"""The most buffers that are reported together, and the pause in seconds after which those that came are reported."""
+"""The most buffers that are reported together, and the pause in seconds that ends a batch."""
 Buffer = tuple[bytes, bool]
 """The result of a call, and which of two forms it has."""
 
 
 class Observer(BaseObserver):
-    """Watches folders by ReadDirectoryChangesW.
-
-    Args:
-        gaps: records lost events.
-    """
+    """Watches folders; `gaps` records lost events."""
 
     def __init__(self, gaps: Gaps) -> None:
         super().__init__(_Emitter, gaps=gaps)
 
 
 class _Emitter(WindowsApiEmitter):
-    """Reads by `_ChangeReader`."""
+    """Reads with `_ChangeReader`."""
 
     def __init__(self, *arguments: Any, gaps: Gaps, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -44,17 +40,15 @@ class _Emitter(WindowsApiEmitter):
 
     @override
     def on_thread_start(self) -> None:
-        # Raises OSError if the folder cannot be watched; watchdog's own thread would hide that.
+        # Raise OSError here if the folder cannot be watched; watchdog's own thread would hide it.
         _close_directory_handle(_get_directory_handle(self.watch.path))
         with self._lock:
             self._reader = reader = _ChangeReader(self.watch.path, self._gaps, recursive=self.watch.is_recursive)
-        with suppress(queue.Empty):  # it waits two seconds for the thread to begin, which a busy machine may take
+        with suppress(queue.Empty):  # it waits only two seconds for the thread to start
             reader.start()
 
 
 class _ChangeReader(DirectoryChangeReader):
-    """Records in `Gaps` what watchdog hides."""
-
     def __init__(self, path: str, gaps: Gaps, *, recursive: bool) -> None:
         super().__init__(path, recursive=recursive)
         self._gaps, self._buf_queue = gaps, _BufferQueue(gaps)
@@ -69,7 +63,7 @@ class _ChangeReader(DirectoryChangeReader):
 
 
 class _BufferQueue(queue.Queue[Buffer]):
-    """Buffers from the reading thread to the parsing one. The first one is empty and says that reading began."""
+    """Buffers from the reading thread to the parsing one. The first one is empty: reading began."""
 
     def __init__(self, gaps: Gaps) -> None:
         super().__init__()
@@ -84,8 +78,8 @@ class _BufferQueue(queue.Queue[Buffer]):
 
     @override
     def get(self, block: bool = True, timeout: float | None = None) -> Buffer:
-        # Watchdog collects buffers until none comes for a second, and reports none before. Raising Empty ends that
-        # sooner: after a short pause, or once there are enough.
+        # Watchdog reports buffers only when none comes for a second. Raising Empty ends that sooner: after a short
+        # pause, or after a full batch.
         if self._batched >= BATCH:
             self._batched = 0
             raise queue.Empty

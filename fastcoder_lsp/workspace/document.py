@@ -20,7 +20,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Encoding(Enum):
-    """What `character` counts in a position, as agreed with the client."""
+    """The unit of `character` in a position, as agreed with the client."""
 
     UTF8 = "utf-8"
     UTF16 = "utf-16"
@@ -36,7 +36,7 @@ class Position:
 
 
 def units_to_index(line: str, units: int, encoding: Encoding) -> int:
-    """The character index in `line` (without its end) where `units` lead; clamped to the line."""
+    """The character index of `units` in `line` (without its end), clamped to the line."""
     if units <= 0:
         return 0
     if encoding is Encoding.UTF32 or line.isascii():
@@ -51,7 +51,7 @@ def units_to_index(line: str, units: int, encoding: Encoding) -> int:
 
 
 def index_to_units(line: str, index: int, encoding: Encoding) -> int:
-    """How many units come before the character at `index` of `line`."""
+    """How many units precede the character at `index` of `line`."""
     before = line[:index]
     if encoding is Encoding.UTF32 or before.isascii():
         return len(before)
@@ -61,7 +61,7 @@ def index_to_units(line: str, index: int, encoding: Encoding) -> int:
 
 
 def _walk(line: str, units: int, encoding: Encoding) -> int:
-    """The slow way, for lines with half a surrogate pair, which no codec can cut."""
+    """A slow path for lines with half a surrogate pair, which no codec can cut."""
     for index, character in enumerate(line):
         units -= index_to_units(character, 1, encoding)
         if units < 0:
@@ -71,7 +71,7 @@ def _walk(line: str, units: int, encoding: Encoding) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """`text` replaces start…end; the whole document where there is no range."""
+    """Replace start…end by `text`; without a range, the whole document."""
 
     text: str
     start: Position | None = None
@@ -113,7 +113,7 @@ class Document:
         return self._clean
 
     def lines(self, first: int, last: int) -> list[str]:
-        """Lines first…last, both of them, without their ends; those that there are."""
+        """Lines first…last, inclusive, without their ends, clamped to the document."""
         return self._lines[max(first, 0) : last + 1]
 
     def longest_line(self) -> int:
@@ -121,7 +121,7 @@ class Document:
         return max(map(len, self._lines))
 
     def edit(self, version: int, edits: Sequence[Edit], encoding: Encoding) -> None:
-        """Apply `edits` one after another; the document is at `version` then."""
+        """Apply `edits` one after another; `version` is the document's afterwards."""
         for edit in edits:
             if edit.start is None or edit.end is None:
                 self._lines, self._ends = _split(_paired(edit.text))
@@ -131,11 +131,11 @@ class Document:
         self._clean = self._snapshot = None
 
     def snapshot(self, neighbours: tuple[str, ...] = (), yanks: tuple[Yank, ...] = ()) -> Snapshot:
-        """What slow work may read; the same object until the document or its neighbours change.
+        """An immutable view; the same object until the document or its neighbours change.
 
         Args:
-            neighbours: texts that belong to the same whole.
-            yanks: what was copied last; a snapshot that there is keeps those that it was made with.
+            neighbours: texts of the same notebook.
+            yanks: copied lines; an existing snapshot keeps its own.
         """
         if self._snapshot is None or self._snapshot.neighbours != neighbours:
             self._snapshot = Snapshot(
@@ -152,12 +152,12 @@ class Document:
         return self._snapshot
 
     def offset_at(self, position: Position, encoding: Encoding) -> int:
-        """The offset in the snapshot's text; clamped to the line, and past the last line to the end."""
+        """The offset in the snapshot's text; clamped to the line, and after the last line to the end."""
         line, index = self._locate(position, encoding)
         return sum(map(len, self._lines[:line])) + line + index
 
     def _locate(self, position: Position, encoding: Encoding) -> tuple[int, int]:
-        """(line, character index) of a position, both within the document."""
+        """(line, character index) of a position, clamped to the document."""
         if position.line >= len(self._lines):
             return len(self._lines) - 1, len(self._lines[-1])
         line = max(position.line, 0)
@@ -181,7 +181,7 @@ class Document:
 
 
 def position_at(text: str, offset: int, encoding: Encoding) -> Position:
-    """Where `offset` of a snapshot's text lies."""
+    """The position of `offset` in a snapshot's text."""
     line_start = text.rfind("\n", 0, offset) + 1
     line_end = text.find("\n", offset)
     line = text[line_start : line_end if line_end >= 0 else len(text)]
@@ -198,14 +198,14 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 def _join(lines: Sequence[str], ends: Sequence[str]) -> str:
-    """The text of `lines`, each followed by its end where there is one."""
+    """The text of `lines`, each followed by its end."""
     pieces = [piece for pair in zip(lines, ends, strict=False) for piece in pair]
     pieces.extend(lines[len(ends) :])
     return "".join(pieces)
 
 
 def _paired(text: str) -> str:
-    """`text` with surrogate halves that meet made one character, as the client sees them; a lone half stays."""
+    """`text` with meeting surrogate halves joined to one character, as the client sees them; a lone half stays."""
     if _SURROGATES.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

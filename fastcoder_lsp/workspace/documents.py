@@ -1,8 +1,7 @@
-"""The open documents of a session, the notebooks that some of them are cells of, and what was copied in them.
+"""The open documents of a session, their notebooks, and recently copied lines.
 
-Knows which documents are open and in which order cells stand; never reads the disk. Copied lines come from the server's
-own copy of the text, never from a register or a clipboard; whether they may be shown is decided when they are used
-(`runtime/context`).
+Never reads the disk. Copied lines are cut from the server's own copy of the text, never from a register or a clipboard;
+`runtime/context` decides whether they may be shown.
 """
 
 import time
@@ -14,11 +13,10 @@ from fastcoder_lsp.workspace.document import Document
 from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines
 
 MAX_NEIGHBOURS = 24
-"""Cells above the current one that are shown to the model, at most."""
+"""Cells above the current one that the model sees."""
 MAX_YANKS = 2
-"""Only the last yanks are kept: older ones served another purpose."""
+"""Older yanks served another purpose."""
 YANK_TTL_S = 600.0
-"""Yanks are forgotten after this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +28,7 @@ class Cell:
 
 
 class Documents:
-    """Open documents by URI, and notebooks by theirs.
-
-    Args:
-        clock_s: seconds, by which what was copied is forgotten.
-    """
+    """Open documents and notebooks by URI; `clock_s`, in seconds, expires yanks."""
 
     def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._clock_s = clock_s
@@ -54,15 +48,15 @@ class Documents:
         return self._documents.get(uri)
 
     def open(self, document: Document) -> None:
-        """The editor shows this document from now on; a document that was open already is replaced."""
+        """Add an open document, or replace it."""
         self._documents[document.uri] = document
 
     def close(self, uri: str) -> Document | None:
-        """The editor let go of it; None if it was not open."""
+        """Remove a document; None if it was not open."""
         return self._documents.pop(uri, None)
 
     def yanked(self, yank: Yank) -> None:
-        """Lines were copied: the next version of each document has them in its snapshot."""
+        """Record copied lines: the snapshots of all documents' next versions contain them."""
         before = ((one, at_s) for one, at_s in self._yanks if one != yank)
         self._yanks = ((yank, self._clock_s()), *before)[:MAX_YANKS]
 
@@ -74,11 +68,11 @@ class Documents:
         return tuple(one for one, _ in self._yanks)
 
     def open_notebook(self, uri: str, cells: Sequence[Cell]) -> None:
-        """A notebook is shown, with these cells in this order; their documents are opened apart."""
+        """Add a notebook with these cells; the client opens their documents separately."""
         self.splice_cells(uri, 0, 0, cells)
 
     def splice_cells(self, uri: str, start: int, delete: int, cells: Sequence[Cell]) -> None:
-        """Replace `delete` cells from `start` by `cells`; out of range is clamped."""
+        """Replace `delete` cells from `start` by `cells`; clamped to the notebook."""
         of = self._notebooks.setdefault(uri, [])
         start = min(max(start, 0), len(of))
         for gone in of[start : start + delete]:
@@ -88,12 +82,12 @@ class Documents:
             self._notebook_of[cell.uri] = uri
 
     def close_notebook(self, uri: str) -> None:
-        """The notebook is gone; its cells' documents are closed apart."""
+        """Remove a notebook; the client closes its cells' documents separately."""
         for cell in self._notebooks.pop(uri, []):
             self._notebook_of.pop(cell.uri, None)
 
     def snapshot(self, uri: str) -> Snapshot | None:
-        """The current snapshot of an open document, the code cells above it as its neighbours."""
+        """The current snapshot of an open document, with the code cells above it as neighbours."""
         document = self._documents.get(uri)
         return None if document is None else document.snapshot(self._above(uri), self.yanks)
 
@@ -105,15 +99,14 @@ class Documents:
 
 
 MAX_YANK_CHARACTERS = 2_000
-"""Longer text is data, or was copied to be moved elsewhere."""
+"""Longer text is data, or is being moved elsewhere."""
 
 
 def yank_of(document: Document, first: int, last: int) -> Yank | None:
-    """Lines first…last of a document, both of them, without blank ones around.
+    """Lines first…last of a document, inclusive, without secrets and without blank lines around.
 
-    Whole lines, whatever part of them was copied: what a line looks like, a secret say, is known by all of it. None
-    where nothing is left, for what is too long, for a document that is no file's, and for one with a private key, of
-    which lines alone tell nothing.
+    Whole lines, even if a part was copied: only a whole line shows whether it is a secret. None if nothing is left, if
+    the text is too long, if the document is not a file, or if it contains a private key.
     """
     if document.file is None or not document.uri.lower().startswith("file:"):
         return None

@@ -1,4 +1,4 @@
-"""The workspace's folders, in the client's order: the settings file of each, and where its index lies on the disk.
+"""The workspace's folders in the client's order, their settings files, and the paths of their indexes.
 
 Imports nothing heavy, because commands that answer at once import it.
 """
@@ -21,19 +21,19 @@ SETTINGS_FILE = "fastcoder.toml"
 _MAX_NAME = 1_000
 _MAX_SETTINGS_BYTES = 100_000
 _MAX_DOTS = 2_000
-"""What a dotted name costs to read grows with the square of its parts."""
+"""The cost of reading a dotted name grows with the square of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """One folder of the workspace; `path` is absolute, symlinks as the client gave them."""
+    """A folder of the workspace; `path` is absolute, with symlinks as the client gave them."""
 
     uri: str
     path: Path
 
 
 class Folders:
-    """The folders that are open now."""
+    """The open folders."""
 
     def __init__(self, uris: Iterable[str] = ()) -> None:
         self._folders: dict[str, Folder] = {}
@@ -43,8 +43,8 @@ class Folders:
         return iter(tuple(self._folders.values()))
 
     def change(self, added: Iterable[str], removed: Iterable[str]) -> None:
-        """Folders come and go; what is on no disk has nothing to read and is left out."""
-        # Another thread may be looking through the old ones.
+        """Add and remove folders; a URI without a path on the disk is ignored."""
+        # Other threads may be iterating over the old dictionary.
         folders = dict(self._folders)
         for uri in removed:
             folders.pop(uri, None)
@@ -54,17 +54,17 @@ class Folders:
         self._folders = folders
 
     def paths(self) -> tuple[Path, ...]:
-        """The paths of the folders."""
+        """Their paths."""
         return tuple(folder.path for folder in self._folders.values())
 
     def containing(self, path: Path | None) -> Folder | None:
-        """The innermost folder that holds `path`."""
+        """The innermost folder that contains `path`."""
         holding = [folder for folder in self._folders.values() if path is not None and path.is_relative_to(folder.path)]
         return max(holding, key=lambda folder: len(folder.path.parts), default=None)
 
 
 def read_settings_file(folder: Folder) -> tuple[SettingsLayer | None, Problem | None]:
-    """The layer of a folder's `fastcoder.toml`, never trusted; neither where there is no such file."""
+    """The layer of a folder's `fastcoder.toml`, never trusted; (None, None) if there is no such file."""
     path = folder.path / SETTINGS_FILE
     origin = shown(str(path), _MAX_NAME)
     try:
@@ -86,7 +86,7 @@ _MARKS: Final = (".git", ".hg", ".svn", ".jj", SETTINGS_FILE)
 
 
 def workspace_of(path: Path, home: Path) -> Path | None:
-    """The workspace folder that holds the file at `path`; None where it is in none."""
+    """The nearest folder above `path` that has a repository or a settings file, below `home`; None if there is none."""
     for folder in path.absolute().parents:
         if folder in (home, *home.parents):
             return None
@@ -99,9 +99,9 @@ _DEFAULT = Settings()
 
 
 def store_folder(cache: Path, root: Path, identity: str, settings: Settings = _DEFAULT) -> Path:
-    """Where the store of a workspace folder lies, for one tokenizer and what these settings allow to read.
+    """The store of a workspace folder, for one tokenizer and the reading rules of these settings.
 
-    Who may read less finds nothing in it, not even for a moment, that others may read.
+    Different rules have different stores, so that no client ever finds text that its own rules exclude.
     """
     name, rules = hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16], reading_settings(settings)
     by_rules = "" if rules == reading_settings(_DEFAULT) else "-" + hashlib.sha256(repr(rules).encode()).hexdigest()[:8]
@@ -109,5 +109,5 @@ def store_folder(cache: Path, root: Path, identity: str, settings: Settings = _D
 
 
 def words_file(cache: Path, root: Path, settings: Settings = _DEFAULT) -> Path:
-    """The file of the folder's index of words, beside its stores: who deletes them deletes it."""
+    """The folder's word index, beside its stores so that deleting them deletes it."""
     return store_folder(cache, root, "words", settings) / "words.bin"

@@ -1,17 +1,17 @@
-"""The changes that a watcher does not see."""
+"""Changes that a watcher misses."""
 
 from pathlib import Path
 
 
 class Gaps:
-    """The unwatched folders below a folder, and whether events were lost. Its watcher's threads set the attributes."""
+    """Unwatched folders, and whether events were lost. A watcher's threads set the attributes."""
 
     def __init__(self) -> None:
         self.limit: OSError | None = None
-        """The error of a folder that got no watch because the system has no more."""
+        """The error for a folder without a watch: the system has no more watches."""
         self.closed: set[Path] = set()
         """Folders that this user may not enter."""
         self.lost = False
-        """Events were lost: the system's queue was full."""
+        """The system's queue overflowed."""
         self.broken = False
-        """The watcher no longer knows which folder an event is from, and must be restarted."""
+        """The watcher cannot tell events' folders any more, and must be restarted."""

@@ -1,13 +1,13 @@
-"""Ignore files: `.gitignore` on every level, git's own exclude files, and `.fastcoderignore`, by git's rules.
+"""Ignore files: `.gitignore` on every level, git's exclude files, and `.fastcoderignore`, by git's rules.
 
 Decides which files apply to an entry, and in which order; `patterns` matches them. The rules of a folder are cached
-until an ignore file on the way to it changes: a change takes effect at once, and a lookup costs the `stat` of these
-files. A repository writes all of this, so the cost is bounded: where a file exceeds the bounds, or cannot be read, its
-whole folder is ignored. As with git, anything but a regular file of the work tree has no rules.
+until an ignore file on the way to it changes, so that changes take effect at once; a lookup costs the `stat` of these
+files. A repository writes them, so their cost is bounded: if a file exceeds a limit or cannot be read, its whole folder
+is ignored. As with git, anything but a regular file of the work tree has no rules.
 
-A linked work tree or a submodule has a `.git` file that names its repository. Git's configuration names the user's
-exclude file; it is read and never run. A repository writes its own `.git`, so a place that it names is never looked up
-on another machine, and its content is used as patterns only.
+In a linked work tree or a submodule, `.git` is a file that names the repository. Git's configuration names the user's
+exclude file; it is read and never executed. A repository writes its own `.git`, so the path in it is never looked up on
+another machine, and its content is used as patterns only.
 
 Source: gitignore(5), gitrepository-layout(5), git-config(1) (`core.excludesFile`).
 """
@@ -26,22 +26,22 @@ from fastcoder_lsp.workspace.regular import NotRegularError, read_regular
 IGNORE_FILES = (".gitignore", ".fastcoderignore")
 OWN_IGNORE_FILE = ".fastcoderignore"
 MAX_BYTES: Final = 250_000
-"""The size limit of an ignore file."""
+"""Of an ignore file."""
 MAX_LEVELS: Final = 100
-"""The depth limit of folders below the root. No project has more, but a path of 4,096 letters may have 2,000."""
+"""Folders below the root. No project has more, but a path of 4,096 characters may have 2,000."""
 MAX_ELEMENTS: Final = 400_000
-"""The limit for all ignore files together that apply to one folder."""
+"""Of all ignore files together that apply to one folder."""
 _MAX_CACHED_FOLDERS: Final = 512
 
 logger = logging.getLogger(__name__)
 
 _Stamp = tuple[int, int, int] | None
-"""Modification time, size and inode of an ignore file; None if there is no such file."""
+"""Modification time, size and inode of an ignore file; None if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The patterns of one file, and the state of their automaton in some folder."""
+    """The patterns of one file, and their automaton's state in some folder."""
 
     patterns: Patterns
     state: int
@@ -49,7 +49,7 @@ class IgnoreRules:
 
 @dataclass(frozen=True, slots=True)
 class _FolderRules:
-    """A folder: whether everything in it is ignored, and the rules that apply to its entries, the innermost first.
+    """A folder: whether everything in it is ignored, and the rules for its entries, the innermost first.
 
     `files`: the ignore files that apply from here on; `stamps`: their stamps when they were read.
     """
@@ -69,7 +69,7 @@ class IgnoreFiles:
 
     Args:
         root: the workspace folder, absolute, links followed.
-        patterns: patterns from the settings, relative to `root`; no file can undo them.
+        patterns: from the settings, relative to `root`; no file can negate them.
     """
 
     def __init__(self, root: Path, patterns: Sequence[str] = ()) -> None:
@@ -79,12 +79,12 @@ class IgnoreFiles:
         self._folders: dict[Path, _FolderRules] = {}
 
     def ignores(self, path: Path, *, is_folder: bool, own_only: bool = False) -> bool:
-        """Whether `path` (below the root), or a folder that it lies in, is ignored.
+        """Whether `path`, below the root, or one of its folders is ignored.
 
         Args:
             path: absolute.
-            is_folder: what `path` is.
-            own_only: heed the settings and `.fastcoderignore` only, not what git ignores.
+            is_folder: whether `path` is a folder.
+            own_only: by the settings and `.fastcoderignore` only, not by git's files.
         """
         if path == self._root:
             return False
@@ -93,7 +93,7 @@ class IgnoreFiles:
         return by_us or (by_git and not own_only)
 
     def names_ignored(self, folder: Path) -> Callable[[str], bool]:
-        """A predicate: whether the file of a given name in `folder` is ignored, by the present ignore files.
+        """Whether the file of a given name in `folder` is ignored, as a predicate by the present ignore files.
 
         For listing a folder: the ignore files on the way to it are checked once, not for each name.
         """
@@ -101,7 +101,7 @@ class IgnoreFiles:
         return lambda name: any(_ignored_by(known, name, is_folder=False))
 
     def _folder(self, path: Path) -> _FolderRules:
-        """The entry of a folder, computed anew from the first level whose ignore files have changed."""
+        """The rules of a folder, computed from the first level whose ignore files have changed."""
         known: _FolderRules | None = None
         if len(self._folders) > _MAX_CACHED_FOLDERS:
             self._folders = {}  # not one by one: several threads ask
@@ -152,7 +152,7 @@ class IgnoreFiles:
         return (*excludes, *(str(folder / name) for name in (".gitignore", *own)))
 
     def _read(self, file: Path) -> Patterns | None:
-        """The patterns of a file, empty if a link leads out of the work tree; None if unreadable or over a limit."""
+        """The patterns of a file, none if a link leaves the work tree; None if unreadable or over a limit."""
         within = self._top if file.is_relative_to(self._top) else Path(file.anchor)
         try:
             content = read_regular(file, MAX_BYTES + 1, inside=within)
@@ -193,7 +193,7 @@ def _stamp(file: str) -> _Stamp:
 
 
 def _repository(folder: Path) -> Path | None:
-    """The git work tree that `folder` belongs to: its ignore files above `folder` hold inside it."""
+    """The git work tree of `folder`: its ignore files above `folder` apply inside it."""
     return next((above for above in (folder, *folder.parents) if os.path.lexists(above / ".git")), None)
 
 
@@ -204,7 +204,7 @@ _VALUE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)")
 _CHARACTER: Final = re.compile(r"\\.|.")
 _ESCAPED: Final = {"n": "\n", "t": "\t", "b": "\b"}
 _MAX_DEPTH: Final = 5
-"""Configurations that are included in one another; git allows ten."""
+"""Of included configurations; git allows ten."""
 
 
 def repository_exclude(folder: Path) -> Path | None:
@@ -232,9 +232,9 @@ def user_exclude() -> Path | None:
     # The XDG specification ignores relative paths.
     configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     git = (configured if configured.is_absolute() else home / ".config") / "git"
-    for config in (home / ".gitconfig", git / "config"):  # the first one outweighs the second
+    for config in (home / ".gitconfig", git / "config"):  # the first one takes precedence
         named = [value for key, value in _values(config, home) if key == "core.excludesfile"]
-        if named:  # if it names no file, git reads nothing
+        if named:  # an empty value: git reads no file
             return _user_path(named[-1], home, None)
     return git / "ignore"
 
@@ -242,7 +242,7 @@ def user_exclude() -> Path | None:
 def _values(config: Path, home: Path, depth: int = 0) -> Iterator[tuple[str, str]]:
     """(section.key in lower case, value) of a git configuration, and of those that it includes unconditionally."""
     section = ""
-    # A line that ends in a backslash goes on in the next one.
+    # A backslash at the end of a line continues it.
     for line in _text(config, inside=Path(config.anchor)).removeprefix("\ufeff").replace("\\\n", "").split("\n"):
         header = _SECTION.match(line)
         section = section if header is None else header[1].strip().lower()
@@ -257,7 +257,7 @@ def _values(config: Path, home: Path, depth: int = 0) -> Iterator[tuple[str, str
 
 
 def _unquoted(value: str) -> str:
-    """A value without its quotes, escapes and the comment that follows it."""
+    """A value without its quotes, escapes and comment."""
     found, cached, quoted = "", 0, False
     for char in _CHARACTER.findall(value):
         if char == '"':
@@ -280,7 +280,7 @@ def _user_path(named: str, home: Path, base: Path | None) -> Path | None:
 
 
 def _local(named: str, base: Path) -> Path | None:
-    """The named folder; None if the name leads to another machine."""
+    """The named folder; None if it is on another machine."""
     if not named or named.startswith(("//", "\\\\")) or "\0" in named:
         return None
     return Path(os.path.normpath(base / named))
@@ -291,7 +291,7 @@ def _first_line(path: Path, *, inside: Path) -> str:
 
 
 def _text(path: Path, *, inside: Path) -> str:
-    """The content of a file; empty if it cannot be read."""
+    """The content of a file; "" if it cannot be read."""
     try:
         return read_regular(path, _MAX_BYTES, inside=inside).decode("utf-8", "surrogateescape")
     except OSError:

@@ -1,7 +1,7 @@
-"""Watching on Linux by inotify, reporting what watchdog hides: folders without a watch, and lost events.
+"""Watching on Linux by inotify; reports folders without a watch and lost events, which watchdog ignores.
 
-Watchdog skips folders below the root that it gets no watch for, and goes on as if it had one; this module records them
-in `Gaps`. Folders that tools fill get no watch at all, because all programs of a user share a limited number.
+Watchdog goes on without the folders that it gets no watch for. Folders that tools fill get no watch, because all
+programs of a user share a limited number.
 """
 
 import errno
@@ -24,12 +24,7 @@ _NO_WATCH = -1
 
 
 class Observer(BaseObserver):
-    """Watches folders by inotify.
-
-    Args:
-        should_watch: whether to watch a folder.
-        gaps: records what is not watched.
-    """
+    """Watches the folders for which `should_watch` is true; `gaps` records the others."""
 
     def __init__(self, should_watch: Callable[[Path], bool], gaps: Gaps) -> None:
         self.descriptor = _Descriptor(should_watch, gaps)
@@ -38,22 +33,20 @@ class Observer(BaseObserver):
 
     @override
     def on_thread_stop(self) -> None:
-        # Also called where the thread never began.
+        # Also called if the thread never started.
         super().on_thread_stop()
         self.descriptor.stop()
         self.descriptor.join()
 
 
 class _Descriptor(InotifyFD):
-    """Records in `Gaps` what watchdog hides."""
-
     def __init__(self, should_watch: Callable[[Path], bool], gaps: Gaps) -> None:
         super().__init__()
         self._should_watch, self._gaps = should_watch, gaps
 
     @override
     def add_callback(self, path: bytes, mask: Mask, callback: WatchCallback, id_: CallbackId) -> WatchDescriptor:
-        # If this raises, watchdog goes on without the watch, unless it is the root's.
+        # If this raises, watchdog goes on without the watch, except for the root's.
         folder = Path(os.fsdecode(path))
         if not self._should_watch(folder):
             raise FileNotFoundError(errno.ENOENT, "not to be watched", str(folder))
@@ -74,7 +67,7 @@ class _Descriptor(InotifyFD):
         try:
             super().handle_event(event)
         except (KeyError, RecursionError):
-            # Watchdog 7.1 confuses folders of one name that were moved out, made again and deleted, and it recurses
-            # into a new tree of any depth. The thread must survive both.
+            # Watchdog 7.1 confuses folders of one name that were moved out, made again and deleted, and recurses into a
+            # new tree of any depth. The thread must survive both.
             log.info("restarting the watcher: it lost track of its folders")
             self._gaps.broken = True

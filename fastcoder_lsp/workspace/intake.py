@@ -1,4 +1,4 @@
-"""Takes files into the stores: reads them by the reading rules, tokenises and stores them.
+"""Reads files by the reading rules, tokenises them and puts them into the stores.
 
 Decides a file's key and its store; has no threads and no queue. Every call looks at the disk: a path that does not
 exist, or may not be read, is removed.
@@ -29,7 +29,7 @@ _ABSENT = frozenset((ExclusionReason.UNREADABLE, ExclusionReason.NOT_A_FILE))
 Progress = Callable[[int, int], None]
 """Receives the number of files that are done, and of all files."""
 _Stamp = tuple[int, int, int]
-"""The file system's facts that change with a file's text: modified_ns, size, changed_ns."""
+"""Modification time, size and change time: they change with a file's text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +41,18 @@ class _FileText:
 
 
 class Intake:
-    """Reads files into stores.
-
-    Args:
-        folders: the settings of each workspace folder, by its resolved path.
-        stores: the store of each of them.
-    """
+    """Reads files into stores; `folders` and `stores` are by resolved path."""
 
     def __init__(self, folders: Mapping[Path, Settings], stores: Mapping[Path, Store]) -> None:
         self._folders, self._stores = folders, stores
-        # The innermost folder that holds a file is the first one whose prefix it has.
+        # The first prefix that matches is the innermost folder.
         self._roots = sorted(((str(root).rstrip(os.sep) + os.sep, root) for root in stores), key=lambda r: -len(r[0]))
         self._rules = self._new_rules()
-        self._touched: dict[str, _Stamp] = {}  # files whose text is the stored one though they were touched since
+        self._touched: dict[str, _Stamp] = {}  # touched files whose text is the stored one
 
     def files(self) -> Iterator[Path]:
-        """Every file that may be read, folder by folder; those that git tracks first."""
-        # New rules, because their cache of ignore files would grow with every folder that ever existed.
+        """Every file that may be read, folder by folder."""
+        # New rules, because the old ones' cache of ignore files grows with every folder that ever existed.
         self._rules = self._new_rules()
         for root, settings in self._folders.items():
             for path in ReadingRules((root,), settings).files():
@@ -65,13 +60,13 @@ class Intake:
                     yield path
 
     def overlay(self, path: Path, text: str, encoder: ChunkedEncoder) -> None:
-        """The unsaved text of an open document; a file that does not exist yet may be one."""
+        """Put an open document's unsaved text over its file, which need not exist."""
         key, named = str(resolved(path)), str(path)
         root = self._root_of(key)
         for other, store in self._stores.items():
             if other != root:
                 store.drop_overlay(key)
-            if named != key:  # it has become a link
+            if named != key:  # the path is a link now
                 store.drop_overlay(named)
         if root is None:
             return
@@ -82,13 +77,13 @@ class Intake:
             store.overlay(IndexedFile(FileRecord(key, digest), encoder.encode(text)))
 
     def drop_overlay(self, path: Path) -> None:
-        """A document was closed."""
+        """The document was closed."""
         for store in self._stores.values():
             for key in {str(resolved(path)), str(path)}:
                 store.drop_overlay(key)
 
     def store_few(self, paths: Iterable[Path], encoder: ChunkedEncoder) -> None:
-        """A few files that changed: they can be found as soon as they are read."""
+        """Store a few changed files, each searchable as soon as it is read."""
         changed: dict[Store, list[IndexedFile]] = {}
         gone: dict[Store, list[str]] = {}
         for path in paths:
@@ -105,18 +100,18 @@ class Intake:
     def store_all(
         self, paths: Sequence[Path], encoder: ChunkedEncoder, progress: Progress, should_stop: Callable[[], bool]
     ) -> Iterator[Path]:
-        """Files that may have changed, in batches, straight into segments.
+        """Store many files that may have changed, in batches, straight into segments.
 
         Stores that other processes write are left to them; the old text of a file that changed there is removed.
 
         Args:
-            paths: files that may be read, as `ReadingRules.files` gives them.
+            paths: files that may be read, as `ReadingRules.files` yields them.
             encoder: not used by another thread.
             progress: called after each batch.
             should_stop: called for each file.
 
         Yields:
-            Paths that changed while they were read: look at them again.
+            Paths that changed while they were read, to be examined again.
         """
         batch: dict[Store, list[_FileText]] = {}
         gone: dict[Store, list[str]] = {}
@@ -146,9 +141,9 @@ class Intake:
                 store.remove(keys)
 
     def below(self, folders: Iterable[Path]) -> list[Path]:
-        """Folders that appeared or were deleted. Forgets the files below deleted ones; returns those below the others.
+        """Forget the files below deleted folders; returns those below the others, which may have changed.
 
-        Costs what is below them, and not what is stored.
+        The cost depends on the files below them, not on the stored ones.
         """
         doubtful: list[Path] = []
         for top in _outermost(folders):
@@ -164,14 +159,14 @@ class Intake:
         """Forget all files except these."""
         keys = {str(resolved(path)) for path in paths}
         for root, store in self._stores.items():
-            # A file that appeared meanwhile may be stored already without being in `paths`.
+            # A file that appeared meanwhile may be stored without being in `paths`.
             others = [key for key in store.records() if key not in keys or self._root_of(key) != root]
             store.remove(
                 [key for key in others if not os.path.lexists(openable(Path(key))) or self._misplaced(key, root)]
             )
 
     def _new_rules(self) -> dict[Path, ReadingRules]:
-        """The rules of each folder. A folder that cannot be read has none, and nothing in it is read."""
+        """The rules of each readable folder; nothing is read in the others."""
         rules = {}
         for root, settings in self._folders.items():
             try:
@@ -186,7 +181,7 @@ class Intake:
 
     def _may_overlay(self, path: Path, text: str, root: Path) -> bool:
         rules = self._rules.get(root)
-        if rules is None or len(text) > REMEMBERED:  # of such a text the disk's version holds
+        if rules is None or len(text) > REMEMBERED:  # the version on the disk is used instead
             return False
         reason = rules.may_read(path)
         size = len(text.encode("utf-8", "surrogatepass"))
@@ -201,16 +196,16 @@ class Intake:
         return self._root_of(key) != root or not self._may_read(Path(key), root)
 
     def _root_of(self, key: str) -> Path | None:
-        """The innermost folder that holds a file."""
+        """The innermost folder of a file."""
         return next((root for prefix, root in self._roots if key.startswith(prefix)), None)
 
     def _examine(
         self, path: Path, *, checked: bool = False
     ) -> Iterator[tuple[Store, str, "_FileText | FileRecord | None"]]:
-        """The work for a path: store, key, and the result of `_read`; none if it lies in no folder."""
+        """Store, key, and the result of `_read` for a path; nothing if it is in no folder."""
         key, named = str(resolved(path)), str(path)
         if key != named and (old := self._root_of(named)) is not None and self._stores[old].record(named) is not None:
-            # The name is a link now: the file that was stored under it is gone.
+            # The name is a link now: forget the old file of that name.
             yield self._stores[old], named, None
         root = self._root_of(key)
         if root is not None:
@@ -220,7 +215,7 @@ class Intake:
     def _read(
         self, path: Path, root: Path, known: FileRecord | None, *, checked: bool
     ) -> "_FileText | FileRecord | None":
-        """A file's text; `known` itself if it has not changed; None if it is not there or may not be read."""
+        """A file's text; `known` itself if it has not changed; None if it does not exist or may not be read."""
         real = resolved(path)
         key = str(real)
         try:
@@ -237,7 +232,7 @@ class Intake:
             return None
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         digest = text_digest(text)
-        # A file that was written just now may be written again within the same stamp: look again next time.
+        # A recent file may be written again within the same stamp: read it again next time.
         settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _TICK_NS
         if known is not None and known.digest == digest:
             if settled:

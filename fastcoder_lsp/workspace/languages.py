@@ -1,4 +1,4 @@
-"""Which language a file is written in, by its name, as the ids that LSP clients use."""
+"""Languages of files, by their names, as LSP's language ids."""
 
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -106,10 +106,10 @@ _BY_NAME: Final[Mapping[str, str]] = {
 
 
 def language_of(path: PurePath) -> str:
-    """The language id of a file; "plaintext" where its name does not tell."""
+    """The language id of a file; "plaintext" for an unknown name."""
     return _BY_NAME.get(path.name.lower()) or _BY_SUFFIX.get(path.suffix.lower(), "plaintext")
 
 
 def is_known(path: PurePath) -> bool:
-    """Whether the file's name tells its language."""
+    """Whether the file's name has a known language."""
     return path.name.lower() in _BY_NAME or path.suffix.lower() in _BY_SUFFIX

@@ -1,11 +1,10 @@
-"""The live index of a workspace: its folders' stores, kept up with the disk and with the editor.
+"""The live index of a workspace: its folders' stores, kept up to date with the disk and the editor.
 
-Runs two threads over the stores (`OpenStores`). The first (`EditFollower`) takes the changes that the editor and the
-watcher report from the inbox, so that an edit can be found within milliseconds. By the backlog it leaves long work to
-the second: the first scan of the folders, sealing, merging, following another process. The event loop only puts changes
-into the inbox. Nothing here searches.
+Two threads work on the stores (`OpenStores`). The first (`EditFollower`) takes changes from the inbox, so that an edit
+can be found within milliseconds. It leaves long work to the second through the backlog: the first scan of the folders,
+sealing, merging, following another process. The event loop only puts changes into the inbox. Nothing here searches.
 
-If the disk refuses a write, the queues stay bounded, the work is retried later (`background`), and what is stored can
+If the disk fails a write, the queues stay bounded, the work is retried later (`background`), and what is stored can
 still be searched.
 """
 
@@ -31,9 +30,9 @@ from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, NOISY_FOLDERS, Watcher
 
 MAX_IMMEDIATE = 32
-"""The most changed files that are taken one by one; the second thread takes more."""
+"""Changed files that the first thread stores itself; it leaves more to the second."""
 _PAUSE_FACTOR = 4
-"""After taking in files from the disk, the thread takes no more of them for this many times as long, only documents."""
+"""After storing files, the first thread takes only documents for this many times as long."""
 
 
 class OpenStores:
@@ -46,7 +45,7 @@ class OpenStores:
 
     Attributes:
         by_root: each folder's store; replaced as a whole when the folders change.
-        intake: takes files into them by the rules that they were opened with; None until the first are open.
+        intake: stores files by the rules of the open folders; None before the first are open.
     """
 
     def __init__(self, cache: Path, identity: str, notice: Callable[[str], None]) -> None:
@@ -61,14 +60,14 @@ class OpenStores:
         return tuple(self.by_root.values())
 
     def open_for(self, folders: Mapping[Path, Settings]) -> Mapping[Path, Store]:
-        """Open the stores of these folders, by their rules. Returns the other open ones, for the caller to close."""
+        """Open the stores of these folders, by their rules; returns the other open ones, for the caller to close."""
         before, stores = self.by_root, dict[Path, Store]()
         for root, settings in folders.items():
             place = store_folder(self._cache, root, self._identity, settings)
             if root in before and before[root].folder == place:
                 stores[root] = before[root]
             else:
-                # As a reader, which a disk that takes nothing allows too; `take_over` does the rest.
+                # A reader also works on a disk that cannot be written; `take_over` does the rest.
                 stores[root] = Store.open(place, self._identity, str(root), self._notice, reader=True)
         self._retries = {
             store: self._retries.get(store) or RetryPolicy(self._cache, self._notice) for store in stores.values()
@@ -78,7 +77,7 @@ class OpenStores:
         return {root: store for root, store in before.items() if stores.get(root) is not store}
 
     def take_over(self) -> bool:
-        """Become the writer of stores that have none. Returns whether everything must be scanned because of it."""
+        """Become the writer of stores that have none; returns whether everything must be scanned because of it."""
         taken = False
         for store, retry in self._retries.items():
             if store.writable or retry.may_try():
@@ -102,12 +101,12 @@ class OpenStores:
                 store.seal()
                 while store.merge(interrupted):
                     pass
-                # Not the generation after it: files that were saved meanwhile must be sealed too.
+                # Not the generation after it: files saved meanwhile must be sealed too.
                 self._tidied[store] = generation
 
 
 def close(store: Store) -> None:
-    """Close a store; log it if the disk refuses the last write."""
+    """Close a store; log a failed last write."""
     try:
         store.close()
     except OSError as error:
@@ -115,14 +114,7 @@ def close(store: Store) -> None:
 
 
 class EditFollower:
-    """The first thread: takes changes from the inbox into the stores, within milliseconds.
-
-    Args:
-        encoder: the tokenizer.
-        inbox: the reported changes.
-        backlog: the work for the second thread, and the folders that are wanted.
-        stores: the open stores.
-    """
+    """The first thread: stores changes from the inbox within milliseconds."""
 
     def __init__(self, encoder: Tokenizer, inbox: Inbox, backlog: Backlog, stores: OpenStores) -> None:
         self._encoder, self._inbox, self._backlog, self._stores = encoder, inbox, backlog, stores
@@ -134,7 +126,7 @@ class EditFollower:
         intake, of = stores.intake, (backlog.requested, stores.intake)
         while True:
             with backlog.lock:
-                # Until the stores are open, changes wait in the inbox, which stays small.
+                # Until the stores are open, changes wait in the inbox.
                 backlog.lock.wait_for(lambda: backlog.stopping or stores.intake is not None)
             batch = self._inbox.take()
             with backlog.lock:
@@ -147,14 +139,14 @@ class EditFollower:
             began = time.monotonic()
             self._apply(intake, batch, encoder)
             if batch.paths or batch.folders:
-                # A file that is written without end is not read without end.
+                # A file that is written without end must not be read without end.
                 self._inbox.pause(_PAUSE_FACTOR * (time.monotonic() - began))
             for seen in batch.waiting:
-                # Taking something in may have put more into the inbox.
+                # Storing changes may have queued more.
                 seen.set() if self._inbox.empty() else self._inbox.wait_for_empty(seen)
 
     def _intake_for(self, requested: Mapping[Path, Settings]) -> Intake:
-        """An intake by the newest rules, whatever the second thread is doing, into the stores that are open."""
+        """An intake by the newest rules, for the open stores, whatever the second thread is doing."""
         folders = {resolved(root): settings for root, settings in requested.items()}
         stores = {root: store for root, store in self._stores.by_root.items() if root in folders}
         return Intake({root: folders[root] for root in stores}, stores)
@@ -169,7 +161,7 @@ class EditFollower:
         for path in _files_in(batch.folders):
             if len(paths) > BURST:
                 break
-            # They may have come before their folder was watched.
+            # They may have appeared before their folder was watched.
             paths[path] = None
         ruled = any(path.name in IGNORE_FILES or path.parts[-3:] == EXCLUDE_FILE for path in paths)
         everything = self._backlog.count_changes(len(paths)) or ruled or batch.lost
@@ -193,12 +185,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far the index is.
+    """The progress of an index, in files.
 
     Attributes:
-        building: whether files are still being looked at.
-        done: files that have been looked at.
-        total: files that are to be looked at, or were.
+        building: whether files are still being examined.
     """
 
     building: bool
@@ -207,10 +197,10 @@ class IndexProgress:
 
 
 class LiveIndex:
-    """The stores of a workspace's folders, kept up with the disk and with the editor.
+    """The stores of a workspace's folders, kept up to date with the disk and the editor.
 
     Args:
-        folders: the workspace's folders with the settings that hold in each.
+        folders: with their settings.
         encoder: the tokenizer.
         cache: the program's cache folder.
         report: receives progress, from any thread.
@@ -241,7 +231,7 @@ class LiveIndex:
         )
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
@@ -266,19 +256,19 @@ class LiveIndex:
         return self._stores.all()
 
     def document_changed(self, path: Path, text: str) -> None:
-        """An open document's text, saved or not; overrides the disk until it is closed. Costs microseconds."""
+        """An open document's text, saved or not, overrides the disk. Takes microseconds."""
         self._inbox.document(path, text)
 
     def document_closed(self, path: Path) -> None:
-        """A document was closed: the disk holds again."""
+        """The document was closed: the disk holds again."""
         self._inbox.document(path, None)
 
     def files_changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
-        """Files on the disk that appeared, changed or were deleted, and folders that appeared or were deleted."""
+        """Files on the disk appeared, changed or were deleted; folders appeared or were deleted."""
         self._inbox.changed(paths, folders)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
-        """Other folders, or other settings for them. Removes what they no longer allow, open documents at once."""
+        """Replace the folders and their settings; removes at once what they no longer allow."""
         self._backlog.request(folders)
         self._inbox.requeue_documents()
 
@@ -299,7 +289,7 @@ class LiveIndex:
         return False
 
     def _guarded(self, run: Callable[[], None]) -> None:
-        """Run a thread, and report it if a bug ends it."""
+        """Run a thread, and report a bug that ends it."""
         try:
             run()
         except Exception:
@@ -312,7 +302,7 @@ class LiveIndex:
         while not self._backlog.stopping:
             wake.begin()
             due = self._backlog.next_round()
-            if wake.slept():  # others may have written meanwhile: to a share, or from another system on this machine
+            if wake.slept():  # meanwhile other machines or systems may have written
                 self._backlog.enqueue((), everything=True, at_once=False)
             if not due:
                 continue
@@ -340,7 +330,7 @@ class LiveIndex:
         self._stores.tidy(self._inbox.changed, backlog.has_urgent_work)
 
     def _open(self, folders: Mapping[Path, Settings]) -> None:
-        """Open the stores of new folders and rules, and close those that are no longer wanted."""
+        """Open the stores of new folders and rules, and close the others."""
         requested = {resolved(root): settings for root, settings in folders.items()}
         gone = self._stores.open_for(requested)
         with self._backlog.lock:

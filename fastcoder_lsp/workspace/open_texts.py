@@ -1,4 +1,4 @@
-"""The texts of one client's open documents: one copy in each process, which all readers there share."""
+"""The texts of one client's open documents: one copy in each process, which all readers share."""
 
 import threading
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class OpenTexts:
-    """Texts by path, the one that changed last at the end; for any thread.
+    """Texts by path, the latest change last; thread-safe.
 
     The first receiver of a change puts it here before passing it on. Putting the same text again changes nothing.
     """
@@ -16,7 +16,7 @@ class OpenTexts:
         self._texts: dict[Path, str] = {}
 
     def put(self, path: Path, text: str) -> None:
-        """An open document's text, saved or not: it overrides the disk."""
+        """An open document's text, saved or not, overrides the disk."""
         with self._lock:
             self._texts.pop(path, None)
             self._texts[path] = text
@@ -27,10 +27,10 @@ class OpenTexts:
             self._texts.pop(path, None)
 
     def get(self, path: Path) -> str | None:
-        """The text of an open document; None where it is not open."""
+        """The text of an open document, or None."""
         return self._texts.get(path)
 
     def copy(self) -> Mapping[Path, str]:
-        """All of them, as they are now."""
+        """All texts as they are now."""
         with self._lock:
             return dict(self._texts)

@@ -20,16 +20,16 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 MAX_SHORT_PATH: Final = 247
-"""Letters of a folder's path that every Windows takes; a file in it may have twelve more."""
+"""Characters of a folder's path that every Windows takes; a file in it may have twelve more."""
 _PREFIX, _SHARE = "\\\\?\\", "\\\\"
 _ON_DISK = ("file", "vscode-notebook-cell", "vscode-notebook")
 MAX_PATH_CHARACTERS = 32_768
-"""No system knows longer paths, and looking for one would take long."""
+"""No system has longer paths, and looking one up would take long."""
 _DRIVE = re.compile(r"/[A-Za-z]:")
 
 
 def long_form(path: PureWindowsPath) -> str:
-    """An absolute path as Windows opens it, however long it is."""
+    """An absolute path as Windows opens it, whatever its length."""
     text = str(path)
     if len(text) <= MAX_SHORT_PATH or text.startswith(_PREFIX) or not path.is_absolute():
         return text
@@ -45,28 +45,23 @@ HAS_DISK_SPELLING: Final = sys.platform == "darwin"
 _F_GETPATH, _MAX_PATH = 50, 1024
 """fcntl's command, and the bytes that it may write (macOS: sys/fcntl.h, MAXPATHLEN)."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_EVTONLY", 0)
-"""To open it for its name alone: it is not waited for, and does not keep its disk from being taken out."""
+"""For reading the name only: opening does not block, and the disk can still be ejected."""
 
 
 def as_on_disk(path: Path) -> Path:
-    """An absolute path without links as the disk has it, where the system takes several for the same."""
+    """An absolute path without links in the disk's spelling, on systems that accept several spellings."""
     return disk_spelling(path) if HAS_DISK_SPELLING else path
 
 
 def ask_system(descriptor: int) -> bytes:
-    """The path of what is open, as macOS has it, with zeros behind."""
+    """The path of an open file in macOS' spelling, padded with zeros."""
     import fcntl  # noqa: PLC0415 not there on Windows
 
     return fcntl.fcntl(descriptor, _F_GETPATH, bytes(_MAX_PATH))
 
 
 def disk_spelling(path: Path, ask: Callable[[int], bytes] = ask_system) -> Path:
-    """`path` as the disk has it; of what is not there, the folder above that is, and the rest as it is given.
-
-    Args:
-        path: absolute, without links.
-        ask: the name of an open file or folder.
-    """
+    """`path`, absolute and without links, in the disk's spelling; parts that do not exist stay as they are."""
     for here in (path, *path.parents):
         found = _query_disk(here, ask)
         if found is not None:
@@ -75,7 +70,7 @@ def disk_spelling(path: Path, ask: Callable[[int], bytes] = ask_system) -> Path:
 
 
 def _query_disk(path: Path, ask: Callable[[int], bytes]) -> Path | None:
-    """The disk's name of a file or a folder; None for what is neither, cannot be opened, or has quite another name."""
+    """The disk's name of a file or folder; None if it is neither, cannot be opened, or has an unrelated name."""
     try:
         if stat.S_IFMT(path.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
             return None
@@ -91,14 +86,14 @@ def _query_disk(path: Path, ask: Callable[[int], bytes]) -> Path | None:
 
 
 def _folded(path: Path) -> str:
-    """The form in which names are equal that such a disk treats as the same."""
+    """Equal for names that such a disk does not distinguish."""
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", str(path)).casefold())
 
 
 def path_of(uri: str) -> Path | None:
-    """The absolute path behind `uri` (of a notebook's cell: the notebook's); None for what is on no disk.
+    """The absolute path of `uri` (for a notebook's cell, the notebook's); None if it is not on a disk.
 
-    Escaped bytes that are no UTF-8 are those of a name that is none; what no system could open names nothing.
+    Escaped bytes that are not UTF-8 are surrogates. A path that no system can open gives None.
     """
     text = path_text(uri, windows=os.name == "nt")
     return None if text is None else Path(text)
@@ -107,8 +102,8 @@ def path_of(uri: str) -> Path | None:
 def path_text(uri: str, *, windows: bool) -> str | None:
     """The same as text, for either family of systems.
 
-    On Windows a drive's letter stands behind a slash that is none of the path's, its colon escaped or not, and a host
-    that is not this one is a share's (RFC 8089, appendix E).
+    On Windows a slash precedes the drive's letter, whose colon may be escaped, and a host other than this one is a
+    share's (RFC 8089, appendix E).
     """
     try:
         parts = urlsplit(uri)

@@ -1,12 +1,12 @@
-"""The patterns of git's ignore files: their syntax, and one automaton that matches all of a file's patterns at once.
+"""The patterns of git's ignore files: their syntax, and one automaton that matches all patterns of a file at once.
 
-A repository writes both the patterns and the names that they match, so the cost is bounded. The automaton's states are
-the bits of one integer; each letter moves all of them by a handful of operations. A name therefore costs its length
-times the number of signs, whatever the patterns are: nothing backtracks. This module implements git's grammar (its
-`wildmatch`, corners and all) and opens no files.
+A repository writes both the patterns and the names that they match, so the cost is bounded. A state of the automaton is
+the bits of one integer, and each character moves all of them by a few operations. A name therefore costs its length
+times the number of elements, whatever the patterns are: nothing backtracks. This module implements git's grammar (its
+`wildmatch`, special cases included) and opens no files.
 
-Of a pattern with k signs, bit i says "its first i signs are matched" and bit k that it matches. Patterns follow each
-other in their order, so the last one that matches has the highest bit.
+Of a pattern with k elements, bit i means "its first i elements are matched", and bit k that it matches. The patterns'
+bits follow in their order, so the last pattern that matches has the highest bit.
 """
 
 import bisect
@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _MAX_CACHED_MASKS: Final = 128
-"""The most letters whose masks are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class CharacterSet:
         return 1 + len(self.ranges) + len(self.classes)
 
     def contains(self, char: str) -> bool:
-        """Whether it matches a letter."""
+        """Whether it matches a character."""
         found = (
             char in self.chars
             or any(low <= char <= high for low, high in self.ranges)
@@ -45,7 +44,7 @@ class CharacterSet:
 
 @dataclass(slots=True)
 class Pattern:
-    """Signs (a letter, a set, or None for anything but "/"), and the indexes of the signs that follow a star.
+    """Elements (a character, a set, or None for anything but "/"), and the indexes of the elements that follow a star.
 
     `stars` loop on all but "/", `globstars` on everything. `skips` are those of a `**/`, which may match nothing.
     """
@@ -57,7 +56,7 @@ class Pattern:
 
 
 class Automaton:
-    """Matches several patterns at once. A run's state is an integer: `start` is the first, `step` returns the next."""
+    """Matches several patterns at once. A state is an integer: `start` is the first, `step` returns the next."""
 
     def __init__(self, patterns: Sequence[tuple[int, bool, Pattern]]) -> None:
         self._chars: dict[str, list[int]] = {}
@@ -137,9 +136,9 @@ class Automaton:
 
 
 MAX_ELEMENTS: Final = 65_536
-"""The limit for all patterns of a file together. It bounds the work for a letter."""
+"""Of all patterns of a file together. It bounds the work for a character."""
 MAX_SETS: Final = 500
-"""The limit of bracket expressions in a file, and ranges in them: each new letter tests all of them once."""
+"""Bracket expressions and ranges in a file: each new character tests all of them once."""
 IGNORES_CASE: Final = sys.platform in ("darwin", "win32")
 """Whether names that differ only in case are the same, by git's defaults (`core.ignorecase`)."""
 
@@ -153,11 +152,7 @@ class Verdict:
 
 
 class Patterns:
-    """The patterns of one file, or of a setting.
-
-    Args:
-        lines: the file's lines; lines that match nothing are left out.
-        ignores_case: whether names that differ in case only are the same.
+    """The patterns of one file, or of a setting; lines that match nothing are dropped.
 
     Attributes:
         complete: whether all lines are used; False if they are too many or too long.
@@ -260,13 +255,12 @@ class _PatternParser:
 
     def __init__(self, text: str, *, by_name: bool) -> None:
         self._text, self._by_name = text, by_name
-        # Git compares the text before the first special sign literally, and matches only the rest as a pattern.
+        # Git compares the text before the first special character literally, and only the rest as a pattern.
         self._special = next((at for at, char in enumerate(text) if char in "*?[\\"), len(text))
         self._at = 0
         self._read = Pattern()
 
     def read(self) -> Pattern:
-        """The pattern."""
         while self._at < len(self._text):
             char = self._text[self._at]
             if char == "*":
@@ -282,7 +276,7 @@ class _PatternParser:
         return self._read
 
     def _escaped(self) -> str:
-        """The letter behind a backslash."""
+        """The character after a backslash."""
         char = self._next()
         self._at += 1
         return char
@@ -310,7 +304,7 @@ class _PatternParser:
                 self._at += 1
 
     def _set(self) -> CharacterSet:
-        """A bracket expression; its opening bracket has been read."""
+        """A bracket expression after its opening bracket."""
         negated = self._next() in "!^"
         self._at += negated
         chars: set[str] = set()
@@ -339,7 +333,7 @@ class _PatternParser:
         return CharacterSet(negated, frozenset(chars), tuple(ranges), tuple(classes))
 
     def _class(self) -> Callable[[str], bool] | None:
-        """A `[:name:]`, whose first bracket has been read; None if it is none after all."""
+        """A `[:name:]` after its first bracket; None if it is not a class."""
         end = self._text.find("]", self._at + 1)
         if end < 0:
             raise _NeverError

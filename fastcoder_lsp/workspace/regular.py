@@ -1,8 +1,8 @@
-"""Opening and listing the files of a workspace: regular files only, no link followed, bounded, never waiting.
+"""Opening and listing the files of a workspace: regular files only, without following links, bounded, never waiting.
 
-A repository may hold anything under any name: pipes that nobody writes to, links to devices and to `/proc`, files that
-grow while they are read, trees that never end. Listing is breadth first, so that the upper folders come first. This
-module decides what is refused; `rules` decides which files may be read, and the caller which folders are entered.
+A repository may contain pipes without a writer, links to devices and to `/proc`, files that grow while they are read,
+and endless trees. Listing is breadth first, so that the upper folders come first. `rules` decides which files may be
+read, and the caller which folders are entered.
 """
 
 import errno
@@ -31,26 +31,26 @@ _CHUNK = 1 << 20
 
 
 class NotRegularError(OSError):
-    """It is there, but it is not a regular file, or it lies outside the folder; `strerror` says which."""
+    """It exists, but is not a regular file, or is outside the folder; `strerror` says which."""
 
     def __init__(self, path: Path, why: str = "not a regular file") -> None:
         super().__init__(errno.EINVAL, why, str(path))
 
 
 def read_regular(path: Path, limit: int, *, inside: Path) -> bytes:
-    """The first `limit` bytes of the regular file at `path`, links followed as long as they stay `inside`.
+    """The first `limit` bytes of the regular file at `path`, following links that stay `inside`.
 
     Args:
         path: absolute.
-        limit: bytes; ask for one more than is allowed to learn that there are more.
-        inside: a folder, itself resolved, that the file must lie in.
+        limit: bytes; ask for one more than allowed to detect a larger file.
+        inside: a resolved folder that must contain the file.
 
     Raises:
-        OSError: it is not there, cannot be read, or would have to be waited for (`NotRegularError`: it is no file).
+        OSError: it does not exist, cannot be read, or would block (`NotRegularError`: it is not a regular file).
     """
     try:
         real = as_on_disk(path.resolve(strict=True))
-    except (RuntimeError, ValueError) as error:  # links in a loop; a name that the system cannot have
+    except (RuntimeError, ValueError) as error:  # a loop of links, or an impossible name
         raise NotRegularError(path) from error
     if not real.is_relative_to(inside):
         raise NotRegularError(path, "outside the folder")
@@ -58,7 +58,7 @@ def read_regular(path: Path, limit: int, *, inside: Path) -> bytes:
 
 
 def read_real(real: Path, limit: int) -> bytes:
-    """The first `limit` bytes of the regular file at `real`, which is no link; see `read_regular`."""
+    """The first `limit` bytes of the regular file at `real`, which is not a link; raises as `read_regular`."""
     with open_real(real) as file:
         chunks: list[bytes] = []
         while limit > 0 and (chunk := file.read(min(limit, _CHUNK))):
@@ -68,8 +68,8 @@ def read_real(real: Path, limit: int) -> bytes:
 
 
 def open_real(real: Path) -> FileIO:
-    """The regular file at `real`, which is no link, opened for reading; see `read_regular`."""
-    # Looked at first, because opening alone can do something to a device; and again, because it may have been replaced.
+    """Open the regular file at `real`, which is not a link; raises as `read_regular`."""
+    # Check before opening, because opening a device can have effects, and after, because it may be replaced.
     mode = openable(real).lstat().st_mode
     if not stat.S_ISREG(mode):
         raise NotRegularError(real, "a directory" if stat.S_ISDIR(mode) else "not a regular file")
@@ -81,19 +81,13 @@ def open_real(real: Path) -> FileIO:
 
 
 MAX_ENTRIES: Final = 1_000_000
-"""Entries that are looked at, whatever they are."""
+"""Entries that are examined, of any kind."""
 MAX_DEPTH: Final = 200
-"""Folders within folders; deeper ones are a trap, and soon have no path that can be opened."""
+"""Deeper folders are a trap, and soon have no path that can be opened."""
 
 
 def walk(top: Path, may_enter: Callable[[Path], bool], max_entries: int = MAX_ENTRIES) -> Iterator[Path]:
-    """The regular files below `top`, folder by folder.
-
-    Args:
-        top: a folder.
-        may_enter: whether a folder below it is looked into.
-        max_entries: entries that are looked at.
-    """
+    """The regular files below `top`, folder by folder, entering the folders that `may_enter` allows."""
     for base, names in walk_folders(top, may_enter, max_entries):
         yield from (base / name for name in names)
 
@@ -101,13 +95,7 @@ def walk(top: Path, may_enter: Callable[[Path], bool], max_entries: int = MAX_EN
 def walk_folders(
     top: Path, may_enter: Callable[[Path], bool], max_entries: int = MAX_ENTRIES
 ) -> Iterator[tuple[Path, list[str]]]:
-    """Each folder with the names of its regular files, for who asks less of each file than of its folder.
-
-    Args:
-        top: as of `walk`.
-        may_enter: as of `walk`.
-        max_entries: as of `walk`.
-    """
+    """Each folder with the names of its regular files, for callers that check folders once for all files."""
     folders = deque([(top, 0)])
     while folders and max_entries > 0:
         base, depth = folders.popleft()
@@ -120,7 +108,7 @@ def walk_folders(
 
 
 def list_folder(folder: Path, max_entries: int = MAX_ENTRIES) -> list[tuple[str, bool]]:
-    """(name, whether it is a folder) of the regular files and folders in `folder`, by name.
+    """(name, whether it is a folder) of the regular files and folders in `folder`, sorted by name.
 
     Empty if the folder cannot be listed; of more than `max_entries` entries, those that the system names first.
     """
@@ -133,7 +121,7 @@ def list_folder(folder: Path, max_entries: int = MAX_ENTRIES) -> list[tuple[str,
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool | None:
-    """Whether it is a folder; None for what is neither a folder nor a regular file."""
+    """Whether it is a folder; None if it is neither a folder nor a regular file."""
     try:
         if entry.is_dir(follow_symlinks=False):
             return True

@@ -1,8 +1,8 @@
-"""What may be read: the one place that decides it, for completions, for repository context and for the datastore.
+"""What may be read: the only place that decides it, for completions, repository context and the datastore.
 
-Defines the rules, their order, and the file names that tell of secrets: such a file is never opened, shown to a model
-or indexed. Opens a file only to return its text (`read_text`). Nothing outside the workspace's folders is ever read.
-Open documents are the editor's own text and follow the fewer rules of `may_complete`.
+Owns the rules, their order, and the file names that suggest secrets: such a file is never opened, shown to a model or
+indexed. Opens a file only to return its text (`read_text`). Nothing outside the workspace's folders is ever read. Open
+documents are the editor's own text and follow the fewer rules of `may_complete`.
 """
 
 import re
@@ -31,7 +31,7 @@ _BINARY_PROBE: Final = 8192
 
 
 class ExclusionReason(Enum):
-    """Why something is not read, in words for a person."""
+    """Why a file is not read, for the user."""
 
     OUTSIDE = "outside the workspace's folders"
     NOT_A_FILE = "no regular file"
@@ -51,26 +51,26 @@ class ReadingRules:
 
     Args:
         roots: the workspace's folders, absolute; symlinks in them are resolved.
-        settings: their limits and patterns. `read.exclude` is relative to each root.
+        settings: limits and patterns. `read.exclude` is relative to each root.
     """
 
     def __init__(self, roots: Sequence[Path], settings: Settings) -> None:
         self._settings = settings
         self._roots = tuple(dict.fromkeys(map(resolved, roots)))
-        self._ignore_files: dict[Path, IgnoreFiles] = {}  # of those that were asked about: there may be hundreds
+        self._ignore_files: dict[Path, IgnoreFiles] = {}  # made on demand: there may be hundreds of roots
 
     def may_read(self, path: Path) -> ExclusionReason | None:
-        """Why the file at `path` must not be read; None if it may. Looks at names and sizes, not into the file."""
+        """Why the file at `path` must not be read, or None, by names and sizes only."""
         return self._place_reason(path) or self._file_reason(resolved(path))
 
     def read_text(self, path: Path) -> str | ExclusionReason:
-        """The file's text as it is on the disk (line ends too), or why it is not read."""
+        """The file's text with its own line ends, or why it is not read."""
         reason = self.may_read(path)
         if reason is not None:
             return reason
         real = resolved(path)
         root = self._root_of(real)
-        if root is None:  # it was replaced by a link since
+        if root is None:  # a link has replaced it meanwhile
             return ExclusionReason.OUTSIDE
         try:
             content = read_regular(real, self._settings.read_max_file_bytes + 1, inside=root)
@@ -93,7 +93,7 @@ class ReadingRules:
         return ExclusionReason.LONG_LINES if longest_line > self._settings.read_max_line_length else None
 
     def may_complete(self, path: Path | None, language: str) -> ExclusionReason | None:
-        """Why there must be no suggestions in an open document, by its names; `path` is None for an untitled one."""
+        """Why an open document gets no suggestions, or None, by its names; `path` is None if it is untitled."""
         if is_secret_language(language):
             return ExclusionReason.SECRET
         include, exclude = self._settings.languages_include, self._settings.languages_exclude
@@ -108,17 +108,17 @@ class ReadingRules:
         return ExclusionReason.EXCLUDED if root is not None and self._ignored(root, real, path, own_only=True) else None
 
     def may_send(self, path: Path | None, language: str) -> ExclusionReason | None:
-        """Why an open document must not leave the machine, by its names; `path` is None for an untitled one.
+        """Why an open document must not leave the machine, or None, by its names; `path` is None if it is untitled.
 
-        What may not be read may not be sent, whatever may be completed in. A document that is not saved yet may.
+        A file that may not be read may not be sent, even if it may be completed. An unsaved document may.
         """
         reason = self.may_complete(path, language)
         return reason if reason is not None or path is None else self._place_reason(path)
 
     def files(self) -> Iterator[Path]:
-        """Every file that may be read, root by root, the upper folders first. At most `read.max_files` a root.
+        """Every file that may be read, root by root, the upper folders first; at most `read.max_files` a root.
 
-        A link is left out: what it leads to is given under its own name, where it may be read at all.
+        Links are left out: their targets are listed under their own names, where they may be read.
         """
         for root in self._roots:
             yield from islice(self._listed(root), self._settings.read_max_files)
@@ -126,8 +126,8 @@ class ReadingRules:
     def _listed(self, root: Path) -> Iterator[Path]:
         """The files below `root` that `may_read` allows.
 
-        No link lies on the way to them, so that what it works out for a path holds for a folder; only what is left is
-        asked of each file. Of 50,000 files that takes a fifth of the time.
+        No link lies on the way to them, so a path's verdict holds for its folder, and each file needs only the other
+        checks. This takes a fifth of the time for 50,000 files.
         """
         ignore = self._ignore(root)
         entered = walk_folders(
@@ -145,7 +145,7 @@ class ReadingRules:
                     yield path
 
     def _place_reason(self, path: Path) -> ExclusionReason | None:
-        """Why nothing at `path` must be read, by its names alone."""
+        """Why `path` must not be read, by its names alone."""
         real = resolved(path)
         root = self._root_of(real)
         if root is None:
@@ -157,12 +157,12 @@ class ReadingRules:
         return ExclusionReason.IGNORED if self._ignored(root, real, path) else None
 
     def _root_of(self, real: Path) -> Path | None:
-        """The innermost root that holds a resolved path."""
+        """The innermost root that contains a resolved path."""
         holding = [root for root in self._roots if real.is_relative_to(root)]
         return max(holding, key=lambda root: len(root.parts), default=None)
 
     def _ignored(self, root: Path, real: Path, path: Path, *, own_only: bool = False) -> bool:
-        """Whether the file is ignored under its real name, or under the name that a link gives it."""
+        """Whether the file is ignored under its real name, or under a link's name for it."""
         if self._ignore(root).ignores(real, is_folder=False, own_only=own_only):
             return True
         named = resolved(path.parent) / path.name
@@ -190,7 +190,7 @@ class ReadingRules:
 
 
 def reading_settings(settings: Settings) -> tuple[object, ...]:
-    """Of these settings all that decides what is read; where it is the same, so is what was read."""
+    """The settings that decide what is read: where they are equal, the same files are read."""
     return (
         settings.languages_include,
         settings.languages_exclude,
@@ -202,7 +202,7 @@ def reading_settings(settings: Settings) -> tuple[object, ...]:
 
 
 def resolved(path: Path) -> Path:
-    """`path` with all symlinks followed, as far as it exists, as the disk has it; a loop of links stays."""
+    """`path` with all symlinks followed as far as it exists, in the disk's spelling; a loop of links stays."""
     try:
         real = path.resolve()
     except (OSError, RuntimeError, ValueError):
@@ -211,7 +211,7 @@ def resolved(path: Path) -> Path:
 
 
 _NAMES: Final = (
-    # environment and tool settings that hold passwords
+    # environment and tool settings with passwords
     *(".env*", "*.env", ".netrc", "_netrc", ".npmrc", ".yarnrc*", ".pypirc", ".pgpass", ".my.cnf", ".mylogin.cnf"),
     *(".git-credentials", ".htpasswd", ".htaccess", ".dockercfg", ".dockerconfigjson", ".s3cfg", ".boto", ".authinfo*"),
     *(".vault-token", ".vault_pass*", ".pip.conf", "pip.conf", ".rhosts", ".esmtprc", ".msmtprc", "kubeconfig*"),
@@ -240,7 +240,7 @@ _NAMES: Final = (
     *("passwd", "shadow", "master.key", "hosts.yml.secret"),
 )
 _NAME: Final = re.compile("|".join(map(translate, _NAMES)))
-"""All of them as one: a first look through a large repository asks for every file."""
+"""One pattern for all: scanning a large repository tests every file."""
 _DATA_STEMS: Final = frozenset(
     ("credential", "credentials", "secret", "secrets", "token", "tokens", "password", "passwords", "apikeys")
 )
@@ -269,13 +269,13 @@ _LANGUAGES: Final = frozenset(("dotenv", "env", "netrc", "pem"))
 
 
 def is_secret(path: PurePath, below: PurePath | None = None) -> bool:
-    """Whether a file at `path` is taken to hold secrets; the names of its folders count too, those `below` a root."""
+    """Whether a file at `path` counts as secret, by its own name and those of its folders `below` a root."""
     inside = path.relative_to(below) if below is not None and path.is_relative_to(below) else path
     return is_secret_name(path.name) or any(map(is_secret_folder, inside.parts[:-1]))
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a file of this name is taken to hold secrets wherever it lies."""
+    """Whether a file of this name counts as secret in any folder."""
     name = name.lower()
     if _NAME.match(name):
         return True
@@ -284,10 +284,10 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret_folder(name: str) -> bool:
-    """Whether what lies in a folder of this name, at any depth, is taken to be secret."""
+    """Whether everything in a folder of this name, at any depth, counts as secret."""
     return name.lower() in _FOLDERS
 
 
 def is_secret_language(language: str) -> bool:
-    """Whether the editor's language id says that the text holds secrets (of an untitled document, say)."""
+    """Whether the editor's language id, of an untitled document for example, marks secrets."""
     return language.lower() in _LANGUAGES

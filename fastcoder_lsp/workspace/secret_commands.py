@@ -1,6 +1,6 @@
-"""Passwords without a name of their own: in addresses, in command lines, and in other well-known places of a line.
+"""Passwords without a name of their own: in URLs, in command lines, and in other known places of a line.
 
-Each pattern stands for a form that a program or library takes a password in. Pure.
+Each pattern is a form in which a program or library takes a password. Pure.
 """
 
 import re
@@ -9,7 +9,7 @@ from fastcoder_lsp.workspace.secret_names import LIKELY
 from fastcoder_lsp.workspace.secret_values import LiteralShape, shape_of
 
 _ADDRESS = re.compile(r"""://(?:[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}|[0-9a-fA-F]{24,64})@""")
-"""An address with a password or a key, `https://me:…@host`."""
+"""A URL with a password or a key, `https://me:…@host`."""
 _COMMANDS = tuple(
     map(
         re.compile,
@@ -35,7 +35,7 @@ _COMMANDS = tuple(
         ),
     )
 )
-"""Command lines of programs that take a password without naming it."""
+"""Programs that take a password without naming it."""
 _UNNAMED = tuple(
     (re.compile(pattern), least)
     for pattern, least in (
@@ -68,7 +68,7 @@ _UNNAMED = tuple(
         ),
     )
 )
-"""Patterns of unnamed passwords, each with the least shape of the literal there."""
+"""Patterns of unnamed passwords, with the least shape of the literal there."""
 _PROGRAM = re.compile(
     r"\b(?:sshpass|plink|pscp|mysql\w{0,20}|mariadb\w{0,20}|docker|podman|az|mongo\w{0,10}|helm|cf|oc|unzip|zip|7z|"
     r"redis-cli|ldap\w{2,10}|openssl|useradd|usermod|gpg)\b"
@@ -79,7 +79,7 @@ _LISTED = re.compile(r"""["'],\s?["']""")
 
 
 def has_unnamed_password(line: str) -> bool:
-    """Whether an address or a command line holds an unnamed password."""
+    """Whether a URL or a command line holds an unnamed password."""
     if _ADDRESS.search(line):
         return True
     if not LIKELY.search(line):

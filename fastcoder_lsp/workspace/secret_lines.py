@@ -1,6 +1,6 @@
-"""Finds lines that look like secrets: no suggestions are made in them, and none of them enters a prompt.
+"""Lines that look like secrets: no suggestions are made in them, and none enters a prompt.
 
-`secret_text` judges each line. A name may have its value on a later line, so a file is judged from its beginning.
+`secret_text` judges each line. A name's value may follow on a later line, so a file is judged from its beginning.
 
 Owns the judgement of files; `rules` excludes files whose names suggest secrets. Pure.
 """
@@ -24,15 +24,15 @@ from fastcoder_lsp.workspace.secret_text import (
 from fastcoder_lsp.workspace.secret_values import ends_in_random, has_key_literal
 
 KEYS = "PRIVATE KEY"
-"""A file with this text is excluded where only pieces of files are available."""
+"""Excludes a file that is available only in parts."""
 _MAX_LEFT = 400
-"""Most characters left of the cursor that are read."""
+"""Characters left of the cursor that are read."""
 _MAX_KEY_BLOCK = 16_000
-"""Most characters above in which a key's block may have begun."""
+"""Characters above that may contain the beginning of a key's block."""
 _MAX_LINE = 2_000
-"""A longer line, in characters, is left out unread, so that no line takes long."""
+"""A longer line, in characters, counts as a secret unread, so that no line takes long."""
 _MAX_CACHED_LINE = 1_000
-"""Longest line, in characters, whose judgement is cached."""
+"""The longest line, in characters, whose judgement is cached."""
 
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _KEY_OPENS = re.compile(_KEY_BEGINS.pattern + r"""(?:\\[rn])*["'`]?[\s,+.;&\\(]*$""")
@@ -53,7 +53,7 @@ def beginning(text: str, language: str) -> OpenConstructs:
 
 
 def judge(line: str, language: str, above: OpenConstructs) -> Judged:
-    """Whether a line looks like a secret, or a part of one that began above, and the constructs it leaves open."""
+    """Whether a line is a secret or part of one that began above, and the constructs that it leaves open."""
     if above.body is None:
         return _judge(line, language, above)
     secret, opened = _judge(line, language, replace(above, body=None))
@@ -93,7 +93,7 @@ def _is_outdented(line: str, language: str, above: OpenConstructs) -> bool:
 
 
 def judge_all(lines: Iterable[str], language: str, above: OpenConstructs) -> Iterator[bool]:
-    """For each of some consecutive lines, whether it looks like a secret."""
+    """Whether each of some consecutive lines looks like a secret."""
     for line in lines:
         secret, above = judge(line, language, above)
         yield secret
@@ -115,13 +115,13 @@ def secret_lines(text: str, language: str) -> frozenset[str]:
 
 
 def without_lines(piece: str, secret: frozenset[str]) -> str:
-    """Lines of a file without its `secret` ones; lines without letters or digits, as brackets, stay."""
+    """Lines of a file without its `secret` ones; lines without letters or digits, such as brackets, stay."""
     lines = piece.split("\n")
     return "\n".join(line for line in lines if line.strip() not in secret or not any(map(str.isalnum, line)))
 
 
 def in_secret(before: str, language: str) -> bool:
-    """Whether the text left of the cursor looks like a part of a secret, or like the beginning of one."""
+    """Whether the text left of the cursor looks like part of a secret, or its beginning."""
     left = before[-_MAX_LEFT:].rpartition("\n")[2]
     if (match := _QUOTED_LEFT.search(left)) is not None and secrecy_of(match[1]) >= NameSecrecy.MAYBE:
         return True

@@ -1,6 +1,6 @@
-"""Recognizes names of secrets: `dbPassword`, `AWS_SECRET_ACCESS_KEY`, `mot_de_passe`.
+"""Names of secrets: `dbPassword`, `AWS_SECRET_ACCESS_KEY`, `mot_de_passe`.
 
-Owns the words, in many natural languages, and the splitting of names into words. Pure.
+Owns the words, in many natural languages, and how names split into words. Pure.
 """
 
 import re

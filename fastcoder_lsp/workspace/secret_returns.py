@@ -1,6 +1,6 @@
-"""Finds literals that a function or property with a secret's name returns on a later line.
+"""Literals that a function or property with a secret's name returns on a later line.
 
-Owns the beginnings of definitions in each language, and the extent of their bodies. Pure.
+Owns how definitions begin in each language, and where their bodies end. Pure.
 """
 
 import re
@@ -10,15 +10,15 @@ from fastcoder_lsp.workspace.secret_names import NameSecrecy, name_words, secrec
 from fastcoder_lsp.workspace.secret_values import LiteralShape, shape_of
 
 _MAX_LINES = 20
-"""Most lines of a body; longer functions do more than return a value."""
+"""Of a body; longer functions do more than return a value."""
 _MIN_SUM = 4
-"""Least sum of a name's secrecy and a returned literal's shape that makes a secret."""
+"""The least sum of a name's secrecy and a returned literal's shape that makes a secret."""
 
 _DEFINES = words("def fn func function fun sub get")
 _LAST_VALUE = words("rust ruby elixir scala crystal julia r")
 """Languages whose functions return their last value."""
 _PROPERTIES = words("csharp swift kotlin ruby crystal elixir scala")
-"""Languages whose properties may be defined without brackets."""
+"""Languages whose properties need no brackets."""
 _NO_FUNCTIONS = words(
     "markdown plaintext restructuredtext properties ini yaml toml dockerfile dotenv makefile diff xml html json jsonc "
     "sql css terraform http"
@@ -30,7 +30,7 @@ _NOT_RETURNED = words(
 """Verbs of functions that do not return the secret."""
 _STATEMENTS = words("return new else throw await yield if for while switch catch assert raise print case with elif")
 _RECEIVER = re.compile(r"^(\s*func\s*)\([^()]*\)")
-"""The receiver of a method in Go."""
+"""Of a method in Go."""
 _FUNCTION = re.compile(r"\b([^\W\d]\w*+)\??!?\s*+(?:[=:]\s*+(?:async\s*+)?(?:function\s*+)?)?$")
 _PROPERTY = re.compile(r"^\s*(?:[\w<>?]++\s++)+([^\W\d]\w*+)\s*+(?::\s*+\w++\??\s*+)?(?:\{|do|=)?\s*$")
 _STRING = r"""[A-Za-z]{0,2}(?:"([^"\\]{1,200})"|'([^'\\]{1,200})'|`([^`\\]{1,200})`)"""
@@ -46,7 +46,7 @@ class Body:
     """The body of a function with a secret's name.
 
     Attributes:
-        secrecy: the secrecy of the name.
+        secrecy: of the name.
         depth: the indentation of its first line.
         left: lines that it may still have.
     """
@@ -56,13 +56,13 @@ class Body:
     left: int = _MAX_LINES
 
     def below(self, line: str) -> "Body | None":
-        """The rest of the body below one more `line`; None if the line does not belong to it."""
+        """The rest of the body below a `line`; None if the line does not belong to it."""
         text = line.lstrip()
         deeper = len(line) - len(text) > self.depth or text[:1] in {"", "{", ")"}
         return Body(self.secrecy, self.depth, self.left - 1) if deeper and self.left else None
 
     def returns_secret(self, line: str, language: str) -> bool:
-        """Whether a line of the body returns a literal that looks enough like a secret."""
+        """Whether a line of the body returns a literal that looks secret enough."""
         found = _RETURNED.search(line) or (_LAST.match(line) if language in _LAST_VALUE else None)
         value = next(filter(None, found.groups()), "") if found is not None else ""
         shape = shape_of(value)
@@ -70,7 +70,7 @@ class Body:
 
 
 def body_below(line: str, language: str) -> Body | None:
-    """The body that begins below a `line`, if the line defines a function or property with a secret's name."""
+    """The body that begins below a `line` that defines a function or property with a secret's name."""
     if language in _NO_FUNCTIONS:
         return None
     name = _defined(_RECEIVER.sub(r"\1", line), language)
@@ -81,7 +81,7 @@ def body_below(line: str, language: str) -> Body | None:
 
 
 def _defined(line: str, language: str) -> str:
-    """The name of the function or property that a line begins to define; empty if there is none."""
+    """The name of the function or property that a line begins to define; "" if there is none."""
     head, bracket, rest = line.partition("(")
     before = head.split()
     if not before or not _STATEMENTS.isdisjoint(before):

@@ -1,6 +1,6 @@
-"""Decides whether a line holds a secret, and which constructs it leaves open for the lines below.
+"""Whether a line holds a secret, and which constructs it leaves open for the lines below.
 
-A pass over the tokens tracks the secrecy of the names so far: in the same part of the statement, in front of the open
+A pass over the tokens tracks the secrecy of the names so far: in the same part of the statement, before the open
 bracket, and anywhere in the line. A literal is a secret if this secrecy is high enough for its shape.
 
 Owns the relation of names to values. Pure.
@@ -15,24 +15,24 @@ from fastcoder_lsp.workspace.secret_returns import Body, body_below
 from fastcoder_lsp.workspace.secret_values import BRACKETED, LiteralShape, Token, is_conspicuous, shape_of, tokens_of
 
 MAX_LINES = 400
-"""Most lines of one secret."""
+"""Of one secret."""
 _MAX_PAIR_LINES = 2
-"""Most lines between a name that is itself a value, as in a list of pairs, and its own value."""
+"""Lines between a name that is itself a value, as in a list of pairs, and its own value."""
 _PROSE = frozenset(("markdown", "plaintext", "restructuredtext"))
 BARE_LANGUAGES = _PROSE | words(
     "shellscript properties ini yaml toml dockerfile dotenv makefile fish bat http diff tcl"
 )
-"""Languages with values without quotes."""
+"""Languages with unquoted values."""
 _SHELLS = words("shellscript fish bat dockerfile makefile tcl powershell http")
 _MARKUP = frozenset(("xml", "html"))
 _OVER_LINES = frozenset(("shellscript", "rust", "php", "ruby", "powershell"))
-"""Languages in which a string with a single quotation mark may go on in the next line."""
+"""Languages in which a string with a single quotation mark may continue on the next line."""
 _NO_BACKTICKS = words("python c cpp java csharp rust swift emacs-lisp")
 """Languages in which a backtick begins no string."""
 
 _IS = words("eq ne ceq cne ieq = := ::= :::= == === != !== ?= += ||= |= &= .= ??= => ~> -> <- : ~= :- is as was")
 _ENDS = words(", ; & | ) } ] \\ < */ -- # =")
-"""Tokens that may follow a value without quotes."""
+"""Tokens that may follow an unquoted value."""
 _EQUALS = words("== === != !==")
 _JOINS = _IS | words("+ . .. & <> || ?? or \\ ( [ {")
 """Tokens at the end of a line that continue it on the next one."""
@@ -85,13 +85,13 @@ class Frame:
     """An open bracket.
 
     Attributes:
-        secrecy: the secrecy of the name in front of it.
+        secrecy: of the name before it.
         plural: whether that name has several values, as a map's.
         call: whether it holds the arguments of a call that logs in, signs or encrypts.
-        commas: the number of commas in it.
+        commas: how many commas it holds so far.
         current: the secrecy of the names since the last comma.
-        other: whether the current key belongs to something else; `None` for a key whose value is never a secret.
-        peak: the secrecy of all names in it.
+        other: whether the current key belongs to something else; None for a key whose value is never a secret.
+        peak: the highest secrecy of all names in it.
         key: whether it holds a key, as in `settings["name"]`.
         table: the depth of brackets within a table of users; 0 outside one.
     """
@@ -112,7 +112,7 @@ class OpenConstructs:
     """Constructs that the lines above left open, and that the next line may continue.
 
     Attributes:
-        end: the end mark of a text that is a secret, or "deeper" for lines indented more than `depth`.
+        end: the end mark of a secret text, or "deeper" for lines indented more than `depth`.
         depth: the indentation of its first line.
         left: lines that it may still have.
         frames: the open brackets behind names of secrets.
@@ -133,12 +133,12 @@ class OpenConstructs:
 
 
 _THRESHOLD = 3
-"""The secrecy of a name and the shape of a literal add up to more than this in a secret."""
+"""In a secret, a name's secrecy and a literal's shape add up to more."""
 _MAX_COUNT_DIGITS = 4
-"""Most digits of a number that is a count."""
+"""A longer number is not a count."""
 _MAX_NAME = 60
 _MAX_DEPTH = 2
-"""Most levels of strings within strings that are read."""
+"""Levels of nested strings that are read."""
 _MAX_FRAMES = 12
 NOTHING_OPEN = OpenConstructs()
 DEEPER = "deeper"
@@ -151,14 +151,7 @@ def depth_of(line: str) -> int:
 
 
 class Text:
-    """A line, or the text of a string or comment in it.
-
-    Args:
-        line: the line.
-        language: the document's language.
-        above: the constructs that are open above it.
-        inner: the depth of strings and comments that the text is in; 0 for a line.
-    """
+    """A line, or the text of a string or comment in it, `inner` levels deep; `above` is open above it."""
 
     def __init__(self, line: str, language: str, above: OpenConstructs = NOTHING_OPEN, *, inner: int = 0) -> None:
         if language in _MARKUP:
@@ -184,7 +177,7 @@ class Text:
         self._literals: list[tuple[LiteralShape, bool]] = []
 
     def judge(self) -> Judged:
-        """Whether the line holds a secret, and the constructs it leaves open."""
+        """Whether the line holds a secret, and the constructs that it leaves open."""
         line = self._line.strip()
         if self._language in _MARKUP and self._above.current >= NameSecrecy.MAYBE and line[:1] not in {"<", ""}:
             return shape_of(line) >= LiteralShape.WORD, NOTHING_OPEN
@@ -207,7 +200,7 @@ class Text:
         return secret
 
     def _by_any_name(self) -> bool:
-        """Whether a literal looks enough like a secret for the names anywhere in the line."""
+        """Whether a literal looks secret enough for the names anywhere in the line."""
         return any(self.peak + shape - other > _THRESHOLD for shape, other in self._literals if shape)
 
     def _word(self, at: int) -> str:
@@ -279,7 +272,7 @@ class Text:
         return elements and len({token.text for token in three}) > 1 and self._word(at + 1) == self._word(at + 3) == ","
 
     def _callee(self, at: int) -> list[str]:
-        """The names in front of a bracket."""
+        """The names before a bracket."""
         if self._word(at - 1) in _IS and at > 1:
             at -= 1
         begin = at
@@ -296,7 +289,7 @@ class Text:
         return self._word(at + 1) in _IS - _EQUALS - {"is", "as", "was", ":-"} and self._word(at - 1) not in _NO_KEY
 
     def _is_value(self, at: int) -> bool:
-        """Whether a word without quotes is a value rather than a name."""
+        """Whether an unquoted word is a value rather than a name."""
         token, before = self._tokens[at], self._word(at - 1)
         if not self._bare or token.kind == "gap" or self._word(at + 1) == "(":
             return False
@@ -388,7 +381,7 @@ class Text:
         return self._word(at - 2) if self._word(at - 1) == "." else self._word(at - 1) if self._prose else ""
 
     def _is_secret(self, at: int, token: Token) -> bool:
-        """Whether a literal is a secret by the names before it; if not, it is kept for the names behind it."""
+        """Whether a literal is a secret by the names before it; if not, it is kept for the names after it."""
         top, text = self._frames[-1], token.text.strip(_TRIM if token.kind == "name" else " ")
         if self._continues(at, token) and max(top.current, top.secrecy) >= NameSecrecy.MAYBE:
             self._text = token.mark
@@ -433,7 +426,7 @@ class Text:
         return score + shape > _THRESHOLD
 
     def _is_of_user(self, at: int, depth: int) -> bool:
-        """Whether a literal follows the name of a user in a table of users."""
+        """Whether a literal follows a user's name in a table of users."""
         before = self._tokens[at - 2] if at > 1 else None
         if before is None or before.kind not in {"string", "name"} or re.search(r"/|@\w+\.", self._tokens[at].text):
             return False
@@ -442,14 +435,13 @@ class Text:
         return depth == 2 and before.kind == "string" and self._word(at - 1) == "," and self._word(at - 3) in _OPENS
 
     def _continues(self, at: int, token: Token) -> bool:
-        """Whether a string goes on in the next line."""
+        """Whether a string continues on the next line."""
         marks = ("`", '"""', "'''")[self._language == "python" :]
         long = token.mark in marks or (token.mark == '"' and self._language in _OVER_LINES)
         given = self._word(at - 1) in _JOINS - {".", ".."} | {","} or (at == 0 and token.text and self._above.current)
         return not token.closed and long and bool(given)
 
     def _open_constructs(self) -> OpenConstructs:
-        """The constructs that are open at the end of the line."""
         closed = OpenConstructs(manifest=self._above.manifest)
         last = self._tokens[-1] if self._tokens else None
         many_lines = self._multiline_text()
@@ -471,7 +463,7 @@ class Text:
         return self._brackets(closed, self._frames[-1].current if self._expects_value(last) else NameSecrecy.NONE)
 
     def _multiline_text(self) -> OpenConstructs | None:
-        """The construct of a text that goes on below; None if there is none."""
+        """The construct of a text that continues below; None if there is none."""
         closed = OpenConstructs(manifest=self._above.manifest)
         if self._text:
             return replace(closed, end=self._text, left=MAX_LINES)
@@ -486,7 +478,7 @@ class Text:
         return None
 
     def _expects_value(self, last: Token) -> bool:
-        """Whether the value of the last name follows on the next line."""
+        """Whether the last name's value follows on the next line."""
         if self._language in _MARKUP:
             return _TAG.search(self._line) is not None
         block = self._defines or _CONTROLS.match(self._line) or (self._language == "python" and len(self._frames) == 1)
@@ -514,10 +506,8 @@ class Text:
 
 
 def _is_plural(name: str) -> bool:
-    """Whether a name has several values."""
     return name.lower().endswith("s") and not name.lower().endswith(("pass", "settings"))
 
 
 def _is_table(names: list[str]) -> bool:
-    """Whether a bracket behind these names is a table of users."""
     return bool(names) and not _TABLES.isdisjoint(name_words(names[-1])[-1:])

@@ -1,4 +1,4 @@
-"""Splits a line of any language into tokens, and classifies the shapes of literals, whatever their names.
+"""Tokens of a line of any language, and the shapes of literals regardless of their names.
 
 Owns the syntax of strings, and the shapes of values: prefixes of known issuers of keys, random characters,
 placeholders, technical words and sentences. Pure.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from fastcoder_lsp.workspace.secret_names import NAME, is_name_alone, words
 
 BRACKETED = frozenset(("perl", "ruby", "crystal", "lua", "elixir"))
-"""Languages with bracketed strings, as `q(…)` and `[[…]]`."""
+"""Languages with bracketed strings, such as `q(…)` and `[[…]]`."""
 _STRING = (
     r"""(?P<string>(?<=>)(?!\s*<)[^<>{}"'`]+(?=</)|(?<=CDATA\[)[^\]]+(?=\]\])|(?:(?<!\w)[A-Za-z]{1,3}(?=[\#"'`])|[@$]{1,2}(?=["'`]))?\#{0,3}"""
     r"""(?:"{3}.*?(?:"{3}|$)|'{3}.*?(?:'{3}|$)|"(?:[^"\\]|\\.)*+(?:"|\\?$)|(?<![\w)\]])''[^']+''|"""
@@ -44,7 +44,7 @@ class Token(NamedTuple):
 
     kind: str
     text: str
-    """The token's text; for a string, between its marks."""
+    """For a string, the text between its quotes."""
     start: int
     end: int
     mark: str = ""
@@ -56,7 +56,7 @@ def tokens_of(line: str, *, bare: bool, bracketed: bool) -> list[Token]:
 
     Args:
         line: the line.
-        bare: whether values have no quotes, so that everything between blanks and separators is a name.
+        bare: whether values have no quotes, so that all text between blanks and separators is a name.
         bracketed: whether the language has bracketed strings.
     """
     found = []
@@ -88,7 +88,7 @@ class LiteralShape(IntEnum):
 
 
 _MAX_LENGTH = 400
-"""Most characters of a value that are read."""
+"""Characters of a value that are read."""
 _MIN_MIXED = 6
 _MIN_LONG = 12
 
@@ -113,13 +113,13 @@ _RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}")
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F-]+")
 _CASED = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _MIN_WORD = 5
-"""Least letters of a word in a name of many words."""
+"""Letters of a word in a name of many words."""
 _MIN_PART = 12
-"""Least length of a random value's longest part, in characters; a value with shorter parts is a name of many words."""
+"""The length of a random value's longest part, in characters; shorter parts make a name of many words."""
 _MIN_RANDOM_BITS = 3.5
-"""Least entropy of random characters, in bits a character, for twenty of them; hexadecimal digits have at most four."""
+"""The entropy of twenty random characters, in bits a character; hexadecimal digits have at most four."""
 _CHECKSUM_WORDS = re.compile(r"(?i)sha(?!red)|commit|hash|rev|digest|blob|etag|md5|sum\b|snapshot|tree|oid|uuid|guid")
-"""Words in lines that show a file's checksum or a commit's hash."""
+"""Words in lines with a file's checksum or a commit's hash."""
 _ASSIGNED = re.compile(r"""["'`=:]\s?$""")
 
 _GAPS = re.compile(
@@ -139,7 +139,7 @@ _STOPS = words(
     "if it by as was has have use used when which required optional new current"
 )
 _SEED = re.compile(r"(?:[a-z]{3,8} ){11}(?:(?:[a-z]{3,8} ){3}){0,4}[a-z]{3,8}")
-"""A wallet's seed phrase, whose words may be in the list above."""
+"""A wallet's seed phrase, whose words may be in `_STOPS`."""
 _TECHNICAL = re.compile(
     r"(?i)(?:(?:hmac|pbe)(?:with)?[-_/ ]?|[a-z]{2,12}[-_/ ]){0,3}(?:hmac|sha|md|utf|base|b|[hrep]s|aes"
     r"|3?des|rc|rsa|ecdsa|secp|curve|ed|x|"
@@ -148,7 +148,7 @@ _TECHNICAL = re.compile(
     r"es|level|part|step|test|arg|var|line|row|col|file|item|type|mode)"
     r"[-_/ ]?\d+(?:[-_/.]?\d+)*(?:[-_/](?:[a-z]+|[a-z]*\d+))*(?:(?:with|and)\w+)?"
 )
-"""Technical words, as `sha256`, `AES-256-GCM`, `PBEWithMD5AndDES`, `utf-8`."""
+"""Technical words, such as `sha256`, `AES-256-GCM`, `PBEWithMD5AndDES`, `utf-8`."""
 _PATH = re.compile(
     r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[~.]{0,2}/(?:[\w.-]+/)*[\w.-]*|[a-z]+://[^@]*|(?:[\w-]+\.)+(?:py|js|ts|c|h|go|rs|json|ya?ml|txt|md|html|com|org|net)"
 )
@@ -181,7 +181,7 @@ def shape_of(value: str) -> LiteralShape:
 
 
 def is_conspicuous(value: str) -> bool:
-    """Whether a word looks like a secret even among other words, where no sign marks it as a value."""
+    """Whether a word looks like a secret even among other words, without a sign that marks it as a value."""
     return shape_of(value) >= LiteralShape.MIXED and not _NUMBERED.fullmatch(value)
 
 

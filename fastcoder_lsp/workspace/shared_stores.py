@@ -1,8 +1,8 @@
-"""The stores that all workspaces of a process share: live indexes, corpora, tables, each of them once.
+"""The stores that all workspaces of a process share: live indexes, corpora, and tables.
 
-Clients that have the same folders open by the same rules share one live index and its watcher. Of an open document the
-index has the text of the client that reported it last; when that client closes it or leaves, the text of the one
-before. An index ends with its last user. Corpora are shared by tokenizer.
+Clients that have the same folders open by the same rules share one live index and its watcher. The index has an open
+document's text from the client that reported it last; when that client closes it or leaves, the previous client's. An
+index ends with its last user. Corpora are shared by tokenizer.
 """
 
 import threading
@@ -21,11 +21,11 @@ from fastcoder_lsp.workspace.rules import reading_settings, resolved
 Report = Callable[[IndexProgress], None]
 Notice = Callable[[str], None]
 Key = tuple[object, ...]
-"""Of an index: the tokenizer, each folder and what is read of it."""
+"""Of an index: the tokenizer, each folder and its reading rules."""
 
 
 def group_nested(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]:
-    """Folders in groups of those that lie in one another: what is read of a folder depends on no other one."""
+    """Groups of folders that contain one another; reading a folder depends on no other group."""
     groups: list[dict[Path, Settings]] = []
     for root, settings in folders.items():
         real = resolved(root)
@@ -42,7 +42,7 @@ def group_nested(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]
 
 @dataclass(eq=False, slots=True)
 class _SharedEntry:
-    """An index, and who uses it."""
+    """An index and its users."""
 
     index: LiveIndex
     users: dict["SharedIndex", None] = field(default_factory=dict)
@@ -53,12 +53,7 @@ class _SharedEntry:
 
 
 class SharedIndexes:
-    """The live indexes of a process.
-
-    Args:
-        cache: the program's cache folder.
-        watching: whether to watch the disk.
-    """
+    """The live indexes of a process."""
 
     def __init__(self, cache: Path, *, watching: bool = True) -> None:
         self._cache, self._watching = cache, watching
@@ -73,22 +68,18 @@ class SharedIndexes:
     ) -> "SharedIndex":
         """The index of these folders, started if no user has it. Later users receive the earlier progress and notices.
 
-        Args:
-            folders: with their settings.
-            encoder: the tokenizer.
-            report: receives progress, from any thread; it must not call this object.
-            notice: receives messages for the user, from any thread; it must not call this object.
-            texts: the texts of the user's open documents.
+        `report` and `notice` receive progress and messages for the user, from any thread; they must not call this
+        object.
         """
         with self._lock:
             user = SharedIndex(self, encoder, report, notice, texts)
             self._join(user, folders)
             return user
 
-    # The methods of `SharedIndex`.
+    # For `SharedIndex`.
 
     def change_folders(self, user: "SharedIndex", folders: Mapping[Path, Settings]) -> threading.Thread | None:
-        """Other folders or rules. An index without other users is changed, and keeps everything that still holds."""
+        """Replace a user's folders or rules; an index without other users is changed in place."""
         with self._lock:
             key, shared = _key_of(user.encoder, folders), self._shared_by(user)
             if user.key == key:
@@ -106,7 +97,7 @@ class SharedIndexes:
             return ending
 
     def leave(self, user: "SharedIndex") -> threading.Thread | None:
-        """A user leaves. Returns the thread in which the index ends, if that was its last user."""
+        """Remove a user; returns the thread in which the index ends, if that was its last user."""
         with self._lock:
             shared = self._shared_by(user)
             if shared is None:
@@ -192,15 +183,7 @@ class SharedIndexes:
 
 
 class SharedIndex:
-    """One user's share of a live index. Thread-safe.
-
-    Args:
-        indexes: the indexes that it belongs to.
-        encoder: the tokenizer.
-        report: receives progress.
-        notice: receives messages for the user.
-        texts: the texts of its open documents.
-    """
+    """One user's share of a live index. Thread-safe."""
 
     def __init__(
         self, indexes: SharedIndexes, encoder: Tokenizer, report: Report, notice: Notice, texts: OpenTexts
@@ -214,21 +197,21 @@ class SharedIndex:
         return () if index is None else index.pin()
 
     def document_changed(self, path: Path, text: str) -> None:
-        """An open document's text, saved or not; overrides the disk until it is closed. Costs microseconds."""
+        """An open document's text, saved or not, overrides the disk. Takes microseconds."""
         self._indexes.report_text(self, path, text)
 
     def document_closed(self, path: Path) -> None:
-        """A document was closed: the text on the disk holds again, or the one that another user has open."""
+        """The document was closed: the disk holds again, or the text of another user who has it open."""
         self._indexes.report_text(self, path, None)
 
     def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files on the disk that appeared, changed or were deleted."""
+        """Files on the disk appeared, changed or were deleted."""
         index = self._indexes.index_of(self)
         if index is not None:
             index.files_changed(paths)
 
     def change(self, folders: Mapping[Path, Settings]) -> threading.Thread | None:
-        """Other folders, or other settings for them. Returns the thread in which an index ends by it, if any."""
+        """Replace the folders and their settings; returns the thread in which an index ends by it, if any."""
         return self._indexes.change_folders(self, folders)
 
     def settle(self, timeout_s: float) -> bool:
@@ -237,7 +220,7 @@ class SharedIndex:
         return index is not None and index.settle(timeout_s)
 
     def close(self) -> threading.Thread | None:
-        """Leave the index. Returns the thread in which it ends, if it has no other user."""
+        """Leave the index; returns the thread in which it ends, if it has no other user."""
         return self._indexes.leave(self)
 
 
@@ -256,10 +239,7 @@ class SharedStores:
     Args:
         cache: the program's cache folder.
         live: False for a single completion: nothing is watched, and installed packages, which take minutes to read, are
-            drafted from only if they were read before.
-
-    Attributes:
-        indexes: the workspaces' own code.
+            used only if they were read before.
     """
 
     def __init__(self, cache: Path, *, live: bool = True) -> None:
@@ -279,7 +259,7 @@ class SharedStores:
             return common
 
     def leave(self, common: CommonCode, installed: Installed) -> threading.Thread | None:
-        """A workspace stops using these corpora. Returns the thread that ends with the last user, if any."""
+        """A workspace stops using these corpora; returns the thread that ends with the last user, if any."""
         with self._lock:
             if not common.leave(installed):
                 return None

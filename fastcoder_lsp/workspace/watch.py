@@ -1,8 +1,8 @@
 """Watches folders for changes on the disk. Only this module and its backends for each system use watchdog.
 
-Turns a system's events into two sets, of changed files and of changed folders, and knows when events are missing
-(`repair`, `incomplete`). The kind of change is not reported: the receiver looks at the disk. So bursts coalesce, and
-events may come late, twice or not at all. The backends are `inotify`, `fsevents` and `directory_changes`.
+Turns a system's events into sets of changed files and changed folders, and knows when events are missing (`repair`,
+`incomplete`). The kind of change is not reported: the receiver reads the disk. So bursts coalesce, and events may come
+late, twice or not at all.
 """
 
 import errno
@@ -42,16 +42,18 @@ Changed = Callable[[Iterable[Path], Iterable[Path]], None]
 NOISY_FOLDERS = frozenset(
     (".git", ".hg", ".svn", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 )
-"""Folders whose events are dropped unseen, because tools write to them all the time."""
+"""Folders whose events are dropped, because tools write to them all the time."""
 EXCLUDE_FILE = (".git", "info", "exclude")
-"""The one file of theirs that says what may be read."""
+"""The one file in them that contains reading rules."""
 _EVENT_TYPES: list[type[FileSystemEvent]] = [
     *(FileCreatedEvent, FileModifiedEvent, FileClosedEvent, FileDeletedEvent, FileMovedEvent),
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
     *((FileAttribEvent,) if sys.platform == "win32" else ()),
 ]
-"""The system filters by these, so that a type checker that reads ten thousand files does not overflow its queue. On
-Windows a text that was written and then given an older time is reported as a change of attributes."""
+"""The system filters by these, so that a type checker that reads ten thousand files does not overflow its queue.
+
+On Windows a text that was written and then given an older time is reported as a change of attributes.
+"""
 _NETWORK_FILE_SYSTEMS = frozenset(
     ("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "drvfs", "vboxsf", "fuse.sshfs")
 )
@@ -74,10 +76,10 @@ class _Watch:
 
 
 class Watcher:
-    """Watches folders and everything below them. All methods are for one thread.
+    """Watches folders and everything below them. For one thread.
 
     Args:
-        changed: receives what changed.
+        changed: receives changed files and folders.
         notice: called once if the system has no more watches.
     """
 
@@ -87,7 +89,7 @@ class Watcher:
         self._noticed = False
 
     def watch(self, root: Path) -> bool:
-        """Watch one more folder. Returns whether all changes in it will be reported; if not, `incomplete` is true."""
+        """Watch a folder; returns whether all changes in it will be reported."""
         if root not in self._watches:
             self._watches[root] = self._start(root)
             self._report_limit(self._watches[root])
@@ -105,11 +107,11 @@ class Watcher:
             self.unwatch(root)
 
     def incomplete(self) -> bool:
-        """Whether some folders' changes are not reported: they must be scanned now and then."""
+        """Whether some folders' changes are not reported, so that they must be scanned regularly."""
         return any(map(self._is_incomplete, self._watches.values()))
 
     def repair(self) -> bool:
-        """Check and repair the watches; call it about once a second. Costs a `stat` of each folder.
+        """Check and repair the watches, about once a second. Costs a `stat` of each folder.
 
         Returns:
             Whether changes may have been missed, so that everything must be scanned.
@@ -120,7 +122,7 @@ class Watcher:
         return missed
 
     def retry(self) -> None:
-        """Retry folders that could not be watched: other programs may have freed watches, or the limit was raised."""
+        """Retry folders without a watch: other programs may have freed watches, or the limit was raised."""
         for root, watch in list(self._watches.items()):
             if self._is_incomplete(watch) and time.monotonic() - watch.since >= _MIN_RESTART_S:
                 self._renew(root)
@@ -145,7 +147,7 @@ class Watcher:
     def _start(self, root: Path) -> _Watch:
         watch = _Watch(_identity(root))
         if watch.identity is None:
-            return watch  # there is nothing to see until it comes
+            return watch  # wait until the folder appears
         polled = _file_system(root) in _NETWORK_FILE_SYSTEMS
         watch.failed = True
         observer: BaseObserver | None = None
@@ -174,12 +176,9 @@ class Watcher:
 
 
 class Handler(FileSystemEventHandler):
-    """Passes on the paths of events below `root`; of a move both paths.
+    """Passes on the paths of events below `root`; of a move, both paths.
 
-    Args:
-        changed: receives them.
-        root: the watched folder.
-        reports_folders: whether the system says that a deleted entry was a folder; Windows does not.
+    `reports_folders`: whether the system says that a deleted entry was a folder; Windows does not.
     """
 
     def __init__(self, changed: Changed, root: Path, *, reports_folders: bool = sys.platform != "win32") -> None:
@@ -200,7 +199,7 @@ class Handler(FileSystemEventHandler):
 
 
 def is_noise(below: str) -> bool:
-    """Whether changes of a path are not reported. `below`: the path relative to its workspace folder."""
+    """Whether changes of a path, relative to its workspace folder, are not reported."""
     parts = Path(below).parts
     return not NOISY_FOLDERS.isdisjoint(parts) and parts[-3:] != EXCLUDE_FILE
 
@@ -228,7 +227,7 @@ def _observer(root: Path, gaps: Gaps) -> BaseObserver:
 
 
 def _stop(observer: BaseObserver | None) -> None:
-    """Stop an observer. One that was never started has threads too."""
+    """Stop an observer; even one that was never started has threads."""
     if observer is not None:
         observer.stop()
         if observer.ident is not None:
@@ -236,7 +235,7 @@ def _stop(observer: BaseObserver | None) -> None:
 
 
 def _is_alive(observer: BaseObserver) -> bool:
-    """Whether all of its threads are alive."""
+    """Whether all its threads are alive."""
     descriptor = getattr(observer, "descriptor", None)
     threads = (observer, *observer.emitters, *(() if descriptor is None else (descriptor,)))
     return all(thread.is_alive() for thread in threads)
