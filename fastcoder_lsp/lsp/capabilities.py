@@ -70,7 +70,7 @@ def read_client(params: object) -> EditorFeatures:
     return EditorFeatures(
         name=name if isinstance(name, str) else "",
         process_id=process_id if isinstance(process_id, int) else None,
-        encoding=_first_known(at(capabilities, "general", "positionEncodings")),
+        encoding=_position_encoding(at(capabilities, "general", "positionEncodings")),
         inline_completion=isinstance(at(document, "inlineCompletion"), dict),
         notebooks=isinstance(at(capabilities, "notebookDocument"), dict),
         progress=at(capabilities, "window", "workDoneProgress") is True,
@@ -102,7 +102,7 @@ def initialization_options(params: object) -> object:
     return at(params, "initializationOptions")
 
 
-def _first_known(offered: object) -> Encoding:
+def _position_encoding(offered: object) -> Encoding:
     """The client's first choice among the three; UTF-16 where it names none."""
     known = {encoding.value: encoding for encoding in Encoding}
     choices = offered if isinstance(offered, list) else []
@@ -124,9 +124,7 @@ def server_capabilities(
     return types.ServerCapabilities(
         position_encoding=types.PositionEncodingKind(client.encoding.value),
         text_document_sync=types.TextDocumentSyncOptions(
-            open_close=True,
-            change=types.TextDocumentSyncKind.Incremental,
-            save=types.SaveOptions(include_text=False),
+            open_close=True, change=types.TextDocumentSyncKind.Incremental, save=types.SaveOptions(include_text=False)
         ),
         notebook_document_sync=types.NotebookDocumentSyncOptions(
             [types.NotebookDocumentFilterWithNotebook(notebook="*")], save=False
@@ -138,9 +136,7 @@ def server_capabilities(
         execute_command_provider=types.ExecuteCommandOptions(list(commands)),
         workspace=types.WorkspaceOptions(
             workspace_folders=types.WorkspaceFoldersServerCapabilities(supported=True, change_notifications=True),
-            file_operations=types.FileOperationOptions(
-                did_rename=types.FileOperationRegistrationOptions(everything),
-            ),
+            file_operations=types.FileOperationOptions(did_rename=types.FileOperationRegistrationOptions(everything)),
         ),
         experimental={"fastcoderDefinitions": definitions},
     )
@@ -207,11 +203,11 @@ class Registrar:
             self._register([registration])
         else:
             undo = types.UnregistrationParams([types.Unregistration(registration.id, registration.method)])
-            self._endpoint.ask("client/unregisterCapability", undo, _taken)
+            self._endpoint.ask("client/unregisterCapability", undo, _ignore_result)
 
     def _register(self, wanted: list[types.Registration]) -> None:
-        self._endpoint.ask("client/registerCapability", types.RegistrationParams(wanted), _taken)
+        self._endpoint.ask("client/registerCapability", types.RegistrationParams(wanted), _ignore_result)
 
 
-def _taken(_: object) -> None:
+def _ignore_result(_: object) -> None:
     """Ignore the answer: a refusal is in the log."""

@@ -29,7 +29,7 @@ class Configuration:
         self._pushed: list[SettingsLayer] = []
         self._files: dict[str, SettingsLayer] = {}
         self._settings: dict[str | None, Settings] = {None: Settings()}
-        self._refused: list[Problem] = []
+        self._rejected: list[Problem] = []
 
     def settings(self, folder: Folder | None = None) -> Settings:
         """The settings that hold in `folder`; without one, those of the session (model, engine, log)."""
@@ -59,12 +59,12 @@ class Configuration:
 
     def resolve(self, folders: Iterable[Folder]) -> tuple[Problem, ...]:
         """Work the layers out anew, reading the folders' files; returns every value that was not taken, each once."""
-        problems = dict.fromkeys(self._refused)
+        problems = dict.fromkeys(self._rejected)
         self._settings = {}
         for folder in (None, *folders):
             layers = self._folder_layers(folder, problems) if folder else self._session_layers()
-            self._settings[folder.uri if folder else None], refused = resolve(layers)
-            problems |= dict.fromkeys(refused)
+            self._settings[folder.uri if folder else None], rejected = resolve(layers)
+            problems |= dict.fromkeys(rejected)
         return tuple(problems)
 
     def _session_layers(self) -> list[SettingsLayer]:
@@ -83,5 +83,5 @@ class Configuration:
         if isinstance(values, dict):
             return values
         if values is not None:
-            self._refused.append(Problem(origin, "settings", "must be a table of names and values"))
+            self._rejected.append(Problem(origin, "settings", "must be a table of names and values"))
         return {}

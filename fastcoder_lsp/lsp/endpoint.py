@@ -22,18 +22,13 @@ from pygls.exceptions import (
     JsonRpcServerNotInitialized,
     JsonRpcUnknownErrorCode,
 )
-from pygls.protocol import (
-    JsonRPCNotification,
-    JsonRPCRequestMessage,
-    JsonRPCResponseMessage,
-    LanguageServerProtocol,
-)
+from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage, LanguageServerProtocol
 
 from fastcoder_lsp.lsp.wire import BrokenMessageError, parse
 
 logger = logging.getLogger(__name__)
 
-_READ_BY_HAND: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN, types.EXIT))
+_UNTYPED: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN, types.EXIT))
 """The life of a session must not hang on a value that a later protocol brings: these params come as they are."""
 
 OWN_NOTIFICATIONS: Final = frozenset(("fastcoder/definitions", "fastcoder/yanked"))
@@ -61,27 +56,27 @@ class Endpoint(LanguageServerProtocol):
         try:
             message = parse(body)
         except BrokenMessageError as error:
-            self._refuse(None, JsonRpcParseError(f"not JSON: {error}"))
+            self._reject(None, JsonRpcParseError(f"not JSON: {error}"))
             return
         message_id = _id_of(message)
         if not isinstance(message, dict) or message.get("jsonrpc") != self.VERSION:
-            self._refuse(message_id, JsonRpcInvalidRequest("not a JSON-RPC 2.0 message"))
+            self._reject(message_id, JsonRpcInvalidRequest("not a JSON-RPC 2.0 message"))
         elif "method" not in message:
-            self._on_answer(message_id, message)
+            self._on_response(message_id, message)
         elif not isinstance(message["method"], str):
-            self._refuse(message_id, JsonRpcInvalidRequest("method must be a string"))
+            self._reject(message_id, JsonRpcInvalidRequest("method must be a string"))
         elif "id" not in message:
             self._on_notification(message["method"], message.get("params"))
         elif message_id is None:
-            self._refuse(None, JsonRpcInvalidRequest("id must be a number or a string"))
+            self._reject(None, JsonRpcInvalidRequest("id must be a number or a string"))
         elif message_id in self._request_futures:  # pygls would forget the first
-            self._refuse(message_id, JsonRpcInvalidRequest("a request with this id is still open"))
+            self._reject(message_id, JsonRpcInvalidRequest("a request with this id is still open"))
         else:
             self._on_request(message_id, message["method"], message.get("params"))
 
     def ask(self, method: str, params: object, on_result: Callable[[Any], None]) -> None:
         """Ask the client; its result is handed over before its next message is looked at. An error is logged."""
-        self.send_request(method, params).add_done_callback(partial(_hand_over, method, on_result))
+        self.send_request(method, params).add_done_callback(partial(_deliver_result, method, on_result))
 
     def cancel_all(self) -> None:
         """Cancel all open requests: the client's, which get the cancel error, and the server's own."""
@@ -100,7 +95,7 @@ class Endpoint(LanguageServerProtocol):
 
     def get_message_type(self, method: str) -> type[Any] | None:  # type: ignore[override] # pygls' has a cache
         """Params get the protocol's type where a handler wants it; all else stays JSON."""
-        wanted = method == types.CANCEL_REQUEST or (method in self.fm.features and method not in _READ_BY_HAND)
+        wanted = method == types.CANCEL_REQUEST or (method in self.fm.features and method not in _UNTYPED)
         return super().get_message_type(method) if wanted else None
 
     def get_result_type(self, _method: str) -> None:  # type: ignore[override] # pygls' has a cache
@@ -111,19 +106,19 @@ class Endpoint(LanguageServerProtocol):
 
     def _on_request(self, request_id: Id, method: str, params: object) -> None:
         try:
-            self._admit(method)
+            self._check_life_cycle(method)
             if _is_notification(method):  # pygls would take it for one, and answer nothing
                 raise JsonRpcMethodNotFound.of(method)
             self._dispatch({"jsonrpc": self.VERSION, "id": request_id, "method": method, "params": params})
         except JsonRpcException as error:
-            self._refuse(request_id, error)
+            self._reject(request_id, error)
 
     def _on_notification(self, method: str, params: object) -> None:
         if not _is_notification(method):
             logger.debug("unknown notification %s", method)
             return
         try:
-            self._admit(method)
+            self._check_life_cycle(method)
             self._dispatch({"jsonrpc": self.VERSION, "method": method, "params": params})
         except JsonRpcException as error:
             logger.warning("ignored %s: %s", method, error.message)
@@ -135,7 +130,7 @@ class Endpoint(LanguageServerProtocol):
             raise JsonRpcInvalidParams(f"wrong params for {message['method']}") from error
         self.handle_message(structured)
 
-    def _admit(self, method: str) -> None:
+    def _check_life_cycle(self, method: str) -> None:
         """Raise where the protocol's life cycle does not allow a method now."""
         if method == types.EXIT:
             return
@@ -146,17 +141,17 @@ class Endpoint(LanguageServerProtocol):
         if not self.initialized and method != types.INITIALIZE:
             raise JsonRpcServerNotInitialized("the first request must be initialize")
 
-    def _on_answer(self, answered: Id | None, message: Message) -> None:
-        if self._shutdown or answered is None or answered not in self._result_types:
+    def _on_response(self, response_id: Id | None, message: Message) -> None:
+        if self._shutdown or response_id is None or response_id not in self._result_types:
             logger.debug("a response to no open request")  # pygls cancelled what was asked before `shutdown`
             return
-        del self._result_types[answered]  # pygls keeps it where the answer is an error
+        del self._result_types[response_id]  # pygls keeps it where the answer is an error
         if "error" in message:
-            self._handle_response(answered, error=_error_of(message["error"]))
+            self._handle_response(response_id, error=_error_of(message["error"]))
         else:
-            self._handle_response(answered, message.get("result"))
+            self._handle_response(response_id, message.get("result"))
 
-    def _refuse(self, request_id: Id | None, error: JsonRpcException) -> None:
+    def _reject(self, request_id: Id | None, error: JsonRpcException) -> None:
         """Not by `_send_response`, which leaves the id out where there is none to answer to."""
         self._send_data({"jsonrpc": self.VERSION, "id": request_id, "error": error.to_response_error()})
 
@@ -177,15 +172,15 @@ def _is_notification(method: str) -> bool:
     return result is None
 
 
-def _hand_over(method: str, on_result: Callable[[Any], None], answered: Future[Any]) -> None:
-    if answered.cancelled():
+def _deliver_result(method: str, on_result: Callable[[Any], None], future: Future[Any]) -> None:
+    if future.cancelled():
         return
-    error = answered.exception()
+    error = future.exception()
     if error is not None:
         logger.info("the client refused %s: %s", method, error)
         return
     try:
-        on_result(answered.result())
+        on_result(future.result())
     except Exception:  # the boundary: a bug of ours must cost one answer, not the session
         logger.exception("taking the client's answer to %s failed", method)
 

@@ -15,8 +15,8 @@ def configure_logging(file: str, level: str) -> None:
     Called again with other values it replaces what it set before. A file that cannot be written is reported to stderr.
     """
     log = logging.getLogger(PACKAGE)
-    wanted = _describe(file, level)
-    if getattr(next(iter(log.handlers), None), "name", None) == wanted:
+    name = _describe(file, level)
+    if getattr(next(iter(log.handlers), None), "name", None) == name:
         return
     for handler in tuple(log.handlers):
         log.removeHandler(handler)
@@ -25,12 +25,12 @@ def configure_logging(file: str, level: str) -> None:
     log.propagate = False
     to_stderr = logging.StreamHandler(sys.stderr)
     to_stderr.setLevel(max(logging.WARNING, log.level))
-    _add(log, to_stderr, wanted)
+    _add(log, to_stderr, name)
     if file:
         try:
-            path = _whole(file)
+            path = _absolute_path(file)
             path.parent.mkdir(parents=True, exist_ok=True)
-            _add(log, logging.FileHandler(path, encoding="utf-8", errors="backslashreplace"), wanted)
+            _add(log, logging.FileHandler(path, encoding="utf-8", errors="backslashreplace"), name)
         except (OSError, RuntimeError, ValueError) as error:
             log.warning("the log file %s cannot be written: %s", file, getattr(error, "strerror", None) or error)
 
@@ -47,7 +47,7 @@ def flush() -> None:
             handler.flush()
 
 
-def _whole(file: str) -> Path:
+def _absolute_path(file: str) -> Path:
     path = Path(file).expanduser()
     if not path.is_absolute():  # it would lie in whatever folder the server works in
         raise ValueError("its path is not absolute")

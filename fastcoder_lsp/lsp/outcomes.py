@@ -16,8 +16,8 @@ from fastcoder_lsp.workspace.document import Position
 SILENT_S: Final = 60.0
 PAUSE_S: Final = 15.0
 """After such a pause the user is not typing: the silence starts again with the next question."""
-_FEWEST: Final = 10
-_WANTED: Final = frozenset(("off", "ignored", "secret", "rejected", "in-word"))
+_MIN_ANSWERS: Final = 10
+_INTENDED: Final = frozenset(("off", "ignored", "secret", "rejected", "in-word"))
 """Silence that the user's own settings, switches and keys ask for."""
 
 
@@ -26,7 +26,7 @@ class SilenceWatch:
 
     def __init__(self) -> None:
         self._since_s = self._last_s = 0.0
-        self._told = False
+        self._reported = False
         self._counts: Counter[str] = Counter()
         self._latest: dict[str, Reason] = {}
 
@@ -36,7 +36,7 @@ class SilenceWatch:
 
     def empty(self, reason: Reason, now_s: float) -> Reason | None:
         """An answer was empty; the most frequent reason of a silence that is to be told now."""
-        if self._told or reason.code in _WANTED:
+        if self._reported or reason.code in _INTENDED:
             return None
         if not self._counts or now_s - self._last_s > PAUSE_S:
             self._counts.clear()
@@ -44,21 +44,21 @@ class SilenceWatch:
         self._last_s = now_s
         self._counts[reason.code] += 1
         self._latest[reason.code] = reason
-        if now_s - self._since_s < SILENT_S or self._counts.total() < _FEWEST:
+        if now_s - self._since_s < SILENT_S or self._counts.total() < _MIN_ANSWERS:
             return None
-        self._told = True
+        self._reported = True
         return self._most_frequent()
 
     def _most_frequent(self) -> Reason:
         """Reasons that mere typing causes count only if there are no others."""
-        telling = {code: times for code, times in self._counts.items() if code not in PASSING}
-        if not telling:
+        relevant = {code: times for code, times in self._counts.items() if code not in PASSING}
+        if not relevant:
             return Reason(
                 "slow",
                 "You typed on before each suggestion was ready.",
                 "Pause for a moment, or set `model` to a smaller model.",
             )
-        return self._latest[max(telling, key=lambda code: telling[code])]
+        return self._latest[max(relevant, key=lambda code: relevant[code])]
 
 
 class Outcomes:
@@ -73,17 +73,17 @@ class Outcomes:
         self.reasons = Reasons(clock)
         self._reporter = reporter
         self._clock = clock
-        self._silent_minute = SilenceWatch()
+        self._watch = SilenceWatch()
 
     def shown(self, uri: str, at: Position) -> None:
         """A suggestion is shown."""
         self.reasons.shown(uri, at)
-        self._silent_minute.shown()
+        self._watch.shown()
 
     def empty(self, uri: str, at: Position, reason: Reason) -> None:
         """Nothing is shown; a whole minute of that, while the user types, is told once."""
         self.reasons.keep(uri, at, reason)
-        told = self._silent_minute.empty(reason, self._clock())
-        if told is None or (told.code == "error" and self._reporter.current.state == "error"):
+        report = self._watch.empty(reason, self._clock())
+        if report is None or (report.code == "error" and self._reporter.current.state == "error"):
             return  # what is wrong with the model was said when it went wrong
-        self._reporter.notice(f"no suggestion for a minute. {told.text} {told.hint}".strip())
+        self._reporter.notice(f"no suggestion for a minute. {report.text} {report.hint}".strip())

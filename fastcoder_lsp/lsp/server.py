@@ -31,7 +31,7 @@ from fastcoder_lsp.lsp.logs import quiet_pygls
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
 from fastcoder_lsp.lsp.requests.commands import command_names
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.lsp.wire import Writer, arrived, now_ms, read_bodies
+from fastcoder_lsp.lsp.wire import Writer, now_ms, read_bodies, set_arrival
 from fastcoder_lsp.workspace.folders import Folders
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def process_of(process_id: int) -> psutil.Process | None:
 
 async def wait_until_gone(process: psutil.Process) -> None:
     """Return once the process has ended."""
-    while _lives(process):  # noqa: ASYNC110 - nothing tells us when another process ends
+    while _is_alive(process):  # noqa: ASYNC110 - nothing tells us when another process ends
         await asyncio.sleep(_INTERVAL_S)
 
 
@@ -61,7 +61,7 @@ def exit_after(grace_s: float) -> NoReturn:
     os._exit(1)
 
 
-def _lives(process: psutil.Process) -> bool:
+def _is_alive(process: psutil.Process) -> bool:
     """Whether it is the same process (ids are used again), and no zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
@@ -106,10 +106,10 @@ class _LanguageServer(LanguageServer):
         self._stopped: asyncio.Future[None] = self._loop.create_future()
         self._bodies: asyncio.Queue[tuple[bytes, float] | None] = asyncio.Queue()
         self._session: Session | None = None
-        self._following: asyncio.Task[None] | None = None
-        self._code = 1
-        gone = partial(self._stop, "the client takes no messages any longer")
-        self.protocol.set_writer(Writer(stdout, gone), include_headers=False)
+        self._parent_watch: asyncio.Task[None] | None = None
+        self._exit_code = 1
+        on_gone = partial(self._stop, "the client takes no messages any longer")
+        self.protocol.set_writer(Writer(stdout, on_gone), include_headers=False)
         # As partials, which pygls leaves alone: by its annotation it would take `object` for itself.
         self.feature(types.INITIALIZE)(partial(self._initialize))
         self.feature(types.EXIT)(partial(self._exit))
@@ -127,7 +127,7 @@ class _LanguageServer(LanguageServer):
         await asyncio.sleep(0)
         if self._session is not None:
             self._session.close()
-        return self._code
+        return self._exit_code
 
     def report_server_error(self, error: Exception, source: type[Exception]) -> None:
         """A handler failed. pygls would tell the user in a popup each time; here it is for the log."""
@@ -149,9 +149,9 @@ class _LanguageServer(LanguageServer):
 
     async def _receive(self) -> None:
         """Handle messages in order; each handler runs up to its first `await` before the next message."""
-        while (came := await self._bodies.get()) is not None:
-            body, moment_ms = came
-            arrived(moment_ms)
+        while (received := await self._bodies.get()) is not None:
+            body, arrived_ms = received
+            set_arrival(arrived_ms)
             try:
                 self.protocol.receive(body)
             except Exception:  # the boundary: a bug of ours must cost one message, not the session
@@ -162,7 +162,7 @@ class _LanguageServer(LanguageServer):
     def _stop(self, why: str) -> None:
         if not self._stopped.done():
             logger.info("ending: %s", why)
-            self._code = 0 if self.protocol.shut_down else 1
+            self._exit_code = 0 if self.protocol.shut_down else 1
             self._stopped.set_result(None)
 
     # The life cycle -----------------------------------------------------------------------------------------------
@@ -179,18 +179,18 @@ class _LanguageServer(LanguageServer):
         process_id = client.process_id if client.process_id is not None else self._options.process_id
         process = None if process_id is None else process_of(process_id)
         if process is not None:
-            self._following = asyncio.create_task(self._follow(process))
+            self._parent_watch = asyncio.create_task(self._watch_parent(process))
         return types.InitializeResult(
             server_capabilities(
                 client,
                 popup=session.wants_popup(),
-                definitions=session.shows_other_files(),
+                definitions=session.uses_context(),
                 commands=command_names(client.command_suffix),
             ),
             self.protocol.server_info,
         )
 
-    async def _follow(self, process: psutil.Process) -> None:
+    async def _watch_parent(self, process: psutil.Process) -> None:
         await wait_until_gone(process)
         self._stop("the client's process is gone")
 

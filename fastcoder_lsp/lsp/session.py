@@ -34,7 +34,7 @@ from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging
 from fastcoder_lsp.lsp.outcomes import Outcomes
-from fastcoder_lsp.lsp.status import Reporter, tell_late
+from fastcoder_lsp.lsp.status import Reporter, notify_late
 from fastcoder_lsp.lsp.updates import InstalledVersion
 from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.document import position_at
@@ -64,7 +64,7 @@ class ClosedDocuments:
 
     def closed(self, uri: str, text: str) -> None:
         """Drop a closed document after the grace."""
-        self._waiting[uri] = text, self._loop.call_later(RENAME_GRACE_S, self._over, uri)
+        self._waiting[uri] = text, self._loop.call_later(RENAME_GRACE_S, self._expire, uri)
 
     def opened(self, uri: str, text: str) -> str | None:
         """The closed document that an opened one continues, which is then kept; None if it is new.
@@ -88,7 +88,7 @@ class ClosedDocuments:
         for _, timer in self._waiting.values():
             timer.cancel()
 
-    def _over(self, uri: str) -> None:
+    def _expire(self, uri: str) -> None:
         del self._waiting[uri]
         self._drop(uri)
 
@@ -153,24 +153,24 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
-        self._switched: bool | None = None
+        self._override: bool | None = None
         self._reported: set[Problem] = set()
         self._resolve()
-        self._running = self.settings()
+        self._active = self.settings()
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
         self.service = CompletionService(
             self._open_host,
             self._on_status,
-            enabled=self._running.enabled,
+            enabled=self._active.enabled,
             on_late=self._on_late,
             on_indexing=self._on_indexing,
             on_notice=self._on_notice,
         )
         self.reporter.facts = self.service.host.facts
-        self.reporter.context = self.shows_other_files
+        self.reporter.context = self.uses_context
 
     def _open_host(self, listener: HostListener) -> ModelHost:
-        return self._open(listener, self._running, self._folder_settings(), OpenTexts())
+        return self._open(listener, self._active, self._folder_settings(), OpenTexts())
 
     def settings(self, folder: Folder | None = None) -> Settings:
         """The settings that hold in a folder; without one, the session's."""
@@ -180,7 +180,7 @@ class Session:
         """Whether the settings ask, in any folder, for suggestions in the completion menu too."""
         return any(self.settings(folder).popup_enabled for folder in (None, *self.folders))
 
-    def shows_other_files(self) -> bool:
+    def uses_context(self) -> bool:
         """Whether other files' code goes along with prompts, in any folder: by the settings, and the model's word.
 
         `auto` is about this machine's own model: none goes to a server in its place, nor where reading it takes long.
@@ -188,7 +188,7 @@ class Session:
         if self.service.host.facts().context is False:
             return False
         wanted = [self.settings(folder).context_enabled for folder in (None, *self.folders)]
-        return any(one is True or (one == "auto" and not self._running.remote_url) for one in wanted)
+        return any(one is True or (one == "auto" and not self._active.remote_url) for one in wanted)
 
     def folder_of(self, uri: str) -> Folder | None:
         """The workspace folder that holds a document."""
@@ -207,26 +207,26 @@ class Session:
         """Resolve settings, settings files and folders again, and apply the result."""
         self._resolve()
         settings = self.settings()
-        if made_from(settings) != made_from(self._running):
+        if made_from(settings) != made_from(self._active):
             self.service.use(settings, self._folder_settings())
         else:
             self.service.host.send(Use(settings, self._folder_settings()))
-        if settings.enabled != self._running.enabled:
-            self._switched = None
+        if settings.enabled != self._active.enabled:
+            self._override = None
             self.service.set_enabled(settings.enabled)
-        self._running = settings
+        self._active = settings
         self.registrar.offer_popup(wanted=self.wants_popup())
         self.reporter.status(self.reporter.current)  # it says, too, whether other files' code goes along
 
     def toggle(self) -> bool:
         """Switch completion off or on again, until the settings say something new; whether it is on now."""
-        self._switched = not (self._running.enabled if self._switched is None else self._switched)
-        self.service.set_enabled(self._switched)
-        return self._switched
+        self._override = not (self._active.enabled if self._override is None else self._override)
+        self.service.set_enabled(self._override)
+        return self._override
 
-    def completes(self, settings: Settings) -> bool:
+    def is_enabled(self, settings: Settings) -> bool:
         """Whether there is completion under these settings, the user's own switch being stronger."""
-        return settings.enabled if self._switched is None else self._switched
+        return settings.enabled if self._override is None else self._override
 
     def reload(self) -> None:
         """Read settings files anew and load the model again at the next request."""
@@ -302,17 +302,17 @@ class Session:
 
     def _on_indexing(self, done: int, total: int, building: bool) -> None:
         """Report the index's progress; called by any thread."""
-        self._soon(partial(self.reporter.indexing, done, total, building=building))
+        self._call_soon(partial(self.reporter.indexing, done, total, building=building))
 
     def _on_notice(self, text: str) -> None:
         """Show a notice; called by any thread."""
-        self._soon(partial(self.reporter.notice, text))
+        self._call_soon(partial(self.reporter.notice, text))
 
     def _on_late(self, late: Late) -> None:
         """Tell the client of a late suggestion, or keep why there is none; called by the service's worker."""
-        self._soon(partial(self._late, late))
+        self._call_soon(partial(self._handle_late, late))
 
-    def _late(self, late: Late) -> None:
+    def _handle_late(self, late: Late) -> None:
         document = self.documents.get(late.uri)
         if document is None or document.version != late.version:
             return
@@ -320,13 +320,13 @@ class Session:
         if late.reason is not None:
             self.outcomes.reasons.settle(late.uri, at, late.reason)
         elif self.client.shows_late:
-            tell_late(self.endpoint, late, at)
+            notify_late(self.endpoint, late, at)
 
     def _on_status(self, status: Status) -> None:
         """Report the status; called by any thread."""
-        self._soon(partial(self.reporter.status, status))
+        self._call_soon(partial(self.reporter.status, status))
 
-    def _soon(self, call: Callable[[], object]) -> None:
+    def _call_soon(self, call: Callable[[], object]) -> None:
         """Call on the event loop, from any thread; ignored once the loop is closed."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call)

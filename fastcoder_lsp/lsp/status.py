@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 LATE_METHOD: Final = "fastcoder/late"
 
 
-def tell_late(endpoint: Endpoint, late: Late, at: Position) -> None:
+def notify_late(endpoint: Endpoint, late: Late, at: Position) -> None:
     """Notify the client that a suggestion is ready for a question that was answered empty (`fastcoder/late`).
 
     Clients check that the cursor is still there and ask again.
@@ -53,31 +53,31 @@ class WorkProgress:
         self._latest = ("", 0)
         self._tokens = count(1)
         self._token: str | None = None
-        self._begun = False
+        self._started = False
 
     def update(self, message: str, percent: int) -> None:
         """The work goes on; the first time, it begins."""
         self._latest = (message, percent)
         if self._token is None:
             self._create(f"fastcoder/{self._name}/{next(self._tokens)}")
-        elif self._begun:
+        elif self._started:
             self._report(types.WorkDoneProgressReport(message=message, percentage=percent))
 
     def end(self, message: str) -> None:
         """The work is over, if there was any."""
-        if self._token is not None and self._begun:
+        if self._token is not None and self._started:
             self._report(types.WorkDoneProgressEnd(message=message))
-        self._token, self._begun = None, False
+        self._token, self._started = None, False
 
     def _create(self, token: str) -> None:
         self._token = token
         params = types.WorkDoneProgressCreateParams(token=token)
-        self._endpoint.ask("window/workDoneProgress/create", params, partial(self._begin, token))
+        self._endpoint.ask("window/workDoneProgress/create", params, partial(self._start, token))
 
-    def _begin(self, token: str, _: object) -> None:
+    def _start(self, token: str, _: object) -> None:
         """The client made the token; nothing is shown if the work has ended meanwhile."""
         if token == self._token:
-            self._begun = True
+            self._started = True
             message, percent = self._latest
             self._report(types.WorkDoneProgressBegin(self._title, percentage=percent, message=message))
 
@@ -87,7 +87,7 @@ class WorkProgress:
 
 
 STATUS_METHOD: Final = "fastcoder/status"
-_MOST_EXPLAINED: Final = 500
+_MAX_EXPLAINED: Final = 500
 
 
 class Reporter:
@@ -104,8 +104,8 @@ class Reporter:
         self.context: Callable[[], bool] = bool
         self._client: EditorFeatures | None = None
         self._status = Status("starting")
-        self._told_host: dict[str, object] | None = None
-        self._told_context = False
+        self._sent_host: dict[str, object] | None = None
+        self._sent_context = False
         self._noticed: set[str] = set()
         self._explained: set[str] = set()
         self._waiting: list[tuple[str, types.MessageType]] = []
@@ -119,8 +119,8 @@ class Reporter:
 
     def open(self, client: EditorFeatures) -> None:
         """The client takes notifications from now on."""
-        self._client, self._told_context = client, self.context()
-        self._tell(client)
+        self._client, self._sent_context = client, self.context()
+        self._send_status(client)
         for text, kind in self._waiting:
             self._show(text, kind)
         self._waiting.clear()
@@ -128,11 +128,11 @@ class Reporter:
     def status(self, status: Status) -> None:
         """Send the status if it, the host's clients or the use of other files' code has changed."""
         now = status, self._host(), self.context()
-        if now == (self._status, self._told_host, self._told_context):
+        if now == (self._status, self._sent_host, self._sent_context):
             return
-        self._status, self._told_host, self._told_context = now
+        self._status, self._sent_host, self._sent_context = now
         if self._client is not None:
-            self._tell(self._client)
+            self._send_status(self._client)
 
     def indexing(self, done: int, total: int, *, building: bool) -> None:
         """The datastore has looked at `done` of `total` files of a folder; not `building`: at all that there are."""
@@ -157,7 +157,7 @@ class Reporter:
 
     def explain(self, text: str) -> None:
         """Say once, where the editor keeps the server's messages, why something does not happen."""
-        if self._client is None or text in self._explained or len(self._explained) >= _MOST_EXPLAINED:
+        if self._client is None or text in self._explained or len(self._explained) >= _MAX_EXPLAINED:
             return
         self._explained.add(text)
         logger.info("%s", text)
@@ -173,11 +173,11 @@ class Reporter:
             else None
         )
 
-    def _tell(self, client: EditorFeatures) -> None:
-        status, host = self._status, self._told_host
-        told = {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint}
-        asks, context = self.facts().asks or None, self._told_context
-        self._endpoint.notify(STATUS_METHOD, {**told, "host": host, "asks": asks, "context": context})
+    def _send_status(self, client: EditorFeatures) -> None:
+        status, host = self._status, self._sent_host
+        fields = {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint}
+        asks, context = self.facts().asks or None, self._sent_context
+        self._endpoint.notify(STATUS_METHOD, {**fields, "host": host, "asks": asks, "context": context})
         if client.shows_status:
             if status.state == "error":
                 logger.warning("%s %s", status.message, status.hint)

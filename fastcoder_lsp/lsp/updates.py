@@ -9,7 +9,7 @@ from pathlib import Path
 import fastcoder_lsp
 
 _VERSION = re.compile(r'^__version__ = "([0-9a-zA-Z.+!-]{1,40})"$', re.MULTILINE)
-_MOST = 10_000
+_MAX_BYTES = 10_000
 """Bytes of the file that are read."""
 
 
@@ -49,7 +49,7 @@ class InstalledVersion:
     def _read(self) -> str | None:
         try:
             with self._file.open(encoding="utf-8", errors="replace") as file:
-                found = _VERSION.search(file.read(_MOST))
+                found = _VERSION.search(file.read(_MAX_BYTES))
         except OSError:
             return None
         return None if found is None else found[1]

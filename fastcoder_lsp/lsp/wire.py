@@ -46,7 +46,7 @@ def parse(body: bytes) -> Any:
         BrokenMessageError: it is none.
     """
     try:
-        return json.loads(body.decode("utf-8", "surrogatepass"), object_hook=_mend)
+        return json.loads(body.decode("utf-8", "surrogatepass"), object_hook=_repair)
     except (ValueError, RecursionError) as error:
         raise BrokenMessageError(type(error).__name__) from error
 
@@ -84,7 +84,7 @@ def _content_length(line: bytes) -> int | None:
     return length if length <= MAX_BODY else None
 
 
-def _mend(value: dict[str, Any]) -> dict[str, Any]:
+def _repair(value: dict[str, Any]) -> dict[str, Any]:
     """Mend small mistakes of clients: refusing an edit would make the whole copy of the text wrong.
 
     A position outside of what the protocol allows means the nearest one inside; an edit's null range means none.
@@ -104,9 +104,9 @@ def now_ms() -> float:
     return time.monotonic() * 1e3
 
 
-def arrived(moment_ms: float) -> None:
+def set_arrival(arrived_ms: float) -> None:
     """Set the arrival time of the message that is handled now, and of the tasks that it starts."""
-    _ARRIVED.set(moment_ms)
+    _ARRIVED.set(arrived_ms)
 
 
 def waited_ms() -> float:

@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Definition
-from fastcoder_lsp.lsp.requests.context import MOST, MOST_LOOKED_AT, definitions
+from fastcoder_lsp.lsp.requests.context import MAX_DEFINITIONS, MAX_ENTRIES, definitions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document, Edit
 from fastcoder_lsp.workspace.documents import Documents
@@ -96,8 +96,8 @@ def test_a_malformed_message_loses_nothing(params: object, caplog: pytest.LogCap
 def test_there_are_bounds() -> None:
     of, document = session()
     definitions(of, told(*(place(line=number) for number in range(10_000))))
-    assert [one.line for one in document.definitions] == list(range(MOST))
-    definitions(of, told(*[None] * MOST_LOOKED_AT, place()))
+    assert [one.line for one in document.definitions] == list(range(MAX_DEFINITIONS))
+    definitions(of, told(*[None] * MAX_ENTRIES, place()))
     assert document.definitions == ()
     definitions(of, told(place(), uri="file:///w/closed.py"))
     hidden, other = session(shows=False)

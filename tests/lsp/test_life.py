@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.lsp.wire import arrived, now_ms, waited_ms
+from fastcoder_lsp.lsp.wire import now_ms, set_arrival, waited_ms
 from tests.lsp.raw_client import SCRIPTED, WAIT_S, Brake, Json, RawClient, initialized, running
 
 URI = "untitled:Untitled-1"
@@ -206,9 +206,9 @@ def test_each_handler_knows_when_its_own_message_came_in() -> None:
         waits.append(waited_ms())
 
     async def receive() -> None:
-        arrived(now_ms() - 5000)
+        set_arrival(now_ms() - 5000)
         first = asyncio.create_task(handle())
-        arrived(now_ms())
+        set_arrival(now_ms())
         await asyncio.gather(first, asyncio.create_task(handle()))
 
     asyncio.run(receive())
@@ -219,7 +219,7 @@ def test_nobody_has_waited_where_nothing_came_in() -> None:
     assert waited_ms() == 0
 
     async def receive() -> float:
-        arrived(now_ms() + 5000)
+        set_arrival(now_ms() + 5000)
         return waited_ms()
 
     assert asyncio.run(receive()) == 0

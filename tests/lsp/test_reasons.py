@@ -15,7 +15,7 @@ from fastcoder_lsp.completion.suggestions import Rule
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.lsp.capabilities import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
-from fastcoder_lsp.lsp.outcomes import _WANTED, PAUSE_S, SILENT_S, Outcomes, SilenceWatch
+from fastcoder_lsp.lsp.outcomes import _INTENDED, PAUSE_S, SILENT_S, Outcomes, SilenceWatch
 from fastcoder_lsp.lsp.reasons import Reasons, of_rule
 from fastcoder_lsp.lsp.status import Reporter
 from fastcoder_lsp.lsp.wire import Writer, read_bodies
@@ -128,7 +128,7 @@ def test_silence_that_the_user_wants_is_not_told(wanted: str) -> None:
 def test_every_rule_has_a_reason_of_its_own_that_is_wanted() -> None:
     codes = [unfit(rule).code for rule in get_args(Rule)]
     assert len(set(codes)) == len(codes)
-    assert set(codes) <= _WANTED <= set(CODES)
+    assert set(codes) <= _INTENDED <= set(CODES)
 
 
 URI = "file:///project/a.py"

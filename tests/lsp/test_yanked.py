@@ -31,7 +31,7 @@ def session(
         documents=documents,
         folder_of=lambda _: None,
         settings=lambda _: given,
-        completes=lambda settings: settings.enabled,
+        is_enabled=lambda settings: settings.enabled,
         rules=lambda _: ReadingRules((Path("/w"),), given),
     )
     return cast("Session", made), documents

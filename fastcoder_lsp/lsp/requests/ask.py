@@ -38,7 +38,7 @@ def question(
     selected: types.SelectedCompletionInfo | None = None,
 ) -> CompletionRequest | None:
     """The question at a place; None where nothing may be suggested, which is kept with its reason."""
-    request, document = question_anywhere(session, uri), session.documents.get(uri)
+    request, document = question_at_start(session, uri), session.documents.get(uri)
     if document is None or isinstance(request, Reason):
         if document is not None and isinstance(request, Reason):
             session.outcomes.empty(uri, position_of(position), request)
@@ -56,7 +56,7 @@ def question(
 
 def prefetch(session: Session, uri: str, offset: int) -> None:
     """Prefetch the next suggestion: one was accepted whole, up to `offset`."""
-    request = question_anywhere(session, uri)
+    request = question_at_start(session, uri)
     if not isinstance(request, Reason):
         request = replace(request, offset=offset)
         session.service.accepted(request, policy(session, request))
@@ -76,10 +76,11 @@ def suggestions(session: Session, request: CompletionRequest, completion: Comple
     snapshot = request.snapshot
     candidates = [one for one in (completion, *completion.others) if _can_be_shown(request, one)]
     if session.documents.snapshot(snapshot.uri) is not snapshot:
-        silent(session, request, reasons.changed())
+        record_empty(session, request, reasons.changed())
         return []
     if not candidates:
-        silent(session, request, no_room() if completion.text else completion.reason or reasons.nothing_worth_showing())
+        why = no_room() if completion.text else completion.reason or reasons.nothing_worth_showing()
+        record_empty(session, request, why)
         return []
     first = candidates[0]
     session.outcomes.shown(snapshot.uri, position_at(snapshot.text, request.offset, session.client.encoding))
@@ -98,7 +99,7 @@ def suggestions(session: Session, request: CompletionRequest, completion: Comple
     ]
 
 
-def silent(session: Session, request: CompletionRequest, reason: Reason) -> None:
+def record_empty(session: Session, request: CompletionRequest, reason: Reason) -> None:
     """A question was answered empty."""
     snapshot = request.snapshot
     session.outcomes.empty(snapshot.uri, position_at(snapshot.text, request.offset, session.client.encoding), reason)
@@ -116,7 +117,7 @@ def _can_be_shown(request: CompletionRequest, completion: Completion) -> bool:
     )
 
 
-def question_anywhere(session: Session, uri: str) -> CompletionRequest | Reason:
+def question_at_start(session: Session, uri: str) -> CompletionRequest | Reason:
     """The question at the start of a document, or why nothing may be suggested in it."""
     document = session.documents.get(uri)
     snapshot = session.documents.snapshot(uri)
@@ -130,7 +131,7 @@ def question_anywhere(session: Session, uri: str) -> CompletionRequest | Reason:
     if rule is not None:
         session.reporter.explain(f"no suggestions in {uri}: {rule.value}")
         return of_rule(rule, len(snapshot.text), settings.read_max_file_bytes)
-    if not session.completes(settings):
+    if not session.is_enabled(settings):
         return reasons.off()
     return CompletionRequest(snapshot, offset=0, max_tokens=settings.completion_max_tokens)
 

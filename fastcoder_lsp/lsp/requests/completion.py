@@ -14,7 +14,7 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.reasons import menu_waited
-from fastcoder_lsp.lsp.requests.ask import InlineSuggestion, log_spans, policy, question, silent, suggestions
+from fastcoder_lsp.lsp.requests.ask import InlineSuggestion, log_spans, policy, question, record_empty, suggestions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.lsp.wire import waited_ms
 from fastcoder_lsp.workspace.document import index_to_units
@@ -52,10 +52,10 @@ async def _awaited(
         done, _ = await asyncio.wait({answer}, timeout=budget_s)
     except asyncio.CancelledError:
         answer.cancel()
-        silent(session, request, reasons.cancelled(invoked=request.invoked))
+        record_empty(session, request, reasons.cancelled(invoked=request.invoked))
         raise
     if not done:
-        silent(session, request, menu_waited(budget_s * 1e3))
+        record_empty(session, request, menu_waited(budget_s * 1e3))
         return _menu([])
     return _shown(session, request, answer.result())
 

@@ -15,12 +15,12 @@ from fastcoder_lsp.workspace.paths import path_of
 
 logger = logging.getLogger(__name__)
 
-MOST: Final = 16
+MAX_DEFINITIONS: Final = 16
 """Definitions that are kept for a document: the first ones, which are nearest to the cursor."""
-MOST_LOOKED_AT: Final = 64
+MAX_ENTRIES: Final = 64
 """Of a message."""
-LONGEST_NAME: Final = 200
-LONGEST_PATH: Final = 4096
+MAX_NAME: Final = 200
+MAX_PATH: Final = 4096
 LAST_LINE: Final = 1_000_000
 
 
@@ -42,26 +42,27 @@ def definitions(session: Session, params: object) -> None:
     if not session.settings(session.folder_of(uri)).context_enabled:
         document.definitions = ()
         return
-    read = [_read(one) for one in given[:MOST_LOOKED_AT]]
-    if wrong := read.count(None) + max(len(given) - MOST_LOOKED_AT, 0):
+    read = [_read(one) for one in given[:MAX_ENTRIES]]
+    if wrong := read.count(None) + max(len(given) - MAX_ENTRIES, 0):
         logger.warning(
             "fastcoder/definitions: ignored %d of %d: not in a file, malformed, or too many", wrong, len(given)
         )
     own = str(document.file)
-    document.definitions = tuple(dict.fromkeys(one for one in read if one is not None and one.path != own))[:MOST]
+    others = dict.fromkeys(one for one in read if one is not None and one.path != own)
+    document.definitions = tuple(others)[:MAX_DEFINITIONS]
 
 
 def _read(value: object) -> Definition | None:
     """A definition; None where it is of no file on this disk, or is malformed."""
     name, uri, line = at(value, "name"), at(value, "uri"), at(value, "range", "start", "line")
-    if not isinstance(uri, str) or len(uri) > 3 * LONGEST_PATH or not uri.lower().startswith("file:"):
+    if not isinstance(uri, str) or len(uri) > 3 * MAX_PATH or not uri.lower().startswith("file:"):
         return None
     if not isinstance(line, int) or isinstance(line, bool) or not 0 <= line <= LAST_LINE:
         return None
-    if name is not None and (not isinstance(name, str) or len(name) > LONGEST_NAME):
+    if name is not None and (not isinstance(name, str) or len(name) > MAX_NAME):
         return None
     path = path_of(uri)
-    if path is None or not path.is_absolute() or ".." in path.parts or len(str(path)) > LONGEST_PATH:
+    if path is None or not path.is_absolute() or ".." in path.parts or len(str(path)) > MAX_PATH:
         return None
     return Definition(name or "", str(path), line)
 
@@ -75,7 +76,7 @@ def yanked(session: Session, params: object) -> None:
     """
     uri, version = at(params, "textDocument", "uri"), at(params, "textDocument", "version")
     lines = _lines(at(params, "range"))
-    if not isinstance(uri, str) or lines is None or not (version is None or _is_whole(version)):
+    if not isinstance(uri, str) or lines is None or not (version is None or _is_int(version)):
         logger.warning("ignored fastcoder/yanked: it needs textDocument.uri, its version, and a range of lines")
         return
     document = session.documents.get(uri)
@@ -84,7 +85,7 @@ def yanked(session: Session, params: object) -> None:
         return
     folder = session.folder_of(uri)
     settings = session.settings(folder)
-    if not (settings.context_enabled and session.completes(settings)):
+    if not (settings.context_enabled and session.is_enabled(settings)):
         return
     if session.rules(folder).may_complete(document.file, document.language) is not None:
         return  # it may hold secrets, by what the editor says of it, too, which nobody knows when it is shown
@@ -95,11 +96,11 @@ def yanked(session: Session, params: object) -> None:
 
 def _lines(place: object) -> tuple[int, int] | None:
     """The first and the last line that a range touches; None where it is none."""
-    first, last, behind = at(place, "start", "line"), at(place, "end", "line"), at(place, "end", "character")
-    if not (_is_whole(first) and _is_whole(last) and _is_whole(behind) and 0 <= first <= last <= LAST_LINE):
+    first, last, end_character = at(place, "start", "line"), at(place, "end", "line"), at(place, "end", "character")
+    if not (_is_int(first) and _is_int(last) and _is_int(end_character) and 0 <= first <= last <= LAST_LINE):
         return None
-    return first, last - 1 if behind == 0 and last > first else last
+    return first, last - 1 if end_character == 0 and last > first else last
 
 
-def _is_whole(value: object) -> TypeGuard[int]:
+def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)

@@ -7,14 +7,14 @@ from lsprotocol import types
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
-from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, silent, suggestions
+from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, record_empty, suggestions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.lsp.wire import waited_ms
 
 ANSWERED_METHOD: Final = "fastcoder/answered"
 
 
-def tell_answered(session: Session, snapshot: Snapshot, completion: Completion) -> None:
+def notify_answered(session: Session, snapshot: Snapshot, completion: Completion) -> None:
     """Tell the client before the answer itself; `version` is the document's that was asked about."""
     if not session.client.reports_answers:
         return
@@ -53,14 +53,14 @@ async def inline_completion(session: Session, params: types.InlineCompletionPara
     try:
         completion = future.result() if future.done() else await asyncio.wrap_future(future)
     except asyncio.CancelledError:
-        silent(session, request, reasons.cancelled(invoked=request.invoked))
+        record_empty(session, request, reasons.cancelled(invoked=request.invoked))
         raise
     return _shown(session, request, completion)
 
 
 def _shown(session: Session, request: CompletionRequest, completion: Completion) -> types.InlineCompletionList:
     log_spans(METHOD, request.snapshot, completion)
-    tell_answered(session, request.snapshot, completion)
+    notify_answered(session, request.snapshot, completion)
     return types.InlineCompletionList(
         [
             types.InlineCompletionItem(insert_text=shown.text, range=shown.range, command=shown.accept)

@@ -10,14 +10,14 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.decode.trace import as_plain
 from fastcoder_lsp.lsp.reasons import LastSuggestion, Silence
-from fastcoder_lsp.lsp.requests.ask import question_anywhere
+from fastcoder_lsp.lsp.requests.ask import question_at_start
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.paths import path_of
 
-_MOST_TOLD = 8
+_MAX_LISTED = 8
 _NEOVIMS_UNNAMED = "file://"
 """The URI that Neovim gives a buffer without a name."""
-_ASK_BY_KEY = (
+_TRIGGER_HINT = (
     "Type something. If no suggestion appears, press the key that requests one, and check that the editor's own "
     "setting for inline suggestions is on (VS Code: editor.inlineSuggest.enabled)."
 )
@@ -35,12 +35,13 @@ def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
     """
     uri = _uri_in(arguments[0]) if arguments else session.outcomes.reasons.latest_uri()
     if uri is None:
-        told: dict[str, object] = {"text": f"The editor has not requested a suggestion yet. {_ASK_BY_KEY}", "items": []}
+        text = f"The editor has not requested a suggestion yet. {_TRIGGER_HINT}"
+        answer: dict[str, object] = {"text": text, "items": []}
     else:
-        told = explanation(session, uri)
-    text = f"fastcoder: {told['text']}"
+        answer = explanation(session, uri)
+    text = f"fastcoder: {answer['text']}"
     session.endpoint.notify("window/showMessage", types.ShowMessageParams(type=types.MessageType.Info, message=text))
-    return told
+    return answer
 
 
 def explanation(session: Session, uri: str) -> dict[str, object]:
@@ -48,8 +49,8 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
     silences, ago_s = session.outcomes.reasons.silences(uri), session.outcomes.reasons.ago_s
     headline = _headline(session, uri)
     lines = [*headline, *_context(session, uri), f"Now: {_described(session.reporter.current)}"]
-    if told := [one for one in silences if one.reason.text not in headline[0]][:_MOST_TOLD]:
-        lines += ["Before:", *(f"- {' '.join(_sentences(_when(session, one), one.reason))}" for one in told)]
+    if earlier := [one for one in silences if one.reason.text not in headline[0]][:_MAX_LISTED]:
+        lines += ["Before:", *(f"- {' '.join(_sentences(_when(session, one), one.reason))}" for one in earlier)]
     items = [
         {
             "code": one.reason.code,
@@ -68,14 +69,14 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
 def _headline(session: Session, uri: str) -> list[str]:
     """The first lines: a reason that holds for the whole document, else the outcome of the last question."""
     name = "this document" if uri == _NEOVIMS_UNNAMED else PurePath(path_of(uri) or uri).name
-    found = question_anywhere(session, uri)
+    found = question_at_start(session, uri)
     if isinstance(found, Reason):
         return _sentences(f"No suggestions in {name}", found)
     silences, shown = session.outcomes.reasons.silences(uri), session.outcomes.reasons.last_shown(uri)
     if shown is not None and (not silences or shown.moment_s >= silences[0].moment_s):
         return [f"The last answer in {name} was a suggestion, in {_when(session, shown)}."]
     if not silences:
-        return [f"The editor has not requested a suggestion in {name} yet.", _ASK_BY_KEY]
+        return [f"The editor has not requested a suggestion in {name} yet.", _TRIGGER_HINT]
     return _sentences(f"No suggestion in {name}, {_when(session, silences[0])}", silences[0].reason)
 
 
