@@ -1,1 +1,1 @@
-"""THE FRONT: converts between the protocol and plain values, never computes. Only here: pygls, lsprotocol."""
+"""The language server: converts between the protocol and plain values. Only here: pygls, lsprotocol."""

@@ -1,6 +1,6 @@
-"""What the two sides of a session can do: the editor's features from its `initialize`, and the server's capabilities.
+"""The two sides of a session: the editor's features from its `initialize`, and the server's capabilities.
 
-The capabilities are told in the answer to `initialize`, or registered while the server runs if the client supports it.
+The capabilities are in the answer to `initialize`, or registered later if the client supports it.
 """
 
 import uuid
@@ -20,7 +20,7 @@ TRIGGER_CHARACTERS = (".", "(", "[", ",", "=", ":", "<")
 
 
 def at(value: object, *names: str) -> object:
-    """The value at a path of names in untrusted JSON; None if a name is missing or its parent is no table."""
+    """The value at a path of names in untrusted JSON, or None."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -30,12 +30,11 @@ def at(value: object, *names: str) -> object:
 class EditorFeatures:
     """The client's abilities and wishes.
 
-    `command_suffix` makes our commands' names unique where one editor starts us twice (VS Code registers them for the
-    whole window). `reports_answers`: it wants to be told how each answer came about. `shows_status`: it shows
-    loading and errors itself, from `fastcoder/status`; neither comes a second time by other ways. `shows_late`: it asks
-    again where it is told (`fastcoder/late`) that a suggestion is there by now which came too late for its question.
-    `protects_machine_settings`: the client keeps what a repository brings out of the settings of machine scope, by
-    their schema; without this promise such settings are taken from `initializationOptions` alone.
+    `command_suffix` makes our commands' names unique if one editor starts several servers (VS Code registers them for
+    the whole window). `reports_answers`: send times and counts of each answer. `shows_status`: it shows loading and
+    errors itself, from `fastcoder/status`, so they are sent in no other way. `shows_late`: on `fastcoder/late` it asks
+    again for a suggestion that came too late. `protects_machine_settings`: it keeps a repository's values out of
+    settings of machine scope; without this promise such settings are taken only from `initializationOptions`.
     """
 
     name: str = ""
@@ -57,10 +56,7 @@ class EditorFeatures:
 
 
 def read_client(params: object) -> EditorFeatures:
-    """The client behind the raw params of `initialize`.
-
-    They are read by hand, so that nothing in them, such as a value that a later protocol brings, keeps a client out.
-    """
+    """The client's features, from the raw params of `initialize`: no unknown value in them locks a client out."""
     wishes = at(params, "initializationOptions", "client")
     name, suffix = at(params, "clientInfo", "name"), at(wishes, "commandSuffix")
     process_id = at(params, "processId")
@@ -88,7 +84,7 @@ def read_client(params: object) -> EditorFeatures:
 
 
 def read_folders(params: object) -> list[str]:
-    """The workspace's folders as URIs, from whichever of the protocol's three generations the client speaks."""
+    """The workspace's folders as URIs, from the newest of the protocol's three forms that the client sends."""
     folders, root_uri, root_path = (at(params, name) for name in ("workspaceFolders", "rootUri", "rootPath"))
     if isinstance(folders, list) and folders:
         return [uri for uri in (at(folder, "uri") for folder in folders) if isinstance(uri, str)]
@@ -98,12 +94,12 @@ def read_folders(params: object) -> list[str]:
 
 
 def initialization_options(params: object) -> object:
-    """The settings that the client starts us with."""
+    """The client's initial settings."""
     return at(params, "initializationOptions")
 
 
 def _position_encoding(offered: object) -> Encoding:
-    """The client's first choice among the three; UTF-16 where it names none."""
+    """The client's first choice that we support; UTF-16 if it names none."""
     known = {encoding.value: encoding for encoding in Encoding}
     choices = offered if isinstance(offered, list) else []
     return next((known[choice] for choice in choices if isinstance(choice, str) and choice in known), Encoding.UTF16)
@@ -114,11 +110,8 @@ def server_capabilities(
 ) -> types.ServerCapabilities:
     """The answer to `initialize`.
 
-    Args:
-        client: what it can do.
-        popup: whether the settings ask for suggestions in the completion menu too.
-        definitions: whether they let other files' code go along, so that `fastcoder/definitions` is of use.
-        commands: their names.
+    `popup`: whether to offer suggestions in the completion menu too. `definitions`: whether prompts may contain other
+    files' code, so that the client should send `fastcoder/definitions`.
     """
     everything = [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
     return types.ServerCapabilities(
@@ -143,17 +136,17 @@ def server_capabilities(
 
 
 def offers_popup(client: EditorFeatures, *, popup: bool) -> bool:
-    """Suggestions come in the completion menu where nothing else can show them, or where they are asked for."""
+    """Whether suggestions appear in the completion menu: on request, or if the client has no ghost text."""
     return popup or not client.inline_completion
 
 
 def completion_options() -> types.CompletionOptions:
-    """How suggestions in the completion menu are offered."""
+    """The options of suggestions in the completion menu."""
     return types.CompletionOptions(trigger_characters=list(TRIGGER_CHARACTERS), resolve_provider=False)
 
 
 def registrations(client: EditorFeatures) -> list[types.Registration]:
-    """The registrations after `initialized`, as far as the client supports them."""
+    """The registrations after `initialized` that the client supports."""
     wanted = []
     if client.registers_configuration:
         options = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
@@ -166,7 +159,7 @@ def registrations(client: EditorFeatures) -> list[types.Registration]:
 
 
 def popup_registration() -> types.Registration:
-    """Suggestions in the completion menu, asked for while the server runs."""
+    """The registration of suggestions in the completion menu."""
     options = types.CompletionRegistrationOptions(trigger_characters=list(TRIGGER_CHARACTERS), resolve_provider=False)
     return types.Registration("fastcoder-popup", "textDocument/completion", options)
 
@@ -176,11 +169,7 @@ def _registration(method: str, options: object) -> types.Registration:
 
 
 class Registrar:
-    """Registers and takes back.
-
-    Args:
-        popup: whether suggestions in the completion menu were offered in `initialize` already.
-    """
+    """Registers and unregisters. `popup`: whether `initialize` already offered suggestions in the completion menu."""
 
     def __init__(self, endpoint: Endpoint, client: EditorFeatures, *, popup: bool) -> None:
         self._endpoint = endpoint
@@ -189,12 +178,12 @@ class Registrar:
         self._popup = False
 
     def open(self) -> None:
-        """The client takes requests from now on."""
+        """The client accepts requests from now on."""
         if wanted := registrations(self._client):
             self._register(wanted)
 
     def offer_popup(self, *, wanted: bool) -> None:
-        """Settings changed: offer suggestions in the completion menu, or no longer."""
+        """Settings changed: offer suggestions in the completion menu, or withdraw them."""
         if self._static_popup or not self._client.registers_completion or wanted == self._popup:
             return
         self._popup = wanted

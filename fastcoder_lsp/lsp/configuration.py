@@ -1,6 +1,6 @@
-"""The settings of a session: layers from every place they come from, resolved for each workspace folder.
+"""The settings of a session: layers from all sources, resolved for each workspace folder.
 
-Owns which layer is stronger and which is trusted. Asks nobody: the handlers hand in what client and files say.
+Owns the layers' order and trust. Requests nothing: handlers pass in what the client and files contain.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,9 +17,6 @@ class Configuration:
 
     From weak to strong: the folder's `fastcoder.toml`, `initializationOptions`, `workspace/configuration`,
     `workspace/didChangeConfiguration`, the command line.
-
-    Args:
-        command_line: values of `serve`'s own options.
     """
 
     def __init__(self, command_line: Mapping[str, Any]) -> None:
@@ -32,25 +29,25 @@ class Configuration:
         self._rejected: list[Problem] = []
 
     def settings(self, folder: Folder | None = None) -> Settings:
-        """The settings that hold in `folder`; without one, those of the session (model, engine, log)."""
+        """The settings of `folder`; without one, those of the session (model, engine, log)."""
         return self._settings.get(folder.uri if folder else None, self._settings[None])
 
     def set_initial(self, options: object) -> None:
-        """`initializationOptions`: the user's own; the key `client` describes the client and is read elsewhere."""
+        """Set `initializationOptions`, the user's own; the key `client` describes the client and is read elsewhere."""
         values = self._table(options, "initializationOptions")
         ours = self._table(values.get(SECTION, values), "initializationOptions")
         settings = {name: value for name, value in ours.items() if name != "client"}
         self._initial = [SettingsLayer("initializationOptions", settings, trusted=True)]
 
     def set_pulled(self, folder_uri: str | None, values: object, *, trusted: bool) -> None:
-        """The answer to `workspace/configuration` (section `fastcoder`) for a folder, or for no folder."""
+        """Set the answer to `workspace/configuration` (section `fastcoder`) for a folder, or for none."""
         layer = SettingsLayer(
             "workspace/configuration", self._table(values, "workspace/configuration"), trusted=trusted
         )
         self._pulled[folder_uri] = layer
 
     def set_pushed(self, values: object, *, trusted: bool) -> None:
-        """`didChangeConfiguration`: our section, or else what bears one of our names among others' settings."""
+        """Set `didChangeConfiguration`'s values: our section, or else all values with our names."""
         everything = self._table(values, "didChangeConfiguration")
         heads = {name.partition(".")[0] for name in specs()}
         ours = everything.get(SECTION, {name: v for name, v in everything.items() if name.partition(".")[0] in heads})
@@ -58,7 +55,7 @@ class Configuration:
         self._pushed = [SettingsLayer("didChangeConfiguration", table, trusted=trusted)]
 
     def resolve(self, folders: Iterable[Folder]) -> tuple[Problem, ...]:
-        """Work the layers out anew, reading the folders' files; returns every value that was not taken, each once."""
+        """Resolve the layers again, reading the folders' files; returns each rejected value once."""
         problems = dict.fromkeys(self._rejected)
         self._settings = {}
         for folder in (None, *folders):
@@ -79,7 +76,7 @@ class Configuration:
         return [*([file] if file else []), *self._initial, *pulled, *self._pushed, self._command_line]
 
     def _table(self, values: object, origin: str) -> Mapping[str, Any]:
-        """`values` as a table; what is none is reported at the next `resolve`."""
+        """`values` as a table; anything else is reported at the next `resolve`."""
         if isinstance(values, dict):
             return values
         if values is not None:

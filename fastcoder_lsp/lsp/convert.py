@@ -1,4 +1,4 @@
-"""Between the protocol's types and ours."""
+"""Conversions between the protocol's types and ours."""
 
 from collections.abc import Sequence
 
@@ -15,18 +15,18 @@ def position_of(position: types.Position) -> Position:
 
 
 def range_of(snapshot: Snapshot, start: int, end: int, encoding: Encoding) -> types.Range:
-    """start…end of a snapshot's text, in the document's own positions."""
+    """The protocol's range of start…end in a snapshot's text."""
     first, last = (position_at(snapshot.text, offset, encoding) for offset in (start, end))
     return types.Range(types.Position(first.line, first.character), types.Position(last.line, last.character))
 
 
 def document_of(item: types.TextDocumentItem) -> Document:
-    """A document that the client opened."""
+    """A document as the client opened it."""
     return Document(item.uri, path_of(item.uri), str(item.language_id), item.version, item.text)
 
 
 def edits_of(changes: Sequence[types.TextDocumentContentChangeEvent]) -> list[Edit]:
-    """The client's edits, in the order in which they are made."""
+    """The client's edits, in their order."""
     return [
         Edit(change.text, position_of(change.range.start), position_of(change.range.end))
         if isinstance(change, types.TextDocumentContentChangePartial)

@@ -1,4 +1,4 @@
-"""Where the log goes: stderr, and a file where one is asked for; never stdout, which is the wire."""
+"""The log: stderr, and a file on request; never stdout, which belongs to the protocol."""
 
 import contextlib
 import logging
@@ -10,9 +10,9 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def configure_logging(file: str, level: str) -> None:
-    """Log from `level` on to `file`; warnings and errors go to stderr (which some editors show as errors, all of it).
+    """Log from `level` on to `file`; only warnings and errors to stderr, because some editors show all of it as errors.
 
-    Called again with other values it replaces what it set before. A file that cannot be written is reported to stderr.
+    Another call replaces the handlers. A file that cannot be written is reported to stderr.
     """
     log = logging.getLogger(PACKAGE)
     name = _describe(file, level)
@@ -36,20 +36,20 @@ def configure_logging(file: str, level: str) -> None:
 
 
 def quiet_pygls() -> None:
-    """Silence pygls' loggers: they log whole messages, which hold the user's text."""
+    """Silence pygls' loggers: they log whole messages, which contain the user's text."""
     logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
 
 
 def flush() -> None:
-    """Write everything that was logged so far to the disk."""
+    """Flush all handlers."""
     for handler in logging.getLogger(PACKAGE).handlers:
-        with contextlib.suppress(OSError, ValueError):  # stderr may be gone with the client
+        with contextlib.suppress(OSError, ValueError):  # the client may have closed stderr
             handler.flush()
 
 
 def _absolute_path(file: str) -> Path:
     path = Path(file).expanduser()
-    if not path.is_absolute():  # it would lie in whatever folder the server works in
+    if not path.is_absolute():  # relative to the server's arbitrary working folder
         raise ValueError("its path is not absolute")
     return path
 

@@ -1,4 +1,4 @@
-"""Which handler takes which method of a running session: the table to start reading from."""
+"""The method table: the handler of each method of a running session."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -7,9 +7,9 @@ from fastcoder_lsp.lsp.requests import commands, completion, context, documents,
 from fastcoder_lsp.lsp.session import Session
 
 Method = tuple[str, Callable[[Session, Any], Any]]
-"""The method's name and its handler; the params are of the protocol's type, those of our own methods plain JSON.
+"""The method's name and its handler; params have the protocol's type, those of our own methods are plain JSON.
 
-What a handler does up to its first `await` is done before the client's next message is looked at.
+A handler runs up to its first `await` before the client's next message is read.
 """
 
 METHODS: Final[tuple[Method, ...]] = (

@@ -1,6 +1,6 @@
 """The outcome of each question of a session: shown, or empty for a reason.
 
-Records the reasons of each document, and tells the user once when a whole minute of typing brings no suggestion.
+Records the reasons of each document, and notifies the user once if a whole minute of typing brings no suggestion.
 """
 
 import time
@@ -15,14 +15,14 @@ from fastcoder_lsp.workspace.document import Position
 
 SILENT_S: Final = 60.0
 PAUSE_S: Final = 15.0
-"""After such a pause the user is not typing: the silence starts again with the next question."""
+"""After such a pause the user is not typing: the minute starts again with the next question."""
 _MIN_ANSWERS: Final = 10
 _INTENDED: Final = frozenset(("off", "ignored", "secret", "rejected", "in-word"))
-"""Silence that the user's own settings, switches and keys ask for."""
+"""Reasons that the user's own settings, switches and keys cause."""
 
 
 class SilenceWatch:
-    """Watches the answers of one session."""
+    """Detects a minute of typing without a suggestion."""
 
     def __init__(self) -> None:
         self._since_s = self._last_s = 0.0
@@ -35,7 +35,7 @@ class SilenceWatch:
         self._counts.clear()
 
     def empty(self, reason: Reason, now_s: float) -> Reason | None:
-        """An answer was empty; the most frequent reason of a silence that is to be told now."""
+        """Record an empty answer; returns the most frequent reason if the user is to be notified now."""
         if self._reported or reason.code in _INTENDED:
             return None
         if not self._counts or now_s - self._last_s > PAUSE_S:
@@ -50,7 +50,7 @@ class SilenceWatch:
         return self._most_frequent()
 
     def _most_frequent(self) -> Reason:
-        """Reasons that mere typing causes count only if there are no others."""
+        """The most frequent reason; those that mere typing causes count only if there are no others."""
         relevant = {code: times for code, times in self._counts.items() if code not in PASSING}
         if not relevant:
             return Reason(
@@ -62,12 +62,7 @@ class SilenceWatch:
 
 
 class Outcomes:
-    """Receives every answer.
-
-    Args:
-        reporter: tells the user.
-        clock: seconds.
-    """
+    """Receives every answer. `clock`: seconds."""
 
     def __init__(self, reporter: Reporter, clock: Callable[[], float] = time.monotonic) -> None:
         self.reasons = Reasons(clock)
@@ -81,9 +76,9 @@ class Outcomes:
         self._watch.shown()
 
     def empty(self, uri: str, at: Position, reason: Reason) -> None:
-        """Nothing is shown; a whole minute of that, while the user types, is told once."""
+        """Nothing is shown; notify the user once after a whole minute of that."""
         self.reasons.keep(uri, at, reason)
         report = self._watch.empty(reason, self._clock())
         if report is None or (report.code == "error" and self._reporter.current.state == "error"):
-            return  # what is wrong with the model was said when it went wrong
+            return  # the model's error was reported when it occurred
         self._reporter.notice(f"no suggestion for a minute. {report.text} {report.hint}".strip())

@@ -1,8 +1,8 @@
-"""The language server: wires the connection, the session and the handlers, and owns its life from start to exit.
+"""The language server: connects the endpoint, the session and the handlers, from start to exit.
 
-A pygls server but for its input: the event loop handles messages in their order, a thread reads them, the service's
-worker computes. Nothing here or below waits for the model. The server ends with its client: at `exit`, at the end of
-input, or when the client's process is gone.
+A pygls server with its own input: a thread reads messages, and the event loop handles them in order. Nothing here or
+below waits for the model. The server ends with its client: at `exit`, at the end of input, or when the client's process
+ends.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ from fastcoder_lsp.workspace.folders import Folders
 logger = logging.getLogger(__name__)
 
 GRACE_S: Final = 5.0
-"""How long the event loop gets to end the process after its input has ended."""
+"""How long the event loop has to end the process after its input has ended."""
 _INTERVAL_S: Final = 1.0
 
 
 def process_of(process_id: int) -> psutil.Process | None:
-    """The client's process; None where it cannot be seen (the client is in another container)."""
+    """The client's process; None if it is not visible (in another container)."""
     try:
         return psutil.Process(process_id)
     except (psutil.Error, ValueError, OverflowError):
@@ -56,13 +56,13 @@ async def wait_until_gone(process: psutil.Process) -> None:
 
 
 def exit_after(grace_s: float) -> NoReturn:
-    """End the process after the grace: the event loop may be stuck in a write to a pipe that is not read."""
+    """End the process after the grace: the event loop may be blocked in a write to a pipe that is not read."""
     time.sleep(grace_s)
     os._exit(1)
 
 
 def _is_alive(process: psutil.Process) -> bool:
-    """Whether it is the same process (ids are used again), and no zombie."""
+    """Whether it is the same process (ids are reused), and not a zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -75,7 +75,7 @@ def _is_alive(process: psutil.Process) -> bool:
 class ServeOptions:
     """Options of the command line. `settings`: values by name, which override all others.
 
-    `process_id`: the client's, where it is not told in `initialize`.
+    `process_id`: the client's, if `initialize` has none.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class ServeOptions:
 
 
 def serve(stdin: BinaryIO, stdout: BinaryIO, open_host: OpenHost, options: ServeOptions) -> int:
-    """Serve one client until it goes; returns the exit code of the protocol: 0 after `shutdown`, else 1."""
+    """Serve one client; returns the protocol's exit code: 0 after `shutdown`, else 1."""
 
     async def run() -> int:
         return await _LanguageServer(stdout, open_host, options).run(stdin)
@@ -94,7 +94,7 @@ def serve(stdin: BinaryIO, stdout: BinaryIO, open_host: OpenHost, options: Serve
 
 
 class _LanguageServer(LanguageServer):
-    """One connection from its first byte to its last; made on the running event loop."""
+    """One connection from first byte to last; made on the running event loop."""
 
     protocol: Endpoint
 
@@ -110,14 +110,14 @@ class _LanguageServer(LanguageServer):
         self._exit_code = 1
         on_gone = partial(self._stop, "the client takes no messages any longer")
         self.protocol.set_writer(Writer(stdout, on_gone), include_headers=False)
-        # As partials, which pygls leaves alone: by its annotation it would take `object` for itself.
+        # Partials, because pygls would pass itself as a parameter annotated with `object`.
         self.feature(types.INITIALIZE)(partial(self._initialize))
         self.feature(types.EXIT)(partial(self._exit))
 
     async def run(self, stdin: BinaryIO) -> int:
-        """Serve until the client goes."""
+        """Serve until the client disconnects."""
         for name in ("SIGTERM", "SIGINT", "SIGHUP"):
-            with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has none of it
+            with contextlib.suppress(NotImplementedError, AttributeError):  # not on Windows
                 self._loop.add_signal_handler(getattr(signal, name), self._stop, name)
         threading.Thread(target=self._read, args=(stdin,), name="fastcoder-reader", daemon=True).start()
         receiving = asyncio.create_task(self._receive())
@@ -130,15 +130,15 @@ class _LanguageServer(LanguageServer):
         return self._exit_code
 
     def report_server_error(self, error: Exception, source: type[Exception]) -> None:
-        """A handler failed. pygls would tell the user in a popup each time; here it is for the log."""
+        """Log a handler's error; pygls would show each in a popup."""
         if isinstance(error, JsonRpcInternalError):
             logger.error("%s\n%s", error, "".join((error.data or {}).get("traceback", ())))
-        elif not isinstance(error, JsonRpcException):  # the others are answers
+        elif not isinstance(error, JsonRpcException):  # others are error responses
             logger.error("%s", source.__name__, exc_info=error)
 
     def _read(self, stdin: BinaryIO) -> None:
-        """The reader's thread: hands over each message, and the end."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
+        """The reader's thread: queue each message, and the end."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             try:
                 for body in read_bodies(stdin):
                     self._loop.call_soon_threadsafe(self._bodies.put_nowait, (body, now_ms()))
@@ -154,7 +154,7 @@ class _LanguageServer(LanguageServer):
             set_arrival(arrived_ms)
             try:
                 self.protocol.receive(body)
-            except Exception:  # the boundary: a bug of ours must cost one message, not the session
+            except Exception:  # a bug must cost one message, not the session
                 logger.exception("a message was not handled")
             await asyncio.sleep(0)
         self._stop("the client closed the connection")

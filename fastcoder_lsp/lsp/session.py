@@ -1,8 +1,8 @@
-"""One client's session: its documents, folders, settings, and the service that answers it.
+"""One client's session: its documents, folders, settings, and the completion service.
 
-Owns the state that the handlers share, and what happens to all of it when settings or folders change. The model, and
-what is read of the workspace's files, live in the host, which is told of everything. Lives on the event loop's thread;
-the host's threads change it only through `call_soon_threadsafe`.
+Owns the state that handlers share, and what happens to it when settings or folders change. The host has the model, and
+reads the workspace's files. Lives on the event loop's thread; the host's threads change it only through
+`call_soon_threadsafe`.
 """
 
 import asyncio
@@ -47,16 +47,11 @@ from fastcoder_lsp.workspace.rules import ReadingRules
 logger = logging.getLogger(__name__)
 
 RENAME_GRACE_S = 1.0
-"""A document that is closed and opened again under another name within this time, with the same text, was renamed."""
+"""A document that is closed and opened under another name within this time, with the same text, was renamed."""
 
 
 class ClosedDocuments:
-    """Documents closed a moment ago: dropped soon, unless they turn out to be renamed.
-
-    Args:
-        loop: the event loop.
-        drop: drops what is kept for a document.
-    """
+    """Recently closed documents: `drop` is called for each after a grace, unless it turns out to be renamed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, drop: Callable[[str], None]) -> None:
         self._loop, self._drop = loop, drop
@@ -67,10 +62,7 @@ class ClosedDocuments:
         self._waiting[uri] = text, self._loop.call_later(RENAME_GRACE_S, self._expire, uri)
 
     def opened(self, uri: str, text: str) -> str | None:
-        """The closed document that an opened one continues, which is then kept; None if it is new.
-
-        It has the same name, or else the same text.
-        """
+        """The closed document with the same name, or else the same text, which is then kept; None if there is none."""
         same_text = (old for old, (old_text, _) in self._waiting.items() if old_text == text)
         old = uri if uri in self._waiting else next(same_text, None)
         if old is not None:
@@ -118,19 +110,11 @@ class Traces:
 
 
 SHUTDOWN_S = 1.0
-"""The worker's time to stop; editors kill a server that takes longer than two seconds."""
+"""The host's time to stop; editors kill a server that takes longer than two seconds."""
 
 
 class Session:
-    """The state of one client.
-
-    Args:
-        endpoint: the connection.
-        client: what the client can do.
-        configuration: holds the layers that are known at the start.
-        folders: the workspace's folders.
-        open_host: opens where the model lives.
-    """
+    """The state of one client. `open_host` opens the model's host."""
 
     def __init__(
         self,
@@ -173,17 +157,17 @@ class Session:
         return self._open(listener, self._active, self._folder_settings(), OpenTexts())
 
     def settings(self, folder: Folder | None = None) -> Settings:
-        """The settings that hold in a folder; without one, the session's."""
+        """The settings of a folder; without one, the session's."""
         return self.configuration.settings(folder)
 
     def wants_popup(self) -> bool:
-        """Whether the settings ask, in any folder, for suggestions in the completion menu too."""
+        """Whether any folder's settings request suggestions in the completion menu too."""
         return any(self.settings(folder).popup_enabled for folder in (None, *self.folders))
 
     def uses_context(self) -> bool:
-        """Whether other files' code goes along with prompts, in any folder: by the settings, and the model's word.
+        """Whether prompts may contain other files' code, in any folder, by the settings and the host's report.
 
-        `auto` is about this machine's own model: none goes to a server in its place, nor where reading it takes long.
+        `auto` is meant for a local model: it never sends code to a server, nor slows down a model that reads slowly.
         """
         if self.service.host.facts().context is False:
             return False
@@ -191,11 +175,11 @@ class Session:
         return any(one is True or (one == "auto" and not self._active.remote_url) for one in wanted)
 
     def folder_of(self, uri: str) -> Folder | None:
-        """The workspace folder that holds a document."""
+        """The workspace folder of a document."""
         return self.folders.containing(path_of(uri))
 
     def rules(self, folder: Folder | None) -> ReadingRules:
-        """The reading rules of a folder, made at the first use: there may be hundreds."""
+        """The reading rules of a folder, made on demand: there may be hundreds."""
         uri = folder.uri if folder else None
         if uri not in self._rules:
             self._rules[uri] = ReadingRules(self.folders.paths(), self.settings(folder))
@@ -216,34 +200,34 @@ class Session:
             self.service.set_enabled(settings.enabled)
         self._active = settings
         self.registrar.offer_popup(wanted=self.wants_popup())
-        self.reporter.status(self.reporter.current)  # it says, too, whether other files' code goes along
+        self.reporter.status(self.reporter.current)  # it includes whether other files' code is used
 
     def toggle(self) -> bool:
-        """Switch completion off or on again, until the settings say something new; whether it is on now."""
+        """Switch completion off or on, until the settings change; returns whether it is on now."""
         self._override = not (self._active.enabled if self._override is None else self._override)
         self.service.set_enabled(self._override)
         return self._override
 
     def is_enabled(self, settings: Settings) -> bool:
-        """Whether there is completion under these settings, the user's own switch being stronger."""
+        """Whether completion is on under these settings; the user's switch overrides them."""
         return settings.enabled if self._override is None else self._override
 
     def reload(self) -> None:
-        """Read settings files anew and load the model again at the next request."""
+        """Read settings files again and reload the model at the next request."""
         self.refresh()
         self.service.reload()
 
     def close(self) -> None:
-        """The session ends; the host may take a moment to stop."""
+        """End the session; the host may take a moment to stop."""
         self._closed_documents.stop()
         self.service.shutdown(wait_s=SHUTDOWN_S)
 
     # Documents that come and go -----------------------------------------------------------------------------------
 
     def document_opened(self, uri: str, text: str) -> None:
-        """Move the state of a document that was just closed with this text: it was renamed.
+        """Move the state of a closed document that this one continues.
 
-        Also tell the user if another version of the program was installed.
+        Also notify the user if another version of the program was installed.
         """
         if (news := self._installed.news()) is not None:
             self.reporter.notice(news, MessageType.Info)
@@ -253,7 +237,7 @@ class Session:
             self._rename(old, uri)
 
     def document_changed(self, uri: str) -> None:
-        """Send the text to the host; a notebook's cells are no files."""
+        """Send the text to the host; a notebook's cells are not files."""
         document = self.documents.get(uri)
         path = path_of(uri) if uri.startswith("file:") else None
         if document is None or path is None:
@@ -261,11 +245,11 @@ class Session:
         self.service.host.send(DocumentChanged(path, document.clean_text))
 
     def files_changed(self, uris: Iterable[str]) -> None:
-        """Files on the disk that the client has seen change."""
+        """Files on the disk changed, as the client reports."""
         self.service.host.send(FilesChanged(tuple(path for uri in uris if (path := path_of(uri)) is not None)))
 
     def document_closed(self, uri: str, text: str) -> None:
-        """Drop its state after a grace, in which it may turn out to be renamed."""
+        """Drop the document's state after a grace, unless it turns out to be renamed."""
         self.accepts.closed(uri)
         self.traces.forget(uri)
         path = path_of(uri) if uri.startswith("file:") else None
@@ -301,15 +285,15 @@ class Session:
         return {folder.path: self.settings(folder) for folder in self.folders}
 
     def _on_indexing(self, done: int, total: int, building: bool) -> None:
-        """Report the index's progress; called by any thread."""
+        """On any thread."""
         self._call_soon(partial(self.reporter.indexing, done, total, building=building))
 
     def _on_notice(self, text: str) -> None:
-        """Show a notice; called by any thread."""
+        """On any thread."""
         self._call_soon(partial(self.reporter.notice, text))
 
     def _on_late(self, late: Late) -> None:
-        """Tell the client of a late suggestion, or keep why there is none; called by the service's worker."""
+        """On any thread."""
         self._call_soon(partial(self._handle_late, late))
 
     def _handle_late(self, late: Late) -> None:
@@ -323,7 +307,7 @@ class Session:
             notify_late(self.endpoint, late, at)
 
     def _on_status(self, status: Status) -> None:
-        """Report the status; called by any thread."""
+        """On any thread."""
         self._call_soon(partial(self.reporter.status, status))
 
     def _call_soon(self, call: Callable[[], object]) -> None:

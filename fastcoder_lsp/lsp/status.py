@@ -1,7 +1,6 @@
-"""Unsolicited messages to the user: the status, progress bars, one notice per problem, late suggestions.
+"""Unsolicited messages to the user: status, progress bars, one notice per problem, late suggestions.
 
-Owns the rule "one notice, then the log". Lives on the event loop's thread; `Status` values come from any thread
-through `Session`.
+Lives on the event loop's thread; `Session` passes `Status` values from other threads.
 """
 
 import logging
@@ -40,13 +39,7 @@ def notify_late(endpoint: Endpoint, late: Late, at: Position) -> None:
 
 
 class WorkProgress:
-    """One kind of work, shown as one progress each time: begin, reports, end, in this order whatever comes when.
-
-    Args:
-        endpoint: the connection.
-        name: tells this work's tokens from others'.
-        title: what the user reads.
-    """
+    """Progress of one kind of work: begin, reports and end arrive in this order, whenever updates come."""
 
     def __init__(self, endpoint: Endpoint, name: str, title: str) -> None:
         self._endpoint, self._name, self._title = endpoint, name, title
@@ -56,7 +49,7 @@ class WorkProgress:
         self._started = False
 
     def update(self, message: str, percent: int) -> None:
-        """The work goes on; the first time, it begins."""
+        """Report progress; the first call begins it."""
         self._latest = (message, percent)
         if self._token is None:
             self._create(f"fastcoder/{self._name}/{next(self._tokens)}")
@@ -64,7 +57,7 @@ class WorkProgress:
             self._report(types.WorkDoneProgressReport(message=message, percentage=percent))
 
     def end(self, message: str) -> None:
-        """The work is over, if there was any."""
+        """End the progress, if any."""
         if self._token is not None and self._started:
             self._report(types.WorkDoneProgressEnd(message=message))
         self._token, self._started = None, False
@@ -75,7 +68,7 @@ class WorkProgress:
         self._endpoint.ask("window/workDoneProgress/create", params, partial(self._start, token))
 
     def _start(self, token: str, _: object) -> None:
-        """The client made the token; nothing is shown if the work has ended meanwhile."""
+        """The client created the token; show nothing if the work has ended meanwhile."""
         if token == self._token:
             self._started = True
             message, percent = self._latest
@@ -91,11 +84,11 @@ _MAX_EXPLAINED: Final = 500
 
 
 class Reporter:
-    """Tells one client; silent until `open`, as the protocol wants it before `initialized`.
+    """Reports to one client; silent until `open`, because the protocol forbids messages before `initialized`.
 
     Attributes:
-        facts: what is known of the process that has the model.
-        context: whether other files' code goes along with prompts, as far as it is known.
+        facts: of the model's host.
+        context: whether prompts may contain other files' code.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -114,11 +107,11 @@ class Reporter:
 
     @property
     def current(self) -> Status:
-        """The service's state, as it was told last."""
+        """The last reported state of the service."""
         return self._status
 
     def open(self, client: EditorFeatures) -> None:
-        """The client takes notifications from now on."""
+        """The client accepts notifications from now on."""
         self._client, self._sent_context = client, self.context()
         self._send_status(client)
         for text, kind in self._waiting:
@@ -135,7 +128,7 @@ class Reporter:
             self._send_status(self._client)
 
     def indexing(self, done: int, total: int, *, building: bool) -> None:
-        """The datastore has looked at `done` of `total` files of a folder; not `building`: at all that there are."""
+        """Report that `done` of `total` files of a folder are read; not `building`: all are."""
         if self._client is None or not self._client.progress:
             return
         if building:
@@ -144,7 +137,7 @@ class Reporter:
             self._indexing.end(counted(total, "file"))
 
     def notice(self, text: str, kind: types.MessageType = types.MessageType.Warning) -> None:
-        """Show `text` to the user, the first time; after that it only goes to the log."""
+        """Show `text` to the user once; later it only goes to the log."""
         if text in self._noticed:
             logger.info("again: %s", text)
             return
@@ -156,7 +149,7 @@ class Reporter:
             self._show(text, kind)
 
     def explain(self, text: str) -> None:
-        """Say once, where the editor keeps the server's messages, why something does not happen."""
+        """Say once, in the editor's log of the server, why something does not happen."""
         if self._client is None or text in self._explained or len(self._explained) >= _MAX_EXPLAINED:
             return
         self._explained.add(text)
@@ -165,7 +158,7 @@ class Reporter:
         self._endpoint.notify("window/logMessage", params)
 
     def _host(self) -> dict[str, object] | None:
-        """The process that has the model, where editors share one and it has answered."""
+        """The process that has the model, if editors share one and it has answered."""
         facts = self.facts()
         return (
             {"process_id": facts.process_id, "fronts": facts.fronts, "turn": facts.turn or None}

@@ -1,6 +1,6 @@
-"""Whether another version was installed in the place of the one that runs: package managers exchange files under us.
+"""Detects that a package manager has replaced the installed package while it runs.
 
-Owns that look. It asks nobody: the version stands in a file of the package, which every installation writes anew.
+It needs no network: every installation writes the package's version file anew.
 """
 
 import re
@@ -10,25 +10,19 @@ import fastcoder_lsp
 
 _VERSION = re.compile(r'^__version__ = "([0-9a-zA-Z.+!-]{1,40})"$', re.MULTILINE)
 _MAX_BYTES = 10_000
-"""Bytes of the file that are read."""
 
 
 class InstalledVersion:
-    """The version of the package on the disk beside the one that runs.
-
-    Args:
-        file: where it stands.
-        running: the one that runs.
-    """
+    """Compares the version on the disk with the running one."""
 
     def __init__(self, file: Path = Path(fastcoder_lsp.__file__), running: str = fastcoder_lsp.__version__) -> None:
         self._file, self._running = file, running
         self._seen = self._stamp()
 
     def news(self) -> str | None:
-        """A message for the user, once for each new version on disk; None if the file has not changed."""
+        """A message for the user, once for each new version on the disk; None if the file has not changed."""
         stamp = self._stamp()
-        if stamp is None or stamp == self._seen:  # gone: in the middle of an installation
+        if stamp is None or stamp == self._seen:  # missing during an installation
             return None
         self._seen = stamp
         installed = self._read()

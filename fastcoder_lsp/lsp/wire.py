@@ -15,17 +15,17 @@ from contextvars import ContextVar
 from typing import Any, BinaryIO, Final
 
 MAX_BODY: Final = 256 * 1024 * 1024
-"""A longer message is taken for a broken header: no editor sends one, and its length would be reserved in memory."""
+"""A longer message counts as a broken header: no editor sends one, and its length would be allocated."""
 _MAX_HEADER_LINE: Final = 4096
 _ARRIVED: Final[ContextVar[float | None]] = ContextVar("arrived", default=None)
 
 
 class BrokenMessageError(Exception):
-    """A body that is no JSON; its text says why, without the body."""
+    """A body that is not JSON; its text says why, without the body."""
 
 
 def read_bodies(stream: BinaryIO) -> Iterator[bytes]:
-    """The bodies of all frames until the stream ends; lines that are no header are skipped."""
+    """The bodies of all frames until the stream ends; lines that are not headers are skipped."""
     length: int | None = None
     while line := stream.readline(_MAX_HEADER_LINE):
         if line.strip():
@@ -43,7 +43,7 @@ def parse(body: bytes) -> Any:
     """The JSON value of a body.
 
     Raises:
-        BrokenMessageError: it is none.
+        BrokenMessageError: it is not JSON.
     """
     try:
         return json.loads(body.decode("utf-8", "surrogatepass"), object_hook=_repair)
@@ -52,12 +52,7 @@ def parse(body: bytes) -> Any:
 
 
 class Writer:
-    """Where pygls writes its messages, which come without headers.
-
-    Args:
-        stream: the client's.
-        on_gone: called when nobody takes messages any longer.
-    """
+    """Adds headers to pygls' messages, and writes them; `on_gone` is called when the client has closed the stream."""
 
     def __init__(self, stream: BinaryIO, on_gone: Callable[[], None]) -> None:
         self._stream = stream
@@ -72,7 +67,7 @@ class Writer:
             self._on_gone()
 
     def close(self) -> None:
-        """The stream is its owner's."""
+        """The stream belongs to its owner."""
 
 
 def _content_length(line: bytes) -> int | None:
@@ -85,9 +80,9 @@ def _content_length(line: bytes) -> int | None:
 
 
 def _repair(value: dict[str, Any]) -> dict[str, Any]:
-    """Mend small mistakes of clients: refusing an edit would make the whole copy of the text wrong.
+    """Repair small mistakes of clients, because rejecting an edit would corrupt the copy of the text.
 
-    A position outside of what the protocol allows means the nearest one inside; an edit's null range means none.
+    A position outside the protocol's limits becomes the nearest one inside; an edit's null range becomes none.
     """
     if len(value) == 2 and "line" in value and "character" in value:
         for key in ("line", "character"):
@@ -100,12 +95,12 @@ def _repair(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def now_ms() -> float:
-    """The present by the clock of arrivals."""
+    """The present on the clock of arrivals."""
     return time.monotonic() * 1e3
 
 
 def set_arrival(arrived_ms: float) -> None:
-    """Set the arrival time of the message that is handled now, and of the tasks that it starts."""
+    """Set the arrival time of the current message, and of the tasks that it starts."""
     _ARRIVED.set(arrived_ms)
 
 

@@ -1,6 +1,6 @@
-"""Questions for the service from places in open documents, and the edits that answers become.
+"""Questions for the service from places in open documents, and the edits of its answers.
 
-Shared by inline completion and the completion menu; owns the checks that both need.
+Shared by inline completion and the completion menu.
 """
 
 import logging
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class InlineSuggestion:
-    """`text` replaces `range`, which lies on one line; the editor runs `accept` when the user accepts it."""
+    """`text` replaces `range`, which is on one line; the editor runs `accept` when the user accepts it."""
 
     text: str
     range: types.Range
@@ -37,7 +37,7 @@ def question(
     invoked: bool,
     selected: types.SelectedCompletionInfo | None = None,
 ) -> CompletionRequest | None:
-    """The question at a place; None where nothing may be suggested, which is kept with its reason."""
+    """The question at a place; None if nothing may be suggested there, for a reason that is recorded."""
     request, document = question_at_start(session, uri), session.documents.get(uri)
     if document is None or isinstance(request, Reason):
         if document is not None and isinstance(request, Reason):
@@ -55,7 +55,7 @@ def question(
 
 
 def prefetch(session: Session, uri: str, offset: int) -> None:
-    """Prefetch the next suggestion: one was accepted whole, up to `offset`."""
+    """Prefetch the next suggestion after one was accepted up to `offset`."""
     request = question_at_start(session, uri)
     if not isinstance(request, Reason):
         request = replace(request, offset=offset)
@@ -63,14 +63,14 @@ def prefetch(session: Session, uri: str, offset: int) -> None:
 
 
 def policy(session: Session, request: CompletionRequest) -> Policy:
-    """How the request is to be treated, by the settings of its folder."""
+    """The request's policy, by the settings of its folder."""
     return policy_of(session.settings(session.folder_of(request.snapshot.uri)))
 
 
 def suggestions(session: Session, request: CompletionRequest, completion: Completion) -> list[InlineSuggestion]:
     """The suggestions of an answer, the likeliest first; none if the document has changed since.
 
-    Whether that is anything, and why not, is kept for those who ask.
+    Records the outcome for `fastcoder/why`.
     """
     session.traces.keep(request.snapshot.uri, completion)
     snapshot = request.snapshot
@@ -100,17 +100,17 @@ def suggestions(session: Session, request: CompletionRequest, completion: Comple
 
 
 def record_empty(session: Session, request: CompletionRequest, reason: Reason) -> None:
-    """A question was answered empty."""
+    """Record that a question was answered empty."""
     snapshot = request.snapshot
     session.outcomes.empty(snapshot.uri, position_at(snapshot.text, request.offset, session.client.encoding), reason)
 
 
 def _can_be_shown(request: CompletionRequest, completion: Completion) -> bool:
-    """Whether there is anything, and editors would draw it."""
+    """Whether there is a text that editors can show."""
     selected = request.selected
     if not completion.text or "\n" in request.snapshot.text[completion.start : completion.end]:
         return False  # no editor draws ghost text over several lines
-    return selected is None or (  # nothing is shown but an extension of the selected entry
+    return selected is None or (  # editors show only an extension of the selected entry
         completion.start == selected.start
         and completion.text.startswith(selected.text)
         and len(completion.text) > len(selected.text)

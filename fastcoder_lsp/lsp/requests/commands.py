@@ -1,4 +1,4 @@
-"""`workspace/executeCommand`: toggle, reload, stats, why, and the accept command that suggestions carry."""
+"""`workspace/executeCommand`: toggle, reload, stats, why, and the accept command of suggestions."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -11,7 +11,7 @@ from fastcoder_lsp.lsp.session import Session
 
 
 def execute_command(session: Session, params: types.ExecuteCommandParams) -> object:
-    """Run one of our commands; the client's suffix may be missing from its name."""
+    """Run one of our commands, with or without the client's suffix."""
     name = params.command.removesuffix(session.client.command_suffix)
     command = _COMMANDS.get(name)
     if command is None:

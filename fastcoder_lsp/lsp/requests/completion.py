@@ -1,6 +1,6 @@
-"""`textDocument/completion`: the same suggestions in the completion menu, for clients without ghost text.
+"""`textDocument/completion`: suggestions in the completion menu, for clients without ghost text.
 
-The menu waits for all servers, so the answer never takes longer than `popup.budget_ms`. The list is always incomplete:
+The menu waits for all servers, so the answer takes at most `popup.budget_ms`. The list is always incomplete, so that
 the client asks again at the next key.
 """
 
@@ -25,7 +25,7 @@ _LABEL_LENGTH = 80
 
 
 async def completion(session: Session, params: types.CompletionParams) -> types.CompletionList:
-    """The question is asked before the next message is read; the answer is awaited beside it."""
+    """The question is sent before the next message is read; the answer is awaited meanwhile."""
     settings = session.settings(session.folder_of(params.text_document.uri))
     if not offers_popup(session.client, popup=settings.popup_enabled):
         return _menu([])
@@ -47,7 +47,7 @@ async def completion(session: Session, params: types.CompletionParams) -> types.
 async def _awaited(
     session: Session, request: CompletionRequest, answer: asyncio.Future[Completion], budget_s: float
 ) -> types.CompletionList:
-    """At the deadline the menu is answered empty; the work goes on, so that the next key finds it done."""
+    """The answer, empty at the deadline; the work continues, so that the next key finds it done."""
     try:
         done, _ = await asyncio.wait({answer}, timeout=budget_s)
     except asyncio.CancelledError:
@@ -97,7 +97,7 @@ def _units(session: Session, word: str) -> int:
 
 
 def _preview(session: Session, language: str, text: str) -> types.MarkupContent | str:
-    """The whole text, for the menu's side; a fence longer than any in the text keeps it code."""
+    """The whole text beside the menu, in a code fence longer than any in the text."""
     if not session.client.markdown:
         return text
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0))

@@ -1,7 +1,7 @@
 """Places of code that the editor knows: `fastcoder/definitions` and `fastcoder/yanked`.
 
-Decides which messages are valid. They carry places only, never text: `runtime/context` checks the reading
-rules when it reads a definition's file, and `workspace/documents` takes copied lines from the server's own document.
+Decides which messages are valid. They carry places, never text: `runtime/context` checks the reading rules when it
+reads a definition's file, and `workspace/documents` cuts copied lines from the server's own document.
 """
 
 import logging
@@ -16,9 +16,9 @@ from fastcoder_lsp.workspace.paths import path_of
 logger = logging.getLogger(__name__)
 
 MAX_DEFINITIONS: Final = 16
-"""Definitions that are kept for a document: the first ones, which are nearest to the cursor."""
+"""For one document: the first ones, which are nearest to the cursor."""
 MAX_ENTRIES: Final = 64
-"""Of a message."""
+"""Of a message that are read."""
 MAX_NAME: Final = 200
 MAX_PATH: Final = 4096
 LAST_LINE: Final = 1_000_000
@@ -27,9 +27,8 @@ LAST_LINE: Final = 1_000_000
 def definitions(session: Session, params: object) -> None:
     """`fastcoder/definitions` {textDocument: {uri, version}, definitions: [{name, uri, range}]}, nearest first.
 
-    `name` may be left out, and `version`: the places are in other files. They take the place of what the document had,
-    and hold from its next version on. Entries that make no sense, that are of no file or of the document itself are
-    left out; a message that makes none changes nothing.
+    `name` and `version` are optional. The places replace the document's earlier ones from its next version on. Entries
+    that are malformed, not in a file or in the document itself are ignored; a malformed message changes nothing.
     """
     uri, given = at(params, "textDocument", "uri"), at(params, "definitions")
     if not isinstance(uri, str) or not isinstance(given, list):
@@ -53,7 +52,7 @@ def definitions(session: Session, params: object) -> None:
 
 
 def _read(value: object) -> Definition | None:
-    """A definition; None where it is of no file on this disk, or is malformed."""
+    """A definition; None if it is malformed or not in a file on this disk."""
     name, uri, line = at(value, "name"), at(value, "uri"), at(value, "range", "start", "line")
     if not isinstance(uri, str) or len(uri) > 3 * MAX_PATH or not uri.lower().startswith("file:"):
         return None
@@ -68,11 +67,10 @@ def _read(value: object) -> Definition | None:
 
 
 def yanked(session: Session, params: object) -> None:
-    """`fastcoder/yanked` {textDocument: {uri, version}, range}: of that version; it ends as the protocol's ranges do.
+    """`fastcoder/yanked` {textDocument: {uri, version}, range}: the user copied a range of that version.
 
-    The lines that the range touches are kept, as the server's copy of the document has them, and go along with what is
-    asked of each document from its next version on. A message that makes no sense, or is of another version than the
-    server has (null: whichever it is), changes nothing.
+    The lines that the range touches, by the server's copy, are in every document's snapshot from its next version on.
+    The range ends as the protocol's do. A malformed message, or one of another version (null: any), changes nothing.
     """
     uri, version = at(params, "textDocument", "uri"), at(params, "textDocument", "version")
     lines = _lines(at(params, "range"))
@@ -88,14 +86,14 @@ def yanked(session: Session, params: object) -> None:
     if not (settings.context_enabled and session.is_enabled(settings)):
         return
     if session.rules(folder).may_complete(document.file, document.language) is not None:
-        return  # it may hold secrets, by what the editor says of it, too, which nobody knows when it is shown
+        return  # it may contain secrets by the editor's language id, which is unknown when it is shown
     yank = yank_of(document, *lines)
     if yank is not None:
         session.documents.yanked(yank)
 
 
 def _lines(place: object) -> tuple[int, int] | None:
-    """The first and the last line that a range touches; None where it is none."""
+    """The first and the last line that a range touches; None if it is not a range."""
     first, last, end_character = at(place, "start", "line"), at(place, "end", "line"), at(place, "end", "character")
     if not (_is_int(first) and _is_int(last) and _is_int(end_character) and 0 <= first <= last <= LAST_LINE):
         return None

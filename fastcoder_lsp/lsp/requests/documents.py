@@ -1,4 +1,4 @@
-"""`textDocument/did…`, `notebookDocument/did…` and file renames: the server's copy follows the editor's."""
+"""`textDocument/did…`, `notebookDocument/did…` and renamed files: the server's copy follows the editor's."""
 
 import logging
 from collections.abc import Sequence
@@ -17,24 +17,24 @@ logger = logging.getLogger(__name__)
 
 
 def did_open(session: Session, params: types.DidOpenTextDocumentParams) -> None:
-    """A document is shown."""
+    """Open a document."""
     document = document_of(params.text_document)
     session.documents.open(document)
     session.document_opened(document.uri, document.clean_text)
 
 
 def did_change(session: Session, params: types.DidChangeTextDocumentParams) -> None:
-    """Edits were made; those of an unopened document have nothing to apply to."""
+    """Apply edits; those of a document that is not open are ignored."""
     _change(session, params.text_document.uri, params.text_document.version, params.content_changes)
 
 
 def did_close(session: Session, params: types.DidCloseTextDocumentParams) -> None:
-    """A document is no longer shown."""
+    """Close a document."""
     _close(session, params.text_document.uri)
 
 
 def did_save(session: Session, params: types.DidSaveTextDocumentParams) -> None:
-    """A settings file that is saved holds from now on."""
+    """Report a saved file, and apply a saved settings file."""
     session.files_changed([params.text_document.uri])
     _settings_file_changed(session, [params.text_document.uri])
 
@@ -46,20 +46,20 @@ def did_change_watched_files(session: Session, params: types.DidChangeWatchedFil
 
 
 def did_rename_files(session: Session, params: types.RenameFilesParams) -> None:
-    """Files or folders have new names; the client closes and opens its documents of them."""
+    """Files or folders were renamed; the client closes and opens their documents."""
     for renamed in params.files:
         session.document_renamed(renamed.old_uri, renamed.new_uri)
 
 
 def notebook_did_open(session: Session, params: types.DidOpenNotebookDocumentParams) -> None:
-    """A notebook is shown; its cells are documents."""
+    """Open a notebook and its cells."""
     session.documents.open_notebook(params.notebook_document.uri, _cells(params.notebook_document.cells))
     for item in params.cell_text_documents:
         did_open(session, types.DidOpenTextDocumentParams(item))
 
 
 def notebook_did_change(session: Session, params: types.DidChangeNotebookDocumentParams) -> None:
-    """Cells come, go, or are edited."""
+    """Add, remove or edit cells."""
     cells = params.change.cells
     if cells is None:
         return
@@ -76,7 +76,7 @@ def notebook_did_change(session: Session, params: types.DidChangeNotebookDocumen
 
 
 def notebook_did_close(session: Session, params: types.DidCloseNotebookDocumentParams) -> None:
-    """A notebook is no longer shown, nor are its cells."""
+    """Close a notebook and its cells."""
     session.documents.close_notebook(params.notebook_document.uri)
     for cell in params.cell_text_documents:
         _close(session, cell.uri)
@@ -92,7 +92,7 @@ def _change(session: Session, uri: str, version: int, changes: Sequence[types.Te
         session.document_changed(uri)
         return
     end = None
-    for edit in edits_of(changes):  # an accept is one edit among several
+    for edit in edits_of(changes):  # an accept may be one edit among several
         document.edit(version, [edit], session.client.encoding)
         end = session.accepts.changed(uri, document.clean_text)
     session.document_changed(uri)

@@ -1,4 +1,4 @@
-"""`textDocument/inlineCompletion`: ghost text; and `fastcoder/answered`, each answer's times and counts."""
+"""`textDocument/inlineCompletion`: ghost text; and `fastcoder/answered`: each answer's times and counts."""
 
 import asyncio
 from typing import Final
@@ -15,7 +15,7 @@ ANSWERED_METHOD: Final = "fastcoder/answered"
 
 
 def notify_answered(session: Session, snapshot: Snapshot, completion: Completion) -> None:
-    """Tell the client before the answer itself; `version` is the document's that was asked about."""
+    """Notify the client before the answer itself; `version` is the document's at the question."""
     if not session.client.reports_answers:
         return
     session.endpoint.notify(
@@ -39,7 +39,7 @@ METHOD = "textDocument/inlineCompletion"
 
 
 async def inline_completion(session: Session, params: types.InlineCompletionParams) -> types.InlineCompletionList:
-    """The question is asked before the next message is read; the answer is awaited beside it."""
+    """The question is sent before the next message is read; the answer is awaited meanwhile."""
     request = question(
         session,
         params.text_document.uri,

@@ -16,7 +16,7 @@ from fastcoder_lsp.workspace.paths import path_of
 
 _MAX_LISTED = 8
 _NEOVIMS_UNNAMED = "file://"
-"""The URI that Neovim gives a buffer without a name."""
+"""Neovim's URI for a buffer without a name."""
 _TRIGGER_HINT = (
     "Type something. If no suggestion appears, press the key that requests one, and check that the editor's own "
     "setting for inline suggestions is on (VS Code: editor.inlineSuggest.enabled)."
@@ -24,14 +24,14 @@ _TRIGGER_HINT = (
 
 
 def why(session: Session, params: object) -> dict[str, object]:
-    """`fastcoder/why` {textDocument: {uri}}: `text` for a person, `items` for a program, the latest first."""
+    """`fastcoder/why` {textDocument: {uri}}: `text` for the user, `items` for programs, the latest first."""
     return explanation(session, _uri_of(params))
 
 
 def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
-    """The same as a command, for editors that can show messages and nothing else.
+    """The same as a command, for editors that can only show messages.
 
-    Its argument is the document's URI, or what the request takes; without one, the document that was asked about last.
+    Its argument is the document's URI, or the request's params; without one, the document of the last question.
     """
     uri = _uri_in(arguments[0]) if arguments else session.outcomes.reasons.latest_uri()
     if uri is None:
@@ -81,7 +81,7 @@ def _headline(session: Session, uri: str) -> list[str]:
 
 
 def _context(session: Session, uri: str) -> list[str]:
-    """Which other code the model saw with its latest suggestion."""
+    """The other files in the prompt of the latest suggestion."""
     latest = session.traces.latest(uri)
     if latest is None:
         return []
@@ -156,10 +156,9 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def trace(session: Session, params: object) -> dict[str, object] | None:
-    """`fastcoder/trace` {uri}: the latest completion that the model was asked for; null where there is none.
+    """`fastcoder/trace` {uri}: the model's latest completion, or null.
 
-    `steps` is what `decode.trace.as_plain` describes; `text` is what was suggested; `context` names the places of other
-    code that the prompt showed.
+    `decode.trace.as_plain` describes `steps`; `text` is the suggestion; `context` lists the other code in the prompt.
     """
     uri = params.get("uri") if isinstance(params, dict) else None
     if not isinstance(uri, str):
@@ -178,7 +177,7 @@ def trace(session: Session, params: object) -> dict[str, object] | None:
 
 
 def debug_text(session: Session, params: object) -> dict[str, object]:
-    """`fastcoder/debug/text` {uri}: the server's own copy of an open document, line ends as the client sent them."""
+    """`fastcoder/debug/text` {uri}: the server's copy of an open document, with the client's line ends."""
     uri = params.get("uri") if isinstance(params, dict) else None
     document = session.documents.get(uri) if isinstance(uri, str) else None
     if document is None:

@@ -1,4 +1,4 @@
-"""The start of a session, and folders and settings that change while it runs."""
+"""The start of a session, and changes of folders and settings."""
 
 import logging
 from functools import partial
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def initialized(session: Session, _: types.InitializedParams) -> None:
-    """The client takes notifications and requests from now on."""
+    """The client accepts notifications and requests from now on."""
     session.reporter.open(session.client)
     session.registrar.open()
     pull_settings(session)
@@ -27,7 +27,7 @@ def did_change_folders(session: Session, params: types.DidChangeWorkspaceFolders
 
 
 def did_change_configuration(session: Session, params: types.DidChangeConfigurationParams) -> None:
-    """The client sends settings, or (with null) says that they are to be asked for."""
+    """The client sends settings, or null: they must be requested."""
     if params.settings is not None:
         session.configuration.set_pushed(params.settings, trusted=session.client.protects_machine_settings)
         session.refresh()
@@ -35,7 +35,7 @@ def did_change_configuration(session: Session, params: types.DidChangeConfigurat
 
 
 def pull_settings(session: Session) -> None:
-    """Ask the client for its settings, for every folder and for none, where it can be asked."""
+    """Request the client's settings for every folder and for none, if it supports that."""
     if session.client.configuration:
         scopes = [None, *(folder.uri for folder in session.folders)]
         items = [types.ConfigurationItem(scope_uri=scope, section=SECTION) for scope in scopes]
