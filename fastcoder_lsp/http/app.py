@@ -17,10 +17,10 @@ from starlette.types import ASGIApp
 
 from fastcoder_lsp.completion.status import Statistics
 from fastcoder_lsp.http.forms import FORMS, reply
-from fastcoder_lsp.http.guard import AccessRules, Guard, hung_up, read_body
-from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, said
+from fastcoder_lsp.http.guard import AccessRules, Guard, read_body, wait_for_disconnect
+from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, answer_of
 from fastcoder_lsp.http.responses import RequestError, error_response, json_response, models_response, props_response
-from fastcoder_lsp.http.sessions import HungUpError, SessionPool
+from fastcoder_lsp.http.sessions import DisconnectedError, SessionPool
 
 _COUNTERS = {
     "requests": "Requests.",
@@ -59,7 +59,7 @@ def _metric(name: str, kind: str, about: str, value: int) -> Iterator[str]:
 
 ANSWER_S = 120.0
 """How long an answer may take; loading a model counts."""
-_NOBODY = 499
+_CLIENT_CLOSED = 499
 """The status logged for a request whose client disconnected."""
 
 
@@ -80,7 +80,12 @@ def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, ans
         Route("/props", server.props),
         Route("/metrics", server.metrics),
     ]
-    handlers = {RequestError: _refused, HTTPException: _unknown, HungUpError: _nobody, ClientDisconnect: _nobody}
+    handlers = {
+        RequestError: _refused,
+        HTTPException: _unknown,
+        DisconnectedError: _disconnected,
+        ClientDisconnect: _disconnected,
+    }
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False  # behind a proxy it would send a body and a key to another name, in the open
     return Guard(app, rules)
@@ -93,7 +98,7 @@ class _Routes:
 
     async def complete(self, request: Request) -> Response:
         form, ask = FORMS[request.scope["path"]](await read_body(request))
-        return reply(form, await self._said(request, ask), self._model())
+        return reply(form, await self._answer(request, ask), self._model())
 
     async def models(self, _: Request) -> Response:
         return models_response(self._model(), self._started)
@@ -107,7 +112,7 @@ class _Routes:
         return json_response({"status": "ok"})
 
     async def props(self, _: Request) -> Response:
-        return props_response(self._model(), self._context_tokens, self._sessions.most)
+        return props_response(self._model(), self._context_tokens, self._sessions.max_sessions)
 
     async def metrics(self, _: Request) -> Response:
         text = metrics_text(self._sessions.statistics(), self._sessions.busy)
@@ -116,13 +121,13 @@ class _Routes:
     def _model(self) -> str:
         return self._sessions.statistics()[0].model or "fastcoder-lsp"
 
-    async def _said(self, request: Request, ask: InfillRequest) -> InfillAnswer:
+    async def _answer(self, request: Request, ask: InfillRequest) -> InfillAnswer:
         """The answer, unless the client hangs up first, which ends the work for it."""
-        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        listening = asyncio.create_task(_tell(gone, request))
+        disconnected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        listening = asyncio.create_task(_watch_disconnect(disconnected, request))
         try:
             async with asyncio.timeout(self._answer_s):
-                return said(ask, await self._sessions.answer(ask, gone))
+                return answer_of(ask, await self._sessions.answer(ask, disconnected))
         except TimeoutError:
             raise RequestError(504, f"no answer within {self._answer_s:.0f} s") from None
         finally:
@@ -131,10 +136,10 @@ class _Routes:
                 await listening
 
 
-async def _tell(gone: "asyncio.Future[None]", request: Request) -> None:
-    await hung_up(request.receive)
-    if not gone.done():
-        gone.set_result(None)
+async def _watch_disconnect(disconnected: "asyncio.Future[None]", request: Request) -> None:
+    await wait_for_disconnect(request.receive)
+    if not disconnected.done():
+        disconnected.set_result(None)
 
 
 def _refused(_: Request, error: Exception) -> Response:
@@ -147,5 +152,5 @@ def _unknown(_: Request, error: Exception) -> Response:
     return error_response(error.status_code, str(error.detail))
 
 
-def _nobody(_: Request, __: Exception) -> Response:
-    return Response(status_code=_NOBODY)
+def _disconnected(_: Request, __: Exception) -> Response:
+    return Response(status_code=_CLIENT_CLOSED)

@@ -22,9 +22,9 @@ from fastcoder_lsp.http.responses import (
     json_response,
     llama_events,
     llama_reply,
-    only,
     openai_events,
     openai_reply,
+    select_fields,
 )
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.workspace.languages import is_known, language_of
@@ -39,16 +39,16 @@ class PromptParts:
     extras: tuple[Extra, ...] = ()
 
 
-def taken_apart(prompt: str) -> PromptParts:
+def parse_prompt(prompt: str) -> PromptParts:
     """The parts of `prompt`; one without any family's marks is the text before the cursor.
 
     Families share the marks around the cursor and differ in those of files: the one that knows them is asked.
     """
-    found = (_by(template, prompt) for template in TEMPLATES if template.marks)
+    found = (_parse_by(template, prompt) for template in TEMPLATES if template.marks)
     return max((parts for parts in found if parts), key=lambda parts: len(parts.extras), default=PromptParts(prompt))
 
 
-def _by(template: Template, prompt: str) -> PromptParts | None:
+def _parse_by(template: Template, prompt: str) -> PromptParts | None:
     texts, rest = list[str](), prompt
     for mark in template.marks:
         text, found, rest = rest.partition(mark)
@@ -161,8 +161,8 @@ def ask_of_infill(form: InfillForm) -> InfillRequest:
     Raises:
         RequestError: it asks for what cannot be had.
     """
-    _refuse(form)
-    extras = tuple(Extra(chunk.filename, _lines(chunk.text)) for chunk in form.input_extra or ())
+    _reject_unsupported(form)
+    extras = tuple(Extra(chunk.filename, _normalised(chunk.text)) for chunk in form.input_extra or ())
     return _llama(form, form.input_prefix + form.prompt, form.input_suffix, extras)
 
 
@@ -172,8 +172,8 @@ def ask_of_completion(form: CompletionForm) -> InfillRequest:
     Raises:
         RequestError: it asks for what cannot be had.
     """
-    _refuse(form)
-    parts = taken_apart(form.prompt)
+    _reject_unsupported(form)
+    parts = parse_prompt(form.prompt)
     return _llama(form, parts.before, parts.after, parts.extras)
 
 
@@ -190,11 +190,11 @@ def ask_of_openai(form: OpenAIForm) -> InfillRequest:
     if isinstance(form.prompt, list) and len(form.prompt) != 1:
         raise RequestError(400, "prompt must be one string, or a list with one string")
     prompt = form.prompt if isinstance(form.prompt, str) else form.prompt[0]
-    parts = PromptParts(prompt, form.suffix) if form.suffix else taken_apart(prompt)
+    parts = PromptParts(prompt, form.suffix) if form.suffix else parse_prompt(prompt)
     stop = (form.stop,) if isinstance(form.stop, str) else tuple(form.stop or ())
     return InfillRequest(
-        before=_lines(parts.before),
-        after=_lines(parts.after),
+        before=_normalised(parts.before),
+        after=_normalised(parts.after),
         extras=parts.extras,
         language=_language(form.language, form.filename, parts.extras),
         max_tokens=form.max_tokens,
@@ -206,8 +206,8 @@ def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]
     # What llama.cpp counts from the first token is counted here from the question, with what the prompt may take.
     patience = max(form.t_max_prompt_ms, 0) + form.t_max_predict_ms if form.t_max_predict_ms > 0 else None
     return InfillRequest(
-        before=_lines(before),
-        after=_lines(after),
+        before=_normalised(before),
+        after=_normalised(after),
         extras=extras,
         language=_language(form.language, form.filename, extras),
         max_tokens=None if form.n_predict < 0 else form.n_predict,
@@ -217,14 +217,14 @@ def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]
     )
 
 
-def _refuse(form: LlamaFields) -> None:
+def _reject_unsupported(form: LlamaFields) -> None:
     if form.n_probs > 0:
         raise RequestError(400, "n_probs is not supported: drafted tokens have no recorded probabilities")
     if form.grammar or (form.json_schema is not None and bytes(form.json_schema) not in (b"null", b"{}")):
         raise RequestError(400, "grammar and json_schema are not supported")
 
 
-def _lines(text: str) -> str:
+def _normalised(text: str) -> str:
     r"""The text with `\n` line ends only."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -266,4 +266,4 @@ def reply(form: Form, answer: InfillAnswer, model: str) -> Response:
         return json_response(openai_reply(answer, named, choices))
     if form.stream:
         return event_response(llama_events(answer, form.response_fields), done=False)
-    return json_response(only(llama_reply(answer), form.response_fields))
+    return json_response(select_fields(llama_reply(answer), form.response_fields))

@@ -19,7 +19,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 WEB_PAGE = 403, "requests from web pages are refused (Origin header)"
 FOREIGN_HOST = 403, "the Host header does not name this server"
 NO_KEY = 401, "a key is required: Authorization: Bearer KEY"
-MOST_OPEN = 64
+MAX_OPEN = 64
 """Requests at a time, those that wait among them."""
 
 
@@ -30,12 +30,12 @@ class AccessRules:
     Attributes:
         key: that every request must name; "": none.
         hosts: names of this server that a request may use; none: any, which takes a key.
-        most_open: requests at a time.
+        max_open: requests at a time.
     """
 
     key: str = ""
     hosts: frozenset[str] = LOOPBACK
-    most_open: int = MOST_OPEN
+    max_open: int = MAX_OPEN
 
 
 class Guard:
@@ -70,7 +70,7 @@ class Guard:
             and not hmac.compare_digest(presented_key(headers).encode(), rules.key.encode())
         ):
             return NO_KEY
-        if self._open >= rules.most_open:
+        if self._open >= rules.max_open:
             return 503, f"too many requests: {self._open} are open"
         return None
 
@@ -111,8 +111,8 @@ async def read_body(request: Request) -> bytes:
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_S):
-            async for piece in request.stream():
-                body += piece
+            async for chunk in request.stream():
+                body += chunk
                 if len(body) > BODY_BYTES:
                     raise _too_long()
     except TimeoutError:
@@ -120,7 +120,7 @@ async def read_body(request: Request) -> bytes:
     return bytes(body)
 
 
-async def hung_up(receive: Callable[[], Awaitable[Message]]) -> None:
+async def wait_for_disconnect(receive: Callable[[], Awaitable[Message]]) -> None:
     """Wait until the client has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass

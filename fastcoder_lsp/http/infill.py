@@ -50,7 +50,7 @@ class InfillAnswer:
     others: tuple[str, ...] = ()
 
 
-def said(ask: InfillRequest, completion: Completion) -> InfillAnswer:
+def answer_of(ask: InfillRequest, completion: Completion) -> InfillAnswer:
     """The answer to `ask`: these clients insert, and replace nothing, so closers that it would replace stay away."""
     text, word = _inserted(ask, completion)
     finish = "length" if not word and completion.finish in ("length", "context", "budget") else "stop"
@@ -69,11 +69,11 @@ def _inserted(ask: InfillRequest, completion: Completion) -> tuple[str, str]:
     return text[:at], word
 
 
-LONGEST_EXTRA = 50_000
+MAX_EXTRA = 50_000
 """Characters of a chunk: a longer one fits no prompt, and reading it would only hold up the model's thread."""
 MOST_EXTRAS, EXTRA_CHARACTERS = 256, 200_000
 """Chunks of a document, and their characters together: many times what a prompt has room for."""
-LONGEST_EXTRA_NAME = 4096
+MAX_EXTRA_NAME = 4096
 """Characters: no file's is longer, and the process with the model hangs up after 65,536 bytes of one."""
 
 
@@ -82,7 +82,7 @@ def within_bounds(extras: Sequence[Extra]) -> tuple[Extra, ...]:
     kept, room = list[Extra](), EXTRA_CHARACTERS
     for extra in reversed(extras):
         length = len(extra.name) + len(extra.text)
-        if length > LONGEST_EXTRA or len(extra.name) > LONGEST_EXTRA_NAME:
+        if length > MAX_EXTRA or len(extra.name) > MAX_EXTRA_NAME:
             continue
         room -= length
         if room < 0 or len(kept) == MOST_EXTRAS:

@@ -25,7 +25,7 @@ def event_response(values: Iterable[Any], *, done: bool) -> Response:
     return Response(b"".join(events), 200, {"cache-control": "no-cache"}, "text/event-stream")
 
 
-_KINDS = {
+_ERROR_TYPES = {
     400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
@@ -54,7 +54,7 @@ class RequestError(Exception):
 
 def error_body(code: int, message: str) -> dict[str, Any]:
     """The body."""
-    return {"error": {"code": code, "message": message, "type": _KINDS.get(code, "server_error")}}
+    return {"error": {"code": code, "message": message, "type": _ERROR_TYPES.get(code, "server_error")}}
 
 
 def error_response(code: int, message: str) -> Response:
@@ -88,31 +88,31 @@ def props_response(model: str, context_tokens: int, slots: int) -> Response:
     )
 
 
-def llama_reply(said: InfillAnswer) -> dict[str, Any]:
+def llama_reply(answer: InfillAnswer) -> dict[str, Any]:
     """llama.cpp's body of `/infill` and `/completion`."""
-    counts, word = said.completion.counts, said.word
+    counts, word = answer.completion.counts, answer.word
     return {
         "index": 0,
-        "content": said.text,
+        "content": answer.text,
         "tokens": [],
         "id_slot": 0,
         "stop": True,
-        "model": said.completion.model,
+        "model": answer.completion.model,
         "tokens_predicted": counts.tokens,
         "tokens_evaluated": counts.prefilled + counts.reused,
         "tokens_cached": counts.reused,
         "generation_settings": {"temperature": 0.0},
-        "has_new_line": "\n" in said.text,
+        "has_new_line": "\n" in answer.text,
         "truncated": False,
-        "stop_type": "word" if word else "limit" if said.finish == "length" else "eos",
+        "stop_type": "word" if word else "limit" if answer.finish == "length" else "eos",
         "stopping_word": word,
-        "timings": timings(said),
-    } | ({"alternatives": list(said.others)} if said.others else {})
+        "timings": timings(answer),
+    } | ({"alternatives": list(answer.others)} if answer.others else {})
 
 
-def timings(said: InfillAnswer) -> dict[str, float]:
+def timings(answer: InfillAnswer) -> dict[str, float]:
     """The answer's times; zeros if it came from the cache, without the model."""
-    counts, ms = said.completion.counts, said.completion.ms
+    counts, ms = answer.completion.counts, answer.completion.ms
     prompt_ms = ms.get("prefill", 0.0)
     predicted_ms = ms.get("draft", 0.0) + ms.get("verify", 0.0)
     return {
@@ -123,7 +123,7 @@ def timings(said: InfillAnswer) -> dict[str, float]:
     }
 
 
-def only(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
+def select_fields(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
     """The fields that are wanted, "a/b" for one within another, each by that name; all where none are named."""
     if not fields:
         return reply
@@ -137,46 +137,41 @@ def only(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
     return found
 
 
-def llama_events(said: InfillAnswer, fields: Sequence[str] | None) -> list[dict[str, Any]]:
+def llama_events(answer: InfillAnswer, fields: Sequence[str] | None) -> list[dict[str, Any]]:
     """The same as a stream: the text, which is exact once it is whole, then the rest."""
-    last = {**llama_reply(said), "content": ""}
-    return [{"index": 0, "content": said.text, "tokens": [], "stop": False}, only(last, fields)]
+    last = {**llama_reply(answer), "content": ""}
+    return [{"index": 0, "content": answer.text, "tokens": [], "stop": False}, select_fields(last, fields)]
 
 
-def openai_reply(said: InfillAnswer, model: str, choices: int) -> dict[str, Any]:
+def openai_reply(answer: InfillAnswer, model: str, choices: int) -> dict[str, Any]:
     """OpenAI's body of `/v1/completions`; greedy choices are all the same."""
-    counts = said.completion.counts
+    counts = answer.completion.counts
     prompt = counts.prefilled + counts.reused
     return {
         **_openai_head(model),
-        "choices": [_choice(index, said.text, said.finish) for index in range(choices)],
+        "choices": [_choice(index, answer.text, answer.finish) for index in range(choices)],
         "usage": {
             "prompt_tokens": prompt,
             "completion_tokens": counts.tokens,
             "total_tokens": prompt + counts.tokens,
             "prompt_tokens_details": {"cached_tokens": counts.reused},
         },
-        "timings": timings(said),
+        "timings": timings(answer),
     }
 
 
-def openai_events(said: InfillAnswer, model: str, choices: int) -> list[dict[str, Any]]:
+def openai_events(answer: InfillAnswer, model: str, choices: int) -> list[dict[str, Any]]:
     """The same as a stream."""
     head = _openai_head(model)
     return [
         {**head, "choices": [_choice(index, text, finish)]}
         for index in range(choices)
-        for text, finish in ((said.text, None), ("", said.finish))
+        for text, finish in ((answer.text, None), ("", answer.finish))
     ]
 
 
 def _openai_head(model: str) -> dict[str, Any]:
-    return {
-        "id": f"cmpl-{uuid.uuid4().hex}",
-        "object": "text_completion",
-        "created": int(time.time()),
-        "model": model,
-    }
+    return {"id": f"cmpl-{uuid.uuid4().hex}", "object": "text_completion", "created": int(time.time()), "model": model}
 
 
 def _choice(index: int, text: str, finish: str | None) -> dict[str, Any]:

@@ -25,9 +25,9 @@ HEAD_S = 10.0
 """How long the head of a request may take to arrive, from the connection or from the first byte after an answer."""
 READ_S = 30.0
 """How long an answer may wait for the client to read it."""
-MOST_CONNECTIONS = 256
+MAX_CONNECTIONS = 256
 """At a time, whether anything was asked by them or not."""
-MOST_AHEAD = 65_536
+MAX_AHEAD = 65_536
 """Bytes of further requests that are kept while one is worked on: no more is read before there are fewer."""
 
 logger = logging.getLogger(__name__)
@@ -54,59 +54,59 @@ class _Flow(FlowControl):
 class HttpConnection(H11Protocol):
     """A connection that ends when no request begins in time, or no answer is read."""
 
-    _late: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
+    _head_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
 
     @override
     def connection_made(self, transport: Any) -> None:
         transport.set_write_buffer_limits(0)  # `pause_writing` is called for whatever has to wait
         super().connection_made(transport)
         # What is behind the request that is worked on; a body's part is taken out of it at once.
-        self.flow = _Flow(transport, lambda: len(self.conn.trailing_data[0]) > MOST_AHEAD)
-        if len(self.connections) > MOST_CONNECTIONS:
-            logger.warning("more than %d connections", MOST_CONNECTIONS)
+        self.flow = _Flow(transport, lambda: len(self.conn.trailing_data[0]) > MAX_AHEAD)
+        if len(self.connections) > MAX_CONNECTIONS:
+            logger.warning("more than %d connections", MAX_CONNECTIONS)
             transport.close()
             return
-        self._watch()
+        self._start_head_timer()
 
     @override
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch()
+        self._start_head_timer()
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        self._unwatch()
-        self._was_read()
+        self._stop_head_timer()
+        self._stop_read_timer()
         super().connection_lost(exc)
 
     @override
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread = self.loop.call_later(READ_S, self.transport.abort)
+        self._read_timer = self.loop.call_later(READ_S, self.transport.abort)
 
     @override
     def resume_writing(self) -> None:
-        self._was_read()
+        self._stop_read_timer()
         super().resume_writing()
 
-    def _watch(self) -> None:
+    def _start_head_timer(self) -> None:
         """Run the timer while no request runs; received bytes do not reset it."""
         cycle: RequestResponseCycle | None = self.cycle  # uvicorn's type says that there is always one
         if cycle is not None and not cycle.response_complete:
-            self._unwatch()
-        elif self._late is None:
-            self._late = self.loop.call_later(HEAD_S, self.transport.close)
+            self._stop_head_timer()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(HEAD_S, self.transport.close)
 
-    def _unwatch(self) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
-    def _was_read(self) -> None:
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
+    def _stop_read_timer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
 
 
 _END_S = 5

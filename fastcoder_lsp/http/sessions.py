@@ -21,16 +21,16 @@ from fastcoder_lsp.http.responses import RequestError
 
 OpenSessionHost = Callable[[HostListener], ModelHost]
 """Opens a host for one more listener."""
-MOST_SESSIONS = 4
+MAX_SESSIONS = 4
 """Requests that run at a time, in turns; others wait."""
-_SAME = 0.5
+_SAME_DOCUMENT = 0.5
 """The share of lines in common from which two texts are versions of one document."""
-_MORE_PATIENCE = 2.0
-_LENGTHS = 8
+_PATIENCE_FACTOR = 2.0
+_MAX_LENGTHS = 8
 """Bounds of an answer's length under which a session's document is open at a time."""
 
 
-class HungUpError(Exception):
+class DisconnectedError(Exception):
     """The client has hung up."""
 
 
@@ -41,21 +41,21 @@ class DocumentSession:
         self.uri = f"http-client:/document/{number}"
         self.status = Status("starting")
         self.busy, self.used, self.lines = False, 0, frozenset[str]()
-        self.service = CompletionService(open_host, self._told)
+        self.service = CompletionService(open_host, self._on_status)
         self._version = 0
         self._tokens: int | None = None
         self._uris = dict[str, None]()
 
-    def _told(self, status: Status) -> None:
+    def _on_status(self, status: Status) -> None:
         self.status = status
 
-    def alike(self, lines: frozenset[str]) -> float:
+    def similarity(self, lines: frozenset[str]) -> float:
         """The share of lines that its text has in common with another one."""
-        return _alike(self.lines, lines)
+        return _similarity(self.lines, lines)
 
     def assign(self, lines: frozenset[str]) -> None:
         """Use the session for a text with these lines; drop the state of another document."""
-        if self.lines and self.alike(lines) < _SAME:
+        if self.lines and self.similarity(lines) < _SAME_DOCUMENT:
             for uri in self._uris:
                 self.service.document_closed(uri)
             self._uris.clear()
@@ -74,7 +74,7 @@ class DocumentSession:
         uri = self.uri if tokens in (None, at_most) else f"{self.uri}/{tokens}"
         self._uris.pop(uri, None)
         self._uris[uri] = None
-        if len(self._uris) > _LENGTHS:
+        if len(self._uris) > _MAX_LENGTHS:
             oldest = next(iter(self._uris))
             del self._uris[oldest]
             self.service.document_closed(oldest)
@@ -90,11 +90,13 @@ class SessionPool:
         open_host: opens a host for one more listener.
         policy: of every request, but for its budget.
         max_tokens: the longest answer.
-        most: sessions.
+        max_sessions: sessions.
     """
 
-    def __init__(self, open_host: OpenSessionHost, policy: Policy, max_tokens: int, most: int = MOST_SESSIONS) -> None:
-        self.most = most
+    def __init__(
+        self, open_host: OpenSessionHost, policy: Policy, max_tokens: int, max_sessions: int = MAX_SESSIONS
+    ) -> None:
+        self.max_sessions = max_sessions
         self._open_host, self._max_tokens = open_host, max_tokens
         self._policy = replace(policy, automatic_ms=math.inf)
         self._free = asyncio.Condition()
@@ -119,22 +121,22 @@ class SessionPool:
         """The number of sessions with a request."""
         return sum(session.busy for session in self._sessions)
 
-    async def answer(self, ask: InfillRequest, gone: "asyncio.Future[None]") -> Completion:
+    async def answer(self, ask: InfillRequest, disconnected: "asyncio.Future[None]") -> Completion:
         """The completion that `ask` wants.
 
         Args:
             ask: the question; one of no tokens is only expected, and answered empty.
-            gone: is done once nobody waits any more; the work ends within a step then.
+            disconnected: is done once nobody waits any more; the work ends within a step then.
 
         Raises:
-            HungUpError: that came first.
+            DisconnectedError: that came first.
             RequestError: the model cannot be loaded.
         """
-        session = await self._take(ask, gone)
+        session = await self._take(ask, disconnected)
         try:
             if ask.max_tokens == 0:
                 return self._expect(session, ask)
-            return await self._ask(session, ask, gone)
+            return await self._ask(session, ask, disconnected)
         finally:
             session.busy = False
             async with self._free:
@@ -150,26 +152,28 @@ class SessionPool:
             session.service.accepted(session.request(ask, self._max_tokens), self._policy)
         return Completion("", len(ask.before), len(ask.before), finish="stop")
 
-    async def _ask(self, session: DocumentSession, ask: InfillRequest, gone: "asyncio.Future[None]") -> Completion:
+    async def _ask(
+        self, session: DocumentSession, ask: InfillRequest, disconnected: "asyncio.Future[None]"
+    ) -> Completion:
         request, patience_ms = session.request(ask, self._max_tokens), ask.patience_ms or math.inf
         policy = replace(self._policy, alternatives=ask.alternatives)
         while True:
             policy = replace(policy, automatic_ms=patience_ms, invoked_ms=patience_ms)
             future = session.service.submit(request, policy)
-            completion = await _unless(gone, future)
+            completion = await _or_disconnect(disconnected, future)
             if completion.finish == "error":
                 raise RequestError(500, completion.reason.text if completion.reason else "the model cannot run")
             if completion.finish != "budget" or completion.text:
                 return completion
-            patience_ms *= _MORE_PATIENCE  # nothing is no answer to these clients: they ask once a key
+            patience_ms *= _PATIENCE_FACTOR  # nothing is no answer to these clients: they ask once a key
 
-    async def _take(self, ask: InfillRequest, gone: "asyncio.Future[None]") -> DocumentSession:
+    async def _take(self, ask: InfillRequest, disconnected: "asyncio.Future[None]") -> DocumentSession:
         lines = _lines_of(ask)
         async with self._free:
-            while all(session.busy for session in self._sessions) and len(self._sessions) >= self.most:
-                if gone.done():
-                    raise HungUpError
-                await _within(self._free.wait)
+            while all(session.busy for session in self._sessions) and len(self._sessions) >= self.max_sessions:
+                if disconnected.done():
+                    raise DisconnectedError
+                await _wait_briefly(self._free.wait)
             session = self._choose(lines)
             self._taken += 1
             session.used = self._taken
@@ -178,27 +182,27 @@ class SessionPool:
 
     def _choose(self, lines: frozenset[str]) -> DocumentSession:
         free = [session for session in self._sessions if not session.busy]
-        best = max(free, key=lambda session: session.alike(lines), default=None)
-        if best is not None and (best.alike(lines) >= _SAME or not best.lines):
+        best = max(free, key=lambda session: session.similarity(lines), default=None)
+        if best is not None and (best.similarity(lines) >= _SAME_DOCUMENT or not best.lines):
             return best
-        if len(self._sessions) < self.most:
+        if len(self._sessions) < self.max_sessions:
             self._sessions.append(DocumentSession(len(self._sessions), self._open_host))
             return self._sessions[-1]
         return min(free, key=lambda session: session.used)
 
 
-async def _unless(gone: "asyncio.Future[None]", future: "Future[Completion]") -> Completion:
+async def _or_disconnect(disconnected: "asyncio.Future[None]", future: "Future[Completion]") -> Completion:
     answer = asyncio.wrap_future(future)
     try:
-        await asyncio.wait((gone, answer), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((disconnected, answer), return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
             return answer.result()
-        raise HungUpError
+        raise DisconnectedError
     finally:
         future.cancel()  # by itself: cancelling what is awaited would come to it a turn of the loop later
 
 
-async def _within(wait: Callable[[], Awaitable[object]]) -> None:
+async def _wait_briefly(wait: Callable[[], Awaitable[object]]) -> None:
     """Wait at most a second, so that the caller notices a client that disconnected."""
     try:
         await asyncio.wait_for(wait(), 1.0)
@@ -208,10 +212,10 @@ async def _within(wait: Callable[[], Awaitable[object]]) -> None:
 
 def is_same_document(ask: InfillRequest, other: InfillRequest) -> bool:
     """Whether both texts are taken for versions of one document: the later one gets the session of the other."""
-    return _alike(_lines_of(ask), _lines_of(other)) >= _SAME
+    return _similarity(_lines_of(ask), _lines_of(other)) >= _SAME_DOCUMENT
 
 
-def _alike(lines: frozenset[str], others: frozenset[str]) -> float:
+def _similarity(lines: frozenset[str], others: frozenset[str]) -> float:
     return len(lines & others) / max(1, min(len(lines), len(others)))
 
 

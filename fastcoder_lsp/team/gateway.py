@@ -24,10 +24,10 @@ from fastcoder_lsp.http.guard import (
     NO_KEY,
     WEB_PAGE,
     host_name,
-    hung_up,
     is_from_web_page,
     presented_key,
     read_body,
+    wait_for_disconnect,
 )
 from fastcoder_lsp.http.responses import (
     RequestError,
@@ -192,7 +192,7 @@ class Gateway:
     ) -> ReplicaAnswer | ReplicaRefusal | Refusal:
         """Await the answer; if the client hangs up first, cancel the work."""
         answer = asyncio.ensure_future(answering)
-        listening = asyncio.create_task(hung_up(receive))
+        listening = asyncio.create_task(wait_for_disconnect(receive))
         try:
             await asyncio.wait((answer, listening), return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():

@@ -23,9 +23,9 @@ from fastcoder_lsp.core import Completion
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime
 from fastcoder_lsp.http.app import ANSWER_S
-from fastcoder_lsp.http.infill import InfillRequest, said
+from fastcoder_lsp.http.infill import InfillRequest, answer_of
 from fastcoder_lsp.http.responses import RequestError
-from fastcoder_lsp.http.sessions import HungUpError, SessionPool, is_same_document
+from fastcoder_lsp.http.sessions import DisconnectedError, SessionPool, is_same_document
 from fastcoder_lsp.team.calls import Call, RecentCalls, ReplicaAnswer, ReplicaCalls, ReplicaRefusal, Tenant, place_of
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.host import TeamCore
@@ -182,9 +182,9 @@ class TeamReplica:
             return ReplicaRefusal(504, f"no answer within {ANSWER_S:.0f} s")
         except RequestError as error:
             return ReplicaRefusal(error.code, error.message)
-        except HungUpError:
+        except DisconnectedError:
             return ReplicaRefusal(499, "the client disconnected")
-        return ReplicaAnswer(said(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
+        return ReplicaAnswer(answer_of(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
 
     def held(self) -> ReplicaCalls:
         """The recent calls."""

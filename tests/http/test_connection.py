@@ -11,7 +11,7 @@ from uvicorn.server import ServerState
 
 from fastcoder_lsp.http import guard
 from fastcoder_lsp.http import server as http_server
-from fastcoder_lsp.http.server import HEAD_S, MOST_AHEAD, MOST_CONNECTIONS, READ_S, HttpConnection, configuration
+from fastcoder_lsp.http.server import HEAD_S, MAX_AHEAD, MAX_CONNECTIONS, READ_S, HttpConnection, configuration
 from tests.http.toy_server import ToyServer
 
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -178,7 +178,7 @@ async def test_answers_that_nobody_reads_are_thrown_away() -> None:
 
 async def test_there_are_only_so_many() -> None:
     state = ServerState()
-    guests = [Guest(state=state) for _ in range(MOST_CONNECTIONS)]
+    guests = [Guest(state=state) for _ in range(MAX_CONNECTIONS)]
     late = Guest(state=state)
     assert late.wire.closed
     late.connection.connection_lost(None)
@@ -200,7 +200,7 @@ async def test_requests_ahead_of_their_answers_wait_at_the_client() -> None:
             guest.connection.data_received(some)
         await asyncio.sleep(0)
         most = max(most, sent - guest.answers())
-    assert most * len(GET) <= MOST_AHEAD + 2 * len(some)
+    assert most * len(GET) <= MAX_AHEAD + 2 * len(some)
     for _ in range(200_000):
         if guest.answers() == sent:
             break

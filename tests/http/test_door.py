@@ -16,7 +16,7 @@ from fastcoder_lsp.cli.http import read_key
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.http import sessions
 from fastcoder_lsp.http.guard import BODY_BYTES, AccessRules
-from fastcoder_lsp.http.sessions import MOST_SESSIONS
+from fastcoder_lsp.http.sessions import MAX_SESSIONS
 from tests.http.toy_server import PREFIX, ToyServer
 
 MALFORMED = [pytest.param(1000, id="some"), pytest.param(10_000, marks=pytest.mark.ci, id="many")]
@@ -86,7 +86,7 @@ def test_too_much_is_refused(server: ToyServer, start: Callable[..., ToyServer])
         pieces.sendall(b"POST /infill HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         pieces.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (BODY_BYTES + 1, b"x" * (BODY_BYTES + 1)))
         assert pieces.recv(12) == b"HTTP/1.1 413", "that does not say how long it is"
-    full = start("done\n", door=AccessRules(most_open=1))
+    full = start("done\n", door=AccessRules(max_open=1))
     full.engine.may_step.clear()
     with socket.create_connection(("127.0.0.1", full.port)) as waiting:
         send_ask(waiting)
@@ -160,7 +160,7 @@ def test_a_free_desk_goes_to_who_still_waits(start: Callable[..., ToyServer], mo
     async def long(wait: Callable[[], Awaitable[object]]) -> None:
         await wait()
 
-    monkeypatch.setattr(sessions, "_within", long)
+    monkeypatch.setattr(sessions, "_wait_briefly", long)
     server = start("y" * 190, step_s=0.5)
     with contextlib.ExitStack() as stack:
 
@@ -169,15 +169,15 @@ def test_a_free_desk_goes_to_who_still_waits(start: Callable[..., ToyServer], mo
             send_ask(connection, f"first_{number} = 1\nsecond_{number} = 2\nthird_{number} = ")
             return connection
 
-        busy = [ask(number) for number in range(MOST_SESSIONS)]
-        server.until(lambda: server.desks.busy == MOST_SESSIONS)
+        busy = [ask(number) for number in range(MAX_SESSIONS)]
+        server.until(lambda: server.desks.busy == MAX_SESSIONS)
         waiting = server.desks._free._waiters
         gone = ask(8)
         server.until(lambda: len(waiting) == 1)
         ask(9)
         server.until(lambda: len(waiting) == 2)
         gone.close()
-        server.until(lambda: len(server._server.server_state.connections) == MOST_SESSIONS + 1)
+        server.until(lambda: len(server._server.server_state.connections) == MAX_SESSIONS + 1)
         busy[0].close()
         server.until(lambda: any("first_9" in text for text in server.asked))
         assert not any("first_8" in text for text in server.asked)
@@ -198,7 +198,7 @@ def test_who_hangs_up_frees_the_model_within_a_step(start: Callable[..., ToyServ
         server.engine.may_step.set()
         assert server.engine.steps - begun < 190, "it was not said to its end"
     assert sum(one.cancelled for one in server.desks.statistics()) == hang_ups
-    assert threading.active_count() <= threads + MOST_SESSIONS
+    assert threading.active_count() <= threads + MAX_SESSIONS
     server.holds = False
     gone, server.engine.text = server.engine.steps, "done\n"
     steps = []

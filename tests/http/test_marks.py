@@ -3,8 +3,8 @@
 import pytest
 
 from fastcoder_lsp.core import Completion, Extra
-from fastcoder_lsp.http.forms import OpenAIForm, PromptParts, ask_of_openai, taken_apart
-from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest, said
+from fastcoder_lsp.http.forms import OpenAIForm, PromptParts, ask_of_openai, parse_prompt
+from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest, answer_of
 
 QWEN = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
 MELLUM = PromptParts("a", "b", (Extra("x.py", "x = 1\n"),))
@@ -31,13 +31,13 @@ MELLUM = PromptParts("a", "b", (Extra("x.py", "x = 1\n"),))
 )
 def test_marks(prompt: str, parts: PromptParts) -> None:
     """Of every family whose marks are there in their order; anything else is text."""
-    assert taken_apart(prompt) == parts
+    assert parse_prompt(prompt) == parts
 
 
 def test_of_very_many_files_the_last_ones() -> None:
     """No question has more, and each is looked at on the event loop."""
     head = "".join(f"<|file_sep|>{number}.py\nx = {number}\n" for number in range(MOST_EXTRAS + 2))
-    extras = taken_apart("{}{}a{}b{}".format(head, *QWEN)).extras
+    extras = parse_prompt("{}{}a{}b{}".format(head, *QWEN)).extras
     assert [one.name for one in extras] == [f"{number}.py" for number in range(2, MOST_EXTRAS + 2)]
 
 
@@ -54,4 +54,4 @@ def test_with_a_suffix_marks_are_text() -> None:
 )
 def test_closers_stay_away_that_an_editor_would_replace(after: str, text: str, replaces: int, inserted: str) -> None:
     """They stand behind the cursor already."""
-    assert said(InfillRequest("f(", after), Completion(text, 2, 2 + replaces)).text == inserted
+    assert answer_of(InfillRequest("f(", after), Completion(text, 2, 2 + replaces)).text == inserted

@@ -21,7 +21,7 @@ from fastcoder_lsp.http.forms import (
     ask_of_infill,
     ask_of_openai,
 )
-from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, said
+from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, answer_of
 from fastcoder_lsp.http.sessions import SessionPool
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.load import load_model, make_runtime
@@ -88,7 +88,7 @@ class Machine:
             desks = SessionPool(self.open_host, WORDED, SETTINGS.completion_max_tokens)
             gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             try:
-                return said(ask, await desks.answer(ask, gone)).text
+                return answer_of(ask, await desks.answer(ask, gone)).text
             finally:
                 await asyncio.to_thread(desks.close, 10.0)
 
@@ -99,7 +99,7 @@ class Machine:
         try:
             snapshot = Snapshot("file:///a.py", None, "python", 1, before + after)
             completion = service.submit(CompletionRequest(snapshot, len(before)), WORDED).result(120)
-            return said(InfillRequest(before, after), completion).text
+            return answer_of(InfillRequest(before, after), completion).text
         finally:
             service.shutdown(10.0)
 
@@ -134,7 +134,7 @@ def test_other_texts_are_those_of_an_editor(model: Model) -> None:
         desks = SessionPool(machine.open_host, WORDED, SETTINGS.completion_max_tokens)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
-            return said(ask_of_infill(form), await desks.answer(ask_of_infill(form), gone))
+            return answer_of(ask_of_infill(form), await desks.answer(ask_of_infill(form), gone))
         finally:
             await asyncio.to_thread(desks.close, 10.0)
 

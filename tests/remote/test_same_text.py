@@ -21,7 +21,7 @@ from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Progress, Snapshot
 from fastcoder_lsp.decode.stop import stop_rule
-from fastcoder_lsp.http.infill import InfillRequest, said
+from fastcoder_lsp.http.infill import InfillRequest, answer_of
 from fastcoder_lsp.postprocess import finish
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.remote.client import Timeouts
@@ -74,7 +74,7 @@ def by_editor(asking: CompletionService, before: str, after: str, uri: str) -> s
     """The text that an editor gets, as clients that only insert would have it."""
     snapshot = Snapshot(uri, uri.removeprefix("file://"), "python", 1, before + after)
     completion = asking.submit(CompletionRequest(snapshot, len(before)), Policy(ahead=False)).result(PATIENT_S)
-    return said(InfillRequest(before, after), completion).text
+    return answer_of(InfillRequest(before, after), completion).text
 
 
 def by_infill(server: ToyServer, before: str, after: str) -> str:
@@ -145,7 +145,7 @@ def compared(url: str, asking: Front, number: int) -> int:
             continue  # cut by its length: what is shown of that is the front's own choice
         shown = finish(raw if end is None else raw[:end], before, after, "python")
         completion = InfillRequest(before, after)
-        expected = said(completion, asking_for(before, after, shown)).text
+        expected = answer_of(completion, asking_for(before, after, shown)).text
         assert text == expected, (before[-80:], after[:40])
         texts.add(text)
     return len(texts)
