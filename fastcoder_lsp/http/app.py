@@ -1,6 +1,6 @@
 """The server's routes: each reads a form, asks a session, and writes a reply.
 
-Owns what HTTP has beside that: clients that hang up, the time of an answer, errors in JSON.
+Owns disconnected clients, the time limit of an answer, and errors in JSON.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _COUNTERS = {
 
 
 def metrics_text(statistics: Sequence[Statistics], busy: int) -> str:
-    """The page; `busy`: requests that are worked on."""
+    """The page `/metrics`; `busy`: requests in progress."""
     return "".join(f"{line}\n" for line in _lines(statistics, busy))
 
 
@@ -58,20 +58,13 @@ def _metric(name: str, kind: str, about: str, value: int) -> Iterator[str]:
 
 
 ANSWER_S = 120.0
-"""How long an answer may take; loading a model counts."""
+"""How long an answer may take, including loading the model."""
 _CLIENT_CLOSED = 499
 """The status logged for a request whose client disconnected."""
 
 
 def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, answer_s: float = ANSWER_S) -> ASGIApp:
-    """The server as an ASGI application.
-
-    Args:
-        sessions: answer.
-        rules: what is let in.
-        context_tokens: what the model is shown at most, as `/props` tells.
-        answer_s: how long an answer may take, in seconds.
-    """
+    """The ASGI application. `context_tokens`: the longest prompt, for `/props`; `answer_s`: the limit of an answer."""
     server = _Routes(sessions, context_tokens, answer_s)
     routes = [
         *(Route(path, server.complete, methods=["POST"]) for path in FORMS),
@@ -87,7 +80,7 @@ def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, ans
         ClientDisconnect: _disconnected,
     }
     app = Starlette(routes=routes, exception_handlers=handlers)
-    app.router.redirect_slashes = False  # behind a proxy it would send a body and a key to another name, in the open
+    app.router.redirect_slashes = False  # a redirect behind a proxy would send body and key unencrypted
     return Guard(app, rules)
 
 
@@ -122,7 +115,7 @@ class _Routes:
         return self._sessions.statistics()[0].model or "fastcoder-lsp"
 
     async def _answer(self, request: Request, ask: InfillRequest) -> InfillAnswer:
-        """The answer, unless the client hangs up first, which ends the work for it."""
+        """The answer; a client that disconnects first cancels it."""
         disconnected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         listening = asyncio.create_task(_watch_disconnect(disconnected, request))
         try:

@@ -1,7 +1,7 @@
-"""The bodies of requests, as clients write them: the fields that are read, the values that are refused, the replies.
+"""The bodies of requests, as clients write them: fields, rejected values, and replies.
 
 Sources: llama.cpp's tools/server/README.md ("POST /infill", "POST /completion"); OpenAI's reference, "Completions".
-Fields that are not named are passed over, and so is how to sample: the answer is what greedy decoding says.
+Other fields are ignored, including those for sampling: decoding is greedy.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from fastcoder_lsp.workspace.languages import is_known, language_of
 
 @dataclass(frozen=True, slots=True)
 class PromptParts:
-    """A prompt's text before and after the cursor, and the other files in front of them."""
+    """A prompt's text before and after the cursor, and the other files before it."""
 
     before: str
     after: str = ""
@@ -40,9 +40,9 @@ class PromptParts:
 
 
 def parse_prompt(prompt: str) -> PromptParts:
-    """The parts of `prompt`; one without any family's marks is the text before the cursor.
+    """The parts of `prompt`; without a family's marks, all of it is before the cursor.
 
-    Families share the marks around the cursor and differ in those of files: the one that knows them is asked.
+    Families share the marks around the cursor and differ in those of files: the parse with the most files wins.
     """
     found = (_parse_by(template, prompt) for template in TEMPLATES if template.marks)
     return max((parts for parts in found if parts), key=lambda parts: len(parts.extras), default=PromptParts(prompt))
@@ -56,16 +56,16 @@ def _parse_by(template: Template, prompt: str) -> PromptParts | None:
             return None
         texts.append(text)
     head, *around = (*texts, rest)
-    if not template.middle and head.removeprefix("<s>"):  # two marks in brackets may well be text
+    if not template.middle and head.removeprefix("<s>"):  # two marks in brackets are often plain text
         return None
     before, after = template.in_order(*around[:2])
     return PromptParts(before + "".join(around[2:]), after, _files(template.file, head))
 
 
 def _files(mark: str, head: str) -> tuple[Extra, ...]:
-    """What stands before the prefix mark: a name in the first line of each file; what has no text tells nothing.
+    """The files before the prefix mark, each with its name in the first line; files without text are ignored.
 
-    Of more files than a question may have, the last ones: a body of marks alone would make half a million.
+    Only the last `MOST_EXTRAS`: a body of marks alone would make half a million.
     """
     if not mark:
         return ()
@@ -92,8 +92,8 @@ class ExtraChunk(Struct):
 class LlamaFields(Struct, kw_only=True):
     """The fields that `/infill` and `/completion` share.
 
-    `filename`, `language` and `alternatives` are this program's own: the first two tell of the text around the cursor,
-    for where a block ends, the third asks for other texts beside the first.
+    `filename`, `language` and `alternatives` are our own: the first two describe the text around the cursor, for the
+    end of blocks, the third requests alternatives.
     """
 
     n_predict: _Count = -1
@@ -144,10 +144,10 @@ class OpenAIForm(Struct, kw_only=True):
 
 
 def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
-    """The body as a form.
+    """Decode a body as a form.
 
     Raises:
-        RequestError: it is none.
+        RequestError: it is invalid.
     """
     try:
         return msgspec.json.decode(body, type=form)
@@ -156,10 +156,10 @@ def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
 
 
 def ask_of_infill(form: InfillForm) -> InfillRequest:
-    """What an infill request asks. `prompt` is what of the cursor's line stands before the cursor.
+    """The request of an infill form. `prompt` is the part of the cursor's line before the cursor.
 
     Raises:
-        RequestError: it asks for what cannot be had.
+        RequestError: it requests an unsupported feature.
     """
     _reject_unsupported(form)
     extras = tuple(Extra(chunk.filename, _normalised(chunk.text)) for chunk in form.input_extra or ())
@@ -167,10 +167,10 @@ def ask_of_infill(form: InfillForm) -> InfillRequest:
 
 
 def ask_of_completion(form: CompletionForm) -> InfillRequest:
-    """What a plain completion asks; marks of filling in the middle in its prompt are understood.
+    """The request of a plain completion, whose prompt may contain fill-in-the-middle marks.
 
     Raises:
-        RequestError: it asks for what cannot be had.
+        RequestError: it requests an unsupported feature.
     """
     _reject_unsupported(form)
     parts = parse_prompt(form.prompt)
@@ -178,10 +178,10 @@ def ask_of_completion(form: CompletionForm) -> InfillRequest:
 
 
 def ask_of_openai(form: OpenAIForm) -> InfillRequest:
-    """What a request of OpenAI's form asks.
+    """The request of OpenAI's form.
 
     Raises:
-        RequestError: it asks for what cannot be had.
+        RequestError: it requests an unsupported feature.
     """
     if form.logprobs is not None and form.logprobs is not False:
         raise RequestError(400, "logprobs is not supported: drafted tokens have no recorded probabilities")
@@ -203,7 +203,7 @@ def ask_of_openai(form: OpenAIForm) -> InfillRequest:
 
 
 def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]) -> InfillRequest:
-    # What llama.cpp counts from the first token is counted here from the question, with what the prompt may take.
+    # llama.cpp counts from the first token; here it counts from the request, plus the prompt's time.
     patience = max(form.t_max_prompt_ms, 0) + form.t_max_predict_ms if form.t_max_predict_ms > 0 else None
     return InfillRequest(
         before=_normalised(before),
@@ -230,7 +230,7 @@ def _normalised(text: str) -> str:
 
 
 def _language(named: str, filename: str, extras: tuple[Extra, ...]) -> str:
-    """The language of the request, else of the file's name, else of the latest other file: users stay in a language."""
+    """The request's language, else the file name's, else the last other file's: users tend to stay in a language."""
     if named:
         return named
     names = [PurePath(name) for name in (filename, *(extra.name for extra in reversed(extras))) if name]
@@ -254,11 +254,11 @@ FORMS = {
     "/completions": _reader(CompletionForm, ask_of_completion),
     "/v1/completions": _reader(OpenAIForm, ask_of_openai),
 }
-"""The routes that complete: each reads a body as its form, and the question in that."""
+"""The completion routes: each reads a body as its form, and the request in it."""
 
 
 def reply(form: Form, answer: InfillAnswer, model: str) -> Response:
-    """The response to a form; `model`: the name that clients are told."""
+    """The response to a form; `model`: the name that clients see."""
     if isinstance(form, OpenAIForm):
         named, choices = form.model or model, form.n or 1
         if form.stream:

@@ -1,7 +1,7 @@
 """Checks before a request runs: host, origin and key, open requests, length and time of the body.
 
 The connection limits the head (`server`). A web page in the user's browser can send requests to this machine, so
-requests that name another host (DNS rebinding) or come from a page (`Origin`, `Sec-Fetch-Site`) are refused.
+requests that name another host (DNS rebinding) or come from a page (`Origin`, `Sec-Fetch-Site`) are rejected.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ WEB_PAGE = 403, "requests from web pages are refused (Origin header)"
 FOREIGN_HOST = 403, "the Host header does not name this server"
 NO_KEY = 401, "a key is required: Authorization: Bearer KEY"
 MAX_OPEN = 64
-"""Requests at a time, those that wait among them."""
+"""Requests at a time, including those that wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class AccessRules:
     """The requests that a server accepts.
 
     Attributes:
-        key: that every request must name; "": none.
-        hosts: names of this server that a request may use; none: any, which takes a key.
+        key: required from every request; "": none.
+        hosts: names of this server that a request may use; empty: any, which requires a key.
         max_open: requests at a time.
     """
 
@@ -39,7 +39,7 @@ class AccessRules:
 
 
 class Guard:
-    """ASGI middleware that refuses other requests with an error in JSON."""
+    """ASGI middleware that rejects other requests with an error in JSON."""
 
     def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
         assert rules.key or rules.hosts, "a server for other machines needs a key"
@@ -83,12 +83,12 @@ def host_name(host: str) -> str:
 
 
 def is_from_web_page(headers: Headers) -> bool:
-    """Whether a page in somebody's browser sends the request."""
+    """Whether a page in a browser sends the request."""
     return headers.get("origin") is not None or headers.get("sec-fetch-site", "none") != "none"
 
 
 def presented_key(headers: Headers) -> str:
-    """The key that a request names, "" for none."""
+    """The request's key, "" for none."""
     kind, _, value = headers.get("authorization", "").partition(" ")
     return value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
 
@@ -102,8 +102,8 @@ async def read_body(request: Request) -> bytes:
     """The whole body.
 
     Raises:
-        RequestError: it is too long, which its head may say already, or does not arrive in time.
-        ClientDisconnect: the client has hung up (Starlette's).
+        RequestError: it is too long, by its head or its content, or does not arrive in time.
+        ClientDisconnect: the client disconnected (Starlette's).
     """
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > BODY_BYTES:
@@ -121,7 +121,7 @@ async def read_body(request: Request) -> bytes:
 
 
 async def wait_for_disconnect(receive: Callable[[], Awaitable[Message]]) -> None:
-    """Wait until the client has hung up."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

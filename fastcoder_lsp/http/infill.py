@@ -8,17 +8,15 @@ from fastcoder_lsp.core import Completion, Extra
 
 @dataclass(frozen=True, slots=True)
 class InfillRequest:
-    r"""A request for the text between two texts.
+    r"""A request for the text between two texts, which have `\n` line ends only.
 
     Attributes:
-        before: the text before the cursor, with `\n` line ends only.
-        after: the text after it.
-        extras: of other files; the last ones promise most.
-        language: an LSP language id, or "" where nobody said.
-        max_tokens: the longest answer; None for the model's own limit, 0 for no answer: the place is only expected.
+        extras: code of other files, the most relevant last.
+        language: an LSP language id, "" if unknown.
+        max_tokens: None for the model's own limit; 0 for no answer: the place is only prefetched.
         stop: the answer ends before the first of these.
-        alternatives: so many answers at most, the first one included; more than one takes longer.
-        patience_ms: from then on the first beginning worth showing is the answer; None: it is always whole.
+        alternatives: answers at most; more than one takes longer.
+        patience_ms: after that the first useful beginning is the answer; None: the answer is always complete.
     """
 
     before: str
@@ -36,11 +34,10 @@ class InfillAnswer:
     """The answer.
 
     Attributes:
-        text: what to insert.
         finish: why it ended, in OpenAI's words: "stop" or "length".
         word: the stop word that ended it, or "".
-        completion: what it was made from.
-        others: other texts for the same place, the likeliest first.
+        completion: its source.
+        others: alternatives, the likeliest first.
     """
 
     text: str
@@ -51,7 +48,7 @@ class InfillAnswer:
 
 
 def answer_of(ask: InfillRequest, completion: Completion) -> InfillAnswer:
-    """The answer to `ask`: these clients insert, and replace nothing, so closers that it would replace stay away."""
+    """The answer to `ask`, without closers that the completion would replace: these clients only insert."""
     text, word = _inserted(ask, completion)
     finish = "length" if not word and completion.finish in ("length", "context", "budget") else "stop"
     others = dict.fromkeys(other for one in completion.others if (other := _inserted(ask, one)[0]) and other != text)
@@ -59,7 +56,7 @@ def answer_of(ask: InfillRequest, completion: Completion) -> InfillAnswer:
 
 
 def _inserted(ask: InfillRequest, completion: Completion) -> tuple[str, str]:
-    """The text up to the first stop word, and which one that is."""
+    """The text up to the first stop word, and that word."""
     text = completion.text
     replaced = ask.after[: completion.end - completion.start]
     if replaced and text.endswith(replaced):
@@ -70,15 +67,15 @@ def _inserted(ask: InfillRequest, completion: Completion) -> tuple[str, str]:
 
 
 MAX_EXTRA = 50_000
-"""Characters of a chunk: a longer one fits no prompt, and reading it would only hold up the model's thread."""
+"""Characters of a chunk: a longer one fits no prompt, and reading it would block the model's thread."""
 MOST_EXTRAS, EXTRA_CHARACTERS = 256, 200_000
-"""Chunks of a document, and their characters together: many times what a prompt has room for."""
+"""Chunks of a document, and their characters together: far more than fit a prompt."""
 MAX_EXTRA_NAME = 4096
-"""Characters: no file's is longer, and the process with the model hangs up after 65,536 bytes of one."""
+"""Characters; the model's process disconnects after 65,536 bytes of one."""
 
 
 def within_bounds(extras: Sequence[Extra]) -> tuple[Extra, ...]:
-    """The last ones that are not too long, in their order."""
+    """The last ones within all limits, in their order."""
     kept, room = list[Extra](), EXTRA_CHARACTERS
     for extra in reversed(extras):
         length = len(extra.name) + len(extra.text)

@@ -1,4 +1,4 @@
-"""Responses: answers in llama.cpp's and OpenAI's forms, streams of events, and errors in the form of their clients."""
+"""Responses: answers in llama.cpp's and OpenAI's forms, event streams, and errors."""
 
 import time
 import uuid
@@ -13,12 +13,12 @@ from fastcoder_lsp.http.infill import InfillAnswer
 
 
 def json_response(value: Any, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A value as the body of a response."""
+    """A value as a JSON body."""
     return Response(msgspec.json.encode(value), code, dict(headers or {}), "application/json")
 
 
 def event_response(values: Iterable[Any], *, done: bool) -> Response:
-    """Values as server-sent events; `done`: OpenAI's last word after them."""
+    """Values as server-sent events; `done`: followed by OpenAI's `[DONE]`."""
     events = [b"data: " + msgspec.json.encode(value) + b"\n\n" for value in values]
     if done:
         events.append(b"data: [DONE]\n\n")
@@ -40,12 +40,7 @@ _ERROR_TYPES = {
 
 
 class RequestError(Exception):
-    """A request that gets no answer.
-
-    Args:
-        code: HTTP's status.
-        message: what is wrong, for a person.
-    """
+    """A request fails with an HTTP status and a message for the user."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -53,30 +48,24 @@ class RequestError(Exception):
 
 
 def error_body(code: int, message: str) -> dict[str, Any]:
-    """The body."""
+    """The JSON body of an error."""
     return {"error": {"code": code, "message": message, "type": _ERROR_TYPES.get(code, "server_error")}}
 
 
 def error_response(code: int, message: str) -> Response:
-    """The whole response; a client that is told to wait is told for how long."""
+    """The response to an error; a client that must wait gets `retry-after`."""
     headers = {"retry-after": "1"} if code == 503 else {"www-authenticate": "Bearer"} if code == 401 else {}
     return json_response(error_body(code, message), code, headers)
 
 
 def models_response(model: str, created: int) -> Response:
-    """OpenAI's list of models, which has one."""
+    """OpenAI's list of models, with one entry."""
     one = {"id": model, "object": "model", "created": created, "owned_by": "fastcoder-lsp"}
     return json_response({"object": "list", "data": [one]})
 
 
 def props_response(model: str, context_tokens: int, slots: int) -> Response:
-    """llama.cpp's properties of a server.
-
-    Args:
-        model: its name.
-        context_tokens: the longest prompt.
-        slots: requests that run at a time.
-    """
+    """llama.cpp's `/props`; `context_tokens`: the longest prompt, `slots`: requests at a time."""
     return json_response(
         {
             "default_generation_settings": {"n_ctx": context_tokens, "params": {"temperature": 0.0}},
@@ -124,7 +113,7 @@ def timings(answer: InfillAnswer) -> dict[str, float]:
 
 
 def select_fields(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
-    """The fields that are wanted, "a/b" for one within another, each by that name; all where none are named."""
+    """The requested fields, "a/b" for one within another, each by that name; all if none are requested."""
     if not fields:
         return reply
     found: dict[str, Any] = {}
@@ -138,13 +127,13 @@ def select_fields(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[s
 
 
 def llama_events(answer: InfillAnswer, fields: Sequence[str] | None) -> list[dict[str, Any]]:
-    """The same as a stream: the text, which is exact once it is whole, then the rest."""
+    """The same as a stream: the text, which is final only once it is complete, then the rest."""
     last = {**llama_reply(answer), "content": ""}
     return [{"index": 0, "content": answer.text, "tokens": [], "stop": False}, select_fields(last, fields)]
 
 
 def openai_reply(answer: InfillAnswer, model: str, choices: int) -> dict[str, Any]:
-    """OpenAI's body of `/v1/completions`; greedy choices are all the same."""
+    """OpenAI's body of `/v1/completions`; all greedy choices are the same."""
     counts = answer.completion.counts
     prompt = counts.prefilled + counts.reused
     return {

@@ -1,7 +1,7 @@
 """An HTTP server on a socket, with limits for slow clients.
 
 uvicorn closes only connections that are silent after an answer, and reads on while requests wait. This connection also
-ends when a head or the rest of a refused body takes too long, when no request begins, or when the client does not read
+ends when a head or the rest of a rejected body takes too long, when no request begins, or when the client does not read
 its answers; and it stops reading while too many requests wait.
 """
 
@@ -22,24 +22,19 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from fastcoder_lsp.errors import UsageError
 
 HEAD_S = 10.0
-"""How long the head of a request may take to arrive, from the connection or from the first byte after an answer."""
+"""How long a request's head may take to arrive, from the connection or the last answer on."""
 READ_S = 30.0
 """How long an answer may wait for the client to read it."""
 MAX_CONNECTIONS = 256
-"""At a time, whether anything was asked by them or not."""
+"""At a time, with or without a request."""
 MAX_AHEAD = 65_536
-"""Bytes of further requests that are kept while one is worked on: no more is read before there are fewer."""
+"""Bytes of further requests that are buffered during a request; reading pauses above."""
 
 logger = logging.getLogger(__name__)
 
 
 class _Flow(FlowControl):
-    """uvicorn's, which does not read on while so much waits already.
-
-    Args:
-        transport: is read.
-        full: whether no more may be read.
-    """
+    """uvicorn's flow control, which does not resume reading while `full` is true."""
 
     def __init__(self, transport: asyncio.Transport, full: Callable[[], bool]) -> None:
         super().__init__(transport)
@@ -59,9 +54,9 @@ class HttpConnection(H11Protocol):
 
     @override
     def connection_made(self, transport: Any) -> None:
-        transport.set_write_buffer_limits(0)  # `pause_writing` is called for whatever has to wait
+        transport.set_write_buffer_limits(0)  # so that `pause_writing` is called for every byte that has to wait
         super().connection_made(transport)
-        # What is behind the request that is worked on; a body's part is taken out of it at once.
+        # The bytes behind the current request; its body's bytes are taken out at once.
         self.flow = _Flow(transport, lambda: len(self.conn.trailing_data[0]) > MAX_AHEAD)
         if len(self.connections) > MAX_CONNECTIONS:
             logger.warning("more than %d connections", MAX_CONNECTIONS)
@@ -92,7 +87,7 @@ class HttpConnection(H11Protocol):
 
     def _start_head_timer(self) -> None:
         """Run the timer while no request runs; received bytes do not reset it."""
-        cycle: RequestResponseCycle | None = self.cycle  # uvicorn's type says that there is always one
+        cycle: RequestResponseCycle | None = self.cycle  # uvicorn's type denies None
         if cycle is not None and not cycle.response_complete:
             self._stop_head_timer()
         elif self._head_timer is None:
@@ -110,14 +105,14 @@ class HttpConnection(H11Protocol):
 
 
 _END_S = 5
-"""How long open requests have when the server is to end."""
+"""How long open requests may run on at shutdown."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """The socket: taken before a model is loaded for it.
+    """Bind the socket, before a model is loaded for it.
 
     Raises:
-        UsageError: the port is in use, or the address is none of this machine's.
+        UsageError: the port is in use, or the address is not this machine's.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -130,7 +125,7 @@ def listen(host: str, port: int) -> socket.socket:
 def reserved(host: str, port: int) -> Iterator[None]:
     """Keep a port free for another process of this user, which takes it with SO_REUSEPORT.
 
-    Without that, the system gives the port to any connection that begins before the process listens.
+    Otherwise the system may give the port to any connection that begins before the process listens.
 
     Raises:
         UsageError: as of `listen`.
@@ -148,7 +143,7 @@ def reserved(host: str, port: int) -> Iterator[None]:
 
 
 def _refused(host: str, port: int, error: Exception) -> UsageError:
-    """The error for an address that cannot be used, with a hint."""
+    """The error for an unusable address, with a hint."""
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.EADDRINUSE:
         return UsageError(f"port {port} is in use", "Stop the program that uses it, or choose another one: --port 8013")
@@ -160,20 +155,16 @@ def _refused(host: str, port: int, error: Exception) -> UsageError:
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Answer until SIGINT or SIGTERM."""
+    """Serve until SIGINT or SIGTERM."""
     uvicorn.Server(configuration(lambda: app)).run(sockets=[listening])
 
 
 def configuration(make_app: Callable[[], ASGIApp]) -> uvicorn.Config:
-    """How uvicorn is run. Nothing of requests is logged: their bodies are somebody's code.
-
-    Args:
-        make_app: called in the server's thread.
-    """
+    """uvicorn's configuration. Nothing of requests is logged: their bodies are the user's code."""
     return uvicorn.Config(
         make_app,
         factory=True,
-        port=0,  # without a socket any free one
+        port=0,  # any free one if no socket is given
         loop="asyncio",
         http=HttpConnection,
         ws="none",

@@ -1,8 +1,8 @@
 """Document sessions: a completion service for each document that clients ask about, up to a limit.
 
-A session has the same rules, texts and prefetching as an editor. Requests do not name documents, so the pool gives a
-text to the session whose last text is most like it: its prompt is in that session's KV cache. Requests wait for a free
-session. Only the event loop's thread uses this module.
+A session has the same rules, texts and prefetching as an editor. Requests do not name documents, so a text goes to the
+session with the most similar last text, whose KV cache contains its prompt. Requests wait for a free session. Only the
+event loop's thread uses this module.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ OpenSessionHost = Callable[[HostListener], ModelHost]
 MAX_SESSIONS = 4
 """Requests that run at a time, in turns; others wait."""
 _SAME_DOCUMENT = 0.5
-"""The share of lines in common from which two texts are versions of one document."""
+"""The share of common lines from which two texts are versions of one document."""
 _PATIENCE_FACTOR = 2.0
 _MAX_LENGTHS = 8
-"""Bounds of an answer's length under which a session's document is open at a time."""
+"""Answer lengths for which a session keeps its document open."""
 
 
 class DisconnectedError(Exception):
-    """The client has hung up."""
+    """The client disconnected."""
 
 
 class DocumentSession:
@@ -50,7 +50,7 @@ class DocumentSession:
         self.status = status
 
     def similarity(self, lines: frozenset[str]) -> float:
-        """The share of lines that its text has in common with another one."""
+        """The share of common lines of its text and another one."""
         return _similarity(self.lines, lines)
 
     def assign(self, lines: frozenset[str]) -> None:
@@ -62,10 +62,10 @@ class DocumentSession:
         self.busy, self.lines = True, lines
 
     def request(self, ask: InfillRequest, at_most: int) -> CompletionRequest:
-        """`ask` as the service is asked; one of no tokens expects what the one before wanted.
+        """The service's request for `ask`; one for no tokens prefetches with the last request's length.
 
-        Answers of another greatest length are of another document: what is known of one would be too long for the
-        other, or end too early. What the model has read of the text serves both.
+        Each length has a document of its own, because a cached answer of another length would be too long, or end too
+        early. The KV cache serves all.
         """
         self._version += 1
         if ask.max_tokens != 0:
@@ -88,9 +88,9 @@ class SessionPool:
 
     Args:
         open_host: opens a host for one more listener.
-        policy: of every request, but for its budget.
+        policy: of every request, except its budget.
         max_tokens: the longest answer.
-        max_sessions: sessions.
+        max_sessions: requests at a time.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class SessionPool:
         self._sessions = [DocumentSession(0, open_host)]
 
     def preload(self) -> "Future[bool]":
-        """Load the model; whether that went well."""
+        """Load the model; resolves to whether that succeeded."""
         return self._sessions[0].service.preload()
 
     @property
@@ -122,14 +122,12 @@ class SessionPool:
         return sum(session.busy for session in self._sessions)
 
     async def answer(self, ask: InfillRequest, disconnected: "asyncio.Future[None]") -> Completion:
-        """The completion that `ask` wants.
+        """The completion for `ask`; one for no tokens is only prefetched, and answered empty.
 
-        Args:
-            ask: the question; one of no tokens is only expected, and answered empty.
-            disconnected: is done once nobody waits any more; the work ends within a step then.
+        `disconnected` is done once the client disconnects; the work then ends within a step.
 
         Raises:
-            DisconnectedError: that came first.
+            DisconnectedError: the client disconnected.
             RequestError: the model cannot be loaded.
         """
         session = await self._take(ask, disconnected)
@@ -140,7 +138,7 @@ class SessionPool:
         finally:
             session.busy = False
             async with self._free:
-                self._free.notify_all()  # whoever is first may have hung up
+                self._free.notify_all()  # the first waiter may have disconnected
 
     def close(self, wait_s: float) -> None:
         """Answer open requests and close all sessions."""
@@ -165,7 +163,7 @@ class SessionPool:
                 raise RequestError(500, completion.reason.text if completion.reason else "the model cannot run")
             if completion.finish != "budget" or completion.text:
                 return completion
-            patience_ms *= _PATIENCE_FACTOR  # nothing is no answer to these clients: they ask once a key
+            patience_ms *= _PATIENCE_FACTOR  # these clients ask once a key, so an empty answer is useless
 
     async def _take(self, ask: InfillRequest, disconnected: "asyncio.Future[None]") -> DocumentSession:
         lines = _lines_of(ask)
@@ -199,7 +197,7 @@ async def _or_disconnect(disconnected: "asyncio.Future[None]", future: "Future[C
             return answer.result()
         raise DisconnectedError
     finally:
-        future.cancel()  # by itself: cancelling what is awaited would come to it a turn of the loop later
+        future.cancel()  # directly: cancelling the awaited future reaches it one turn later
 
 
 async def _wait_briefly(wait: Callable[[], Awaitable[object]]) -> None:
@@ -211,7 +209,7 @@ async def _wait_briefly(wait: Callable[[], Awaitable[object]]) -> None:
 
 
 def is_same_document(ask: InfillRequest, other: InfillRequest) -> bool:
-    """Whether both texts are taken for versions of one document: the later one gets the session of the other."""
+    """Whether two texts are versions of one document, so that they share a session."""
     return _similarity(_lines_of(ask), _lines_of(other)) >= _SAME_DOCUMENT
 
 
