@@ -15,8 +15,8 @@ from fastcoder_lsp.core import Engine, EngineInfo, Engines
 
 Memory = TypeVar("Memory")
 
-DOCUMENTS_AT_MOST = 32
-CLOSED_AT_MOST = 8
+MAX_DOCUMENTS = 32
+MAX_CLOSED = 8
 """Most closed documents whose caches are kept."""
 
 
@@ -27,7 +27,7 @@ class LatestDocuments(Generic[Memory]):
         capacity: how many documents are remembered.
     """
 
-    def __init__(self, capacity: int = DOCUMENTS_AT_MOST) -> None:
+    def __init__(self, capacity: int = MAX_DOCUMENTS) -> None:
         self._capacity = capacity
         self._memories: OrderedDict[str, Memory] = OrderedDict()
 
@@ -80,7 +80,7 @@ class PerDocument(LatestDocuments[Memory]):
         capacity: how many documents are remembered.
     """
 
-    def __init__(self, make: Callable[[], Memory], capacity: int = DOCUMENTS_AT_MOST) -> None:
+    def __init__(self, make: Callable[[], Memory], capacity: int = MAX_DOCUMENTS) -> None:
         super().__init__(capacity)
         self._make = make
 
@@ -143,10 +143,10 @@ class Slots:
             beside.close()
         self._closed.pop(document, None)
         self._closed[document] = None
-        given_up = tuple(self._closed)[:-CLOSED_AT_MOST]
-        for one in given_up:
-            self._give_up(one)
-        return given_up
+        freed = tuple(self._closed)[:-MAX_CLOSED]
+        for one in freed:
+            self._free(one)
+        return freed
 
     def rename(self, old: str, new: str) -> None:
         """Rename the document and its caches."""
@@ -163,9 +163,9 @@ class Slots:
     def close(self) -> None:
         """Free all caches of this front."""
         for document in tuple(self._names):
-            self._give_up(document)
+            self._free(document)
 
-    def _give_up(self, document: str) -> None:
+    def _free(self, document: str) -> None:
         self._names.pop(document, None)
         self._closed.pop(document, None)
         self._engines.forget(self._name(document))

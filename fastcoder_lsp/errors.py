@@ -7,7 +7,7 @@ them into one notice and a status. Our own bugs are `AssertionError`s and are ne
 import errno
 
 FAULT_HINT = "This is a bug in fastcoder-lsp. Run the command again with FASTCODER_TRACEBACK=1, and report the output."
-_SAYS_NO_MEMORY = ("allocate memory", "not enough memory", "failed to map segment", "bad_alloc", "out of memory")
+_NO_MEMORY_TEXTS = ("allocate memory", "not enough memory", "failed to map segment", "bad_alloc", "out of memory")
 """How libraries say it in an exception of another kind."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _INSTALL_HINT = (
@@ -78,14 +78,14 @@ def understood(error: BaseException) -> FastcoderError:
     """An exception that nobody foresaw, as one that a person can act on, as far as it tells."""
     if isinstance(error, FastcoderError):
         return error
-    said = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")[:300]
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")[:300]
     number = error.errno if isinstance(error, OSError) else None
-    if isinstance(error, MemoryError) or number == errno.ENOMEM or any(word in said for word in _SAYS_NO_MEMORY):
-        return ResourceError(f"out of memory ({said})", "Close other programs, or use a smaller model.")
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or any(word in text for word in _NO_MEMORY_TEXTS):
+        return ResourceError(f"out of memory ({text})", "Close other programs, or use a smaller model.")
     if isinstance(error, ImportError):
-        return InstallationError(f"a package is missing or broken ({said})")
+        return InstallationError(f"a package is missing or broken ({text})")
     if number in _FULL:
-        return ResourceError(f"the disk is full ({said})", "Free some space, and try again.")
+        return ResourceError(f"the disk is full ({text})", "Free some space, and try again.")
     if isinstance(error, OSError) and error.filename:
         return ResourceError(f"{error.filename}: {error.strerror}", "Check that file or folder, and try again.")
-    return FastcoderError(f"internal error ({said})", FAULT_HINT)
+    return FastcoderError(f"internal error ({text})", FAULT_HINT)

@@ -10,9 +10,9 @@ from fastcoder_lsp.index.words.terms import words_of
 from fastcoder_lsp.prompt.context import ContextSnippet, PromptContext
 from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, around
 
-MOST_REASONS = 6
+MAX_REASONS = 6
 """Names listed for a piece."""
-LATELY = "recently edited, visited or copied, or its tests"
+RECENT = "recently edited, visited or copied, or its tests"
 """Reason for a piece that shares no names."""
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 
@@ -48,7 +48,7 @@ def account(shown: LatestPrompt, text: str, offset: int) -> Iterator[str]:
     count = counted(len(pieces), "piece")
     yield f"prompt: {counted(shown.tokens, 'token')}, including {cost} of other code in {count}{time}"
     for piece in pieces:
-        names = ", ".join(reasons(piece, text, offset)) or (LATELY if piece.source else "its imports")
+        names = ", ".join(reasons(piece, text, offset)) or (RECENT if piece.source else "its imports")
         if piece.source and shown.found.copied == (piece.source, piece.line):
             names = "copied just now"
         place = f"{piece.path}:{piece.line}" if piece.line else piece.path
@@ -60,4 +60,4 @@ def reasons(piece: ContextSnippet, text: str, offset: int) -> list[str]:
     """The names at the cursor that a piece holds, whole or as parts of its names, longest first."""
     held = {word for name in _NAME.findall(piece.text) for word in words_of(name)}
     near = Counter(name for name in _NAME.findall(around(text, offset, ABOVE, BELOW)) if name.lower() in held)
-    return sorted(near, key=lambda name: (-len(name), name))[:MOST_REASONS]
+    return sorted(near, key=lambda name: (-len(name), name))[:MAX_REASONS]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fastcoder_lsp.prompt.context import NOTHING, PromptContext
 from fastcoder_lsp.tokenizer import Tokenizer
 
-_LONGEST = 12
+_MAX_TOKEN_CHARACTERS = 12
 """Upper bound of the mean number of characters a token: text beyond budget × this is not looked at."""
 CLOSERS = frozenset(")]}>\"'`;,")
 """Characters that editors insert right of the cursor."""
@@ -24,15 +24,15 @@ class EncodedContext:
     Attributes:
         tokens: its tokens; empty if there is none.
         found: the snippets in `tokens`.
-        looked: whether it was looked for; a hurried first prompt leaves that for later.
+        searched: whether it was looked for; a hurried first prompt leaves that for later.
     """
 
     tokens: tuple[int, ...]
     found: PromptContext
-    looked: bool = True
+    searched: bool = True
 
 
-UNTOLD = EncodedContext((), NOTHING, looked=False)
+NO_CONTEXT_YET = EncodedContext((), NOTHING, searched=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Anchor:
         length: characters of the text last seen.
         prefix_tokens: the tokens of `prefix`.
         suffix_tokens: the tokens of `suffix`.
-        told: code of other files.
+        context: code of other files.
         short: whether the window is smaller than it may be, because a request waited for it.
     """
 
@@ -61,11 +61,11 @@ class Anchor:
     length: int
     prefix_tokens: tuple[int, ...]
     suffix_tokens: tuple[int, ...]
-    told: EncodedContext
+    context: EncodedContext
     short: bool = False
 
 
-def holds(anchor: Anchor, text: str, offset: int) -> int | None:
+def shift_of(anchor: Anchor, text: str, offset: int) -> int | None:
     """The shift of the anchor's offsets in `text` with the cursor at `offset`; None if the anchor is void.
 
     Edits above the window shift it. It is void when the text of its prefix or suffix has changed, or the cursor has
@@ -122,7 +122,7 @@ def place(text: str, offset: int, lines_above: int, longest: int) -> int:
 
 def prefix_start(tokenizer: Tokenizer, before: str, budget: int) -> int:
     """Offset in `before` from which the rest is at most about `budget` tokens; a line's start if possible."""
-    low = max(0, len(before) - budget * _LONGEST)
+    low = max(0, len(before) - budget * _MAX_TOKEN_CHARACTERS)
     lines = _lines(before[low:])
     left = budget
     start = len(before)
@@ -138,7 +138,7 @@ def prefix_start(tokenizer: Tokenizer, before: str, budget: int) -> int:
 
 def suffix_end(tokenizer: Tokenizer, after: str, budget: int) -> int:
     """Offset in `after` up to which the text is at most about `budget` tokens; a line's end if possible."""
-    lines = _lines(after[: budget * _LONGEST])
+    lines = _lines(after[: budget * _MAX_TOKEN_CHARACTERS])
     left, end = budget, 0
     for line, ids in zip(lines, tokenizer.encode_many(lines), strict=True):
         left -= len(ids)

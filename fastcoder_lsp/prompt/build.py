@@ -11,8 +11,8 @@ from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.prompt import anchor as anchors
 from fastcoder_lsp.prompt.account import LatestPrompt
-from fastcoder_lsp.prompt.anchor import UNTOLD, Anchor, EncodedContext, prefix_start, suffix_end
-from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, told
+from fastcoder_lsp.prompt.anchor import NO_CONTEXT_YET, Anchor, EncodedContext, prefix_start, suffix_end
+from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, encode_context
 from fastcoder_lsp.prompt.healing import heal_start
 from fastcoder_lsp.prompt.templates import Template, template_of
 from fastcoder_lsp.tokenizer import Tokenizer, printable
@@ -115,7 +115,7 @@ class PromptBuilder:
         self._context.observe(snapshot)
         text, offset = _whole(snapshot, offset)
         anchor = self._anchor_at(snapshot, text, offset, hurried=hurried, room=room)
-        return self._made(snapshot.uri, anchor, text, offset)
+        return self._store(snapshot.uri, anchor, text, offset)
 
     def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
         """Anchor here in a pause, so that the next keystrokes find everything computed. Returns the prompt.
@@ -124,9 +124,9 @@ class PromptBuilder:
         unchanged.
         """
         text, offset = _whole(snapshot, offset)
-        last = self._shown_still(snapshot.uri)
+        last = self._valid_anchor(snapshot.uri)
         anchor = self._anchored(snapshot, text, offset, last, exchange=not begun(text, offset))
-        return self._made(snapshot.uri, anchor, text, offset)
+        return self._store(snapshot.uri, anchor, text, offset)
 
     def is_short(self, uri: str) -> bool:
         """Whether a document's prompt has a smaller window than it may, because a request waited for it."""
@@ -138,7 +138,7 @@ class PromptBuilder:
         anchor = self._anchors.get(uri)
         if anchor is None or uri in self._plans:
             return False
-        return anchor.short or not (anchor.told.looked or not self.options.context_tokens)
+        return anchor.short or not (anchor.context.searched or not self.options.context_tokens)
 
     def is_interim(self, uri: str) -> bool:
         """Whether a document's prompt is to be replaced: by the whole one, or one with other code."""
@@ -150,12 +150,12 @@ class PromptBuilder:
         So a completion after a pause equals that of a first request at this place.
         """
         text, offset = _whole(snapshot, offset)
-        last = self._shown_still(snapshot.uri)
+        last = self._valid_anchor(snapshot.uri)
         if last is None:
             return
         anchor = self._anchored(snapshot, text, offset, None, exchange=True)
-        if not last.told.looked:
-            self._anchors.put(snapshot.uri, replace(last, told=replace(last.told, looked=True)))
+        if not last.context.searched:
+            self._anchors.put(snapshot.uri, replace(last, context=replace(last.context, searched=True)))
         here = self._anchor_at(snapshot, text, offset)
         if self._prompt(anchor, text, offset) == self._prompt(here, text, offset):
             self._anchors.put(snapshot.uri, replace(here, short=False))
@@ -174,7 +174,7 @@ class PromptBuilder:
         text, offset = _whole(snapshot, offset)
         anchor = self._planned(snapshot, text, offset) or self._anchor_at(snapshot, text, offset)
         self._plans.forget(snapshot.uri)
-        return self._made(snapshot.uri, anchor, text, offset)
+        return self._store(snapshot.uri, anchor, text, offset)
 
     def shown(self, uri: str) -> LatestPrompt | None:
         """The latest prompt of a document, for people; None if there is none."""
@@ -186,12 +186,12 @@ class PromptBuilder:
         for special, run in groupby(built.tokens, key=lambda token: token in names):
             tokens = list(run)
             parts.append("".join(names[token] for token in tokens) if special else self._tokenizer.decode(tokens))
-        return LatestPrompt("".join(parts), len(built.tokens), anchor.told.found)
+        return LatestPrompt("".join(parts), len(built.tokens), anchor.context.found)
 
     def context_of(self, uri: str) -> tuple[str, ...]:
         """The places of other code in a document's prompt, as PATH:LINE; the nearest to the text is last."""
         anchor = self._anchors.get(uri)
-        pieces = anchor.told.found.snippets if anchor is not None else ()
+        pieces = anchor.context.found.snippets if anchor is not None else ()
         return tuple(f"{one.path}:{one.line}" if one.line else one.path for one in reversed(pieces))
 
     def forget(self, uri: str) -> None:
@@ -208,7 +208,7 @@ class PromptBuilder:
         self._plans.rename(old, new)
         self._built.rename(old, new)
 
-    def _made(self, uri: str, anchor: Anchor, text: str, offset: int) -> Prompt:
+    def _store(self, uri: str, anchor: Anchor, text: str, offset: int) -> Prompt:
         prompt = self._prompt(anchor, text, offset)
         self._anchors.put(uri, anchor)
         self._built.put(uri, prompt)
@@ -218,22 +218,22 @@ class PromptBuilder:
         self, snapshot: Snapshot, text: str, offset: int, *, hurried: bool = False, room: int | None = None
     ) -> Anchor:
         """The document's anchor, moved with its text, or a new one where it holds no more."""
-        last = self._shown_still(snapshot.uri)
+        last = self._valid_anchor(snapshot.uri)
         if last is not None and (moved := self._moved(last, text, offset)) is not None:
             return moved
         lean = hurried and self.options.context_later
         anchor = self._anchored(snapshot, text, offset, last, exchange=False, lean=lean)
         if room is None or self._new(snapshot.uri, anchor, text, offset) <= room:
             return anchor
-        if last is None and anchor.told.tokens:
-            anchor = replace(anchor, told=UNTOLD)
+        if last is None and anchor.context.tokens:
+            anchor = replace(anchor, context=NO_CONTEXT_YET)
             if self._new(snapshot.uri, anchor, text, offset) <= room:
                 return anchor
         return self._shortened(anchor, text, offset, room)
 
     def _moved(self, anchor: Anchor, text: str, offset: int) -> Anchor | None:
         """The anchor, moved to its place in `text`; None if it is void."""
-        shift = anchors.holds(anchor, text, offset)
+        shift = anchors.shift_of(anchor, text, offset)
         if shift is None or not self._typed_fits(text[anchor.at + shift : offset]):
             return None
         return replace(anchor, start=anchor.start + shift, at=anchor.at + shift, length=len(text))
@@ -261,19 +261,19 @@ class PromptBuilder:
             whole=end == len(text),
             prefix_tokens=tuple(self._tokenizer.encode(self.template.lead + text[start : anchor.at])),
             suffix_tokens=tuple(self._tokenizer.encode(text[begin:end])),
-            told=UNTOLD,
+            context=NO_CONTEXT_YET,
             short=True,
         )
 
     @property
-    def _stays(self) -> bool:
+    def _is_anchored(self) -> bool:
         """Whether an anchor may stay while text is typed after it."""
         return self.options.anchored and bool(self.template.marks)
 
     def _typed_fits(self, typed: str) -> bool:
         """Whether the text after the middle mark is short enough to stay there."""
         options = self.options
-        if not self._stays:
+        if not self._is_anchored:
             return False
         if typed.count("\n") > options.typed_lines or len(typed) > options.typed_tokens * 12:
             return False
@@ -294,7 +294,7 @@ class PromptBuilder:
         """
         options, tokenizer = self.options, self._tokenizer
         at = anchors.place(text, offset, min(options.lines_above, options.typed_lines // 3), 2 * options.typed_tokens)
-        if not self._stays:
+        if not self._is_anchored:
             at = max(heal_start(tokenizer, text[:offset]), 0)
         start = self._kept_start(last, text, at)
         if start is None:
@@ -302,11 +302,13 @@ class PromptBuilder:
         begin = offset + anchors.closers(text[offset:])
         end = begin + suffix_end(tokenizer, text[begin:], options.suffix_tokens)
         if last is not None and not exchange:
-            shown = last.told
+            shown = last.context
         elif lean:
-            shown = UNTOLD
+            shown = NO_CONTEXT_YET
         else:
-            shown = self._told(replace(snapshot, text=text), offset, (start, end), last.told if last else None)
+            shown = self._encode_context(
+                replace(snapshot, text=text), offset, (start, end), last.context if last else None
+            )
         return Anchor(
             start=start,
             at=at,
@@ -316,25 +318,27 @@ class PromptBuilder:
             length=len(text),
             prefix_tokens=tuple(tokenizer.encode(self.template.lead + text[start:at])),
             suffix_tokens=tuple(tokenizer.encode(text[begin:end])),
-            told=shown,
+            context=shown,
         )
 
-    def _told(
+    def _encode_context(
         self, snapshot: Snapshot, offset: int, window: tuple[int, int], kept: EncodedContext | None
     ) -> EncodedContext:
         """Code of other files for a prompt; `kept` itself if an exchange would gain too little."""
         budget = self.options.context_tokens
         if not budget:
-            return replace(UNTOLD, looked=True)
+            return replace(NO_CONTEXT_YET, searched=True)
         found = self._context.find(snapshot, offset, window, kept.found if kept is not None else None)
         if kept is not None and found is kept.found:
-            return replace(kept, looked=True)
-        return EncodedContext(*told(self._tokenizer, self.template, found, language=snapshot.language, budget=budget))
+            return replace(kept, searched=True)
+        return EncodedContext(
+            *encode_context(self._tokenizer, self.template, found, language=snapshot.language, budget=budget)
+        )
 
-    def _shown_still(self, uri: str) -> Anchor | None:
+    def _valid_anchor(self, uri: str) -> Anchor | None:
         """The document's anchor, if its code of other files may still be shown: rules apply at the moment of use."""
         anchor = self._anchors.get(uri)
-        return anchor if anchor is not None and self._may_show(anchor.told) else None
+        return anchor if anchor is not None and self._may_show(anchor.context) else None
 
     def _planned(self, snapshot: Snapshot, text: str, offset: int) -> Anchor | None:
         """The planned anchor, moved to its place in `text`, if it holds and its code may still be shown."""
@@ -342,15 +346,15 @@ class PromptBuilder:
         if planned is None:
             return None
         moved = self._moved(planned, text, offset)
-        if moved is None and not self._stays:  # without anchors only the code of other files is planned
-            moved = replace(self._anchor_at(snapshot, text, offset), told=planned.told)
-        if moved is None or not self._may_show(planned.told):
+        if moved is None and not self._is_anchored:  # without anchors only the code of other files is planned
+            moved = replace(self._anchor_at(snapshot, text, offset), context=planned.context)
+        if moved is None or not self._may_show(planned.context):
             self._plans.forget(snapshot.uri)
             return None
         return moved
 
-    def _may_show(self, told: EncodedContext) -> bool:
-        sources = {snippet.source for snippet in told.found.snippets if snippet.source}
+    def _may_show(self, context: EncodedContext) -> bool:
+        sources = {snippet.source for snippet in context.found.snippets if snippet.source}
         return not sources or self._context.may_show(sources)
 
     def _start(self, text: str, at: int) -> int:
@@ -378,13 +382,13 @@ class PromptBuilder:
         template, control, tokenizer = self.template, self._tokenizer.control, self._tokenizer
         typed = text[anchor.at : offset]
         healed = heal_start(tokenizer, typed)
-        told, prefix = anchor.told.tokens, anchor.prefix_tokens
-        if told and template.shows_in_prefix:
+        context, prefix = anchor.context.tokens, anchor.prefix_tokens
+        if context and template.shows_in_prefix:
             alone = tokenizer.encode(anchor.prefix) if template.lead else prefix
-            told, prefix = (), (*tokenizer.encode(template.lead), *told, *alone)
+            context, prefix = (), (*tokenizer.encode(template.lead), *context, *alone)
         parts = {template.prefix: prefix, template.suffix: anchor.suffix_tokens, template.middle: ()}
         marked = [token for mark in template.marks for token in (control[mark], *parts[mark])]
-        body = [*told, *(marked or prefix), *tokenizer.encode(typed[:healed])]
+        body = [*context, *(marked or prefix), *tokenizer.encode(typed[:healed])]
         tokens = (*tokenizer.start_ids, *body) or tuple(sorted(tokenizer.end_ids)[:1])
         return Prompt(tokens, printable(typed[healed:]).encode(), typed[:healed], template.name)
 

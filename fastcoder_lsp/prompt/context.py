@@ -106,23 +106,23 @@ class GivenExtras:
     What a prompt shows stays while the client still gives it: after an exchange everything behind it is computed anew.
 
     Args:
-        otherwise: the other context.
+        fallback: the other context.
     """
 
-    def __init__(self, otherwise: Context = NO_CONTEXT) -> None:
-        self._otherwise = otherwise
+    def __init__(self, fallback: Context = NO_CONTEXT) -> None:
+        self._fallback = fallback
 
     def observe(self, snapshot: Snapshot) -> None:
         """What is edited matters to who looks for code himself."""
         if not snapshot.extras:
-            self._otherwise.observe(snapshot)
+            self._fallback.observe(snapshot)
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
     ) -> PromptContext:
         """The client's chunks, the latest first; `kept` while all it has is still among them."""
         if not snapshot.extras:
-            return self._otherwise.find(snapshot, offset, shown, kept)
+            return self._fallback.find(snapshot, offset, shown, kept)
         given = {(extra.name, extra.text) for extra in snapshot.extras}
         if kept is not None and kept.snippets and all((one.path, one.text) in given for one in kept.snippets):
             return kept
@@ -133,16 +133,11 @@ class GivenExtras:
 
     def may_show(self, sources: Collection[str]) -> bool:
         """What the client gave was given to be shown, and has no source; of the rest those decide who found it."""
-        return self._otherwise.may_show(sources)
+        return self._fallback.may_show(sources)
 
 
-def told(
-    tokenizer: Tokenizer,
-    template: Template,
-    found: PromptContext,
-    *,
-    language: str,
-    budget: int,
+def encode_context(
+    tokenizer: Tokenizer, template: Template, found: PromptContext, *, language: str, budget: int
 ) -> tuple[tuple[int, ...], PromptContext]:
     """The tokens before the prefix mark (before the text, for a model without marks), and the snippets in them.
 

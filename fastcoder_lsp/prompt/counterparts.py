@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from itertools import islice, takewhile
 from pathlib import PurePosixPath
 
-MOST_CHARACTERS = 800
+MAX_CHARACTERS = 800
 """Characters of the lines shown."""
-LONGEST_LINE = 160
+MAX_LINE = 160
 """Longer lines are left out: a part of a secret need not look like one."""
-MOST_LOOKED_AT = 2_000
+MAX_EXAMINED = 2_000
 """Names that are compared, and lines of a file that are read."""
 _AFFIXES = re.compile(
     r"(?:test_|Test(?=[A-Z]))(.+)|(.+?)(?:_(?:test|tests|spec|unittest)|[.-](?:test|spec)|(?:Tests?|Spec|IT))"
@@ -47,16 +47,16 @@ def counterpart_of(key: str, others: Iterable[str]) -> str | None:
     if not stem:
         return None
     alike = (other for other in others if stem in other and stem in other.rpartition("/")[2])  # the first test is fast
-    looked_at = islice(alike, MOST_LOOKED_AT)
+    looked_at = islice(alike, MAX_EXAMINED)
     found = [other for other in looked_at if other != key and _belongs(here, PurePosixPath(other), stem)]
     return max(sorted(found), key=lambda other: _common(key, other), default=None)
 
 
 def outline(text: str) -> str:
-    """The lines of a file that define something, up to `MOST_CHARACTERS`."""
-    kept, room = [], MOST_CHARACTERS
-    for line in text.split("\n", MOST_LOOKED_AT)[:MOST_LOOKED_AT]:
-        if len(line) <= LONGEST_LINE and _DEFINES.match(line):
+    """The lines of a file that define something, up to `MAX_CHARACTERS`."""
+    kept, room = [], MAX_CHARACTERS
+    for line in text.split("\n", MAX_EXAMINED)[:MAX_EXAMINED]:
+        if len(line) <= MAX_LINE and _DEFINES.match(line):
             room -= len(line) + 1
             if room < 0:
                 break

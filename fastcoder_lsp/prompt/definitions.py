@@ -13,17 +13,17 @@ from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.prompt.context import ContextSnippet
 from fastcoder_lsp.prompt.retrieval import Load, WordQuery, worth
 
-MOST_CHARACTERS = 500
+MAX_CHARACTERS = 500
 """Characters of all heads, some 150 tokens, a quarter of the other code."""
-MOST_LINES = 14
+MAX_LINES = 14
 """Lines of a head."""
-MOST_SIGNATURE = 6
+MAX_SIGNATURE_LINES = 6
 """Lines of a signature."""
-MOST_SCANNED = 120
+MAX_SCANNED_LINES = 120
 """Lines of a class that are searched for members."""
-LONGEST_LINE = 200
+MAX_LINE = 200
 """Longer lines are left out: a part of a secret need not look like one."""
-MOVED = 20
+MAX_MOVE = 20
 """Lines that a definition may have moved since its place was given."""
 MOST_HELD = 6
 """Pieces of code that are probably shown; a head in one of them is not shown twice."""
@@ -49,14 +49,14 @@ def heads(
         load: gives files.
         terms: the terms of the question.
     """
-    room, seen = MOST_CHARACTERS, set[tuple[str, int]]()
+    room, seen = MAX_CHARACTERS, set[tuple[str, int]]()
     for one in definitions:
         if one.name and not np.isin(terms.of(one.name)[:1], ask.terms_Q).any():
             continue
         file = load(one.path)
         lines = file.text.split("\n") if file is not None else []
         at = _place(lines, one)
-        if at is None or (one.path, at) in seen or _held(one.path, at + 1, pieces):
+        if at is None or (one.path, at) in seen or _is_shown(one.path, at + 1, pieces):
             continue
         seen.add((one.path, at))
         text = head_of(lines, at)
@@ -68,17 +68,17 @@ def heads(
 
 def head_of(lines: Sequence[str], at: int) -> str:
     """The definition that begins in line `at`: its signature, and of a class its members, without bodies."""
-    if len(lines[at]) > LONGEST_LINE:
+    if len(lines[at]) > MAX_LINE:
         return ""
     kept = [lines[at]]
     below, depth = at + 1, _deeper(lines[at])
-    while depth > 0 and below < len(lines) and len(kept) < MOST_SIGNATURE:
+    while depth > 0 and below < len(lines) and len(kept) < MAX_SIGNATURE_LINES:
         kept.append(lines[below])
         depth += _deeper(lines[below])
         below += 1
     if _CLASS.search(lines[at].partition("(")[0]):
-        kept += _members(lines[below : at + MOST_SCANNED], _indent(lines[at]))
-    return "\n".join(line.rstrip() for line in kept[:MOST_LINES] if len(line) <= LONGEST_LINE)
+        kept += _members(lines[below : at + MAX_SCANNED_LINES], _indent(lines[at]))
+    return "\n".join(line.rstrip() for line in kept[:MAX_LINES] if len(line) <= MAX_LINE)
 
 
 def _members(body: Sequence[str], indent: int) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _members(body: Sequence[str], indent: int) -> Iterator[str]:
                 continue
             return
         first = deep if first is None else first
-        if deep == first and _MEMBER.match(line.strip()[:LONGEST_LINE]):
+        if deep == first and _MEMBER.match(line.strip()[:MAX_LINE]):
             yield line
 
 
@@ -101,16 +101,16 @@ def _place(lines: Sequence[str], one: Definition) -> int | None:
     """The current line of a definition: the given one if it has the name, else a near one that begins with it."""
     if not one.name:
         return one.line if one.line < len(lines) and lines[one.line].strip() else None
-    told = lines[one.line] if one.line < len(lines) else ""
+    given = lines[one.line] if one.line < len(lines) else ""
     name = rf"(?<![\w$]){re.escape(one.name)}(?![\w$])"
-    if re.search(name, told):
+    if re.search(name, given):
         return one.line
     begun = re.compile(rf"(?!\s*return\b)[\w\s*]*{name}")
-    near = range(max(one.line - MOVED, 0), min(one.line + MOVED + 1, len(lines)))
+    near = range(max(one.line - MAX_MOVE, 0), min(one.line + MAX_MOVE + 1, len(lines)))
     return next((at for at in sorted(near, key=lambda at: abs(at - one.line)) if begun.match(lines[at])), None)
 
 
-def _held(path: str, line: int, pieces: Sequence[ContextSnippet]) -> bool:
+def _is_shown(path: str, line: int, pieces: Sequence[ContextSnippet]) -> bool:
     """Whether a shown piece has this line."""
     return any(one.source == path and one.line <= line <= one.line + one.text.count("\n") for one in pieces[:MOST_HELD])
 

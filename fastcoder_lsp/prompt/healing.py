@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from fastcoder_lsp.tokenizer import Tokenizer, printable
 
-LONGEST = 48
+MAX_HEALED_BYTES = 48
 """Bytes of a half-typed word that are healed, its last ones; each healed token costs a forward pass."""
-_LINES = 400
+_MAX_SEARCHED = 400
 """Characters that are searched for the start of a word."""
 
 
@@ -21,7 +21,7 @@ def heal_start(tokenizer: Tokenizer, text: str) -> int:
     The end of `text` itself if nothing needs healing, as after a newline that the tokenizer separates from the
     indentation after it.
     """
-    tail = text[-_LINES:]
+    tail = text[-_MAX_SEARCHED:]
     skipped = len(text) - len(tail)
     if not tail:
         return skipped
@@ -31,7 +31,7 @@ def heal_start(tokenizer: Tokenizer, text: str) -> int:
     else:
         start = tokenizer.last_word(tail)
     word = tail[start:]
-    while len(printable(word).encode()) > LONGEST:
+    while len(printable(word).encode()) > MAX_HEALED_BYTES:
         word = word[len(word) // 2 :]
     if not tokenizer.can_spell(printable(word).encode()):
         return len(text)

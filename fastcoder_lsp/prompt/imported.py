@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt.context import ContextSnippet
-from fastcoder_lsp.prompt.definitions import LONGEST_LINE, head_of
+from fastcoder_lsp.prompt.definitions import MAX_LINE, head_of
 from fastcoder_lsp.prompt.imports import imports_above
 from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, Load, around
 
-MOST_CHARACTERS = 1_200
+MAX_CHARACTERS = 1_200
 """Characters of all definitions, some 300 tokens, half of the other code."""
-MOST_NAMES = 4
+MAX_NAMES = 4
 """Imported names that are looked up, the nearest above the cursor."""
 _SCRIPTS = ("javascript", "javascriptreact", "typescript", "typescriptreact")
 _ENDINGS = (".ts", ".tsx", ".js", ".jsx", ".mjs", "/index.ts", "/index.js")
@@ -40,8 +40,8 @@ def imported_definitions(snapshot: Snapshot, offset: int, load: Load) -> tuple[C
     near = f"{above}\n{around(snapshot.text, offset, 0, BELOW)}"
     names = imported_names(snapshot)
     at = {name: place for name in names if (place := _last(near, name)) >= 0}
-    room, found = MOST_CHARACTERS, list[ContextSnippet]()
-    for name in sorted(at, key=lambda one: -at[one])[:MOST_NAMES]:
+    room, found = MAX_CHARACTERS, list[ContextSnippet]()
+    for name in sorted(at, key=lambda one: -at[one])[:MAX_NAMES]:
         own, keys = names[name]
         for key in keys:
             file = load(key)
@@ -107,7 +107,7 @@ def _last(text: str, name: str) -> int:
 def _definition(lines: Sequence[str], name: str, room: int) -> tuple[int, str] | None:
     """The line that defines `name`, and its definition, whole or its head, if that fits; else None."""
     begins = re.compile(_DEFINES.format(re.escape(name)))
-    at = next((number for number, line in enumerate(lines) if begins.match(line[:LONGEST_LINE])), None)
+    at = next((number for number, line in enumerate(lines) if begins.match(line[:MAX_LINE])), None)
     if at is None:
         return None
     whole = "\n".join(_block(lines, at))

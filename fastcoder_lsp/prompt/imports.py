@@ -7,11 +7,11 @@ an exchange of other pieces leaves it in place.
 import re
 from collections.abc import Iterator
 
-MOST_CHARACTERS = 700
+MAX_CHARACTERS = 700
 """Characters of all imports, some 200 tokens; the first ones are kept."""
-MOST_LINES = 2_000
+MAX_LINES = 2_000
 """Lines of a document's beginning that are read."""
-LONGEST = 40
+MAX_IMPORT_LINES = 40
 """Lines of one import."""
 _BEGINNINGS = {
     "python": ("import ", "from "),
@@ -49,7 +49,7 @@ def imports_above(text: str, end: int, language: str) -> str:
         end: start of its window, in characters.
         language: an LSP language id.
     """
-    kept, left = [], MOST_CHARACTERS
+    kept, left = [], MAX_CHARACTERS
     for statement in _statements(text, end, _LIKE.get(language, language)):
         left -= len(statement) + 1
         if left < 0:
@@ -65,12 +65,12 @@ def _statements(text: str, end: int, language: str) -> Iterator[str]:
     whole = text[: text.rfind("\n", 0, end) + 1]
     statement: list[str] = []
     depth = 0
-    for line in whole.split("\n", MOST_LINES)[:MOST_LINES]:
+    for line in whole.split("\n", MAX_LINES)[:MAX_LINES]:
         if not statement and not line.startswith(beginnings):
             continue
         statement.append(line.strip())
         depth += len(_OPEN.findall(line)) - len(_CLOSED.findall(line))
-        if depth > 0 and len(statement) < LONGEST:
+        if depth > 0 and len(statement) < MAX_IMPORT_LINES:
             continue
         if depth <= 0 and _imports(language, statement):
             yield " ".join(filter(None, statement))

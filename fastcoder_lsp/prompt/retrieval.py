@@ -27,19 +27,19 @@ ABOVE, BELOW = 12, 6
 CLOSE_ABOVE, CLOSE_BELOW = 5, 2
 CLOSE = 1.5
 """Factor of the words in the closest lines."""
-MOST_FILES = 8
+MAX_FILES = 8
 """Files that are searched: those that the word index ranks first. 16 files gave no better pieces."""
-MOST_RANKED = 6 * MOST_FILES
+MAX_RANKED = 6 * MAX_FILES
 """Ranked files that the index is asked for, since some may not be read."""
-MOST_PIECES = 10
+MAX_PIECES = 10
 MOST_OF_A_FILE = 2
 COPY = 0.9
 """A file with this share of its lines in the document is a copy: of a build, a worktree, an older version."""
 KNOWN = 0.8
 """A piece with this share of its lines in the window and better pieces is not new."""
-MOST_WORDS = 160
+MAX_WORDS = 160
 """Words of a question; those with the greatest weights are kept."""
-MOST_OWN = 100_000
+MAX_OWN = 100_000
 """Characters of the document on each side of the cursor that pieces are made of."""
 _COMMON = (
     "and as assert async await bool break case catch char class cls const continue def default define del delete "
@@ -52,10 +52,10 @@ _COMMON = (
 )
 """Words that tell nothing of what code is about. In a large folder their weights show that; in a small one they do not.
 """
-LEAST_WORTH = 0.2
+MIN_WORTH = 0.2
 """A piece that is worth less than this share of the best one has a word in common by chance."""
 _K1, _B = 0.6, 0.75
-_MOST_CELLS = 1_000_000
+_MAX_CELLS = 1_000_000
 """Bound of pieces times words of the question in one file."""
 
 
@@ -114,22 +114,22 @@ def retrieve(
     Returns:
         Snippets with the index's keys as paths, best first; those of the document have no source.
     """
-    ranked = dict.fromkeys((*near, *index.best(ask.terms_Q, MOST_RANKED)))
-    files = _others(ranked, snapshot, offset, load, MOST_FILES + len(near))
+    ranked = dict.fromkeys((*near, *index.best(ask.terms_Q, MAX_RANKED)))
+    files = _others(ranked, snapshot, offset, load, MAX_FILES + len(near))
     own = {key: (first, file) for key, first, file in _own(snapshot.text, offset, shown, terms)}
-    looked = {key: file for key, (_, file) in own.items()} | files  # of two equal pieces the document's is taken
-    told = _lines_in(snapshot.text[slice(*shown)])
-    lines_of = cache(lambda key: looked[key].text.split("\n"))  # many pieces of a file may be judged
+    searched = {key: file for key, (_, file) in own.items()} | files  # of two equal pieces the document's is taken
+    known = _lines_in(snapshot.text[slice(*shown)])
+    lines_of = cache(lambda key: searched[key].text.split("\n"))  # many pieces of a file may be judged
 
     def is_new(piece: ScoredLines) -> bool:
-        lines = _different(lines_of(piece.key)[piece.begin : piece.end])
-        if len(lines & told) >= KNOWN * len(lines):
+        lines = _distinct(lines_of(piece.key)[piece.begin : piece.end])
+        if len(lines & known) >= KNOWN * len(lines):
             return False
-        told.update(lines)
+        known.update(lines)
         return True
 
     pieces = []
-    for piece in best_pieces(ask, {key: file.lines for key, file in looked.items()}, is_new=is_new):
+    for piece in best_pieces(ask, {key: file.lines for key, file in searched.items()}, is_new=is_new):
         text, above = _without_empty(lines_of(piece.key)[piece.begin : piece.end])
         line = piece.begin + above + 1
         if piece.key in own:
@@ -147,7 +147,7 @@ def retrieve(
 def _others(ranked: Iterable[str], snapshot: Snapshot, offset: int, load: Load, most: int) -> dict[str, FileWords]:
     """The first files that may be read and are no copies of the document or of each other."""
     files: dict[str, FileWords] = {}
-    document = _lines_in(snapshot.text[max(offset - MOST_OWN, 0) : offset + MOST_OWN])
+    document = _lines_in(snapshot.text[max(offset - MAX_OWN, 0) : offset + MAX_OWN])
     for key in ranked:
         found = load(key) if key != snapshot.path else None
         if found is not None and not _is_copy(found.text, document, files.values()):
@@ -162,7 +162,7 @@ def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> WordQ
     words, counts = np.unique(terms.of(around(text, offset, ABOVE, BELOW)), return_counts=True)
     close = np.isin(words, terms.of(around(text, offset, CLOSE_ABOVE, CLOSE_BELOW)))
     worth = index.weights(words) * np.sqrt(counts) * np.where(close, CLOSE, 1.0)
-    kept = np.sort(np.argsort(-worth, kind="stable")[:MOST_WORDS])
+    kept = np.sort(np.argsort(-worth, kind="stable")[:MAX_WORDS])
     return WordQuery(words[kept], worth[kept].astype(np.float32))
 
 
@@ -180,7 +180,7 @@ def around(text: str, offset: int, above: int, below: int) -> str:
 def best_pieces(
     ask: WordQuery,
     files: dict[str, LineTerms],
-    most: int = MOST_PIECES,
+    most: int = MAX_PIECES,
     is_new: Callable[[ScoredLines], bool] = lambda _piece: True,
 ) -> list[ScoredLines]:
     """The best pieces, best first: a few of each file, without overlaps; `is_new` may refuse each in turn."""
@@ -213,17 +213,17 @@ def worth(ask: WordQuery, texts: Sequence[str], terms: Terms) -> float:
 
 def related(ask: WordQuery, pieces: Sequence[ContextSnippet], terms: Terms) -> tuple[ContextSnippet, ...]:
     """Pieces without those that share hardly more than common words with the cursor's lines, such as `return`."""
-    telling = ~np.isin(ask.terms_Q, terms.of(_COMMON))
-    asked = WordQuery(ask.terms_Q[telling], ask.weights_Q[telling])
+    distinctive = ~np.isin(ask.terms_Q, terms.of(_COMMON))
+    asked = WordQuery(ask.terms_Q[distinctive], ask.weights_Q[distinctive])
     worths = [worth(asked, [piece.text], terms) for piece in pieces]
-    least = LEAST_WORTH * max(worths, default=0.0)
+    least = MIN_WORTH * max(worths, default=0.0)
     return tuple(piece for piece, value in zip(pieces, worths, strict=True) if not piece.line or value > least)
 
 
 def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterator[tuple[str, int, FileWords]]:
     """The document above and below its window, each with a key, which is no path, and the number of lines above."""
-    first = text.find("\n", max(offset - MOST_OWN, 0)) + 1 if offset > MOST_OWN else 0
-    above, below = text[first : shown[0]], text[shown[1] : offset + MOST_OWN]
+    first = text.find("\n", max(offset - MAX_OWN, 0)) + 1 if offset > MAX_OWN else 0
+    above, below = text[first : shown[0]], text[shown[1] : offset + MAX_OWN]
     after = below.find("\n") + 1
     parts = (("<above", first, above[: above.rfind("\n") + 1]), ("<below", shown[1] + after, below[after:]))
     for key, begin, part in parts:
@@ -239,10 +239,10 @@ def _is_copy(text: str, document: set[str], taken: Collection[FileWords]) -> boo
 
 def _lines_in(text: str) -> set[str]:
     """The distinct lines of a text without indentation; no empty ones."""
-    return _different(text.split("\n"))
+    return _distinct(text.split("\n"))
 
 
-def _different(lines: Iterable[str]) -> set[str]:
+def _distinct(lines: Iterable[str]) -> set[str]:
     return {line for line in map(str.strip, lines) if line}
 
 
@@ -270,7 +270,7 @@ def _counted(ask: WordQuery, lines: LineTerms) -> tuple[npt.NDArray[np.float32],
     A piece is two halves of `STEP` lines; the last half is a piece only if it is the only one.
     """
     asked = len(ask.terms_Q)
-    halves = min(max(-(-lines.lines // STEP), 1), max(_MOST_CELLS // asked, 1))
+    halves = min(max(-(-lines.lines // STEP), 1), max(_MAX_CELLS // asked, 1))
     edges = lines.starts_L[np.minimum(np.arange(halves + 1) * STEP, lines.lines)]
     words = lines.terms_W[: edges[-1]]
     places = np.minimum(np.searchsorted(ask.terms_Q, words), asked - 1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import SelectedCompletion
-from fastcoder_lsp.documents import CLOSED_AT_MOST
+from fastcoder_lsp.documents import MAX_CLOSED
 from tests.completion.simulated import URI, Simulation, script, threaded
 
 SAYS = "value = 1"
@@ -48,7 +48,7 @@ def test_a_closed_document_is_forgotten() -> None:
     assert finish("file:///c.py") != "typed-through"
     assert simulation.prompts.calls == [("rename", "file:///c.py")]
     service.document_closed("file:///c.py")
-    for number in range(CLOSED_AT_MOST):
+    for number in range(MAX_CLOSED):
         finish(f"file:///{number}.py")
         service.document_closed(f"file:///{number}.py")
     finish(URI)

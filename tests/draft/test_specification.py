@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.core import DraftContext, Drafter
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.documents import DOCUMENTS_AT_MOST
+from fastcoder_lsp.documents import MAX_DOCUMENTS
 from fastcoder_lsp.draft.auto.evidence import GROUPED
 from fastcoder_lsp.draft.base import Pinned, Specification, Store, Trained
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, group_of, make, reads_datastore, require_tuned
@@ -176,7 +176,7 @@ def test_what_is_kept_goes_with_its_document(name: str) -> None:
 def test_what_is_kept_is_bounded_over_documents(name: str) -> None:
 
     def many(drafter: Drafter) -> None:
-        for number in range(DOCUMENTS_AT_MOST):
+        for number in range(MAX_DOCUMENTS):
             trees(drafter, f"file{number}", tokens=4)
 
     assert after(name, "d", many) == after(name, "other", many)

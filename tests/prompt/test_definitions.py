@@ -8,7 +8,7 @@ from fastcoder_lsp.core import Definition
 from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt.context import ContextSnippet
-from fastcoder_lsp.prompt.definitions import LONGEST_LINE, MOST_CHARACTERS, MOST_LINES, head_of, heads
+from fastcoder_lsp.prompt.definitions import MAX_CHARACTERS, MAX_LINE, MAX_LINES, head_of, heads
 from fastcoder_lsp.prompt.retrieval import FileWords, question_at
 
 PYTHON = '''import os
@@ -89,13 +89,13 @@ def test_a_head_is_a_signature_or_what_a_class_has(text: str, line: int, head: s
 def test_a_head_of_anything_is_bounded(text: str, line: int) -> None:
     lines = text.split("\n")
     head = head_of(lines, min(line, len(lines) - 1))
-    assert head.count("\n") < MOST_LINES
+    assert head.count("\n") < MAX_LINES
     assert all(one.rstrip() in {kept.rstrip() for kept in lines} for one in head.split("\n"))
 
 
 def test_no_part_of_a_line_is_shown() -> None:
     """A secret that is cut may look like none."""
-    long = " " * (LONGEST_LINE - 10) + "= 'xK9z4Qw8Rt2Lm7Pb3Vc6'"
+    long = " " * (MAX_LINE - 10) + "= 'xK9z4Qw8Rt2Lm7Pb3Vc6'"
     assert head_of(["class Cart:", f"    size{long}", "    owner: str"], 0) == "class Cart:\n    owner: str"
     assert head_of([f"class Cart:{long}", "    owner: str"], 0) == ""
 
@@ -142,4 +142,4 @@ def test_heads_have_a_part_of_the_room() -> None:
     use = " ".join(f"make_{number}" for number in range(16))
     found = shown(use, many, *(Definition(f"make_{number}", f"m{number}.py", 0) for number in range(16)))
     assert 0 < len(found) < 16
-    assert sum(len(one.partition(" ")[2]) for one in found) <= MOST_CHARACTERS
+    assert sum(len(one.partition(" ")[2]) for one in found) <= MAX_CHARACTERS

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.prompt.healing import LONGEST, allowed, heal_start
+from fastcoder_lsp.prompt.healing import MAX_HEALED_BYTES, allowed, heal_start
 from tests.prompt.toy_tokenizers import byte_level, of_family, sentencepiece
 
 QWEN = of_family("Qwen2.5-Coder")
@@ -24,12 +24,12 @@ def test_allowed_ids(remaining: bytes) -> None:
 
 @given(TEXT)
 def test_where_a_prompt_backs_up_to(text: str) -> None:
-    """Over at most `LONGEST` bytes, never into a character, and to what can be spelt again token by token."""
+    """Over at most `MAX_HEALED_BYTES` bytes, never into a character, and to what can be spelt again token by token."""
     for tokenizer in (QWEN, byte_level(False), sentencepiece()):
         start = heal_start(tokenizer, text)
         rest = text[start:].encode()
         assert 0 <= start <= len(text)
-        assert len(rest) <= LONGEST
+        assert len(rest) <= MAX_HEALED_BYTES
         assert tokenizer.can_spell(rest)
 
 

@@ -12,8 +12,8 @@ from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.prompt.retrieval import (
+    MAX_PIECES,
     MOST_OF_A_FILE,
-    MOST_PIECES,
     PIECE,
     STEP,
     FileWords,
@@ -148,7 +148,7 @@ def test_pieces_are_within_bounds(texts: list[list[str]], words: str) -> None:
     files = {f"f{number}": terms.of_lines("\n".join(lines)) for number, lines in enumerate(texts)}
     question = WordQuery(np.unique(terms.of(words)), np.ones(len(np.unique(terms.of(words))), np.float32))
     found = best_pieces(question, {key: file for key, file in files.items() if len(file.terms_W)})
-    assert len(found) <= MOST_PIECES
+    assert len(found) <= MAX_PIECES
     assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
     for piece in found:
         file = files[piece.key]

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from fastcoder_lsp.core import Engine, EngineInfo, StepCosts
-from fastcoder_lsp.documents import CLOSED_AT_MOST, Slots
+from fastcoder_lsp.documents import MAX_CLOSED, Slots
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.runtime import load
@@ -66,12 +66,12 @@ def test_a_closed_document_s_cache_serves_who_opens_it_again() -> None:
     slots.forget("0.py")
     slots.forget("1.py")
     assert slots.of("0.py") is first
-    for number in range(2, CLOSED_AT_MOST + 2):
+    for number in range(2, MAX_CLOSED + 2):
         slots.of(f"{number}.py")
         slots.forget(f"{number}.py")
     assert second not in engines.held.values()
     assert {slots.of("0.py"), slots.of("open.py")} == {first, kept_open}
-    assert len(engines.held) == CLOSED_AT_MOST + 2
+    assert len(engines.held) == MAX_CLOSED + 2
     assert slots.forget("never opened.py") == ("never opened.py",)
     assert slots.forget("open.py") == ("2.py",), "its prompt goes with it"
     slots.close()
@@ -86,7 +86,7 @@ def test_a_renamed_document_takes_its_cache_along() -> None:
     slots.of("b.py")
     slots.forget("b.py")
     slots.rename("a.py", "b.py")
-    for number in range(CLOSED_AT_MOST + 1):
+    for number in range(MAX_CLOSED + 1):
         slots.of(f"{number}.py")
         slots.forget(f"{number}.py")
     assert slots.of("b.py") is first
