@@ -1,10 +1,8 @@
-"""What is remembered of each document: bounded, the document that was used longest ago first out.
+"""State for each document, bounded: the least recently used document is dropped first.
 
-Owns which documents are remembered; what is remembered of them is the user's of this module.
-
-`Slots` names the KV caches of one client's documents. A cache outlives its document's closing for a while, because
-editors close and open the same one when people go back and forth between two. The engine decides how many are kept
-beside those in use, by memory.
+`Slots` names the KV caches of one client's documents. A cache outlives its document for a while, because editors close
+and open a document again when users switch between two. The engine decides by memory how many are kept beside those in
+use.
 """
 
 from collections import OrderedDict
@@ -17,15 +15,11 @@ Memory = TypeVar("Memory")
 
 MAX_DOCUMENTS = 32
 MAX_CLOSED = 8
-"""Most closed documents whose caches are kept."""
+"""Closed documents whose caches are kept."""
 
 
 class LatestDocuments(Generic[Memory]):
-    """At most one `Memory` a document, put there by its user.
-
-    Args:
-        capacity: how many documents are remembered.
-    """
+    """At most one `Memory` for each of the last `capacity` documents."""
 
     def __init__(self, capacity: int = MAX_DOCUMENTS) -> None:
         self._capacity = capacity
@@ -42,7 +36,7 @@ class LatestDocuments(Generic[Memory]):
         return self._memories.get(document)
 
     def put(self, document: str, memory: Memory) -> None:
-        """From now on this is the memory of `document`, which is the most recently used one."""
+        """Set the memory of `document`, now the most recently used one."""
         self._memories[document] = memory
         self._memories.move_to_end(document)
         while len(self._memories) > self._capacity:
@@ -53,12 +47,12 @@ class LatestDocuments(Generic[Memory]):
         self._memories.pop(document, None)
 
     def rename(self, old: str, new: str) -> None:
-        """The document goes on under another name; a memory already kept under that name is replaced."""
+        """Rename a document; a memory under the new name is replaced."""
         if old in self._memories and old != new:
             self.put(new, self._memories.pop(old))
 
     def clear(self) -> None:
-        """Forget all documents: nothing that was remembered holds any longer."""
+        """Forget all documents."""
         self._memories.clear()
 
     def latest(self) -> str | None:
@@ -66,19 +60,12 @@ class LatestDocuments(Generic[Memory]):
         return next(reversed(self._memories), None)
 
     def values(self) -> tuple[Memory, ...]:
-        """All memories, that of the most recently used document last."""
+        """All memories, the most recently used document's last."""
         return tuple(self._memories.values())
 
 
 class PerDocument(LatestDocuments[Memory]):
-    """One `Memory` a document, made when it is first asked for.
-
-    What has no document ("") gets a memory of its own that nobody keeps.
-
-    Args:
-        make: makes a memory.
-        capacity: how many documents are remembered.
-    """
+    """One `Memory` for each document, made on demand; text without a document ("") gets one that is not kept."""
 
     def __init__(self, make: Callable[[], Memory], capacity: int = MAX_DOCUMENTS) -> None:
         super().__init__(capacity)
@@ -96,12 +83,7 @@ class PerDocument(LatestDocuments[Memory]):
 
 
 class Slots:
-    """One front's part of the engine.
-
-    Args:
-        engines: the model, with a cache for each name.
-        front: the front's unique name.
-    """
+    """One front's part of the engine; `front` is a unique name."""
 
     def __init__(self, engines: Engines, front: str = "") -> None:
         self._engines, self._front = engines, front
@@ -120,7 +102,7 @@ class Slots:
         return self._engines.slot(self._name(document))
 
     def beside(self, document: str) -> Engine | None:
-        """This document's second cache, for its next prompt; None if the engine has no second caches."""
+        """The document's second cache, for its next prompt; None if the engine has no second caches."""
         self._names[document] = None
         return self._engines.beside(self._name(document))
 
@@ -133,9 +115,9 @@ class Slots:
         self._engines.swap(self._name(document))
 
     def forget(self, document: str) -> tuple[str, ...]:
-        """Close the document: free its second cache now, and its first one after some more documents are closed.
+        """Close the document: free its second cache now, and its first one after more documents are closed.
 
-        Returns the documents whose caches are freed, so that their prompts can be dropped, too.
+        Returns the documents whose caches are freed, so that their prompts can be dropped too.
         """
         if document not in self._names:
             return (document,)

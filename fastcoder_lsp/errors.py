@@ -1,14 +1,14 @@
-"""The exception tree: every error that a user can cause or cure, each with what to do about it.
+"""The exception tree: errors that a user can cause or fix, each with a hint.
 
-Owns no handling: the command line prints `message` and `hint` and exits with `exit_code`; the language server turns
-them into one notice and a status. Our own bugs are `AssertionError`s and are never caught as one of these.
+The command line prints `message` and `hint` and exits with `exit_code`; the language server shows one notice and a
+status. Our own bugs are `AssertionError`s and are never caught as one of these.
 """
 
 import errno
 
 FAULT_HINT = "This is a bug in fastcoder-lsp. Run the command again with FASTCODER_TRACEBACK=1, and report the output."
 _NO_MEMORY_TEXTS = ("allocate memory", "not enough memory", "failed to map segment", "bad_alloc", "out of memory")
-"""How libraries say it in an exception of another kind."""
+"""Texts of libraries' other exceptions that mean that memory ran out."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _INSTALL_HINT = (
     'Install its packages again: pip install --no-deps -r "$(fastcoder-lsp --cpu-requirements)", or with torch: '
@@ -17,11 +17,11 @@ _INSTALL_HINT = (
 
 
 class FastcoderError(Exception):
-    """Something went wrong that a person can act on.
+    """An error that a user can act on.
 
     Args:
         message: what is wrong, one line.
-        hint: what to do about it, one line; empty if nothing helps.
+        hint: what to do, one line; empty if nothing helps.
     """
 
     exit_code = 1
@@ -42,31 +42,31 @@ class UsageError(FastcoderError):
 
 
 class ModelMissingError(FastcoderError):
-    """The model is not on this machine; fetching it needs the user's word."""
+    """The model is not on this machine; fetching it needs the user's consent."""
 
     exit_code = 3
 
 
 class ModelInvalidError(FastcoderError):
-    """A model's file is damaged, of an unsafe format, or of a kind that cannot be run."""
+    """A model's file is damaged, of an unsafe format, or of an unsupported kind."""
 
     exit_code = 4
 
 
 class NetworkError(FastcoderError):
-    """A download could not be made or finished."""
+    """A download failed."""
 
     exit_code = 5
 
 
 class ResourceError(FastcoderError):
-    """There is not enough memory or disk."""
+    """Not enough memory or disk space."""
 
     exit_code = 6
 
 
 class InstallationError(FastcoderError):
-    """A package that this program needs is missing or broken; by default the hint is to install it again."""
+    """A required package is missing or broken; by default the hint is to install it again."""
 
     exit_code = 7
 
@@ -75,7 +75,7 @@ class InstallationError(FastcoderError):
 
 
 def understood(error: BaseException) -> FastcoderError:
-    """An exception that nobody foresaw, as one that a person can act on, as far as it tells."""
+    """An unexpected exception as an error that a user can act on, as far as it says why."""
     if isinstance(error, FastcoderError):
         return error
     text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")[:300]

@@ -1,6 +1,6 @@
-"""Spans of time inside one request, their percentiles over many, and what is counted beside.
+"""Spans of time inside one request, their percentiles over many, and counts.
 
-Owns the clock and the arithmetic; decides nothing. Every span of a request is named here, in milliseconds.
+All times are in milliseconds.
 """
 
 import time
@@ -14,7 +14,7 @@ SPANS = ("queue", "prompt", "prefill", "draft", "verify", "post", "total")
 
 
 class _Measurement:
-    """The context of one measurement; a class, for a step enters two, and generators take thrice as long."""
+    """A timing context; a class, because a step enters two, and generators take three times as long."""
 
     __slots__ = ("_span", "_spans", "_start")
 
@@ -29,13 +29,10 @@ class _Measurement:
 
 
 class Spans:
-    """The spans of one request, summed where a span is entered more than once.
+    """The spans of one request, summed if a span is entered more than once.
 
     Attributes:
-        opened_s: when the request came in, by `time.perf_counter`.
-
-    Args:
-        waited_ms: how long ago that was.
+        opened_s: when the request arrived, `waited_ms` ago, by `time.perf_counter`.
     """
 
     def __init__(self, waited_ms: float = 0.0) -> None:
@@ -44,13 +41,13 @@ class Spans:
 
     @classmethod
     def since(cls, opened_s: float) -> "Spans":
-        """The spans of a request that came in when `time.perf_counter` showed `opened_s`."""
+        """The spans of a request that arrived at `opened_s`."""
         spans = cls()
         spans.opened_s = opened_s
         return spans
 
     def measure(self, span: str) -> "_Measurement":
-        """A context that adds the time spent inside to `span`, which is one of `SPANS`."""
+        """A context that adds the time spent inside to `span`, one of `SPANS`."""
         return _Measurement(self, span)
 
     def add(self, span: str, ms: float) -> None:
@@ -58,11 +55,11 @@ class Spans:
         self._ms[span] += ms
 
     def elapsed_ms(self) -> float:
-        """Milliseconds since the request came in."""
+        """Milliseconds since the request arrived."""
         return (time.perf_counter() - self.opened_s) * 1e3
 
     def close(self) -> dict[str, float]:
-        """All spans in milliseconds, `total` since the request came in."""
+        """All spans; `total` since the request arrived."""
         return self._ms | {"total": self.elapsed_ms()}
 
 
@@ -73,12 +70,12 @@ class SpanStatistics:
         self._values = {span: deque[float](maxlen=capacity) for span in SPANS}
 
     def record(self, ms: Mapping[str, float]) -> None:
-        """Take in the spans of one request."""
+        """Record the spans of one request."""
         for span, value in ms.items():
             self._values[span].append(value)
 
     def percentiles(self) -> dict[str, dict[str, float]]:
-        """span → {p50, p95} in milliseconds, for the spans that were recorded."""
+        """span → {p50, p95}, for the recorded spans."""
         return {
             span: {"p50": percentile(values, 0.50), "p95": percentile(values, 0.95)}
             for span, values in self._values.items()
@@ -87,7 +84,7 @@ class SpanStatistics:
 
 
 class Tally:
-    """What is counted since the start, and times of late; whoever calls holds the lock."""
+    """Counts since the start, and recent times; the caller holds the lock."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -96,27 +93,27 @@ class Tally:
         self._spans = SpanStatistics()
 
     def count(self, what: str, by: int = 1) -> None:
-        """Count one more of `what`, a field of `Statistics`."""
+        """Add `by` to `what`, a field of `Statistics`."""
         self._counts[what] += by
 
     def suppressed(self, rule: str) -> None:
-        """A rule kept a suggestion away."""
+        """A rule suppressed a suggestion."""
         self._counts["empty"] += 1
         self._suppressed[rule] += 1
 
     def worked(self, counts: Counts) -> None:
-        """Count work that the model did."""
+        """Count the model's work."""
         for name in ("steps", "tokens", "prefilled", "reused", "prefill_ms"):
             self._counts[name] += getattr(counts, name)
         self._counts["accepted_drafts"] += counts.accepted
         self._by_source.update(counts.by_source)
 
     def took(self, ms: Mapping[str, float]) -> None:
-        """The spans of one answered request."""
+        """Record the spans of an answered request."""
         self._spans.record(ms)
 
     def totals(self) -> dict[str, Any]:
-        """All of it, by the field of `Statistics`."""
+        """All counts and times, by the fields of `Statistics`."""
         return dict(self._counts) | {
             "suppressed": dict(self._suppressed),
             "accepted_by_source": dict(self._by_source),

@@ -1,4 +1,4 @@
-"""The prompt: fill-in-the-middle templates, the window of text around the cursor, token healing, context."""
+"""The prompt: fill-in-the-middle templates, the window around the cursor, token healing, context."""
 
 from fastcoder_lsp.prompt.build import Prompt, PromptBuilder, PromptOptions
 from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, ContextSnippet, PromptContext

@@ -1,4 +1,4 @@
-"""A report, for people, of the other code in a prompt: its place, the reason for it, and its cost."""
+"""A report for the user about the other code in a prompt: its place, the reason for it, and its cost."""
 
 import re
 from collections import Counter
@@ -13,7 +13,7 @@ from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, around
 MAX_REASONS = 6
 """Names listed for a piece."""
 RECENT = "recently edited, visited or copied, or its tests"
-"""Reason for a piece that shares no names."""
+"""The reason for a piece that shares no names."""
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 
 
@@ -22,10 +22,9 @@ class LatestPrompt:
     """The latest prompt of a document.
 
     Attributes:
-        text: of all its tokens, control tokens as their names.
-        tokens: number of its tokens.
+        text: of all tokens, with the names of control tokens.
         found: the other code in it.
-        prefill_ms: time of reading a token on this machine; 0 if unknown.
+        prefill_ms: the time to prefill a token on this machine; 0 if unknown.
     """
 
     text: str
@@ -35,13 +34,7 @@ class LatestPrompt:
 
 
 def account(shown: LatestPrompt, text: str, offset: int) -> Iterator[str]:
-    """Lines for a person.
-
-    Args:
-        shown: the prompt.
-        text: the document's.
-        offset: the cursor.
-    """
+    """Lines of the report; the cursor is at `offset` in the document's `text`."""
     pieces = shown.found.snippets
     cost = sum(piece.tokens for piece in pieces)
     time = f" (read once, about {cost * shown.prefill_ms:.0f} ms)" if cost and shown.prefill_ms else ""
@@ -57,7 +50,7 @@ def account(shown: LatestPrompt, text: str, offset: int) -> Iterator[str]:
 
 
 def reasons(piece: ContextSnippet, text: str, offset: int) -> list[str]:
-    """The names at the cursor that a piece holds, whole or as parts of its names, longest first."""
+    """The names at the cursor that a piece contains, whole or as parts of its names, longest first."""
     held = {word for name in _NAME.findall(piece.text) for word in words_of(name)}
     near = Counter(name for name in _NAME.findall(around(text, offset, ABOVE, BELOW)) if name.lower() in held)
     return sorted(near, key=lambda name: (-len(name), name))[:MAX_REASONS]

@@ -1,9 +1,9 @@
-"""Anchors: the parts of a document's prompt that stay fixed while a person types.
+"""Anchors: the parts of a document's prompt that stay fixed while the user types.
 
 The KV cache keeps the longest common token prefix of two prompts. In the order prefix, suffix, middle every keystroke
-would move the prefix's end, and all after it would be computed anew. So the prefix ends at an *anchor*, a few lines
-above the cursor or at its line's start, the suffix is the one seen when the anchor was set, and text typed since then
-follows the middle mark, where it only grows.
+would move the prefix's end and invalidate everything after it. So the prefix ends at an *anchor*, a few lines above the
+cursor or at its line's start, the suffix is the one seen when the anchor was set, and text typed since then follows the
+middle mark, where it only grows.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from fastcoder_lsp.prompt.context import NOTHING, PromptContext
 from fastcoder_lsp.tokenizer import Tokenizer
 
 _MAX_TOKEN_CHARACTERS = 12
-"""Upper bound of the mean number of characters a token: text beyond budget × this is not looked at."""
+"""An upper bound of the mean characters a token: text beyond budget × this is not read."""
 CLOSERS = frozenset(")]}>\"'`;,")
 """Characters that editors insert right of the cursor."""
 
@@ -22,9 +22,9 @@ class EncodedContext:
     """Code of other files in a prompt.
 
     Attributes:
-        tokens: its tokens; empty if there is none.
+        tokens: empty if there is none.
         found: the snippets in `tokens`.
-        searched: whether it was looked for; a hurried first prompt leaves that for later.
+        searched: False if a hurried first prompt left the search for later.
     """
 
     tokens: tuple[int, ...]
@@ -41,16 +41,15 @@ class Anchor:
 
     Attributes:
         start: where the prefix begins in the text.
-        at: where it ends; the text between this and the cursor follows the middle mark.
+        at: where it ends; the text from here to the cursor follows the middle mark.
         prefix: `text[start:at]` when the anchor was set.
-        suffix: the text right of the cursor then, after closers that an editor may have inserted, which are never
-            shown.
+        suffix: the text right of the cursor then, without the closers there, which an editor may have inserted.
         whole: whether `suffix` reached the end of the text.
         length: characters of the text last seen.
         prefix_tokens: the tokens of `prefix`.
         suffix_tokens: the tokens of `suffix`.
         context: code of other files.
-        short: whether the window is smaller than it may be, because a request waited for it.
+        short: whether the window is smaller than allowed, because a request waited for it.
     """
 
     start: int
@@ -68,8 +67,8 @@ class Anchor:
 def shift_of(anchor: Anchor, text: str, offset: int) -> int | None:
     """The shift of the anchor's offsets in `text` with the cursor at `offset`; None if the anchor is void.
 
-    Edits above the window shift it. It is void when the text of its prefix or suffix has changed, or the cursor has
-    left the part between them.
+    Edits above the window shift it. It is void if the text of its prefix or suffix has changed, or the cursor has left
+    the part between them.
     """
     for shift in (0, len(text) - anchor.length):
         at, start = anchor.at + shift, anchor.start + shift
@@ -84,7 +83,7 @@ def shift_of(anchor: Anchor, text: str, offset: int) -> int | None:
 
 
 def _suffix_holds(anchor: Anchor, after: str) -> bool:
-    """Whether `after` is the suffix seen before, apart from closers and line ends that an editor inserted."""
+    """Whether `after` is the earlier suffix, except closers and line ends that an editor inserted."""
     rest = after[closers(after) :]
     surplus = len(rest) - len(rest.lstrip("".join(CLOSERS) + " \t\n"))
     for skipped in range(min(surplus, 64) + 1):
@@ -96,7 +95,7 @@ def _suffix_holds(anchor: Anchor, after: str) -> bool:
 
 
 def closers(after: str) -> int:
-    """Number of characters right of the cursor if all up to its line's end are closers or blanks; else 0."""
+    """The characters right of the cursor if all up to the line's end are closers or blanks; else 0."""
     end = after.find("\n")
     line = after if end < 0 else after[:end]
     return len(line) if all(char in CLOSERS or char.isspace() for char in line) else 0
@@ -105,8 +104,8 @@ def closers(after: str) -> int:
 def place(text: str, offset: int, lines_above: int, longest: int) -> int:
     """The offset of the next anchor: the start of the cursor's line, or of one up to `lines_above` above it.
 
-    At most half of the lines above, and at most `longest` characters before the cursor, are left out of the prefix.
-    Inside a longer line the anchor is at a blank if there is one.
+    The prefix lacks at most half of the lines above, and at most `longest` characters before the cursor. In a longer
+    line the anchor is at a blank if there is one.
     """
     start = text.rfind("\n", 0, offset) + 1
     if offset - start <= longest:
@@ -121,7 +120,7 @@ def place(text: str, offset: int, lines_above: int, longest: int) -> int:
 
 
 def prefix_start(tokenizer: Tokenizer, before: str, budget: int) -> int:
-    """Offset in `before` from which the rest is at most about `budget` tokens; a line's start if possible."""
+    """The offset in `before` from which the rest has at most about `budget` tokens; a line's start if possible."""
     low = max(0, len(before) - budget * _MAX_TOKEN_CHARACTERS)
     lines = _lines(before[low:])
     left = budget
@@ -137,7 +136,7 @@ def prefix_start(tokenizer: Tokenizer, before: str, budget: int) -> int:
 
 
 def suffix_end(tokenizer: Tokenizer, after: str, budget: int) -> int:
-    """Offset in `after` up to which the text is at most about `budget` tokens; a line's end if possible."""
+    """The offset in `after` up to which the text has at most about `budget` tokens; a line's end if possible."""
     lines = _lines(after[: budget * _MAX_TOKEN_CHARACTERS])
     left, end = budget, 0
     for line, ids in zip(lines, tokenizer.encode_many(lines), strict=True):
@@ -158,14 +157,14 @@ def _lines(text: str) -> list[str]:
 
 
 def _last_tokens(tokenizer: Tokenizer, line: str, budget: int) -> str:
-    """An end of an overlong line that fits."""
+    """The end of an overlong line that fits."""
     while len(tokenizer.encode(line)) > budget and len(line) > 1:
         line = line[len(line) // 4 + 1 :]
     return line
 
 
 def _first_tokens(tokenizer: Tokenizer, line: str, budget: int) -> str:
-    """A beginning of an overlong line that fits."""
+    """The beginning of an overlong line that fits."""
     while len(tokenizer.encode(line)) > budget and len(line) > 1:
         line = line[: len(line) * 3 // 4]
     return line

@@ -1,6 +1,6 @@
 """From a snapshot and a cursor to the tokens of a prompt, such that consecutive prompts share a long beginning.
 
-Keeps one anchor per document, and a plan of the code of other files to show next. Used by one thread.
+Keeps one anchor for each document, and a plan of the code of other files to show next. Used by one thread.
 """
 
 from dataclasses import dataclass, replace
@@ -33,11 +33,11 @@ class PromptOptions:
         refill_share: share of the prefix budget that a new window fills, so that it can grow before it must move.
         suffix_share: the same for the text after the cursor.
         context_tokens: budget for snippets of other files.
-        context_later: whether a document's first prompt goes without them while the user types on.
+        context_later: whether a document's first prompt omits them while the user types on.
         lines_above: lines above the cursor's that a new anchor leaves after the middle mark.
         typed_lines, typed_tokens: the anchor moves when more than this follows the middle mark.
-        anchored: False for the plain order, with the whole text before the cursor in the prefix part.
-        documents: number of documents whose anchor is remembered.
+        anchored: False for the plain order, with all text before the cursor in the prefix part.
+        documents: how many documents' anchors are kept.
     """
 
     limit: int = 1400
@@ -83,11 +83,8 @@ class Prompt:
 class PromptBuilder:
     """Builds the prompts of all documents for one model.
 
-    Args:
-        tokenizer: of the model.
-        options: the budgets; snippets of other files are shown only if they have one.
-        context: finds those snippets for a document's first prompt, in a pause, and for `plan`; otherwise those of the
-            last prompt stay.
+    `context` finds snippets for a document's first prompt, in a pause, and for `plan`, if `options` have a budget for
+    them; otherwise those of the last prompt stay.
     """
 
     def __init__(
@@ -105,12 +102,12 @@ class PromptBuilder:
         """The prompt for a completion at `offset` of `snapshot`.
 
         Args:
-            snapshot: the document; its neighbours go before its text.
+            snapshot: the document; its neighbours precede its text.
             offset: the cursor, in characters of `snapshot.text`.
-            hurried: whether the user types on: a first prompt then goes without code of other files, which takes long
-                to read.
+            hurried: whether the user types on: a first prompt then omits code of other files, which takes long to read.
             room: tokens that may be read while a request waits; if more of a prompt at a new place is new, it gets a
-                shorter window and no code of other files. None: no limit.
+                shorter
+                window and no code of other files. None: no limit.
         """
         self._context.observe(snapshot)
         text, offset = _whole(snapshot, offset)
@@ -118,7 +115,7 @@ class PromptBuilder:
         return self._store(snapshot.uri, anchor, text, offset)
 
     def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
-        """Anchor here in a pause, so that the next keystrokes find everything computed. Returns the prompt.
+        """Set the anchor here in a pause, so that the next keystrokes find everything computed; returns the prompt.
 
         Other code may be exchanged, but never in the middle of a line: a user who continues there soon finds the prompt
         unchanged.
@@ -129,7 +126,7 @@ class PromptBuilder:
         return self._store(snapshot.uri, anchor, text, offset)
 
     def is_short(self, uri: str) -> bool:
-        """Whether a document's prompt has a smaller window than it may, because a request waited for it."""
+        """Whether a document's prompt has a smaller window than allowed, because a request waited for it."""
         anchor = self._anchors.get(uri)
         return anchor is not None and anchor.short
 
@@ -141,7 +138,7 @@ class PromptBuilder:
         return anchor.short or not (anchor.context.searched or not self.options.context_tokens)
 
     def is_interim(self, uri: str) -> bool:
-        """Whether a document's prompt is to be replaced: by the whole one, or one with other code."""
+        """Whether a document's prompt will be replaced: by a complete one, or one with other code."""
         return uri in self._plans or self.is_partial(uri)
 
     def plan(self, snapshot: Snapshot, offset: int) -> None:
@@ -177,7 +174,7 @@ class PromptBuilder:
         return self._store(snapshot.uri, anchor, text, offset)
 
     def shown(self, uri: str) -> LatestPrompt | None:
-        """The latest prompt of a document, for people; None if there is none."""
+        """The latest prompt of a document, for the user; None if there is none."""
         built, anchor = self._built.get(uri), self._anchors.get(uri)
         if built is None or anchor is None:
             return None
@@ -217,7 +214,7 @@ class PromptBuilder:
     def _anchor_at(
         self, snapshot: Snapshot, text: str, offset: int, *, hurried: bool = False, room: int | None = None
     ) -> Anchor:
-        """The document's anchor, moved with its text, or a new one where it holds no more."""
+        """The document's anchor, moved with its text, or a new one if it is void."""
         last = self._valid_anchor(snapshot.uri)
         if last is not None and (moved := self._moved(last, text, offset)) is not None:
             return moved
@@ -244,7 +241,7 @@ class PromptBuilder:
         return len(tokens) - (common_prefix(built.tokens, tokens) if built is not None else 0)
 
     def _shortened(self, anchor: Anchor, text: str, offset: int, room: int) -> Anchor:
-        """The anchor with as much of its window as fits `room` tokens, a quarter of that for the text below."""
+        """The anchor with as much of its window as fits `room` tokens, a quarter of that below the cursor."""
         typed = len(self._tokenizer.encode(text[anchor.at : offset]))
         left = max(room - typed - _MARKS, room // 2)
         below = min(left // 4, len(anchor.suffix_tokens))
@@ -290,7 +287,7 @@ class PromptBuilder:
             offset: the cursor in that.
             last: the anchor so far, if its code of other files may still be shown.
             exchange: whether the code of other files may change.
-            lean: whether to look for none if there was none so far.
+            lean: whether to search for none if there was none so far.
         """
         options, tokenizer = self.options, self._tokenizer
         at = anchors.place(text, offset, min(options.lines_above, options.typed_lines // 3), 2 * options.typed_tokens)
@@ -336,7 +333,7 @@ class PromptBuilder:
         )
 
     def _valid_anchor(self, uri: str) -> Anchor | None:
-        """The document's anchor, if its code of other files may still be shown: rules apply at the moment of use."""
+        """The document's anchor, if the rules still allow its code of other files."""
         anchor = self._anchors.get(uri)
         return anchor if anchor is not None and self._may_show(anchor.context) else None
 

@@ -23,10 +23,10 @@ class ContextSnippet:
         path: as the user knows it.
         text: whole lines.
         score: expected worth; more is better.
-        source: the file's absolute path, by which rules are checked again before each use; empty for a piece of the
-            document itself.
+        source: the file's absolute path, for checking the rules again before each use; empty for a piece of the
+            document.
         tokens: its tokens in a prompt; 0 before it is in one.
-        line: its first line in the file, from 1; 0 if it is not of one place.
+        line: its first line in the file, from 1; 0 if it is not from one place.
     """
 
     path: str
@@ -45,7 +45,7 @@ class PromptContext:
         snippets: of other files, and of the document outside its window; best first.
         repository: the name of the workspace folder.
         path: the document's path from there, like the snippets' paths.
-        copied: file and line, from 1, of code that was just copied and comes first, if it fits; None: nothing was.
+        copied: file and line, from 1, of recently copied code that comes first if it fits; None if there is none.
     """
 
     snippets: tuple[ContextSnippet, ...] = ()
@@ -61,7 +61,7 @@ class Context(Protocol):
     """Finds code of other files for the prompt."""
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Note that a prompt is built for this text: edits may matter to the next one."""
+        """A prompt is built for this text: edits may matter to the next one."""
         ...
 
     def find(
@@ -78,7 +78,7 @@ class Context(Protocol):
         ...
 
     def may_show(self, sources: Collection[str]) -> bool:
-        """Whether the code of all these files in a prompt may be shown at this moment."""
+        """Whether a prompt may show the code of all these files now."""
         ...
 
 
@@ -101,26 +101,24 @@ NO_CONTEXT = NoContext()
 
 
 class GivenExtras:
-    """Code of other files that the client gives along with a snapshot, or else what another context finds.
+    """Code of other files that the client sends along with a snapshot, or else the snippets of another context.
 
-    What a prompt shows stays while the client still gives it: after an exchange everything behind it is computed anew.
-
-    Args:
-        fallback: the other context.
+    Snippets in a prompt stay while the client still sends them, because an exchange invalidates the KV cache behind
+    them.
     """
 
     def __init__(self, fallback: Context = NO_CONTEXT) -> None:
         self._fallback = fallback
 
     def observe(self, snapshot: Snapshot) -> None:
-        """What is edited matters to who looks for code himself."""
+        """Pass on edits only if the client sends no code."""
         if not snapshot.extras:
             self._fallback.observe(snapshot)
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
     ) -> PromptContext:
-        """The client's chunks, the latest first; `kept` while all it has is still among them."""
+        """The client's chunks, the latest first; `kept` while all its snippets are among them."""
         if not snapshot.extras:
             return self._fallback.find(snapshot, offset, shown, kept)
         given = {(extra.name, extra.text) for extra in snapshot.extras}
@@ -132,7 +130,7 @@ class GivenExtras:
         )
 
     def may_show(self, sources: Collection[str]) -> bool:
-        """What the client gave was given to be shown, and has no source; of the rest those decide who found it."""
+        """The client's chunks have no source and may be shown; the other context decides the rest."""
         return self._fallback.may_show(sources)
 
 
@@ -141,7 +139,7 @@ def encode_context(
 ) -> tuple[tuple[int, ...], PromptContext]:
     """The tokens before the prefix mark (before the text, for a model without marks), and the snippets in them.
 
-    They hold the best snippets that fit `budget` together, the best one last, next to the code. Empty if none fits.
+    The best snippets that fit `budget` together, the best one last, next to the code. Empty if none fits.
     """
     best = sorted(found.snippets, key=lambda snippet: -snippet.score)
     pieces: list[list[int]] = []

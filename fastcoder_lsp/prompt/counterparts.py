@@ -1,7 +1,7 @@
 """Which files test which, by their names: `test_cart.py` and `cart.py`, `cart.spec.ts`, `CartTest.java`, `__tests__`.
 
-The rules work in both directions. The prompt shows the lines of such a file that define something. Retrieval by words
-finds a file's tests as well as any rule (docs/rejected.md); these rules are for files that are hardly begun.
+The rules work in both directions. The prompt shows the definition lines of such a file. Retrieval by words finds a
+file's tests as well as any rule (docs/rejected.md); these rules are for files that have hardly any text yet.
 """
 
 import re
@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 from pathlib import PurePosixPath
 
 MAX_CHARACTERS = 800
-"""Characters of the lines shown."""
+"""Of the lines shown."""
 MAX_LINE = 160
 """Longer lines are left out: a part of a secret need not look like one."""
 MAX_EXAMINED = 2_000
@@ -29,7 +29,7 @@ _DEFINES = re.compile(
 
 
 def stem_of(key: str) -> str:
-    """The common part of a file's name and its tests' names; empty if there is none to go by."""
+    """The common part of a file's name and its tests' names; empty if the name is too general."""
     whole = PurePosixPath(key).stem
     stem = _stem(PurePosixPath(key))
     return "" if {whole, stem} & _NAMELESS or len(stem) < 2 else stem
@@ -38,9 +38,7 @@ def stem_of(key: str) -> str:
 def counterpart_of(key: str, others: Iterable[str]) -> str | None:
     """The nearest of `others` that tests the file `key`, or that it tests.
 
-    Args:
-        key: a path from the workspace folder, with slashes.
-        others: such paths, the most important ones first.
+    All are paths from the workspace folder, with slashes; `others` has the most important ones first.
     """
     here = PurePosixPath(key)
     stem = stem_of(key)
@@ -65,7 +63,7 @@ def outline(text: str) -> str:
 
 
 def _belongs(one: PurePosixPath, other: PurePosixPath, stem: str) -> bool:
-    """Whether exactly one of the two is a test, of the other."""
+    """Whether one is a test of the other."""
     same = _family(one) == _family(other) and _stem(other) == stem
     return same and _is_test(one) != _is_test(other)
 
@@ -84,7 +82,7 @@ def _family(path: PurePosixPath) -> str:
 
 
 def _common(one: str, other: str) -> int:
-    """Number of folders that two paths begin with in common."""
+    """How many folders both paths begin with."""
     return sum(
         1
         for _ in takewhile(

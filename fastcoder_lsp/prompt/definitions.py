@@ -1,6 +1,6 @@
-"""The heads of definitions of names near a cursor, at places that an editor's other servers gave (`core.Definition`).
+"""Signatures and members of definitions near a cursor, at places that the editor's other servers gave.
 
-The caller reads the files (`load`). If a file has changed since, the definition is looked for around its place.
+The caller reads the files (`load`). If a file has changed since, the definition is searched around its place.
 """
 
 import re
@@ -14,19 +14,18 @@ from fastcoder_lsp.prompt.context import ContextSnippet
 from fastcoder_lsp.prompt.retrieval import Load, WordQuery, worth
 
 MAX_CHARACTERS = 500
-"""Characters of all heads, some 150 tokens, a quarter of the other code."""
+"""Of all heads, some 150 tokens, a quarter of the other code."""
 MAX_LINES = 14
-"""Lines of a head."""
+"""Of a head."""
 MAX_SIGNATURE_LINES = 6
-"""Lines of a signature."""
 MAX_SCANNED_LINES = 120
-"""Lines of a class that are searched for members."""
+"""Of a class that are searched for members."""
 MAX_LINE = 200
 """Longer lines are left out: a part of a secret need not look like one."""
 MAX_MOVE = 20
 """Lines that a definition may have moved since its place was given."""
 MOST_HELD = 6
-"""Pieces of code that are probably shown; a head in one of them is not shown twice."""
+"""Pieces that are probably shown; a head inside one of them is not shown twice."""
 _CLASS = re.compile(
     r"\b(?:class|struct|interface|enum|trait|type|record|object|protocol|impl|union|module|namespace)\b"
 )
@@ -43,11 +42,11 @@ def heads(
     """Heads of definitions of names at the cursor, scored like pieces of code.
 
     Args:
-        ask: the question of the cursor.
+        ask: the query of the cursor.
         definitions: the nearest first; their paths are keys of `load`.
-        pieces: pieces shown anyway, best first.
-        load: gives files.
-        terms: the terms of the question.
+        pieces: the other pieces of the prompt, best first.
+        load: reads files.
+        terms: the terms of the query.
     """
     room, seen = MAX_CHARACTERS, set[tuple[str, int]]()
     for one in definitions:
@@ -67,7 +66,7 @@ def heads(
 
 
 def head_of(lines: Sequence[str], at: int) -> str:
-    """The definition that begins in line `at`: its signature, and of a class its members, without bodies."""
+    """The definition that begins in line `at`: its signature, and a class's members, without bodies."""
     if len(lines[at]) > MAX_LINE:
         return ""
     kept = [lines[at]]
@@ -111,7 +110,7 @@ def _place(lines: Sequence[str], one: Definition) -> int | None:
 
 
 def _is_shown(path: str, line: int, pieces: Sequence[ContextSnippet]) -> bool:
-    """Whether a shown piece has this line."""
+    """Whether a shown piece contains this line."""
     return any(one.source == path and one.line <= line <= one.line + one.text.count("\n") for one in pieces[:MOST_HELD])
 
 

@@ -1,7 +1,7 @@
-"""Token healing: how far a prompt backs up over half-typed text, and which ids may spell that text again.
+"""Token healing: where a prompt ends before half-typed text, and which ids may spell that text again.
 
-A prompt that ends inside a word ends in tokens that the model never saw in that place. So it ends before the word, and
-the first generated tokens must spell its typed part.
+A prompt that ends inside a word ends in tokens that the model never saw there. So it ends before the word, and the
+first generated tokens must spell its typed part.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fastcoder_lsp.tokenizer import Tokenizer, printable
 
 MAX_HEALED_BYTES = 48
-"""Bytes of a half-typed word that are healed, its last ones; each healed token costs a forward pass."""
+"""The last bytes of a half-typed word, which are healed; each healed token costs a forward pass."""
 _MAX_SEARCHED = 400
 """Characters that are searched for the start of a word."""
 
@@ -18,8 +18,8 @@ _MAX_SEARCHED = 400
 def heal_start(tokenizer: Tokenizer, text: str) -> int:
     """The end of a prompt that continues `text`: before the word, run of signs or run of blanks at its end.
 
-    The end of `text` itself if nothing needs healing, as after a newline that the tokenizer separates from the
-    indentation after it.
+    The end of `text` if nothing needs healing, such as after a newline that the tokenizer separates from the
+    indentation.
     """
     tail = text[-_MAX_SEARCHED:]
     skipped = len(text) - len(tail)

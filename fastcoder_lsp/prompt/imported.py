@@ -1,6 +1,6 @@
-"""Definitions that a document imports by name and uses near the cursor, whole if they are short.
+"""Definitions that a document imports by name and uses near the cursor, complete if they are short.
 
-The files are found by the import statements alone, without an index; the caller reads them (`load`).
+The import statements alone name the files, without an index; the caller reads them (`load`).
 """
 
 import posixpath
@@ -14,7 +14,7 @@ from fastcoder_lsp.prompt.imports import imports_above
 from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, Load, around
 
 MAX_CHARACTERS = 1_200
-"""Characters of all definitions, some 300 tokens, half of the other code."""
+"""Of all definitions, some 300 tokens, half of the other code."""
 MAX_NAMES = 4
 """Imported names that are looked up, the nearest above the cursor."""
 _SCRIPTS = ("javascript", "javascriptreact", "typescript", "typescriptreact")
@@ -29,13 +29,7 @@ _DEFINES = (
 
 
 def imported_definitions(snapshot: Snapshot, offset: int, load: Load) -> tuple[ContextSnippet, ...]:
-    """The definitions of imported names near the cursor, the nearest name's first.
-
-    Args:
-        snapshot: the document; its path is its key for `load`.
-        offset: the cursor.
-        load: gives files.
-    """
+    """The definitions of imported names near the cursor, the nearest name's first."""
     above = around(snapshot.text[:offset], offset, ABOVE, 0)
     near = f"{above}\n{around(snapshot.text, offset, 0, BELOW)}"
     names = imported_names(snapshot)
@@ -105,7 +99,7 @@ def _last(text: str, name: str) -> int:
 
 
 def _definition(lines: Sequence[str], name: str, room: int) -> tuple[int, str] | None:
-    """The line that defines `name`, and its definition, whole or its head, if that fits; else None."""
+    """The line that defines `name`, and its definition, complete or its head, if that fits; else None."""
     begins = re.compile(_DEFINES.format(re.escape(name)))
     at = next((number for number, line in enumerate(lines) if begins.match(line[:MAX_LINE])), None)
     if at is None:
@@ -116,14 +110,14 @@ def _definition(lines: Sequence[str], name: str, room: int) -> tuple[int, str] |
 
 
 def _block(lines: Sequence[str], at: int) -> list[str]:
-    """The lines of the definition that begins in line `at`: the deeper lines below, and a line that closes it."""
+    """The definition that begins in line `at`: the deeper lines below, and a line that closes it."""
     indent = _indent(lines[at])
     end = at + 1
     while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > indent):
         end += 1
     if end < len(lines) and lines[end].strip().startswith((")", "}", "]")) and _indent(lines[end]) == indent:
         end += 1
-        if lines[end - 1].rstrip().endswith((":", "{")):  # of a signature that stands on several lines
+        if lines[end - 1].rstrip().endswith((":", "{")):  # the end of a signature of several lines
             end += len(_block(lines, end - 1)) - 1
     return "\n".join(lines[at:end]).rstrip().split("\n")
 

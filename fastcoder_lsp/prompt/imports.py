@@ -1,18 +1,18 @@
 """The import statements above a document's window, one line each, for the prompt.
 
 They are found by the words that begin an import in each language. The text is the same at every place of a document, so
-an exchange of other pieces leaves it in place.
+that an exchange of other pieces leaves it in place.
 """
 
 import re
 from collections.abc import Iterator
 
 MAX_CHARACTERS = 700
-"""Characters of all imports, some 200 tokens; the first ones are kept."""
+"""Of all imports, some 200 tokens; the first ones are kept."""
 MAX_LINES = 2_000
-"""Lines of a document's beginning that are read."""
+"""Of a document's beginning that are read."""
 MAX_IMPORT_LINES = 40
-"""Lines of one import."""
+"""Of one import."""
 _BEGINNINGS = {
     "python": ("import ", "from "),
     "javascript": ("import ", "import{", "const ", "var "),
@@ -42,13 +42,7 @@ _OPEN, _CLOSED = re.compile(r"[({]"), re.compile(r"[)}]")
 
 
 def imports_above(text: str, end: int, language: str) -> str:
-    """The import statements of `text[:end]`, each on one line; empty for an unknown language.
-
-    Args:
-        text: a document.
-        end: start of its window, in characters.
-        language: an LSP language id.
-    """
+    """The import statements of `text[:end]`, one line each; empty for an unknown language."""
     kept, left = [], MAX_CHARACTERS
     for statement in _statements(text, end, _LIKE.get(language, language)):
         left -= len(statement) + 1
@@ -78,5 +72,5 @@ def _statements(text: str, end: int, language: str) -> Iterator[str]:
 
 
 def _imports(language: str, statement: list[str]) -> bool:
-    """Whether a statement that begins like an import is one; in JavaScript constants begin so, too."""
+    """Whether a statement that begins like an import is one; JavaScript's constants begin the same way."""
     return language != "javascript" or statement[0].startswith("import") or "require(" in statement[-1]

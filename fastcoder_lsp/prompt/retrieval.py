@@ -1,7 +1,7 @@
-"""Pieces of files that are like the code at a cursor, ranked by BM25 over pieces of some lines.
+"""Pieces of files that resemble the code at a cursor, ranked by BM25 over pieces of some lines.
 
-Pieces of the document itself outside its window take part. The caller decides which other files may be read, and reads
-them (`load`). A piece that uses the names at hand is worth more to a model than the head of their definition
+Pieces of the document outside its window take part. The caller decides which other files may be read, and reads them
+(`load`). A piece that uses the names at the cursor is worth more to a model than the head of their definition
 (docs/rejected.md).
 """
 
@@ -23,14 +23,14 @@ STEP = 8
 PIECE = 2 * STEP
 """Lines of a piece."""
 ABOVE, BELOW = 12, 6
-"""Lines around the cursor that make up the question."""
+"""Lines around the cursor that make up the query."""
 CLOSE_ABOVE, CLOSE_BELOW = 5, 2
 CLOSE = 1.5
-"""Factor of the words in the closest lines."""
+"""The factor of words in the closest lines."""
 MAX_FILES = 8
-"""Files that are searched: those that the word index ranks first. 16 files gave no better pieces."""
+"""Files that are searched, in the word index' ranking. 16 files gave no better pieces."""
 MAX_RANKED = 6 * MAX_FILES
-"""Ranked files that the index is asked for, since some may not be read."""
+"""Files that the index ranks, since some may not be read."""
 MAX_PIECES = 10
 MOST_OF_A_FILE = 2
 COPY = 0.9
@@ -38,7 +38,7 @@ COPY = 0.9
 KNOWN = 0.8
 """A piece with this share of its lines in the window and better pieces is not new."""
 MAX_WORDS = 160
-"""Words of a question; those with the greatest weights are kept."""
+"""Of a query; those with the greatest weights are kept."""
 MAX_OWN = 100_000
 """Characters of the document on each side of the cursor that pieces are made of."""
 _COMMON = (
@@ -50,13 +50,12 @@ _COMMON = (
     "unsigned use var void where while with yield all also an any are at be but by can each has have it its no on "
     "one only other so than that the their them then there they to was what when which will"
 )
-"""Words that tell nothing of what code is about. In a large folder their weights show that; in a small one they do not.
-"""
+"""Words without a topic. In a large folder their weights show that; in a small one they do not."""
 MIN_WORTH = 0.2
-"""A piece that is worth less than this share of the best one has a word in common by chance."""
+"""A piece that is worth less than this share of the best one shares words only by chance."""
 _K1, _B = 0.6, 0.75
 _MAX_CELLS = 1_000_000
-"""Bound of pieces times words of the question in one file."""
+"""Pieces times words of the query in one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class FileWords:
 
 
 Load = Callable[[str], FileWords | None]
-"""Reads a file by its key in the index; None if it may not be read, or is gone."""
+"""Reads a file by its key in the index; None if it may not be read, or does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class WordQuery:
 
 @dataclass(frozen=True, slots=True)
 class ScoredLines:
-    """Lines `begin`…`end` (half open) of the file `key`, and their score for the question."""
+    """Lines `begin`…`end` (half open) of the file `key`, and their score for the query."""
 
     key: str
     begin: int
@@ -99,16 +98,16 @@ def retrieve(
     load: Load,
     near: Sequence[str] = (),
 ) -> tuple[ContextSnippet, ...]:
-    """The document's imports above its window, and pieces of it and of other files like the code at a cursor.
+    """The document's imports above its window, and pieces of it and of other files that resemble the code at a cursor.
 
     Args:
-        ask: the question of the cursor (`question_at`).
+        ask: the query of the cursor (`question_at`).
         snapshot: the document; its path is its key in the index.
         offset: the cursor.
         shown: the window, characters from…to.
         index: of the files' words.
         terms: the index's terms.
-        load: gives files.
+        load: reads files.
         near: files that are searched in any case.
 
     Returns:
@@ -117,9 +116,9 @@ def retrieve(
     ranked = dict.fromkeys((*near, *index.best(ask.terms_Q, MAX_RANKED)))
     files = _others(ranked, snapshot, offset, load, MAX_FILES + len(near))
     own = {key: (first, file) for key, first, file in _own(snapshot.text, offset, shown, terms)}
-    searched = {key: file for key, (_, file) in own.items()} | files  # of two equal pieces the document's is taken
+    searched = {key: file for key, (_, file) in own.items()} | files  # of two equal pieces, the document's is taken
     known = _lines_in(snapshot.text[slice(*shown)])
-    lines_of = cache(lambda key: searched[key].text.split("\n"))  # many pieces of a file may be judged
+    lines_of = cache(lambda key: searched[key].text.split("\n"))  # a file may have many candidates
 
     def is_new(piece: ScoredLines) -> bool:
         lines = _distinct(lines_of(piece.key)[piece.begin : piece.end])
@@ -138,14 +137,14 @@ def retrieve(
             pieces.append(ContextSnippet(piece.key, text, piece.score, piece.key, line=line))
     imported = imports_above(snapshot.text, shown[0], snapshot.language)
     if imported:
-        # Always nearest to the code, for it tells where the names of the window come from.
+        # Always nearest to the code, because it says where the window's names come from.
         best = max((piece.score for piece in pieces), default=0.0)
         pieces.insert(0, ContextSnippet(snapshot.path or "", imported, best + 1.0))
     return tuple(pieces)
 
 
 def _others(ranked: Iterable[str], snapshot: Snapshot, offset: int, load: Load, most: int) -> dict[str, FileWords]:
-    """The first files that may be read and are no copies of the document or of each other."""
+    """The first files that may be read and are not copies of the document or of each other."""
     files: dict[str, FileWords] = {}
     document = _lines_in(snapshot.text[max(offset - MAX_OWN, 0) : offset + MAX_OWN])
     for key in ranked:
@@ -158,7 +157,7 @@ def _others(ranked: Iterable[str], snapshot: Snapshot, offset: int, load: Load, 
 
 
 def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> WordQuery:
-    """The question of the lines at a cursor."""
+    """The query of the lines at a cursor."""
     words, counts = np.unique(terms.of(around(text, offset, ABOVE, BELOW)), return_counts=True)
     close = np.isin(words, terms.of(around(text, offset, CLOSE_ABOVE, CLOSE_BELOW)))
     worth = index.weights(words) * np.sqrt(counts) * np.where(close, CLOSE, 1.0)
@@ -167,7 +166,7 @@ def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> WordQ
 
 
 def around(text: str, offset: int, above: int, below: int) -> str:
-    """The line of a cursor with so many lines above and below it."""
+    """The line of a cursor, with some lines above and below it."""
     begin = text.rfind("\n", 0, offset)
     for _ in range(above):
         begin = text.rfind("\n", 0, begin) if begin >= 0 else -1
@@ -183,7 +182,7 @@ def best_pieces(
     most: int = MAX_PIECES,
     is_new: Callable[[ScoredLines], bool] = lambda _piece: True,
 ) -> list[ScoredLines]:
-    """The best pieces, best first: a few of each file, without overlaps; `is_new` may refuse each in turn."""
+    """The best pieces, best first: a few of each file, without overlaps, for which `is_new` holds."""
     if not files or not len(ask.terms_Q):
         return []
     keys, scores = list(files), _scores(ask, list(files.values()))
@@ -204,7 +203,7 @@ def best_pieces(
 
 
 def worth(ask: WordQuery, texts: Sequence[str], terms: Terms) -> float:
-    """The weights of all words of a question that some pieces hold together."""
+    """The weights of all words of a query that some pieces contain together."""
     if not texts or not len(ask.terms_Q):
         return 0.0
     held = [np.isin(ask.terms_Q, terms.of(text)) for text in texts]
@@ -212,7 +211,7 @@ def worth(ask: WordQuery, texts: Sequence[str], terms: Terms) -> float:
 
 
 def related(ask: WordQuery, pieces: Sequence[ContextSnippet], terms: Terms) -> tuple[ContextSnippet, ...]:
-    """Pieces without those that share hardly more than common words with the cursor's lines, such as `return`."""
+    """Pieces without those that share little more than common words, such as `return`, with the cursor's lines."""
     distinctive = ~np.isin(ask.terms_Q, terms.of(_COMMON))
     asked = WordQuery(ask.terms_Q[distinctive], ask.weights_Q[distinctive])
     worths = [worth(asked, [piece.text], terms) for piece in pieces]
@@ -221,7 +220,7 @@ def related(ask: WordQuery, pieces: Sequence[ContextSnippet], terms: Terms) -> t
 
 
 def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterator[tuple[str, int, FileWords]]:
-    """The document above and below its window, each with a key, which is no path, and the number of lines above."""
+    """The document above and below its window, each with a key, which is not a path, and the number of lines above."""
     first = text.find("\n", max(offset - MAX_OWN, 0)) + 1 if offset > MAX_OWN else 0
     above, below = text[first : shown[0]], text[shown[1] : offset + MAX_OWN]
     after = below.find("\n") + 1
@@ -232,7 +231,7 @@ def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterat
 
 
 def _is_copy(text: str, document: set[str], taken: Collection[FileWords]) -> bool:
-    """Whether a file has hardly more lines than the document, or the text of a file already taken."""
+    """Whether a file has few lines that are not in the document, or the text of a file already taken."""
     lines = _lines_in(text)
     return len(lines & document) >= COPY * len(lines) or any(text == one.text for one in taken)
 
@@ -265,7 +264,7 @@ def _scores(ask: WordQuery, files: Sequence[LineTerms]) -> list[npt.NDArray[np.f
 
 
 def _counted(ask: WordQuery, lines: LineTerms) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Occurrences of each word of the question in each piece, and the number of words of each piece.
+    """Occurrences of each word of the query in each piece, and the number of words of each piece.
 
     A piece is two halves of `STEP` lines; the last half is a piece only if it is the only one.
     """

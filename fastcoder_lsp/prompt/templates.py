@@ -1,7 +1,7 @@
-"""One table: the fill-in-the-middle form of each family of models.
+"""The fill-in-the-middle form of each family of models.
 
-A template is recognised by the tokenizer's own control tokens, and where two families share them by what `config.json`
-says of the model, never by a model's name. Sources: each model's card or paper, named in its row.
+A template is recognised by the tokenizer's control tokens and, if two families share them, by `config.json`, never by a
+model's name. Sources: each model's card or paper, named in its row.
 """
 
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ class Template:
     """Names of control tokens around the parts of a prompt; empty if the family has none.
 
     Attributes:
-        name: as `doctor` shows it.
-        prefix, suffix, middle: the marks before each part; all empty for a model that only continues text. `middle`
-            alone is empty where the middle follows the prefix without one.
-        suffix_first: whether the suffix stands before the prefix.
+        name: for `doctor`.
+        prefix, suffix, middle: the marks before each part; all empty for a model that only continues text. Only
+            `middle` is empty if the middle follows the prefix without a mark.
+        suffix_first: whether the suffix precedes the prefix.
         lead: text that the family's training put before the prefix.
-        repository: mark before the repository's name, if snippets of other files have a form in the family.
-        file: mark before each file's path; empty if the family has no such form, then snippets are comments.
+        repository: mark before the repository's name, if the family has a form for snippets of other files.
+        file: mark before each file's path; empty if the family has no such form: snippets are comments then.
         path_inside: whether the current file's path follows the prefix mark instead of preceding it.
         tokens: further control tokens that distinguish this family from another with the same marks.
-        unbiased: values of `model_type` that do the same; such a model has no biases in its attention either.
+        unbiased: values of `model_type` that do the same; such a model also has no biases in its attention.
     """
 
     name: str
@@ -50,9 +50,9 @@ class Template:
 
     @property
     def shows_in_prefix(self) -> bool:
-        """Whether code of other files stands at the beginning of the prefix, as comments, instead of before all marks.
+        """Whether code of other files begins the prefix, as comments, instead of preceding all marks.
 
-        A text that begins with its suffix is trained to begin there.
+        A model whose prompts begin with the suffix is trained that they begin there.
         """
         return self.suffix_first and not self.file
 
