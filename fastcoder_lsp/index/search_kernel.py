@@ -49,58 +49,45 @@ uint64_array = _array_at(types.uint64)
 
 
 @kernel
-def search(
-    rows_P8: Any,
-    contexts_BL: Any,
-    lengths_B: Any,
-    avoid: Any,
-    found_B2: Any,
-    taken_B: Any,
-    continuations_BHD: Any,
-    hits_BH2: Any,
-    scratch_4P: Any,
-) -> None:
-    """Search every context of a batch.
+def search(rows_P8: Any, context_L: Any, continuations_HD: Any, hits_H2: Any, scratch_4P: Any) -> Any:
+    """Search all parts for the longest live match of a context.
 
     Args:
         rows_P8: the parts, those with recent edits first, newest first.
-        contexts_BL: contexts *backwards*: column 0 is the last token.
-        lengths_B: how many columns of each context count.
-        avoid: (row, first, end): hits of that row at the places first…end do not count; row -1 for none.
-        found_B2: out: length of the longest live match, and its number of live hits.
-        taken_B: out: how many hits were sampled.
-        continuations_BHD: out: the tokens after each sampled hit, -1 past the end of the file.
-        hits_BH2: out: row and place of each sampled hit.
+        context_L: the context *backwards*: its last token first.
+        continuations_HD: out: the tokens after each sampled hit, -1 past the end of the file.
+        hits_H2: out: row and place of each sampled hit; at most H are sampled.
         scratch_4P: four numbers of each part, undefined afterwards.
+
+    Returns:
+        The length of the match, the number of its live hits, and how many of them were sampled.
     """
-    P, D = len(rows_P8), continuations_BHD.shape[2]
     near_P, length_P, low_P, count_P = scratch_4P[0], scratch_4P[1], scratch_4P[2], scratch_4P[3]
-    for b in range(len(contexts_BL)):
-        context_L = contexts_BL[b, : lengths_B[b]]
-        longest = 0
-        for p in range(P):
-            near_P[p] = _first_at_least(rows_P8[p], context_L)
-            length_P[p] = _longest(rows_P8, p, context_L, near_P[p], avoid)
-            longest = max(longest, length_P[p])
-        found_B2[b, 0], found_B2[b, 1], taken_B[b] = longest, 0, 0
-        if longest == 0:
-            continue
-        query = context_L[:longest]
-        for p in range(P):
-            count_P[p] = 0
-            if length_P[p] == longest:
-                low_P[p] = _edge_below(rows_P8[p], query, near_P[p])
-                count_P[p] = _count(rows_P8, p, low_P[p], _edge_above(rows_P8[p], query, near_P[p]), avoid)
-                found_B2[b, 1] += count_P[p]
-        taken_B[b] = _sample(rows_P8, low_P, count_P, avoid, hits_BH2[b])
-        for h in range(taken_B[b]):
-            row = rows_P8[hits_BH2[b, h, 0]]
-            tokens_N = int32_array(row[_TOKENS], row[_SIZE])
-            place = np.int64(hits_BH2[b, h, 1])
-            token = np.int32(0)
-            for d in range(D):
-                token = tokens_N[place + d] if token >= 0 else np.int32(-1)
-                continuations_BHD[b, h, d] = token
+    longest, found = NONE, NONE
+    for p in range(len(rows_P8)):
+        near_P[p] = _first_at_least(rows_P8[p], context_L)
+        length_P[p] = _longest(rows_P8[p], context_L, near_P[p])
+        longest = max(longest, length_P[p])
+    if longest == 0:
+        return longest, found, NONE
+    query = context_L[:longest]
+    for p in range(len(rows_P8)):
+        count_P[p] = 0
+        if length_P[p] == longest:
+            row = rows_P8[p]
+            low_P[p] = _edge_below(row, query, near_P[p])
+            count_P[p] = _rank(row, _edge_above(row, query, near_P[p])) - _rank(row, low_P[p])
+            found += count_P[p]
+    taken = _sample(rows_P8, low_P, count_P, hits_H2)
+    for h in range(taken):
+        row = rows_P8[hits_H2[h, 0]]
+        tokens_N = int32_array(row[_TOKENS], row[_SIZE])
+        place = np.int64(hits_H2[h, 1])
+        token = np.int32(0)
+        for d in range(continuations_HD.shape[1]):
+            token = tokens_N[place + d] if token >= 0 else np.int32(-1)
+            continuations_HD[h, d] = token
+    return longest, found, taken
 
 
 @inner
@@ -133,14 +120,6 @@ def _common(row: Any, entry: Any, context_L: Any) -> Any:
 
 
 @inner
-def _avoided(row: Any, p: Any, entry: Any, avoid: Any) -> Any:
-    if p != avoid[0]:
-        return False
-    order_M = int32_array(row[_ORDER], row[_ENTRIES])
-    return avoid[1] <= order_M[entry] < avoid[2]
-
-
-@inner
 def _rank(row: Any, entry: Any) -> Any:
     """Live entries before `entry`."""
     if row[_BITS] == 0:
@@ -157,24 +136,13 @@ def _entry(row: Any, rank: Any) -> Any:
 
 
 @inner
-def _longest(rows_P8: Any, p: Any, context_L: Any, near: Any, avoid: Any) -> Any:
+def _longest(row: Any, context_L: Any, near: Any) -> Any:
     """The longest match of any live entry: that of the nearest live entries on either side."""
-    row = rows_P8[p]
-    rank, live = _rank(row, near), _rank(row, row[_ENTRIES])
-    longest, above = 0, rank
-    while above < live:
-        entry = _entry(row, above)
-        if not _avoided(row, p, entry, avoid):
-            longest = _common(row, entry, context_L)
-            break
-        above += 1
-    below = rank - 1
-    while below >= 0:
-        entry = _entry(row, below)
-        if not _avoided(row, p, entry, avoid):
-            longest = max(longest, _common(row, entry, context_L))
-            break
-        below -= 1
+    rank, longest = _rank(row, near), NONE
+    if rank < _rank(row, row[_ENTRIES]):
+        longest = _common(row, _entry(row, rank), context_L)
+    if rank > 0:
+        longest = max(longest, _common(row, _entry(row, rank - 1), context_L))
     return longest
 
 
@@ -213,25 +181,12 @@ def _edge_above(row: Any, query: Any, near: Any) -> Any:
 
 
 @inner
-def _count(rows_P8: Any, p: Any, low: Any, high: Any, avoid: Any) -> Any:
-    """The number of hits in low…high."""
-    row = rows_P8[p]
-    first, end = _rank(row, low), _rank(row, high)
-    count = end - first
-    if p == avoid[0]:
-        for rank in range(first, end):
-            if _avoided(row, p, _entry(row, rank), avoid):
-                count -= 1
-    return count
-
-
-@inner
-def _sample(rows_P8: Any, low_P: Any, count_P: Any, avoid: Any, hits_H2: Any) -> Any:
+def _sample(rows_P8: Any, low_P: Any, count_P: Any, hits_H2: Any) -> Any:
     """Choose hits: all of the parts with recent edits in turn, then an even sample of the others."""
     taken, settled = NONE, NONE
     for p in range(len(rows_P8)):
         if rows_P8[p, _RECENT] == 1:
-            taken += _take(rows_P8, p, low_P[p], count_P[p], avoid, hits_H2[taken:], NONE, 1.0)
+            taken += _take(rows_P8, p, low_P[p], count_P[p], hits_H2[taken:], NONE, 1.0)
         else:
             settled += count_P[p]
     free = len(hits_H2) - taken
@@ -240,37 +195,26 @@ def _sample(rows_P8: Any, low_P: Any, count_P: Any, avoid: Any, hits_H2: Any) ->
         if rows_P8[p, _RECENT] == 1 or count_P[p] == 0 or free == 0:
             continue
         # Number all settled hits through the parts; take the numbers i * settled // free, i < free.
-        taken += _take(rows_P8, p, low_P[p], count_P[p], avoid, hits_H2[taken:], passed, max(1.0, settled / free))
+        taken += _take(rows_P8, p, low_P[p], count_P[p], hits_H2[taken:], passed, max(1.0, settled / free))
         passed += count_P[p]
     return taken
 
 
 @inner
-def _take(rows_P8: Any, p: Any, low: Any, count: Any, avoid: Any, hits_H2: Any, passed: Any, every: Any) -> Any:
+def _take(rows_P8: Any, p: Any, low: Any, count: Any, hits_H2: Any, passed: Any, every: Any) -> Any:
     """Write those of a range's hits that are due, where `passed` came before and one of `every` is taken."""
-    if count == 0 or len(hits_H2) == 0:
-        return NONE
-    row, taken = rows_P8[p], NONE
+    taken = NONE
+    if count == 0:
+        return taken
+    row = rows_P8[p]
     order_M = int32_array(row[_ORDER], row[_ENTRIES])
     first = _rank(row, low)
     due = np.int64(np.ceil(passed / every))
-    skipped, seen = 0, 0
     while taken < len(hits_H2):
         wanted = np.int64(due * every) - passed
         if wanted >= count:
             break
-        if p == avoid[0]:
-            # Avoided hits do not count: walk to the hit with that number.
-            entry = _entry(row, first + seen + skipped)
-            while _avoided(row, p, entry, avoid) or seen < wanted:
-                if _avoided(row, p, entry, avoid):
-                    skipped += 1
-                else:
-                    seen += 1
-                entry = _entry(row, first + seen + skipped)
-        else:
-            entry = _entry(row, first + wanted)
-        hits_H2[taken, 0], hits_H2[taken, 1] = p, order_M[entry]
+        hits_H2[taken, 0], hits_H2[taken, 1] = p, order_M[_entry(row, first + wanted)]
         taken += 1
         due += 1
     return taken

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from fastcoder_lsp.index import merge, search_kernel
 from fastcoder_lsp.index.liveness import Liveness, liveness
@@ -73,14 +72,6 @@ class Hits:
     places_H: Tokens32
 
 
-class Buffers:
-    """Output buffers of the kernel beside continuations, for callers that search at every step of a decode."""
-
-    def __init__(self, max_hits: int) -> None:
-        self.length_1, self.found_12 = np.zeros(1, np.int64), np.zeros((1, 2), np.int64)
-        self.taken_1, self.hits_1H2 = np.zeros(1, np.int64), np.zeros((1, max_hits, 2), np.int32)
-
-
 @dataclass(frozen=True, slots=True)
 class TokenPosition:
     """The position of a token: its file's key in the store, and how many of the file's tokens come before it."""
@@ -89,33 +80,20 @@ class TokenPosition:
     token: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExcludedPlaces:
-    """Excluded places of one file: those whose next token is one of first…end (half-open)."""
-
-    key: str
-    first: int
-    end: int
-
-
 class Searcher:
     """Searches the snapshots of one or several stores as if they were one. Cheap to make: once for a decode or a step.
 
     Args:
         snapshots: from `Store.pin`.
         prefer: the key of the file being edited; its hits come first if it was edited in this session.
-        avoid: places that do not count, such as the cursor's own.
     """
 
-    def __init__(
-        self, snapshots: Sequence[StoreSnapshot], prefer: str = "", avoid: ExcludedPlaces | None = None
-    ) -> None:
+    def __init__(self, snapshots: Sequence[StoreSnapshot], prefer: str = "") -> None:
         parts = [entry for snapshot in snapshots for entry in snapshot.parts if entry.part.records]
         parts.sort(key=lambda entry: (not entry.recent, bool(prefer) and not _holds(entry, prefer)))
         self._parts = tuple(parts)
         self._rows_P8 = np.array([_row(entry) for entry in parts], np.int64).reshape(-1, len(search_kernel.ROW))
         self._scratch_4P = np.empty((4, len(parts)), np.int64)
-        self._avoid = (-1, 0, 0) if avoid is None else self._locate(avoid)
 
     def longest(self, context: Sequence[int], n_max: int) -> tuple[int, int]:
         """Length of the longest match of the end of `context`, at most `n_max`, and how many places have it."""
@@ -131,60 +109,29 @@ class Searcher:
             max_hits: H at most; more are sampled evenly.
             depth: D, tokens of each continuation.
         """
-        return self.search_many([context], n_max, max_hits, depth)[0]
+        assert 0 < n_max <= LONGEST
+        backwards_L = np.array(context[-n_max:][::-1], np.int32)
+        continuations_HD, hits_H2 = np.empty((max_hits, depth), np.int32), np.empty((max_hits, 2), np.int32)
+        length, count, taken = self._search(backwards_L, continuations_HD, hits_H2)
+        return Hits(length, count, continuations_HD[:taken], hits_H2[:taken, 0], hits_H2[:taken, 1])
 
-    def fill(self, backwards_L: Tokens32, rows_HD: Tokens32, buffers: Buffers) -> tuple[int, int]:
+    def fill(self, backwards_L: Tokens32, rows_HD: Tokens32, hits_H2: Tokens32) -> tuple[int, int]:
         """`search` without new memory: the longest match, and how many of `rows_HD` were filled with continuations.
 
         Args:
             backwards_L: the context, its last token first; all of it may match.
             rows_HD: out: the first rows are continuations.
-            buffers: made for at least as many hits.
+            hits_H2: out: row and place of each hit; at least as many rows.
         """
         assert 0 < len(backwards_L) <= LONGEST
-        buffers.length_1[0] = len(backwards_L)
-        search_kernel.search(
-            self._rows_P8,
-            backwards_L[None],
-            buffers.length_1,
-            self._avoid,
-            buffers.found_12,
-            buffers.taken_1,
-            rows_HD[None],
-            buffers.hits_1H2[:, : len(rows_HD)],
-            self._scratch_4P,
-        )
-        return int(buffers.found_12[0, 0]), int(buffers.taken_1[0])
+        length, _, taken = self._search(backwards_L, rows_HD, hits_H2[: len(rows_HD)])
+        return length, taken
 
-    def search_many(self, contexts: Sequence[Sequence[int]], n_max: int, max_hits: int, depth: int) -> list[Hits]:
-        """`search` of each context, in one call."""
-        assert 0 < n_max <= LONGEST
-        B = len(contexts)
-        backwards_BL, lengths_B = np.zeros((B, n_max), np.int32), np.zeros(B, np.int64)
-        for b, context in enumerate(contexts):
-            end = context[-n_max:]
-            lengths_B[b] = len(end)
-            backwards_BL[b, : len(end)] = end[::-1]
-        found_B2, taken_B = np.empty((B, 2), np.int64), np.empty(B, np.int64)
-        continuations_BHD = np.empty((B, max_hits, depth), np.int32)
-        hits_BH2 = np.empty((B, max_hits, 2), np.int32)
-        search_kernel.search(
-            self._rows_P8,
-            backwards_BL,
-            lengths_B,
-            self._avoid,
-            found_B2,
-            taken_B,
-            continuations_BHD,
-            hits_BH2,
-            self._scratch_4P,
+    def _search(self, backwards_L: Tokens32, continuations_HD: Tokens32, hits_H2: Tokens32) -> tuple[int, int, int]:
+        found: tuple[int, int, int] = search_kernel.search(
+            self._rows_P8, backwards_L, continuations_HD, hits_H2, self._scratch_4P
         )
-        answers = []
-        for b in range(B):
-            h = int(taken_B[b])
-            length, count = int(found_B2[b, 0]), int(found_B2[b, 1])
-            answers.append(Hits(length, count, continuations_BHD[b, :h], hits_BH2[b, :h, 0], hits_BH2[b, :h, 1]))
-        return answers
+        return found
 
     def position(self, hits: Hits, hit: int) -> TokenPosition:
         """The position of a sampled hit."""
@@ -192,27 +139,6 @@ class Searcher:
         place = int(hits.places_H[hit])
         file = part.file_at(place)
         return TokenPosition(part.records[file].key, place - int(part.starts[file]))
-
-    def tokens_of(self, key: str) -> npt.NDArray[np.int32] | None:
-        """The tokens of a live file; None if there is no such file."""
-        found = self._find(key)
-        return None if found is None else self._parts[found[0]].part.tokens_of(found[1])
-
-    def _find(self, key: str) -> tuple[int, int] | None:
-        """Row and index of a live file."""
-        for row, entry in enumerate(self._parts):
-            for file, record in enumerate(entry.part.records):
-                if record.key == key and file not in entry.dead:
-                    return row, file
-        return None
-
-    def _locate(self, avoid: ExcludedPlaces) -> tuple[int, int, int]:
-        found = self._find(avoid.key)
-        if found is None:
-            return -1, 0, 0
-        row, file = found
-        start, end = (int(edge) for edge in self._parts[row].part.starts[file : file + 2])
-        return row, start + avoid.first, min(start + avoid.end, end)
 
 
 def _holds(entry: LivePart, key: str) -> bool:

@@ -19,11 +19,10 @@ from fastcoder_lsp.index import merge as merging
 from fastcoder_lsp.index.files import private_folder
 from fastcoder_lsp.index.held_files import HeldFiles, PartKind
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, build_part
-from fastcoder_lsp.index.segment import DamagedError, SegmentDraft, read_segment, write_segment
+from fastcoder_lsp.index.segment import DamagedError, SegmentDraft, write_segment
 from fastcoder_lsp.index.stored import (
     Manifest,
     SegmentEntry,
-    check_order,
     delete_all,
     delete_unnamed,
     folder_size,
@@ -82,18 +81,15 @@ class WriterLock:
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """Sizes of a store: live files and tokens, segments and bytes on the disk, tokens that are only in memory."""
+    """Sizes of a store: live files and their tokens; tokens of each segment, and bytes on the disk."""
 
     folder: Path
     source: str
-    writable: bool
     complete: bool
     files: int
     tokens: int
-    unsaved: int
     segments: tuple[int, ...]
     bytes: int
-    tail_tokens: int
 
 
 log = logging.getLogger(__name__)
@@ -262,32 +258,14 @@ class Store(HeldFiles):
             if self.writable and not self._manifest.complete:
                 self._write_manifest(replace(self._manifest, complete=True))
 
-    def verify(self) -> list[str]:
-        """The faults of the store on the disk, for the user; empty if there are none."""
-        with self._disk:
-            problems = []
-            for holding in self._state.of(PartKind.SEGMENT):
-                try:
-                    read_segment(self.folder / holding.part.name, self._identity)
-                except (DamagedError, OSError) as error:
-                    problems.append(str(error))
-                    continue
-                problems += check_order(holding.part)
-            return problems
-
     def status(self) -> StoreStatus:
         """The sizes of the store now."""
         with self._lock:
-            holdings = list(self._state.holdings)
             homes = {**self._state.saved, **self._state.unsaved}
             tokens = sum(len(holding.part.tokens_of(file)) for holding, file in homes.values())
-            segments = tuple(sorted((h.part.size for h in holdings if h.kind is PartKind.SEGMENT), reverse=True))
-            tail = sum(holding.part.size for holding in holdings if holding.kind is not PartKind.SEGMENT)
-            unsaved = len(self._state.unsaved)
+            sizes = sorted((holding.part.size for holding in self._state.of(PartKind.SEGMENT)), reverse=True)
         size, complete = folder_size(self.folder), self._manifest.complete
-        return StoreStatus(
-            self.folder, self._source, self.writable, complete, len(homes), tokens, unsaved, segments, size, tail
-        )
+        return StoreStatus(self.folder, self._source, complete, len(homes), tokens, tuple(sizes), size)
 
     def clear(self) -> None:
         """Forget every saved file and delete the stored ones; unsaved texts stay."""

@@ -1,6 +1,9 @@
-"""A naive index: what the datastore must answer, found by looking at every place."""
+"""A naive index: what the datastore must answer, found by looking at every place; and a check of the stored files."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fastcoder_lsp.index.stored import check_order, load, read_manifest
 
 Answer = tuple[int, int, frozenset[tuple[str, int]]]
 
@@ -18,6 +21,13 @@ def search(files: Mapping[str, Sequence[int]], context: Sequence[int], n_max: in
         if hits:
             return length, len(hits), hits
     return 0, 0, frozenset()
+
+
+def faults(folder: Path) -> list[str]:
+    """The faults of the store in `folder`; a damaged file raises `DamagedError`."""
+    manifest = read_manifest(folder)
+    _, parts = (None, []) if manifest is None else load(folder, manifest.identity, {})
+    return [fault for part in parts for fault in check_order(part)]
 
 
 def continuation(tokens: Sequence[int], place: int, depth: int) -> list[int]:

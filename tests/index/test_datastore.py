@@ -21,6 +21,7 @@ from fastcoder_lsp.workspace import corpus_files
 from fastcoder_lsp.workspace.common_code import STANDARD_LIBRARY, CommonCode, Installed
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.shared_stores import SharedStores
+from tests.index import naive
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS, _ = resolve(())
@@ -216,7 +217,7 @@ def test_a_corpus_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
         corpora.build("half", [], texts(), ToyEncoder())
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} <= {"writer.lock"}
     assert corpora.build("half", [], iter([("a", CODE)]), ToyEncoder()) is not None
-    assert corpora.open("half", "toy").verify() == []
+    assert naive.faults(corpora.open("half", "toy").folder) == []
 
 
 def test_dependencies_stay_below_their_cap(tmp_path: Path) -> None:

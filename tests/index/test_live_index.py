@@ -17,7 +17,7 @@ from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, StoreSnapshot
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.backlog import BURST
 from fastcoder_lsp.workspace.live_index import LiveIndex
-from tests.index import history
+from tests.index import history, naive
 from tests.index.live import SETTINGS, expected, held, tokens_of, until, write
 from tests.index.toy_encoder import ToyEncoder
 
@@ -106,7 +106,7 @@ def test_replayed_history(name: str, root: Path, open_index: Open, request: pyte
     live.stop()
     again = open_index(root)
     assert held(again) == expected(root, on_disk)
-    assert [problem for store in again.stores() for problem in store.verify()] == []
+    assert [problem for store in again.stores() for problem in naive.faults(store.folder)] == []
 
 
 @needs_replay

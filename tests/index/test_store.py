@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from fastcoder_lsp.index.part import FileRecord, IndexedFile
-from fastcoder_lsp.index.searcher import Buffers, ExcludedPlaces, Searcher
+from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.index.store import Store
 from tests.index import naive
 
@@ -106,7 +106,7 @@ class Machine(RuleBasedStateMachine):
         self.store.close()
         self.store = Store.open(Path(self.folder.name), IDENTITY)
         self.unsaved = {}
-        assert self.store.verify() == []
+        assert naive.faults(self.store.folder) == []
 
     @invariant()
     def holds_exactly_the_files(self) -> None:
@@ -126,27 +126,6 @@ class Machine(RuleBasedStateMachine):
             end = data.draw(st.integers(0, len(files[key])))
             check(Searcher([self.store.pin()]), files, files[key][:end], n_max)
 
-    @rule(key=KEYS, context=TOKENS, first=st.integers(0, 30), size=st.integers(0, 30))
-    def search_with_places_avoided(self, key: str, context: list[int], first: int, size: int) -> None:
-        """Avoided places count for nothing: not for the longest match, the number of hits or the sample."""
-        files = {**self.saved, **self.unsaved}
-        searcher = Searcher([self.store.pin()], avoid=ExcludedPlaces(key, first, first + size))
-        hits = searcher.search(context, 16, 1000, 3)
-        for length in range(min(16, len(context)), -1, -1):
-            expected = {
-                (name, place)
-                for name, tokens in files.items()
-                for place in range(max(length, 1), len(tokens))
-                if tokens[place - length : place] == context[len(context) - length :]
-                and not (name == key and first <= place < first + size)
-            }
-            if expected or length == 0:
-                break
-        found = [searcher.position(hits, hit) for hit in range(len(hits.rows_H))]
-        assert hits.length == length
-        assert {(place.key, place.token) for place in found} == (expected if length else set())
-        assert hits.count == len(found)
-
 
 def check(searcher: Searcher, files: dict[str, list[int]], context: list[int], n_max: int) -> None:
     """One search, with room for all hits and with little room, against the naive index."""
@@ -164,9 +143,9 @@ def check(searcher: Searcher, files: dict[str, list[int]], context: list[int], n
     assert len({(place.key, place.token) for place in sample}) == len(sample)
     assert {(place.key, place.token) for place in sample} <= expected
     if end := context[-n_max:][::-1]:
-        rows_HD, buffers = np.full((3, 2), 77, np.int32), Buffers(3)
+        rows_HD, hits_H2 = np.full((3, 2), 77, np.int32), np.empty((3, 2), np.int32)
         for _ in range(2):  # what an earlier search left does no harm
-            filled = searcher.fill(np.array(end, np.int32), rows_HD, buffers)
+            filled = searcher.fill(np.array(end, np.int32), rows_HD, hits_H2)
             assert filled == (length, len(few.continuations_HD))
             assert rows_HD[: filled[1]].tolist() == few.continuations_HD.tolist()
 

@@ -22,7 +22,7 @@ from fastcoder_lsp.draft.matching import GAP, match_suffix
 from fastcoder_lsp.draft.pricing import Price
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.index.searcher import Buffers, Searcher
+from fastcoder_lsp.index.searcher import Searcher
 
 logger = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class StoreSource(ContinuationSource):
         self._source, self._hits, self._skips, self._token_ms = source, hits, skips, token_ms
         self._store: Searcher | None = None
         self._search_ms = 0.02
-        self._buffers = Buffers(hits)
+        self._hits_H2 = np.empty((hits, 2), np.int32)
         self._asked: deque[tuple[int, int]] = deque(maxlen=2)
         """Searches whose step is not observed yet: the text's length, and its last token."""
 
@@ -205,7 +205,7 @@ class StoreSource(ContinuationSource):
         if self._store is None or (self._skips and not self.rule.worth(last, self._search_ms, self._token_ms)):
             return
         started = time.perf_counter()
-        match, rows = self._store.fill(found.tail(context.tokens), found.free(self._hits), self._buffers)
+        match, rows = self._store.fill(found.tail(context.tokens), found.free(self._hits), self._hits_H2)
         self._search_ms += 0.05 * (min((time.perf_counter() - started) * 1e3, 1.0) - self._search_ms)
         if match:
             self._asked.append((len(context.tokens), last))
