@@ -14,9 +14,9 @@ from benchmarks.harness import decode_request, top_two_gap, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import GREEDY, Drafter, Engine, Sampler
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.engine.prefix import common_prefix
 
 EXAMPLE = "exactness --limit 20 --tokens 32 --engine cpu-fp32"
 PROMPT_TOKENS = 256

@@ -14,7 +14,7 @@ from fastcoder_lsp.completion.question import place_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import SettingsLayer, resolve
 from fastcoder_lsp.core import CompletionRequest
-from fastcoder_lsp.engine.prefix import common_prefix
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext

@@ -16,7 +16,7 @@ from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.engine.prefix import common_prefix
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
 from fastcoder_lsp.tokenizer import Tokenizer

@@ -1,4 +1,8 @@
-"""Finds common prefixes and suffixes by bisection, because Python compares slices much faster than characters."""
+"""Common prefixes and suffixes of texts, by bisection, because Python compares slices faster; and of tokens."""
+
+from operator import eq, indexOf
+
+from fastcoder_lsp.core.trees import Tokens
 
 
 def first_difference(left: str, right: str) -> int:
@@ -23,3 +27,11 @@ def common_end(left: str, right: str, most: int) -> int:
         else:
             different = middle
     return same
+
+
+def common_prefix(left: Tokens, right: Tokens) -> int:
+    """The length of the common prefix of two sequences of tokens."""
+    try:
+        return indexOf(map(eq, left, right), False)
+    except ValueError:  # equal up to the end of the shorter one
+        return min(len(left), len(right))

@@ -28,9 +28,9 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.core.certainty import LIKELY, Certainty, Row
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.decode.healing import Allow, Healing, Piece, allowed_ids
 from fastcoder_lsp.decode.tree import GuardedDrafter, build_tree
-from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.observe import Spans
 
 OnStep = Callable[[DraftTree, Verified], None]

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.engine.backend import Backend, Rows, SkimmingBackend
-from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.engine.sampling import top_rows
 from fastcoder_lsp.engine.states import KeepingBackend, can_keep, read_states, with_layers
 from fastcoder_lsp.engine.verification import accept

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import LatestDocuments
-from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.prompt import anchor as anchors
 from fastcoder_lsp.prompt.account import LatestPrompt
 from fastcoder_lsp.prompt.anchor import NO_CONTEXT_YET, Anchor, EncodedContext, prefix_start, suffix_end

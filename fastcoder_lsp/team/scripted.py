@@ -30,9 +30,9 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt, PromptBuilder
 from fastcoder_lsp.runtime.parts import ALONE, DecodeLimits, Model, Runtime, WorkspaceView

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import DraftTree, Sampler
-from fastcoder_lsp.engine.prefix import common_prefix
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import ResourceError
 from tests.engine.tiny_models import VOCABULARY, load, make_model

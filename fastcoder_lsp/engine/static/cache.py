@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 
 from fastcoder_lsp.core import Tokens
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.engine.static.device import Device
 
 
