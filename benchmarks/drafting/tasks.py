@@ -194,7 +194,7 @@ class TaskParts:
         return partial(packed_linear, kernels=kernels_folder())
 
     @property
-    def skipped(self) -> skipped_parts.StoredSkipSet:
+    def skipped(self) -> skipped_parts.SkipSet:
         """Parts that a search has found for the model."""
         return skipped_parts.kept(self.model.cache, self.model.files.digest)
 

@@ -14,6 +14,7 @@ from typing import Any
 from fastcoder_lsp import __version__
 from fastcoder_lsp.client.rpc import Connection, Params, ServerGoneError
 from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.core.differences import common_end, first_difference
 from fastcoder_lsp.workspace.document import Encoding, position_at, units_to_index
 
 # A word with the space before it, or a run of signs, or space alone: what editors take as one step of "accept word".
@@ -213,21 +214,9 @@ class LanguageClient:
 
 def difference(before: str, after: str) -> tuple[int, int, str]:
     """(start, end, text): replacing start…end of `before` by `text` gives `after`."""
-    start = _common(before, after)
-    kept = _common(before[start:][::-1], after[start:][::-1])
+    start = first_difference(before, after)
+    kept = common_end(before, after, min(len(before), len(after)) - start)
     return start, len(before) - kept, after[start : len(after) - kept]
-
-
-def _common(first: str, second: str) -> int:
-    """Length of the common prefix: by halving, because comparing slices is much faster than comparing characters."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[low:middle] == second[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 @dataclass(frozen=True, slots=True)

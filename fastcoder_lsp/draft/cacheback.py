@@ -8,19 +8,22 @@ here it lives as long as its document, which is the same for a document's first 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Generic, TypeVar
 
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Draw
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import FROM_CACHE, FROM_CORPUS, BaseDrafter, Pin, Source, Specification, nothing
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
 from fastcoder_lsp.draft.trees import Trie
 
 Gram = tuple[int, ...]
+Leader = TypeVar("Leader", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +79,20 @@ CACHEBACK_FROZEN = replace(
 )
 
 
-class LruTable:
-    """The dynamic table: leaders and their followers, both in order of use; the least recently used are dropped."""
+class LruTable(Generic[Leader]):
+    """Leaders and their followers, both in order of use; the least recently used are dropped.
+
+    Cacheback's dynamic table, and lookahead decoding's pool of n-grams.
+    """
 
     def __init__(self, leaders: int, followers: int) -> None:
         self._leaders, self._followers = leaders, followers
-        self._table: OrderedDict[Gram, OrderedDict[Gram, None]] = OrderedDict()
+        self._table: OrderedDict[Leader, OrderedDict[Gram, None]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._table)
 
-    def insert(self, leader: Gram, follower: Gram) -> None:
+    def insert(self, leader: Leader, follower: Gram) -> None:
         """Move both to the front."""
         followers = self._table.get(leader)
         if followers is None:
@@ -100,7 +106,7 @@ class LruTable:
         if len(followers) > self._followers:
             followers.popitem(last=False)
 
-    def query(self, leader: Gram) -> Iterable[Gram]:
+    def query(self, leader: Leader) -> Iterable[Gram]:
         """The followers, most recently used first; the leader moves to the front."""
         followers = self._table.get(leader)
         if followers is None:
@@ -108,12 +114,16 @@ class LruTable:
         self._table.move_to_end(leader)
         return reversed(followers)
 
+    def peek(self, leader: Leader) -> list[Gram]:
+        """The followers, most recently used first; the leader keeps its place."""
+        return list(reversed(self._table.get(leader, ())))
+
 
 @dataclass(slots=True)
 class _DocumentState:
     """A document's dynamic table, and the text that filled it last."""
 
-    table: LruTable
+    table: LruTable[Gram]
     seen: list[int] = field(default_factory=list)
     inserted: int = 0
     """Windows of `seen` in the table."""
@@ -144,11 +154,7 @@ class CachebackDrafter(BaseDrafter):
         if self._parameters.frozen:
             self._frozen = self._pin(context.document).frozen(self._shape)
         prompt = context.tokens
-        shared = 0
-        for old, new in zip(document.seen, prompt, strict=False):
-            if old != new:
-                break
-            shared += 1
+        shared = common_prefix(document.seen, prompt)
         window = self._parameters.leader_length + self._parameters.follower_length
         document.inserted = min(document.inserted, max(shared - window + 1, 0))
         document.seen = list(prompt)

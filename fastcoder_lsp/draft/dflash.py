@@ -17,17 +17,18 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
 from fastcoder_lsp.draft.pricing import TYPICAL
 from fastcoder_lsp.draft.trees import tree_of_places
-from fastcoder_lsp.draft.weights import BlockWeights, Keys, WeightedDrafter, agreed, best_of, block_sizes, opened
+from fastcoder_lsp.draft.weights import BlockWeights, Keys, WeightedDrafter, best_of, block_sizes, opened
 from fastcoder_lsp.model.drafter_files import DrafterFiles, DrafterRecord
 
 FROM_DFLASH = Source("dflash", "other")
 
 
-class BlockModel:
-    """The drafter's weights.
+class BlockModel(BlockWeights):
+    """The drafter's self.
 
     Args:
         record: its `numbers` give layers, block, heads, kv_heads, head_dim, theta and eps.
@@ -54,12 +55,12 @@ class BlockModel:
         each = {**block_sizes(record, width, width), "norm_in": (width,)}
         sizes |= {f"{layer}.{name}": size for layer in range(self.layers) for name, size in each.items()}
         # A few of the target's features are a hundred times as large as the others: `fc`, which reads them, is exact.
-        self._weights = BlockWeights(record, tensors, sizes, make, {"fc": exact})
+        super().__init__(record, tensors, sizes, make, {"fc": exact})
 
     def read(self, features_TF: Floats, places_T: npt.NDArray[np.int64]) -> list[Keys]:
         """Every layer's keys and values of some of the text."""
-        text_TE = self._weights.normed("norm_features", self._weights.linear("fc", features_TF))
-        return [self._weights.keys(f"{layer}.", text_TE, places_T) for layer in range(self.layers)]
+        text_TE = self.normed("norm_features", self.linear("fc", features_TF))
+        return [self.keys(f"{layer}.", text_TE, places_T) for layer in range(self.layers)]
 
     def say(self, first_E: Floats, place: int, read: Sequence[tuple[Floats, Floats]]) -> Floats:
         """Logits of the block's places behind the first one, [B − 1, D].
@@ -69,20 +70,15 @@ class BlockModel:
             place: its place in the text.
             read: keys and values of the text before it.
         """
-        weights = self._weights
-        x_BE = np.concatenate([first_E[None], np.repeat(weights.vectors["mask"][None], self.block - 1, axis=0)])
+        x_BE = np.concatenate([first_E[None], np.repeat(self.vectors["mask"][None], self.block - 1, axis=0)])
         places_B = place + np.arange(self.block)
         for layer, text in enumerate(read):
             block = f"{layer}."
-            h_BE = weights.normed(f"{block}norm_in", x_BE)
-            keys = Keys(*text).joined(weights.keys(block, h_BE, places_B))
+            h_BE = self.normed(f"{block}norm_in", x_BE)
+            keys = Keys(*text).joined(self.keys(block, h_BE, places_B))
             seen = np.ones((self.block, len(keys.keys_TKd)), np.bool_)
-            x_BE = weights.mixed(block, x_BE, weights.queries(block, h_BE, places_B), keys, seen)
-        return weights.linear("head", weights.normed("norm_last", x_BE[1:]))
-
-    def tokens_of(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The target's token ids of columns of the logits."""
-        return self._weights.tokens_of(columns)
+            x_BE = self.mixed(block, x_BE, self.queries(block, h_BE, places_B), keys, seen)
+        return self.linear("head", self.normed("norm_last", x_BE[1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +149,7 @@ class DflashDrafter(WeightedDrafter[BlockModel]):
     def _caught_up(self, model: BlockModel, engine: KeepingEngine, context: DraftContext) -> list[Keys]:
         """Keys and values of the text before the pending token; only those of new tokens are computed."""
         count, window = context.cached, self._parameters.window
-        known, read = min(agreed(self._tokens, context.tokens), count), self._read
+        known, read = min(common_prefix(self._tokens, context.tokens), count), self._read
         if read is None or known <= self._start or count - self._start > 2 * window:
             self._start = known = max(0, count - window)
             read = None

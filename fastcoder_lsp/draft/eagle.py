@@ -18,9 +18,10 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
 from fastcoder_lsp.draft.pricing import TYPICAL
-from fastcoder_lsp.draft.weights import BlockWeights, Keys, WeightedDrafter, agreed, best_of, block_sizes, opened
+from fastcoder_lsp.draft.weights import BlockWeights, Keys, WeightedDrafter, best_of, block_sizes, opened
 from fastcoder_lsp.model.drafter_files import DrafterFiles, DrafterRecord, require_sizes
 
 NORMS = ("norm_input", "norm_hidden", "norm_last")
@@ -30,7 +31,7 @@ STRETCH = 512
 """Rows that are read at once, so that no step waits long; nothing is drafted until all of a text is read."""
 
 
-class EagleLayer:
+class EagleLayer(BlockWeights):
     """The layer's weights.
 
     Args:
@@ -66,7 +67,7 @@ class EagleLayer:
         # unscaled is not rounded. (The head of version 1 reads such features, too: rounded, it has the same best token
         # in 98 of 100 rows.)
         unscaled = "feature_scale" not in tensors
-        self._weights = BlockWeights(record, tensors, sizes, make, {"fc": exact} if unscaled else {})
+        super().__init__(record, tensors, sizes, make, {"fc": exact} if unscaled else {})
 
     @property
     def new(self) -> bool:
@@ -75,14 +76,14 @@ class EagleLayer:
 
     def none(self) -> Keys:
         """No rows."""
-        empty: Floats = np.zeros((0, self._weights.kv_heads, self._weights.dim), np.float32)
+        empty: Floats = np.zeros((0, self.kv_heads, self.dim), np.float32)
         return Keys(empty, empty)
 
     def fused(self, features_TF: Floats) -> Floats:
         """The layer's input from the target's features: EAGLE-3 joins three layers' by `fc`; version 1 scales them."""
         if self.new:
-            return self._weights.linear("fc", features_TF)
-        scale = self._weights.vectors.get("feature_scale")
+            return self.linear("fc", features_TF)
+        scale = self.vectors.get("feature_scale")
         return features_TF if scale is None else features_TF * scale
 
     def forward(
@@ -102,28 +103,18 @@ class EagleLayer:
             cached: rows before these.
             seen_TN: which of the cached rows and of these rows each row sees, [T, N + T].
         """
-        weights = self._weights
         if self.new:
             residual_TE = hidden_TE
-            parts = (weights.normed("norm_input", embedded_TE), weights.normed("norm_hidden", hidden_TE))
+            parts = (self.normed("norm_input", embedded_TE), self.normed("norm_hidden", hidden_TE))
             x = np.concatenate(parts, axis=1)
         else:
-            residual_TE = x = weights.linear("fc_token", embedded_TE) + weights.linear("fc", hidden_TE)
-        q_THd, own = weights.queries("", x, places_T), weights.keys("", x, places_T)
-        return weights.mixed("", residual_TE, q_THd, cached.joined(own), seen_TN), own
+            residual_TE = x = self.linear("fc_token", embedded_TE) + self.linear("fc", hidden_TE)
+        q_THd, own = self.queries("", x, places_T), self.keys("", x, places_T)
+        return self.mixed("", residual_TE, q_THd, cached.joined(own), seen_TN), own
 
     def logits(self, out_TE: Floats) -> Floats:
         """Logits of the token after the next one, [T, D]."""
-        return self._weights.linear("head", self._weights.normed("norm_last", out_TE) if self.new else out_TE)
-
-    def tokens_of(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The target's token ids of columns of the logits."""
-        return self._weights.tokens_of(columns)
-
-
-FROM_EAGLE = Source("eagle", "other")
-STRETCH = 512
-"""Rows that are read at once, so that no step waits long; until all of a text is read nothing is drafted."""
+        return self.linear("head", self.normed("norm_last", out_TE) if self.new else out_TE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +187,7 @@ class EagleDrafter(WeightedDrafter[EagleLayer]):
         tokens, count = context.tokens, context.cached
         window = self._parameters.window
         read = self._read
-        alike = 0 if read is None else agreed(read.tokens, tokens)
+        alike = 0 if read is None else common_prefix(read.tokens, tokens)
         if read is None or alike - 1 <= read.start or count - read.start > 2 * window:
             start = max(0, count - window)
             read = _Read(start, tokens[:start], layer.none(), np.zeros(0, np.float32))

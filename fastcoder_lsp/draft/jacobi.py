@@ -13,19 +13,18 @@ levels. The *verification branch* holds up to G n-grams of the pool that begin w
 """
 
 import random
-from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import FROM_JACOBI, BaseDrafter, Source, Specification, chain
+from fastcoder_lsp.draft.cacheback import LruTable
 from fastcoder_lsp.draft.trees import Trie
 
 FROM_LOOKAHEAD = Source("lookahead", "cache")
-Gram = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,36 +127,13 @@ LOOKAHEAD = replace(
 )
 
 
-@dataclass(slots=True)
-class Pool:
-    """The n-gram pool: first token → the N-1 tokens after it, latest last, at most G of them."""
-
-    leaders_at_most: int
-    guesses: int
-    grams: OrderedDict[int, OrderedDict[Gram, None]] = field(default_factory=OrderedDict)
-
-    def add(self, gram: Gram) -> None:
-        """Add an n-gram."""
-        known = self.grams.setdefault(gram[0], OrderedDict())
-        known[gram[1:]] = None
-        known.move_to_end(gram[1:])
-        self.grams.move_to_end(gram[0])
-        if len(known) > self.guesses:
-            known.popitem(last=False)
-        if len(self.grams) > self.leaders_at_most:
-            self.grams.popitem(last=False)
-
-    def after(self, token: int) -> list[Gram]:
-        """The continuations of `token`, latest first."""
-        return list(reversed(self.grams.get(token, ())))
-
-
 class LookaheadDrafter(BaseDrafter):
     """Drafts the pool's n-grams, and the window that makes new ones."""
 
     def __init__(self, parameters: LookaheadParameters | None = None) -> None:
         self._parameters = asked = parameters or LookaheadParameters()
-        self._documents = PerDocument(lambda: Pool(asked.leaders_at_most, asked.guesses))
+        # First token → the N-1 tokens after it, at most G of them.
+        self._documents = PerDocument(lambda: LruTable[int](asked.leaders_at_most, asked.guesses))
         super().__init__(LOOKAHEAD, self._documents)
         self._pool = self._documents.fetch("")
         self._random = random.Random(asked.seed)  # noqa: S311 a guess is no secret
@@ -166,7 +142,7 @@ class LookaheadDrafter(BaseDrafter):
         """Columns of the window that were drafted in this step."""
 
     @property
-    def pool(self) -> Pool:
+    def pool(self) -> LruTable[int]:
         """The n-grams of this decode's document."""
         return self._pool
 
@@ -178,14 +154,14 @@ class LookaheadDrafter(BaseDrafter):
         self._levels = [[self._random.choice(prompt) for _ in range(self._parameters.window)]]
         if self._parameters.prompt:
             for start in range(len(prompt) - self._parameters.gram + 1):
-                self._pool.add(tuple(prompt[start : start + self._parameters.gram]))
+                self._pool.insert(prompt[start], tuple(prompt[start + 1 : start + self._parameters.gram]))
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """Both branches, the verification branch first: if room is short, its guesses are worth more."""
         if nodes < 1 or not self._levels:
             return NO_DRAFT
         levels = len(self._levels)
-        guesses = self._pool.after(context.tokens[-1])
+        guesses = self._pool.peek(context.tokens[-1])
         for_window = min(
             self._parameters.window * levels, max(nodes // 2, nodes - len(guesses) * (self._parameters.gram - 1))
         )
@@ -234,7 +210,7 @@ class LookaheadDrafter(BaseDrafter):
             return
         for column, token in enumerate(fresh):
             if token is not None:
-                self._pool.add(tuple(row[column] for row in self._levels))
+                self._pool.insert(self._levels[0][column], tuple(row[column] for row in self._levels[1:]))
         del self._levels[0]
 
     @staticmethod

@@ -77,7 +77,7 @@ class OuroborosDrafter(SmallerDrafter):
         tokens = self._chain(self.models[0], context, length)[:nodes]
         draft = Trie(nodes)
         end = draft.chain(-1, tokens, FROM_OUROBOROS)
-        for phrase in self._lookahead.pool.after(tokens[-1] if tokens else context.tokens[-1]):
+        for phrase in self._lookahead.pool.peek(tokens[-1] if tokens else context.tokens[-1]):
             draft.chain(end, phrase, FROM_PHRASE)
         return draft.draft()
 
@@ -101,7 +101,7 @@ class OuroborosDrafter(SmallerDrafter):
                 node = tree.parents[node]
             said = [best[node] for node in reversed(branch)]
             for start in range(len(said) - size + 1):
-                self._lookahead.pool.add(tuple(said[start : start + size]))
+                self._lookahead.pool.insert(said[start], tuple(said[start + 1 : start + size]))
 
     @override
     def forget(self, document: str) -> None:

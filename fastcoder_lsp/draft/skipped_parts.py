@@ -53,23 +53,14 @@ class Costs:
 
 
 @dataclass(frozen=True, slots=True)
-class BestSkipSet:
-    """The best set, the speedup over plain decoding that it promises, and the number of sets tried."""
-
-    skipped: frozenset[int]
-    speed: float
-    tried: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSkipSet:
-    """A set of an earlier search, and the speedup that it promised; 0: unknown."""
+class SkipSet:
+    """The parts that a search chose to skip, and the speedup over plain decoding that it promised; 0: unknown."""
 
     skipped: frozenset[int] = frozenset()
     speed: float = 0.0
 
 
-NOBODY_SEARCHED = StoredSkipSet()
+NO_SKIP_SET = SkipSet()
 
 
 def trials(engines: Engines, texts: Sequence[Sequence[int]], places: int, seed: int = 0) -> list[Trial]:
@@ -97,7 +88,7 @@ def search(
     *,
     told: Callable[[int, float], None] = lambda _tried, _speed: None,
     seed: int = 0,
-) -> BestSkipSet:
+) -> SkipSet:
     """The set that promises the fastest decoding over `asked`.
 
     Args:
@@ -116,7 +107,7 @@ def search(
         if (promised := _speed(costs, asked, changed)) > speed:
             best, speed = changed, promised
         told(tried, speed)
-    return BestSkipSet(best, speed, rounds if asked else 0)
+    return SkipSet(best, speed)
 
 
 def _speed(costs: Costs, asked: Sequence[Trial], skipped: frozenset[int]) -> float:
@@ -137,7 +128,7 @@ def _speed(costs: Costs, asked: Sequence[Trial], skipped: frozenset[int]) -> flo
     return tokens / cost if asked else 0.0
 
 
-def keep(cache: Path, digest: str, found: BestSkipSet) -> Path:
+def keep(cache: Path, digest: str, found: SkipSet) -> Path:
     """Write the set for the model whose weights have the hash `digest`."""
     path = _path(cache, digest)
     private_folder(path.parent)
@@ -146,17 +137,17 @@ def keep(cache: Path, digest: str, found: BestSkipSet) -> Path:
     return path
 
 
-def kept(cache: Path, digest: str) -> StoredSkipSet:
-    """The set found for these weights; `NOBODY_SEARCHED` if there is none, or its file is damaged."""
+def kept(cache: Path, digest: str) -> SkipSet:
+    """The set found for these weights; `NO_SKIP_SET` if there is none, or its file is damaged."""
 
-    def parse(data: bytes) -> StoredSkipSet:
+    def parse(data: bytes) -> SkipSet:
         record = json.loads(data)
         if record["format"] != FORMAT or record["digest"] != digest:
             raise ValueError(f"format {record['format']}, or another model's")
         parts, speed = frozenset(int(part) for part in record["skipped"] if int(part) >= 0), float(record["speed"])
-        return StoredSkipSet(parts, speed if math.isfinite(speed) and speed > 0 else 0.0)
+        return SkipSet(parts, speed if math.isfinite(speed) and speed > 0 else 0.0)
 
-    return read_cached(_path(cache, digest), parse) or NOBODY_SEARCHED
+    return read_cached(_path(cache, digest), parse) or NO_SKIP_SET
 
 
 def _path(cache: Path, digest: str) -> Path:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import GREEDY, DraftTree, Engine, Sampler, Tokens, Verified
+from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.core.noise import gumbel
 from fastcoder_lsp.documents import Slots
 
@@ -49,7 +50,7 @@ class SmallModel:
         if len(tokens) >= self.engine.info.context:
             return False
         text = list(tokens[:-1])
-        shared = _shared(self.engine.cached(), text)
+        shared = common_prefix(self.engine.cached(), text)
         end = shared if len(text) - shared <= RIDERS else min(len(text), shared + CATCH_UP)
         self.engine.prefill(text[:end], _never)
         self._base, self._pending = text[:end], list(tokens[end:])
@@ -123,14 +124,6 @@ def shares(
             scores = scores + gumbel(sampler.seed, position, ids_K)
     weights = np.exp(scores - scores.max())
     return np.asarray(weights / weights.sum(), np.float64)
-
-
-def _shared(cached: Sequence[int], text: Sequence[int]) -> int:
-    """Length of the common prefix."""
-    shortest = min(len(cached), len(text))
-    if list(cached[:shortest]) == list(text[:shortest]):
-        return shortest
-    return next(place for place in range(shortest) if cached[place] != text[place])
 
 
 def _never() -> bool:

@@ -6,7 +6,7 @@ nothing here has to be the same to the bit on every machine.
 Legend: T rows, E width, D tokens of a drafter's own vocabulary, H heads, K of them with keys, d numbers of a head.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -245,11 +245,3 @@ def attention(q_THd: Floats, k_NKd: Floats, v_NKd: Floats, seen_TN: npt.NDArray[
     mixed_KRd = np.matmul(scores_KRN, v_NKd.transpose(1, 0, 2))
     mixed = mixed_KRd.reshape(kv_heads, rows, group, dim).transpose(1, 0, 2, 3).reshape(rows, heads * dim)
     return np.ascontiguousarray(mixed, np.float32)
-
-
-def agreed(left: Sequence[int], right: Sequence[int]) -> int:
-    """Length of the common prefix of two texts."""
-    one, other = np.asarray(left, np.int64), np.asarray(right, np.int64)
-    shorter = min(len(one), len(other))
-    differs = np.flatnonzero(one[:shorter] != other[:shorter])
-    return int(differs[0]) if len(differs) else shorter

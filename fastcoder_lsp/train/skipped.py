@@ -30,7 +30,7 @@ def search_skipped(
     rounds: int,
     seed: int = 0,
     told: Callable[[int, float], None] = lambda _tried, _speed: None,
-) -> tuple[skipped_parts.BestSkipSet, Path]:
+) -> tuple[skipped_parts.SkipSet, Path]:
     """Search, and store the result for the drafter `self`.
 
     Args:

@@ -7,7 +7,7 @@ memory of each document.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -46,7 +46,7 @@ from fastcoder_lsp.draft.auto.sources import (
     resynchronise,
 )
 from fastcoder_lsp.draft.auto.tree import TAIL, DraftEvidence, GrownNodes, draft_costs, grow, new_grown, new_scratch
-from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, DrafterParts, MakeLinear, Pin, Specification
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, DrafterParts, Pin, Specification
 from fastcoder_lsp.draft.dflash import DflashDrafter
 from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
 from fastcoder_lsp.draft.eagle import EagleDrafter
@@ -57,15 +57,15 @@ from fastcoder_lsp.draft.sdsat import SdsatDrafter
 from fastcoder_lsp.draft.self_model import SelfDrafter
 from fastcoder_lsp.draft.smaller import no_models
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
+from fastcoder_lsp.model.drafter_files import open_drafter
 
 _TOKEN_MS = 20.0
 """Time of a token if the engine is unmeasured."""
 _NO_FROZEN = np.zeros((0, 1), np.int32)
-_WITH_WEIGHTS: dict[str, Callable[[DrafterFiles, MakeLinear], BaseDrafter]] = {
-    "medusa": lambda files, linear: MedusaDrafter(files, linear=linear),
-    "eagle": lambda files, linear: EagleDrafter(files, linear=linear),
-    "dflash": lambda files, linear: DflashDrafter(files, linear=linear),
+_WITH_WEIGHTS: dict[str, type[MedusaDrafter | EagleDrafter | DflashDrafter]] = {
+    "medusa": MedusaDrafter,
+    "eagle": EagleDrafter,
+    "dflash": DflashDrafter,
 }
 
 
@@ -137,7 +137,7 @@ def _model_sources(parts: DrafterParts, weights: str, *, priced: bool) -> list[C
             raise UsageError(
                 f"auto cannot use the drafter {files.record.method}", f"It can use: {', '.join(_WITH_WEIGHTS)}."
             )
-        drafters.append(make(files, parts.linear))
+        drafters.append(make(files, linear=parts.linear))
     return [*found, *(DrafterSource(drafter, costs=parts.costs, priced=priced) for drafter in drafters)]
 
 

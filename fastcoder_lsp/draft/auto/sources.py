@@ -40,11 +40,11 @@ _NODES = 16
 class FoundContinuations:
     """Continuations found for one draft, each with its source and the length of its match."""
 
-    def __init__(self, capacity: int = 128, depth: int = 16) -> None:
-        self.capacity, self.depth = capacity, depth
-        self._all = Continuations(
-            np.full((capacity, depth), GAP, np.int32), np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
-        )
+    capacity, depth = 128, 16
+
+    def __init__(self) -> None:
+        rows_KD = np.full((self.capacity, self.depth), GAP, np.int32)
+        self._all = Continuations(rows_KD, *(np.zeros(self.capacity, np.int32) for _ in range(2)))
         self._filled = 0
         self._tail_L: npt.NDArray[np.int32] | None = None
 
