@@ -11,7 +11,7 @@ from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.core.wording import counted
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.train.session import SessionKind
+    from fastcoder_lsp.train.session import TrainingSession
 
 Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 no public name
 
@@ -401,12 +401,12 @@ def _sources(arguments: argparse.Namespace) -> tuple[str, ...]:
     return tuple(str(place) if place.exists() else name for name, place in zip(arguments.data, places, strict=True))
 
 
-def _run(session: "SessionKind", arguments: argparse.Namespace, own: Any) -> int:
+def _run(session: "type[TrainingSession]", arguments: argparse.Namespace, own: Any) -> int:
     """Run a training with progress on the terminal, and print its result."""
     from fastcoder_lsp.cli.train_progress import tell, watched
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
-    from fastcoder_lsp.train.session import TrainingJob, train
+    from fastcoder_lsp.train.session import TrainingJob
 
     job = TrainingJob(
         model=arguments.model,
@@ -418,6 +418,6 @@ def _run(session: "SessionKind", arguments: argparse.Namespace, own: Any) -> int
         device=getattr(arguments, "device", "cpu"),
         restart=arguments.restart,
     )
-    result, interrupted = watched(lambda told, should_stop: train(session, job, cache_folder(), should_stop, told))
+    result, interrupted = watched(lambda told, should_stop: session(job, cache_folder(), should_stop, told).run())
     tell(result)
     return 130 if interrupted else 0

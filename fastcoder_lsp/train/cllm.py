@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from fastcoder_lsp.train.example import Example, Ids, Labels, Pairs, trunk
+from fastcoder_lsp.train.sequences import order
 from fastcoder_lsp.train.trajectories import Trajectory
 
 CONSISTENCY, AUTOREGRESSIVE = "consistency", "autoregressive"
@@ -127,7 +128,6 @@ class CllmTask:
 
     def _examples(self, step: int) -> Iterator[Example]:
         for index in range(step * self._batch, (step + 1) * self._batch):
-            epoch, place = divmod(index, len(self._trajectories))
-            order = np.random.default_rng([self._seed, epoch]).permutation(len(self._trajectories))
+            trajectory = self._trajectories[order(len(self._trajectories), self._seed, index)]
             draw = random.Random(f"states {self._seed} {index}")  # noqa: S311 a reproducible draw, no secret
-            yield example_of(self._trajectories[order[place]], self._settings, draw)
+            yield example_of(trajectory, self._settings, draw)

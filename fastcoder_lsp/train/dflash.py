@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
+from typing_extensions import override
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.train.layer import THETA, normed, turned
+from fastcoder_lsp.train.layer import attention_numbers, normed, turned
 from fastcoder_lsp.train.samples import DrafterLesson, Sample, states_of
 
 
@@ -44,21 +45,20 @@ def layers_of(layers: int, count: int) -> tuple[int, ...]:
     return tuple(min(max(layer, 1), layers) for layer in found)
 
 
-def numbers_of(shape: Shape, settings: DflashSettings) -> dict[str, float]:
-    """The sizes for the drafter's record: a layer is as large as the target's."""
-    return {
-        "layers": settings.layers,
-        "block": settings.block,
-        "heads": shape.heads,
-        "kv_heads": shape.kv_heads,
-        "head_dim": shape.head_dim,
-        "theta": THETA,
-        "eps": shape.eps,
-    }
-
-
 class DflashLesson(DrafterLesson[DflashSettings]):
-    """The small model over samples."""
+    """The small model over samples; a layer is as large as the target's."""
+
+    method = "dflash"
+
+    @override
+    @staticmethod
+    def layers(shape: Shape, settings: DflashSettings) -> tuple[int, ...]:
+        return layers_of(shape.layers, settings.layers)
+
+    @override
+    @staticmethod
+    def numbers(shape: Shape, settings: DflashSettings) -> dict[str, float]:
+        return {"layers": settings.layers, "block": settings.block, **attention_numbers(shape)}
 
     def beginning(self) -> dict[str, torch.Tensor]:
         """Random matrices. Held-out samples without room for a block are left out of the evaluation."""

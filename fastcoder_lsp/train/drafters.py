@@ -5,7 +5,7 @@ Owns the drafter's folder and its evaluation. Medusa-2 also writes a model, whic
 
 import shutil
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import partial
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import save_file
+from typing_extensions import override
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import kernels_folder
@@ -24,7 +25,6 @@ from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import DrafterParts
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import make
-from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import ModelFiles
@@ -35,14 +35,13 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train import dflash, eagle
 from fastcoder_lsp.train.example import Ids
 from fastcoder_lsp.train.loop import Lesson, RunOutcome, with_plan
-from fastcoder_lsp.train.medusa import ALONE, JointLesson, MedusaLesson, MedusaSettings
+from fastcoder_lsp.train.medusa import ALONE, JointLesson, MedusaLesson
 from fastcoder_lsp.train.options import TrainingDevice, TrainSettings, machine
 from fastcoder_lsp.train.samples import (
     HELD_OUT,
     Collector,
     DrafterLesson,
     Sample,
-    Teacher,
     collect,
     head_rows,
     make_teacher,
@@ -61,97 +60,57 @@ class DrafterSession(TrainingSession):
     """A drafter's weights are trained from the hidden states of a target, which stays as it is."""
 
     @property
+    @abstractmethod
+    def kind(self) -> type[DrafterLesson[Any]]:
+        """The lesson of the method."""
+
+    @property
+    @override
     def place(self) -> Path:
-        """The drafter's folder."""
         return self.folder.drafter
 
-    @abstractmethod
-    def layers(self, shape: Shape) -> tuple[int, ...]:
-        """The layers whose hidden states the drafter reads."""
-
-    @abstractmethod
-    def numbers(self, shape: Shape) -> Mapping[str, float]:
-        """The sizes for the drafter's record."""
-
-    @abstractmethod
-    def lesson(
-        self, teacher: Teacher, samples: Sequence[Sample], held: Sequence[Sample], **how: Any
-    ) -> DrafterLesson[Any]:
-        """The lesson; `how` holds `batch`, `seed` and `half`."""
-
-    def kept(self, shape: Shape) -> tuple[int, ...]:
-        """The layers whose hidden states are collected: those that the drafter reads, and more for the loss."""
-        return self.layers(shape)
-
+    @override
     def machine(self) -> TrainingDevice:
-        """The machine, for the drafter's weights."""
         return machine("cpu", shape_of(self.files.folder).weight_count, drafter=True)
 
+    @override
     def identity(self) -> dict[str, Any]:
-        """With the samples."""
         return {**super().identity(), "collected": asdict(self.job.collected)}
 
+    @override
     def prepare(self) -> Lesson | None:
-        """Collect the samples, and take the target's frozen tensors."""
         collected, settings, shape = self.job.collected, self.settings, shape_of(self.files.folder)
         context = settings.length + collected.said + 256
         self._engine = self.opened.enter_context(closing(open_target(self.files, context, self.cache)))
-        collector = Collector(self._engine, self.tokenizer, self.kept(shape), collected.said)
+        collector = Collector(self._engine, self.tokenizer, self.kind.collected(shape, self.own), collected.said)
         found = collect(
             *(collector, self.folder, self.sequences, collected.samples),
             *(self.minutes, self.should_stop, self.listener.collected),
         )
         if found is None:
             return None
-        samples, self._held = found
+        samples, held = found
         counts_V = self.sequences.counts(shape.vocabulary)
-        teacher = make_teacher(self.files.folder, self._engine, [*samples, *self._held], collected.vocabulary, counts_V)
+        teacher = make_teacher(self.files.folder, self._engine, [*samples, *held], collected.vocabulary, counts_V)
         self.listener.note(
             f"{counted(len(samples), 'text')}, {counted(sum(map(len, samples)), 'token')}; "
             f"{counted(len(teacher.ids_D), 'token')} can be drafted"
         )
         half = settings.precision == "bf16"
-        self._lesson = self.lesson(teacher, samples, self._held, batch=settings.batch, seed=settings.seed, half=half)
+        self._held = [sample.tokens for sample in held]
+        self._lesson = self.kind(teacher, samples, held, self.own, batch=settings.batch, seed=settings.seed, half=half)
         return self._lesson
 
+    @override
     def write(self) -> DrafterRecord:
-        """Write the drafter, and evaluate it."""
-        shape, ranks = shape_of(self.files.folder), self._lesson.ranks()
-        record = DrafterRecord(
-            method=self.method,
-            target=self.files.digest,
-            target_name=self.files.name,
-            width=shape.width,
-            layers=self.layers(shape),
-            numbers=self.numbers(shape),
-            lists={"ranks": ranks} if ranks else {},
-            data=self.texts.sources,
-            figures=self.folder.figures(),
-        )
-        return write_evaluated(
-            *(self.place, record, self._lesson.tensors(), self._engine, self.tokenizer),
-            [sample.tokens for sample in self._held],
-        )
+        return write_evaluated(self, self.files, self._lesson, self._engine, self._held)
 
 
 class MedusaSession(DrafterSession):
     """`train medusa`."""
 
     method = "medusa"
-
-    def layers(self, shape: Shape) -> tuple[int, ...]:  # noqa: ARG002 the same for all
-        """The last one."""
-        return (NORMED,)
-
-    def numbers(self, shape: Shape) -> Mapping[str, float]:  # noqa: ARG002 as above
-        """Of the heads."""
-        return {"heads": self.job.own.heads, "blocks": self.job.own.blocks}
-
-    def lesson(
-        self, teacher: Teacher, samples: Sequence[Sample], held: Sequence[Sample], **how: Any
-    ) -> DrafterLesson[Any]:
-        """The heads."""
-        return MedusaLesson(teacher, samples, held, self.job.own, **how)
+    kind = MedusaLesson
 
 
 class EagleSession(DrafterSession):
@@ -159,45 +118,17 @@ class EagleSession(DrafterSession):
 
     method = "eagle"
 
-    def layers(self, shape: Shape) -> tuple[int, ...]:
-        """Three of them, or for EAGLE the last one."""
-        return eagle.layers_of(shape.layers) if self.job.own.version == 3 else (NORMED,)
-
-    def kept(self, shape: Shape) -> tuple[int, ...]:
-        """With the last one, for the target's probabilities."""
-        read = self.layers(shape)
-        return read if NORMED in read else (*read, NORMED)
-
-    def numbers(self, shape: Shape) -> Mapping[str, float]:
-        """Of the layer."""
-        return eagle.numbers_of(shape, self.job.own)
-
-    def lesson(
-        self, teacher: Teacher, samples: Sequence[Sample], held: Sequence[Sample], **how: Any
-    ) -> DrafterLesson[Any]:
-        """The layer of the version."""
-        kind = eagle.EagleLesson if self.job.own.version == 3 else eagle.FeatureLesson
-        return kind(teacher, samples, held, self.job.own, **how)
+    @property
+    @override
+    def kind(self) -> type[DrafterLesson[Any]]:
+        return eagle.EagleLesson if self.own.version == 3 else eagle.FeatureLesson
 
 
 class DflashSession(DrafterSession):
     """`train dflash`."""
 
     method = "dflash"
-
-    def layers(self, shape: Shape) -> tuple[int, ...]:
-        """As many as the small model has."""
-        return dflash.layers_of(shape.layers, self.job.own.layers)
-
-    def numbers(self, shape: Shape) -> Mapping[str, float]:
-        """Of the small model."""
-        return dflash.numbers_of(shape, self.job.own)
-
-    def lesson(
-        self, teacher: Teacher, samples: Sequence[Sample], held: Sequence[Sample], **how: Any
-    ) -> DrafterLesson[Any]:
-        """The small model."""
-        return dflash.DflashLesson(teacher, samples, held, self.job.own, **how)
+    kind = dflash.DflashLesson
 
 
 class JointSession(TrainingSession):
@@ -207,25 +138,26 @@ class JointSession(TrainingSession):
     used = 0.85
 
     @property
+    @override
     def place(self) -> Path:
-        """The heads' folder; the model is beside it."""
         return self.folder.drafter
 
+    @override
     def result(self, outcome: RunOutcome, record: TrainingRecord | DrafterRecord | None) -> Result:
-        """The heads, which belong to the tuned model."""
-        return Result(outcome, record, self.place, str(self.folder.model))
+        return Result(outcome, record, self.place, str(self.folder.model))  # the heads belong to the tuned model
 
+    @override
     def identity(self) -> dict[str, Any]:
-        """With the heads' vocabulary."""
         return {
             **super().identity(),
             "method": "medusa, jointly",
             "vocabulary": self.job.collected.vocabulary,
         }
 
+    @override
     def prepare(self) -> Lesson:
-        """Load the model; a step of both is timed, for heads alone take a part of it."""
         if self.minutes.most is not None and self.job.asked.steps is None and "steps" not in self.folder.plan():
+            # A step of both is timed: one of the heads alone takes a part of it.
             self.fitted(self._lesson(self.settings, to_merge=False, share=0.0))
         return self._lesson(with_plan(self.settings, self.folder), to_merge=False)
 
@@ -238,17 +170,16 @@ class JointSession(TrainingSession):
             self.sequences,
             torch.from_numpy(places_V),
             head_rows(self.files.folder, shape, ids_D),
-            self.job.own,
+            self.own,
             alone=round(share * settings.steps),
             batch=settings.batch,
         )
 
+    @override
     def write(self) -> DrafterRecord:
-        """Write the model, then its heads with their evaluation."""
         self.listener.note(f"writing {self.folder.model}")
         merged = self._lesson(self.settings, to_merge=True)
         self.folder.restore_values(merged.parameters())
-        own: MedusaSettings = self.job.own
         more = {"vocabulary": self.job.collected.vocabulary, "training": asdict(self.settings)}
         record = TrainingRecord(
             method="medusa",
@@ -257,7 +188,7 @@ class JointSession(TrainingSession):
             weights="",
             data=self.texts.sources,
             data_digest=self.texts.fingerprint,
-            arguments={**asdict(own), **more},
+            arguments={**asdict(self.own), **more},
             figures=self.folder.figures(),
         )
         write_model(merged.trainable, self.files.folder, self.folder.model, record)
@@ -269,27 +200,37 @@ class JointSession(TrainingSession):
     def _write_heads(
         self, merged: JointLesson, files: ModelFiles, engine: KeepingEngine, held: Sequence[Ids]
     ) -> DrafterRecord:
-        own, shape = self.job.own, shape_of(files.folder)
         samples = [_sample(engine, tokens) for tokens in held]
-        counts_V = self.sequences.counts(shape.vocabulary)
+        counts_V = self.sequences.counts(shape_of(files.folder).vocabulary)
         teacher = make_teacher(files.folder, engine, samples, self.job.collected.vocabulary, counts_V)
-        heads = MedusaLesson(merged.taught(teacher), [], samples, own, batch=1, seed=0)
+        heads = MedusaLesson(merged.taught(teacher), [], samples, self.own, batch=1, seed=0)
         with torch.no_grad():
             for name, value in merged.heads().items():
                 heads.parameters()[name].copy_(value)
-        ranks = heads.ranks() if samples else ()
-        record = DrafterRecord(
-            method="medusa",
-            target=files.digest,
-            target_name=files.name,
-            width=shape.width,
-            layers=(NORMED,),
-            numbers={"heads": own.heads, "blocks": own.blocks},
-            lists={"ranks": ranks} if ranks else {},
-            data=self.texts.sources,
-            figures=self.folder.figures(),
-        )
-        return write_evaluated(self.place, record, heads.tensors(), engine, self.tokenizer, held)
+        return write_evaluated(self, files, heads, engine, held)
+
+
+def write_evaluated(
+    session: TrainingSession, files: ModelFiles, lesson: DrafterLesson[Any], engine: Engine, held: Sequence[Ids]
+) -> DrafterRecord:
+    """Write the drafter that `lesson` trained, for the model in `files`; evaluate it on the held-out texts."""
+    shape, ranks, place = shape_of(files.folder), lesson.ranks(), session.place
+    record = DrafterRecord(
+        method=lesson.method,
+        target=files.digest,
+        target_name=files.name,
+        width=shape.width,
+        layers=lesson.layers(shape, session.own),
+        numbers=lesson.numbers(shape, session.own),
+        lists={"ranks": ranks} if ranks else {},
+        data=session.texts.sources,
+        figures=session.folder.figures(),
+    )
+    write_drafter(place, record, lesson.tensors())
+    found = _tokens_a_pass(engine, session.tokenizer, f"{record.method}:weights={place}", held)
+    record = replace(record, figures={**record.figures, **found})
+    record.write(place)
+    return record
 
 
 def require_place(place: Path) -> None:
@@ -311,22 +252,6 @@ def write_drafter(place: Path, record: DrafterRecord, tensors: Mapping[str, torc
     save_file({name: value.contiguous() for name, value in tensors.items()}, made / WEIGHTS)
     record.write(made)
     publish(made, place)
-
-
-def write_evaluated(
-    place: Path,
-    record: DrafterRecord,
-    tensors: Mapping[str, torch.Tensor],
-    engine: Engine,
-    tokenizer: Tokenizer,
-    held: Iterable[Ids],
-) -> DrafterRecord:
-    """Write a drafter's folder, then evaluate the drafter on held-out texts and add the figures to its record."""
-    write_drafter(place, record, tensors)
-    found = _tokens_a_pass(engine, tokenizer, f"{record.method}:weights={place}", list(held))
-    record = replace(record, figures={**record.figures, **found})
-    record.write(place)
-    return record
 
 
 def _tokens_a_pass(engine: Engine, tokenizer: Tokenizer, drafter: str, texts: Sequence[Ids]) -> dict[str, float]:

@@ -21,9 +21,11 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
+from typing_extensions import override
 
+from fastcoder_lsp.core import NORMED
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.train.layer import THETA, Steps, normed
+from fastcoder_lsp.train.layer import Steps, attention_numbers, normed
 from fastcoder_lsp.train.samples import DrafterLesson, Sample, states_of
 
 SAYING = 0.1
@@ -61,21 +63,26 @@ def sized(shape: Shape, settings: EagleSettings) -> Shape:
     return replace(shape, inner=inner, kv_heads=shape.heads if settings.version == 1 else shape.kv_heads)
 
 
-def numbers_of(shape: Shape, settings: EagleSettings) -> dict[str, float]:
-    """The layer's sizes for the drafter's record."""
-    shape = sized(shape, settings)
-    return {
-        "version": settings.version,
-        "heads": shape.heads,
-        "kv_heads": shape.kv_heads,
-        "head_dim": shape.head_dim,
-        "theta": THETA,
-        "eps": shape.eps,
-    }
-
-
 class EagleLesson(DrafterLesson[EagleSettings]):
     """EAGLE-3's layer over samples."""
+
+    method = "eagle"
+
+    @override
+    @staticmethod
+    def layers(shape: Shape, settings: EagleSettings) -> tuple[int, ...]:
+        return layers_of(shape.layers)
+
+    @override
+    @classmethod
+    def collected(cls, shape: Shape, settings: EagleSettings) -> tuple[int, ...]:
+        read = cls.layers(shape, settings)
+        return read if NORMED in read else (*read, NORMED)  # for the target's probabilities
+
+    @override
+    @staticmethod
+    def numbers(shape: Shape, settings: EagleSettings) -> dict[str, float]:
+        return {"version": settings.version, **attention_numbers(sized(shape, settings))}
 
     @property
     def _shape(self) -> Shape:
@@ -107,28 +114,42 @@ class EagleLesson(DrafterLesson[EagleSettings]):
         tokens_T = torch.from_numpy(sample.tokens)
         with torch.no_grad():
             target_TD = torch.softmax(states_TLE[:, -1] @ self._teacher.head_DE.T, dim=1)
-        known_T = self._teacher.places_V[tokens_T] >= 0
         hidden_TE = F.linear(states_TLE[:, :-1].flatten(1), self._parts["fc"])
         layer = Steps(self._parts, self._shape)
         found: dict[str, torch.Tensor] = {}
         for step in range(self._settings.steps):
-            rows = len(sample) - 2 - step  # row i has token i + 1 + step beside it, and says the one after that
-            start = max(sample.first - 2 - step, 0)
-            if rows <= start:
+            learnt = _learnt(sample, step)
+            if not learnt:
                 break
+            rows = learnt.stop
             hidden_TE = layer.step(self._teacher.embed(tokens_T[1 + step : 1 + step + rows]), hidden_TE[:rows])
             logits_TD = F.linear(
                 normed(hidden_TE, self._parts["norm_last"], self._teacher.shape.eps), self._parts["head"]
             )
             loss_T = -(target_TD[1 + step : 1 + step + rows] * torch.log_softmax(logits_TD, dim=1)).sum(1)
-            weights_T = known_T[2 + step : 2 + step + rows].float()
-            weights_T[:start] = 0
-            found[f"step{step + 1}"] = (loss_T * weights_T).sum() / weights_T.sum().clamp(min=1)
+            found[f"step{step + 1}"] = self._mean(sample, step, loss_T)
         return found
+
+    def _mean(self, sample: Sample, step: int, loss_T: torch.Tensor) -> torch.Tensor:
+        """The mean over the rows of a step whose next token is one to learn, and can be predicted."""
+        tokens_T = torch.from_numpy(sample.tokens)[2 + step : 2 + step + len(loss_T)]
+        weights_T = (self._teacher.places_V[tokens_T] >= 0).float()
+        weights_T[: _learnt(sample, step).start] = 0
+        return (loss_T * weights_T).sum() / weights_T.sum().clamp(min=1)
+
+
+def _learnt(sample: Sample, step: int) -> range:
+    """The rows of a step to learn: row i has token i + 1 + step beside it, and predicts the one after that."""
+    return range(max(sample.first - 2 - step, 0), len(sample) - 2 - step)
 
 
 class FeatureLesson(EagleLesson):
     """EAGLE's layer over samples."""
+
+    @override
+    @staticmethod
+    def layers(shape: Shape, settings: EagleSettings) -> tuple[int, ...]:
+        return (NORMED,)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """As `draft.eagle.EagleLayer` reads them: the target's embeddings are not scaled there."""
@@ -186,22 +207,18 @@ class FeatureLesson(EagleLesson):
         features_TE, embedded_TE = self._inputs(sample)
         with torch.no_grad():
             target_TD = torch.softmax(features_TE @ self._head_DE.T, dim=1)
-        known_T = self._teacher.places_V[torch.from_numpy(sample.tokens)] >= 0
         layer, hidden_TE = Steps(self._parts, self._shape), features_TE
         found: dict[str, torch.Tensor] = {}
         for step in range(self._settings.steps):
-            rows = len(sample) - 2 - step  # as in `EagleLesson`
-            start = max(sample.first - 2 - step, 0)
-            if rows <= start:
+            learnt = _learnt(sample, step)
+            if not learnt:
                 break
+            rows = learnt.stop
             hidden_TE = layer.step(embedded_TE[1 + step : 1 + step + rows], hidden_TE[:rows])
             said_TD = torch.log_softmax(F.linear(hidden_TE, self._head_DE), dim=1)
             saying_T = -(target_TD[1 + step : 1 + step + rows] * said_TD).sum(1)
             off_T = F.smooth_l1_loss(hidden_TE, features_TE[1 + step : 1 + step + rows], reduction="none").mean(1)
-            weights_T = known_T[2 + step : 2 + step + rows].float()
-            weights_T[:start] = 0
-            loss_T = off_T + SAYING * saying_T
-            found[f"step{step + 1}"] = (loss_T * weights_T).sum() / weights_T.sum().clamp(min=1)
+            found[f"step{step + 1}"] = self._mean(sample, step, off_T + SAYING * saying_T)
         return found
 
 

@@ -16,6 +16,17 @@ THETA = 10_000.0
 """Of the rotation in layers that are trained here: their texts are short."""
 
 
+def attention_numbers(shape: Shape) -> dict[str, float]:
+    """The sizes of a layer's attention, for the drafter's record."""
+    return {
+        "heads": shape.heads,
+        "kv_heads": shape.kv_heads,
+        "head_dim": shape.head_dim,
+        "theta": THETA,
+        "eps": shape.eps,
+    }
+
+
 def normed(x_TE: torch.Tensor, weight_E: torch.Tensor, eps: float) -> torch.Tensor:
     """Each row over the root of its mean square, times the weights."""
     return F.rms_norm(x_TE, (x_TE.shape[-1],), weight_E, eps)

@@ -23,7 +23,6 @@ from fastcoder_lsp.train.trainable import Trainable
 CHECKPOINT_SECONDS = 120.0
 MEASURED = 4
 """Evaluations on held-out text during the run, evenly spread, beside those before and after."""
-FEWEST_STEPS = 8
 
 
 class TrainingTask(Protocol):
@@ -264,30 +263,3 @@ def with_plan(settings: TrainSettings, folder: RunFolder) -> TrainSettings:
     """The settings with the planned number of steps, if the run in `folder` has a plan."""
     plan = folder.plan()
     return replace(settings, steps=plan.get("steps", settings.steps), warm_up=plan.get("warm_up", settings.warm_up))
-
-
-def fitted(
-    lesson: Lesson,
-    settings: TrainSettings,
-    folder: RunFolder,
-    left: float | None,
-    told: Callable[[str], None],
-    *,
-    used: float,
-) -> TrainSettings:
-    """The settings with as many steps as fit into the time; planned once and kept when the run is resumed.
-
-    Args:
-        lesson: one of its steps is timed.
-        settings: of the run.
-        folder: keeps the plan.
-        left: minutes left; None: no limit.
-        told: receives a note.
-        used: the share of that time for steps; evaluation and writing take the rest.
-    """
-    if left is not None and "steps" not in folder.plan():
-        seconds = time_step(lesson)
-        steps = max(FEWEST_STEPS, int(60 * left * used / seconds))
-        folder.set_plan(steps=steps, warm_up=max(1, round(settings.warm_up / settings.steps * steps)))
-        told(f"{seconds:.1f} s a step: {steps} steps fit into the time; to set their number, use --steps")
-    return with_plan(settings, folder)

@@ -19,7 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
+from typing_extensions import override
 
+from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.train import sequences
 from fastcoder_lsp.train.samples import DrafterLesson, Sample, Teacher, states_of
 from fastcoder_lsp.train.trainable import Trainable
@@ -48,6 +50,13 @@ class MedusaSettings:
 class MedusaLesson(DrafterLesson[MedusaSettings]):
     """Heads over samples (Medusa-1)."""
 
+    method = "medusa"
+
+    @override
+    @staticmethod
+    def numbers(shape: Shape, settings: MedusaSettings) -> dict[str, float]:
+        return {"heads": settings.heads, "blocks": settings.blocks}
+
     def beginning(self) -> dict[str, torch.Tensor]:
         """Blocks that add nothing, and copies of the target's head where each head has its own."""
         sizes = (self._settings.heads, self._settings.blocks, self._teacher.shape.width)
@@ -61,10 +70,13 @@ class MedusaLesson(DrafterLesson[MedusaSettings]):
         return {"head": self._teacher.head_DE} | super().tensors()
 
     def ranks(self) -> tuple[tuple[float, ...], ...]:
-        """For each head how often its i-th candidate is right, on held-out samples."""
+        """For each head how often its i-th candidate is right, on held-out samples; empty without samples."""
+        shown = self._held or self._samples[:8]
+        if not shown:
+            return ()
         right_KR, seen_K = np.zeros((self._settings.heads, RANKS)), np.zeros(self._settings.heads)
         with torch.no_grad():
-            for sample in self._held or self._samples[:8]:
+            for sample in shown:
                 for head, (logits_ND, labels_N) in enumerate(self._outputs(sample)):
                     best_NR = logits_ND.topk(min(RANKS, logits_ND.shape[1])).indices
                     hits_R = (best_NR == labels_N[:, None]).float().sum(0).numpy()

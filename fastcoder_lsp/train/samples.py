@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from typing_extensions import override
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp.config import kernels_folder
-from fastcoder_lsp.core import KeepingEngine
+from fastcoder_lsp.core import NORMED, KeepingEngine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
@@ -30,7 +31,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.example import Ids
 from fastcoder_lsp.train.loop import TimeBudget
 from fastcoder_lsp.train.run_folder import RunFolder
-from fastcoder_lsp.train.sequences import Sequences
+from fastcoder_lsp.train.sequences import Sequences, order
 
 Own = TypeVar("Own")
 
@@ -160,12 +161,6 @@ def _load(path: Path) -> list[Sample]:
         ]
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise FastcoderError(f"{path}.npz is damaged: {error}", "Start again with --restart.") from error
-
-
-def order(count: int, seed: int, index: int) -> int:
-    """The index-th of `count` samples to train on: all once in each epoch, each epoch in another order."""
-    epoch, place = divmod(index, count)
-    return int(np.random.default_rng([seed, epoch]).permutation(count)[place])
 
 
 def collect(
@@ -400,8 +395,26 @@ class DrafterLesson(SampleLesson, Generic[Own]):
     def beginning(self) -> dict[str, torch.Tensor]:
         """The parameters before the first step."""
 
+    method: ClassVar[str]
+    """The name of the drafter."""
+
+    @staticmethod
+    def layers(shape: Shape, settings: Any) -> tuple[int, ...]:  # noqa: ARG004 by default the same for all
+        """The layers whose hidden states the drafter reads."""
+        return (NORMED,)
+
+    @classmethod
+    def collected(cls, shape: Shape, settings: Any) -> tuple[int, ...]:
+        """The layers whose hidden states are collected: those that the drafter reads, and more for the loss."""
+        return cls.layers(shape, settings)
+
+    @staticmethod
+    @abstractmethod
+    def numbers(shape: Shape, settings: Any) -> dict[str, float]:
+        """The sizes for the drafter's record."""
+
+    @override
     def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """The drafter's own."""
         return self._parts
 
     def tensors(self) -> dict[str, torch.Tensor]:

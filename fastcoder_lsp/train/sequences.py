@@ -35,6 +35,12 @@ class Sequence:
         return len(self.tokens)
 
 
+def order(count: int, seed: int, index: int) -> int:
+    """The index-th of `count` items to train on: all once in each epoch, each epoch in another order."""
+    epoch, place = divmod(index, count)
+    return int(np.random.default_rng([seed, epoch]).permutation(count)[place])
+
+
 class Sequences:
     """Windows of `length` tokens at most over the texts of a run."""
 
@@ -43,9 +49,9 @@ class Sequences:
     ) -> None:
         self._tokenizer, self._length, self._seed, self._fim_share = tokenizer, length, seed, fim_share
         self._template = template_of(tokenizer)
-        order = list(texts)
-        random.Random(f"files {seed}").shuffle(order)  # noqa: S311 a reproducible draw, no secret
-        ids = tokenizer.encode_many(order)
+        shuffled = list(texts)
+        random.Random(f"files {seed}").shuffle(shuffled)  # noqa: S311 a reproducible draw, no secret
+        ids = tokenizer.encode_many(shuffled)
         held = min(HELD_OUT_MOST, int(len(ids) * HELD_OUT_SHARE)) if len(ids) > 1 else 0
         if held == 0 and len(ids) > 1:
             held = 1
@@ -61,9 +67,8 @@ class Sequences:
 
     def at(self, index: int) -> Sequence:
         """The index-th window; after the last, all come again in another order."""
-        epoch, place = divmod(index, len(self._windows))
-        order = self._order(epoch)
-        return self._made(self._windows[order[place]], random.Random(f"window {self._seed} {index}"))  # noqa: S311
+        window = self._windows[order(len(self._windows), self._seed, index)]
+        return self._made(window, random.Random(f"window {self._seed} {index}"))  # noqa: S311
 
     def counts(self, vocabulary: int) -> npt.NDArray[np.int64]:
         """How often each token of the vocabulary occurs in the windows of `at`."""
@@ -74,9 +79,6 @@ class Sequences:
     def held_out(self) -> list[Sequence]:
         """Windows of held-out files, one of each, plain text."""
         return [self._plain(window) for window in self._held]
-
-    def _order(self, epoch: int) -> npt.NDArray[np.int64]:
-        return np.random.default_rng([self._seed, epoch]).permutation(len(self._windows))
 
     def _cut(self, files: list[list[int]], most: int | None) -> list[Ids]:
         """Windows that share nothing; at most `most` of a file."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import torch
 
@@ -20,7 +20,15 @@ from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.loop import Lesson, RunOutcome, TimeBudget, Trainer, TrainingProgress, fitted
+from fastcoder_lsp.train.loop import (
+    Lesson,
+    RunOutcome,
+    TimeBudget,
+    Trainer,
+    TrainingProgress,
+    time_step,
+    with_plan,
+)
 from fastcoder_lsp.train.options import (
     Method,
     RequestedOptions,
@@ -34,6 +42,8 @@ from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.sequences import Sequences
 from fastcoder_lsp.train.texts import read_texts
 from fastcoder_lsp.train.trainable import require_tuning
+
+FEWEST_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +91,10 @@ class TrainingSession(ABC):
 
     method: ClassVar[Method]
     used: ClassVar[float] = 0.9
-    """The share of the time left for steps; evaluation and writing take the rest."""
+    """The share of the remaining time for steps; evaluation and writing take the rest."""
 
     def __init__(self, job: TrainingJob, cache: Path, should_stop: Callable[[], bool], listener: Listener) -> None:
-        self.job, self.cache, self.should_stop, self.listener = job, cache, should_stop, listener
+        self.job, self.own, self.cache, self.should_stop, self.listener = job, job.own, cache, should_stop, listener
         self.minutes = TimeBudget(job.asked.max_minutes)
         self.opened = ExitStack()
         self.files = models.find(job.model, cache)
@@ -119,7 +129,7 @@ class TrainingSession(ABC):
             "method": self.method,
             "target": self.files.digest,
             "data": self.texts.fingerprint,
-            "own": asdict(self.job.own),
+            "own": asdict(self.own),
             "steps_asked": self.job.asked.steps,
             "settings": asdict(self.settings),
         }
@@ -158,20 +168,19 @@ class TrainingSession(ABC):
         return Result(outcome, record, self.place, self.job.model)
 
     def fitted(self, lesson: Lesson) -> TrainSettings:
-        """The settings with as many steps as fit into the time, unless the user named their number."""
-        left = self.minutes.left() if self.job.asked.steps is None else None
-        return fitted(lesson, self.settings, self.folder, left, self.listener.note, used=self.used)
+        """The settings with as many steps as fit into the time, unless the user named their number.
 
-
-SessionKind: TypeAlias = Callable[[TrainingJob, Path, Callable[[], bool], Listener], TrainingSession]
-"""A method: a subclass of `TrainingSession`."""
-
-
-def train(
-    kind: SessionKind, job: TrainingJob, cache: Path, should_stop: Callable[[], bool], listener: Listener
-) -> Result:
-    """Run `job` by a method, or resume it; raises like `TrainingSession`."""
-    return kind(job, cache, should_stop, listener).run()
+        They are planned once, by timing a step, and kept when the run is resumed.
+        """
+        left, settings = self.minutes.left() if self.job.asked.steps is None else None, self.settings
+        if left is not None and "steps" not in self.folder.plan():
+            seconds = time_step(lesson)
+            steps = max(FEWEST_STEPS, int(60 * left * self.used / seconds))
+            self.folder.set_plan(steps=steps, warm_up=max(1, round(settings.warm_up / settings.steps * steps)))
+            self.listener.note(
+                f"{seconds:.1f} s a step: {steps} steps fit into the time; to set their number, use --steps"
+            )
+        return with_plan(settings, self.folder)
 
 
 def once(note: Callable[[str], None]) -> Progress:

@@ -26,7 +26,6 @@ from fastcoder_lsp.model.needs import install_line
 from fastcoder_lsp.model.store import publish
 from fastcoder_lsp.model.tuned import RECORD, TrainingRecord
 from fastcoder_lsp.train.options import TrainSettings
-from fastcoder_lsp.train.run_folder import RunFolder
 
 ROWS = "adaptive_rows"
 ROUND = 16
@@ -196,29 +195,6 @@ def _write_rows(model: Any, adaptive: tuple[int, ...], rows: torch.Tensor) -> No
     with torch.no_grad():
         weight = model.get_input_embeddings().weight
         weight[list(adaptive)] = rows.to(weight.device, weight.dtype)
-
-
-def export(
-    base: Path, settings: TrainSettings, folder: RunFolder, target: Path, record: TrainingRecord
-) -> TrainingRecord:
-    """Write the newest checkpoint of a run, merged into the weights of `base`, to `target`; returns the full record.
-
-    Args:
-        base: the folder of the model that was tuned.
-        settings: of the training.
-        folder: of the run.
-        target: replaced where it is an export of ours.
-        record: all but the hash of the weights.
-
-    Raises:
-        FastcoderError: there is no checkpoint, it is of another model, or `target` holds other files.
-    """
-    require_place(target)
-    adaptive = record.adaptive if record.method == "sdsat" else ()
-    known = {token for earlier in record.earlier for token in earlier["adaptive"]}
-    trainable = load_trainable(base, settings, adaptive, fresh=not known.issuperset(adaptive), to_merge=True)
-    folder.restore_values(trainable.parameters())
-    return write_model(trainable, base, target, record)
 
 
 def require_place(target: Path) -> None:

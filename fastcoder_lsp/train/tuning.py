@@ -17,16 +17,16 @@ from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.tuned import TrainingRecord, read_record
 from fastcoder_lsp.prompt import template_of
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.cllm import CllmSettings, CllmTask
-from fastcoder_lsp.train.distill import DistillLesson, DistillSettings, EarlierStudents
+from fastcoder_lsp.train.cllm import CllmTask
+from fastcoder_lsp.train.distill import DistillLesson, EarlierStudents
 from fastcoder_lsp.train.loop import Lesson, ModelLesson, TrainingTask, with_plan
 from fastcoder_lsp.train.losses import Forward, agrees
 from fastcoder_lsp.train.options import TrainingDevice, TrainSettings, machine
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.samples import SHARE, Collector, collect, open_target, shape_of
-from fastcoder_lsp.train.sdsat import SdsatSettings, SdsatTask, choose_adaptive
+from fastcoder_lsp.train.sdsat import SdsatTask, choose_adaptive
 from fastcoder_lsp.train.session import TrainingSession, once
-from fastcoder_lsp.train.trainable import Trainable, embedding_rows, export, load_trainable, require_place
+from fastcoder_lsp.train.trainable import Trainable, embedding_rows, load_trainable, require_place, write_model
 from fastcoder_lsp.train.trajectories import JacobiCollector, Trajectory
 from fastcoder_lsp.train.trajectories import collect as collect_trajectories
 
@@ -61,7 +61,7 @@ class TuningSession(TrainingSession):
             weights="",
             data=self.texts.sources,
             data_digest=self.texts.fingerprint,
-            arguments=asdict(self.job.own),
+            arguments=asdict(self.own),
         )
 
     def write(self) -> TrainingRecord:
@@ -140,7 +140,7 @@ class SdsatSession(TaskSession):
     @cached_property
     def record(self) -> TrainingRecord:
         """The record with the adaptive tokens: the base's, or new ones."""
-        record, own = super().record, self._own
+        record, own = super().record, self.own
         count = own.longest if own.distinct else 1
         if record.adaptive and len(record.adaptive) != count:
             held = counted(len(record.adaptive), "adaptive token")
@@ -162,16 +162,11 @@ class SdsatSession(TaskSession):
         return SdsatTask(
             self.sequences,
             trainable.adaptive,
-            self._own,
+            self.own,
             batch=settings.batch,
             seed=settings.seed,
             held_out=settings.held_out,
         )
-
-    @property
-    def _own(self) -> SdsatSettings:
-        own: SdsatSettings = self.job.own
-        return own
 
 
 class CllmSession(TaskSession):
@@ -182,17 +177,17 @@ class CllmSession(TaskSession):
     @cached_property
     def record(self) -> TrainingRecord:
         """The record with the block's length."""
-        return replace(super().record, block=self._own.block)
+        return replace(super().record, block=self.own.block)
 
     def task(self, trainable: Trainable) -> TrainingTask | None:
         """Trajectories, collected now or by the run that is resumed."""
         found, settings = self._trajectories(trainable), self.settings
         if not found:
             return None
-        return CllmTask(found, self._own, batch=settings.batch, seed=settings.seed, held_out=settings.held_out)
+        return CllmTask(found, self.own, batch=settings.batch, seed=settings.seed, held_out=settings.held_out)
 
     def _trajectories(self, trainable: Trainable) -> list[Trajectory]:
-        settings, own = self.settings, self._own
+        settings, own = self.settings, self.own
         planned = self.folder.plan().get("trajectories")
         most = CPU_TRAJECTORIES if settings.device == "cpu" else PUBLISHED_TRAJECTORIES
         wanted = planned or own.trajectories or most
@@ -227,11 +222,6 @@ class CllmSession(TaskSession):
             self.folder.set_plan(trajectories=len(found))
         return found
 
-    @property
-    def _own(self) -> CllmSettings:
-        own: CllmSettings = self.job.own
-        return own
-
 
 class DistillSession(TuningSession):
     """`train distill`: `--model` is the target, the student is tuned."""
@@ -244,8 +234,7 @@ class DistillSession(TuningSession):
         Raises:
             UsageError: the models have different tokenizers.
         """
-        own: DistillSettings = self.job.own
-        found = [models.find(name, self.cache) for name in (own.student, *own.boost)]
+        found = [models.find(name, self.cache) for name in (self.own.student, *self.own.boost)]
         for files in found:
             if Tokenizer.load(files.folder).identity != self.tokenizer.identity:
                 raise UsageError(
@@ -282,9 +271,8 @@ class DistillSession(TuningSession):
 
     def prepare(self) -> Lesson | None:
         """Collect the target's texts and states, and load the student."""
-        own: DistillSettings = self.job.own
-        with closing(open_target(self.files, self.settings.length + own.said + 256, self.cache)) as engine:
-            collector = Collector(engine, self.tokenizer, (NORMED,), own.said)
+        with closing(open_target(self.files, self.settings.length + self.own.said + 256, self.cache)) as engine:
+            collector = Collector(engine, self.tokenizer, (NORMED,), self.own.said)
             found = collect(
                 *(collector, self.folder, self.sequences, self.job.collected.samples),
                 *(self.minutes, self.should_stop, self.listener.collected),
@@ -335,10 +323,19 @@ def _export(
     *,
     trained: bool = False,
 ) -> TrainingRecord:
-    """Export with everything that is known of the run now."""
+    """Write the newest checkpoint of a run, merged into the weights of `base`, to `target`; returns the full record.
+
+    Raises:
+        FastcoderError: there is no checkpoint, it is of another model, or `target` holds other files.
+    """
+    require_place(target)
     arguments = {**record.arguments, "training": asdict(settings)}
     record = replace(record, figures=folder.figures(trained=trained), arguments=arguments)
-    return export(base, settings, folder, target, record)
+    adaptive = record.adaptive if record.method == "sdsat" else ()
+    known = {token for earlier in record.earlier for token in earlier["adaptive"]}
+    trainable = load_trainable(base, settings, adaptive, fresh=not known.issuperset(adaptive), to_merge=True)
+    folder.restore_values(trainable.parameters())
+    return write_model(trainable, base, target, record)
 
 
 def _settings_of(row: Mapping[str, Any]) -> TrainSettings:

@@ -18,7 +18,7 @@ SMALL = CachebackParameters(follower_length=2, total_draft_length=13, continuati
 
 
 def test_followers_come_most_recently_inserted_first() -> None:
-    table = LruTable(leaders=2, followers=2)
+    table = LruTable[tuple[int, ...]](leaders=2, followers=2)
     for follower in ((1,), (2,), (1,), (3,)):
         table.insert((9,), follower)
     assert list(table.query((9,))) == [(3,), (1,)]

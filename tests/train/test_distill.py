@@ -13,7 +13,7 @@ from fastcoder_lsp.train import samples
 from fastcoder_lsp.train.distill import DistillSettings
 from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
 from fastcoder_lsp.train.run_folder import RunFolder
-from fastcoder_lsp.train.session import Listener, Result, TrainingJob, train
+from fastcoder_lsp.train.session import Listener, Result, TrainingJob
 from fastcoder_lsp.train.tuning import DistillSession
 from tests.train.conftest import Speaker
 
@@ -44,7 +44,7 @@ def test_a_student_learns_what_the_model_says(speaker: Speaker, tmp_path: Path) 
             collected=SampleOptions(samples=32),
         )
         listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-        return train(DistillSession, job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
+        return DistillSession(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener).run()
 
     whole = go_on(tmp_path / "whole")
     assert not go_on(tmp_path / "parts", 3).outcome.finished
@@ -71,7 +71,7 @@ def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest
             collected=SampleOptions(samples=32),
         )
         listener = Listener(notes.append, lambda _done, _wanted: None, lambda status: made.append(status.step))
-        train(DistillSession, job, speaker.cache, lambda: len(made) >= 2, listener)
+        DistillSession(job, speaker.cache, lambda: len(made) >= 2, listener).run()
 
     go_on(tmp_path / "run")
     plan = RunFolder(tmp_path / "run").plan()
@@ -101,9 +101,8 @@ def test_the_next_student_learns_what_the_ones_before_it_miss(speaker: Speaker, 
             own=DistillSettings(str(spoilt), said=24, boost=tuple(map(str, boost))),
             collected=SampleOptions(samples=8),
         )
-        return train(
-            DistillSession, job, speaker.cache, lambda: False, Listener(lambda _: None, lambda *_: None, lambda _: None)
-        )
+        listener = Listener(lambda _: None, lambda *_: None, lambda _: None)
+        return DistillSession(job, speaker.cache, lambda: False, listener).run()
 
     alone, behind_nobody, behind_all = go_on("alone"), go_on("nobody", spoilt), go_on("all", spoilt, speaker.folder)
     figures = [result.record.figures for result in (alone, behind_nobody, behind_all) if result.record is not None]

@@ -29,7 +29,7 @@ from fastcoder_lsp.train.layer import Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
 from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
 from fastcoder_lsp.train.samples import Sample, make_teacher, shape_of
-from fastcoder_lsp.train.session import Listener, Result, TrainingJob, train
+from fastcoder_lsp.train.session import Listener, Result, TrainingJob
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import NUCLEUS, SAMPLED, engine_of, requests
 
@@ -42,7 +42,7 @@ OPTIONS = {
 }
 LEAST = {"medusa": 2.0, "eagle": 2.6, "dflash": 2.6}
 METHODS = tuple(OPTIONS)
-SESSIONS = {"medusa": MedusaSession, "eagle": EagleSession, "dflash": DflashSession}
+SESSIONS: dict[str, type[MedusaSession | EagleSession | DflashSession]] = {"medusa": MedusaSession, "eagle": EagleSession, "dflash": DflashSession}
 OWN = {"medusa": MedusaSettings(heads=2), "eagle": EagleSettings(steps=2), "dflash": DflashSettings(block=4, anchors=3)}
 
 
@@ -137,7 +137,7 @@ def go(speaker: Speaker, out: Path, method: str, steps: int | None = None, said:
         collected=SampleOptions(samples=20, said=said),
     )
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    return train(SESSIONS[method], job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
+    return SESSIONS[method](job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener).run()
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -21,7 +21,7 @@ from fastcoder_lsp.train.drafters import JointSession
 from fastcoder_lsp.train.medusa import JointLesson, MedusaSettings
 from fastcoder_lsp.train.options import RequestedOptions
 from fastcoder_lsp.train.samples import shape_of
-from fastcoder_lsp.train.session import Listener, Result, TrainingJob, train
+from fastcoder_lsp.train.session import Listener, Result, TrainingJob
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import engine_of, requests
 
@@ -39,7 +39,7 @@ def go(speaker: Speaker, out: Path, steps: int | None = None) -> Result:
         own=MedusaSettings(heads=2),
     )
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    return train(JointSession, job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
+    return JointSession(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener).run()
 
 
 def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path: Path) -> None:
@@ -68,9 +68,9 @@ def test_a_plan_by_the_clock_is_kept(speaker: Speaker, tmp_path: Path, monkeypat
     job = TrainingJob(str(speaker.folder), (str(speaker.texts),), tmp_path, asked, MedusaSettings(heads=2))
     made: list[int] = []
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    assert not train(JointSession, job, speaker.cache, lambda: bool(made), listener).outcome.finished
+    assert not JointSession(job, speaker.cache, lambda: bool(made), listener).run().outcome.finished
     job = replace(job, asked=replace(asked, max_minutes=None))
-    outcome = train(JointSession, job, speaker.cache, lambda: False, listener).outcome
+    outcome = JointSession(job, speaker.cache, lambda: False, listener).run().outcome
     assert outcome.finished
     assert outcome.step == 12
     assert alone == [0]
@@ -88,7 +88,7 @@ def test_one_text_is_enough(speaker: Speaker, tmp_path: Path) -> None:
         own=MedusaSettings(heads=2),
     )
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda _: None)
-    record = train(JointSession, job, speaker.cache, lambda: False, listener).record
+    record = JointSession(job, speaker.cache, lambda: False, listener).run().record
     assert isinstance(record, DrafterRecord)
     assert "ranks" not in record.lists
     learnt = load_file(tmp_path / "out/drafter" / WEIGHTS)

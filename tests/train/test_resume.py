@@ -15,7 +15,7 @@ from fastcoder_lsp.model.tuned import RECORD, TrainingRecord, read_record
 from fastcoder_lsp.train.cllm import CllmSettings
 from fastcoder_lsp.train.options import RequestedOptions
 from fastcoder_lsp.train.sdsat import SdsatSettings
-from fastcoder_lsp.train.session import Listener, Result, TrainingJob, train
+from fastcoder_lsp.train.session import Listener, Result, TrainingJob
 from fastcoder_lsp.train.tuning import CllmSession, SdsatSession, export_run
 from tests.train.conftest import Speaker
 
@@ -45,7 +45,7 @@ def job(speaker: Speaker, out: Path, method: str, tuning: str, seed: int = 0) ->
 def go(wanted: TrainingJob, cache: Path, steps: int | None = None) -> Result:
     made: list[int] = []
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    return train(SESSIONS[type(wanted.own)], wanted, cache, lambda: steps is not None and len(made) >= steps, listener)
+    return SESSIONS[type(wanted.own)](wanted, cache, lambda: steps is not None and len(made) >= steps, listener).run()
 
 
 @pytest.mark.ci
