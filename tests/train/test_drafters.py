@@ -42,7 +42,11 @@ OPTIONS = {
 }
 LEAST = {"medusa": 2.0, "eagle": 2.6, "dflash": 2.6}
 METHODS = tuple(OPTIONS)
-SESSIONS: dict[str, type[MedusaSession | EagleSession | DflashSession]] = {"medusa": MedusaSession, "eagle": EagleSession, "dflash": DflashSession}
+SESSIONS: dict[str, type[MedusaSession | EagleSession | DflashSession]] = {
+    "medusa": MedusaSession,
+    "eagle": EagleSession,
+    "dflash": DflashSession,
+}
 OWN = {"medusa": MedusaSettings(heads=2), "eagle": EagleSettings(steps=2), "dflash": DflashSettings(block=4, anchors=3)}
 
 
