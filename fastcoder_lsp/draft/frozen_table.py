@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core.cache_files import read_cached
+from fastcoder_lsp.core.files import appearing, delete, private_folder, read_cached
 from fastcoder_lsp.draft.matching import GAP
-from fastcoder_lsp.index.files import appearing, delete, private_folder
 from fastcoder_lsp.index.part import Tokens32
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.kernels import inlined, kernel

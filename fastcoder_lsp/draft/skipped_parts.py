@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.core import DraftTree, Engines, SkimmingEngine
-from fastcoder_lsp.core.cache_files import read_cached
+from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.draft.self_model import usual_parts
-from fastcoder_lsp.index.files import private_folder, replace_file
 
 CHAIN = 4
 """Guesses of one trial."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core.replacing import put_in_place
+from fastcoder_lsp.core.files import put_in_place
 from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.backend import Backend, Rows
 from fastcoder_lsp.engine.job import LoadJob

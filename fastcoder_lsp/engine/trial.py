@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.core.replacing import put_in_place
+from fastcoder_lsp.core.files import put_in_place
 from fastcoder_lsp.engine.job import LoadJob
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from fastcoder_lsp.core.replacing import put_in_place
+from fastcoder_lsp.core.files import put_in_place
 
 BACKLOG: Final = 64
 GREETING_S: Final = 5.0

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from fastcoder_lsp.core.files import private_folder, replace_file
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.chunks import ChunkedEncoder
-from fastcoder_lsp.index.files import private_folder, replace_file
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.store import Store, StoreStatus
 from fastcoder_lsp.tokenizer import Tokenizer

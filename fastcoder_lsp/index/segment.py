@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.index.files import TEMPORARY, check_room, delete, private_file, reserve, sync_folder
+from fastcoder_lsp.core.files import TEMPORARY, check_room, delete, private_file, reserve, sync_folder
 from fastcoder_lsp.index.part import FileRecord, Part, Tokens32
 
 MAGIC = b"FCLSPSEG"

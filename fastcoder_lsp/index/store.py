@@ -15,8 +15,8 @@ import filelock
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.core.files import private_folder
 from fastcoder_lsp.index import merge as merging
-from fastcoder_lsp.index.files import private_folder
 from fastcoder_lsp.index.held_files import HeldFiles, PartKind
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, build_part
 from fastcoder_lsp.index.segment import DamagedError, SegmentDraft, write_segment

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
+from fastcoder_lsp.core.files import TEMPORARY, delete, replace_file
 from fastcoder_lsp.index import merge
-from fastcoder_lsp.index.files import TEMPORARY, delete, replace_file
 from fastcoder_lsp.index.part import SEPARATOR, Part
 from fastcoder_lsp.index.segment import DamagedError, read_segment
 

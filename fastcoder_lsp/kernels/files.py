@@ -15,7 +15,7 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from fastcoder_lsp.core.replacing import put_in_place
+from fastcoder_lsp.core.files import put_in_place
 from fastcoder_lsp.kernels.folder import mine, tidy
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.config.processor import processor
-from fastcoder_lsp.core.cache_files import read_cached
+from fastcoder_lsp.core.files import read_cached
 from fastcoder_lsp.model.catalogue import BITS, FAMILY, GPU_BITS, Size
 from fastcoder_lsp.model.machine import available_bytes, installed_bytes, on_battery, usable_gpu_bytes
 from fastcoder_lsp.model.store import private_folder, size_text, write_small

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from fastcoder_lsp.core.cache_files import read_cached
+from fastcoder_lsp.core.files import read_cached
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.store import private_folder, write_small
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fastcoder_lsp.config.processes import find_program
-from fastcoder_lsp.core.replacing import put_in_place
+from fastcoder_lsp.core.files import put_in_place
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
 from fastcoder_lsp.model.catalogue import WheelModel, WheelPart
 from fastcoder_lsp.model.dialogue import Dialogue, ProgressStep

@@ -19,8 +19,7 @@ from typing import Final, Literal
 import fastcoder_lsp
 from fastcoder_lsp.config.processor import processor
 from fastcoder_lsp.core import DraftTree, Engine, Progress, StepCosts
-from fastcoder_lsp.core.cache_files import read_cached
-from fastcoder_lsp.index.files import private_folder, replace_file
+from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.prompt import PromptOptions
 
 WIDTHS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)

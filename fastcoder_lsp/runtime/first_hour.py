@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from fastcoder_lsp.core import StepCosts
-from fastcoder_lsp.core.cache_files import read_cached
+from fastcoder_lsp.core.files import read_cached
 from fastcoder_lsp.model.catalogue import FAMILY, Size
 from fastcoder_lsp.model.choice import PROMPT_TOKENS, Choice, Speed
 from fastcoder_lsp.model.store import private_folder, size_text, write_small

@@ -35,9 +35,8 @@ import msgspec
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.core.cache_files import read_cached
+from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.index.files import private_folder, replace_file
 
 FORMAT = 1
 

@@ -24,8 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import tokenizers
 
-from fastcoder_lsp.core.cache_files import read_cached
-from fastcoder_lsp.core.replacing import put_in_place
+from fastcoder_lsp.core.files import put_in_place, read_cached
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.tokenizer import description as worked_out_by
 from fastcoder_lsp.tokenizer.description import HINT, Prepared, identity_of, prepare

@@ -27,8 +27,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from fastcoder_lsp.core.files import replace_file, sync_folder
 from fastcoder_lsp.errors import FastcoderError, UsageError
-from fastcoder_lsp.index.files import replace_file, sync_folder
 from fastcoder_lsp.model.store import FULL, disk_full, publish
 
 _RUN, _PLAN, _STATE = "run.json", "plan.json", "state.safetensors"

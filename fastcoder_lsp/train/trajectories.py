@@ -21,8 +21,8 @@ import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
+from fastcoder_lsp.core.files import replace_file
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.index.files import replace_file
 from fastcoder_lsp.train.example import Ids
 from fastcoder_lsp.train.sequences import Sequences
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.core.certainty import Certainty, Row
-from fastcoder_lsp.core.replacing import PAUSES_S, put_in_place
+from fastcoder_lsp.core.files import PAUSES_S, put_in_place
 
 
 def _row(said: bytes, **likely: float) -> Row:

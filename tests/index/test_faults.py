@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastcoder_lsp.core.files import check_room, replace_file, temporary_for
 from fastcoder_lsp.draft.frozen_table import TableShape, build
-from fastcoder_lsp.index.files import check_room, replace_file, temporary_for
 from fastcoder_lsp.index.held_files import SortedKeys
 from fastcoder_lsp.index.part import FileRecord, IndexedFile
 from fastcoder_lsp.index.store import LOCK_NAME, Store

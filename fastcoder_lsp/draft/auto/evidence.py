@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import DraftTree, Verified
-from fastcoder_lsp.core.cache_files import read_cached
+from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.draft.base import (
     FROM_CACHE,
     FROM_CORPUS,
@@ -30,7 +30,6 @@ from fastcoder_lsp.draft.base import (
     FROM_REPOSITORY,
     Source,
 )
-from fastcoder_lsp.index.files import private_folder, replace_file
 from fastcoder_lsp.kernels import inlined, kernel
 from fastcoder_lsp.kernels.decorators import FixedTypes
 

@@ -16,9 +16,8 @@ import numpy as np
 from filelock import BaseFileLock, FileLock, Timeout
 
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.core.replacing import put_in_place
+from fastcoder_lsp.core.files import check_room, private_folder, put_in_place, sync_folder
 from fastcoder_lsp.engine.int8.packing import Array
-from fastcoder_lsp.index.files import check_room, private_folder, sync_folder
 from fastcoder_lsp.model.store import write_error
 
 UNFINISHED = ".partial"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core.files import check_room, private_folder
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.packed_file import (
@@ -27,7 +28,6 @@ from fastcoder_lsp.engine.int8.packed_file import (
 from fastcoder_lsp.engine.int8.packing import IN_HEAD, Array, Products, embedding_kind, layout, pack
 from fastcoder_lsp.engine.weights import Weights, open_weights
 from fastcoder_lsp.errors import ResourceError, UsageError
-from fastcoder_lsp.index.files import check_room, private_folder
 from fastcoder_lsp.model.store import size_text, write_error
 from fastcoder_lsp.model.tensors import rounded_already
 

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.index.files import appearing, check_room, private_folder
+from fastcoder_lsp.core.files import appearing, check_room, private_folder
 from fastcoder_lsp.index.words.terms import TERMS
 
 _WORDS_AT_ONCE = TERMS // 64

@@ -1,7 +1,11 @@
-"""Files that only the user may read, and that are written atomically.
+"""This program's own files: private to the user, replaced atomically, and read with suspicion.
 
-Handles permissions, durability and disk space of the store's files; knows no format. A failed write leaves no file; the
-next writer recognises the files of a killed process by name, and deletes them.
+Handles permissions, durability and disk space; knows no format. A failed write leaves no file; the next writer
+recognises the files of a killed process by name, and deletes them. A cache file may come from an earlier version or a
+failing disk.
+
+Windows cannot move or replace a file while a process has it open without permitting that: a virus scanner, an indexer,
+or another process of ours. Replacing is tried again there.
 """
 
 import errno
@@ -12,16 +16,16 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
-
-import psutil
-
-from fastcoder_lsp.core.replacing import put_in_place
+from typing import BinaryIO, Final, TypeVar
 
 log = logging.getLogger(__name__)
+
+Content = TypeVar("Content")
+PAUSES_S: Final = tuple(0.01 * 2**number for number in range(8))
+"""Pauses between attempts, 2.6 s in all: reading a small file takes less than the first, a scanner several."""
 
 TEMPORARY = ".tmp"
 _OWNED = re.compile(r"\.(\d+)-[0-9a-f]{8}\.tmp")
@@ -100,6 +104,46 @@ def replace_file(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def put_in_place(
+    made: Path, place: Path, *, windows: bool = sys.platform == "win32", rest: Callable[[float], None] = time.sleep
+) -> None:
+    """Move `made`, a complete and closed file or folder, to `place` on the same file system, replacing a file there.
+
+    Args:
+        made: the file or folder.
+        place: the destination.
+        windows: whether to retry when the system denies it.
+        rest: waits for a number of seconds.
+
+    Raises:
+        OSError: it failed, and both are unchanged.
+    """
+    for pause_s in PAUSES_S if windows else ():
+        try:
+            made.replace(place)
+        except PermissionError:
+            rest(pause_s)
+        else:
+            return
+    made.replace(place)
+
+
+def read_cached(path: Path, parse: Callable[[bytes], Content]) -> Content | None:
+    """The content of a cache file; None if there is none, or if it is unusable, which is logged.
+
+    Args:
+        path: the file.
+        parse: makes the content of the file's bytes; any exception means that they are unusable.
+    """
+    try:
+        return parse(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except Exception as error:  # noqa: BLE001  zipfile and numpy raise zlib.error, struct.error, TokenError and more
+        log.warning("%s is not used, because it is damaged or of another version: %s", path, error)
+        return None
+
+
 def delete(path: Path) -> None:
     """Delete a file; one that the system still holds is left for the next start."""
     try:
@@ -119,6 +163,8 @@ def delete_stale(path: Path) -> None:
 
 def _is_stale(path: Path, owner: int) -> bool:
     """Whether a file is abandoned. Files from the future, after a clock was set back, count as old, too."""
+    import psutil  # noqa: PLC0415 few processes come here, and all would wait for it
+
     try:
         age_s = abs(time.time() - path.stat().st_mtime)
     except OSError:
