@@ -8,9 +8,7 @@ second of work.
 import bisect
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
@@ -24,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import tokenizers
 
-from fastcoder_lsp.core.files import put_in_place, read_cached
+from fastcoder_lsp.core.files import appearing, private_folder, read_cached
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.tokenizer import description as worked_out_by
 from fastcoder_lsp.tokenizer.description import HINT, Prepared, identity_of, prepare
@@ -85,29 +83,22 @@ def _read(path: Path, identity: str) -> Prepared | None:
 
 
 def _write(path: Path, made: Prepared) -> None:
-    """Put the file there at once, readable by the user alone, and delete older ones.
+    """Write the file, and delete older ones.
 
     Raises:
-        OSError: it cannot be.
+        OSError: it cannot be written.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     told = json.dumps({"control": dict(made.control), "start_ids": made.start_ids})
-    descriptor, partial = tempfile.mkstemp(".partial", path.stem, path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.savez(
-                file,
-                told=_bytes(told.encode()),
-                pieces=_bytes(made.pieces),
-                ends_V=made.ends_V,
-                order_S=made.order_S,
-                encoder=_bytes(made.encoder.encode()),
-            )
-        put_in_place(Path(partial), path)
-    except OSError:
-        with suppress(OSError):
-            Path(partial).unlink(missing_ok=True)
-        raise
+    private_folder(path.parent)
+    with appearing(path) as file:
+        np.savez(
+            file,
+            told=_bytes(told.encode()),
+            pieces=_bytes(made.pieces),
+            ends_V=made.ends_V,
+            order_S=made.order_S,
+            encoder=_bytes(made.encoder.encode()),
+        )
     older = sorted(
         (entry for entry in path.parent.iterdir() if entry != path), key=lambda entry: -entry.stat().st_mtime
     )
