@@ -84,7 +84,7 @@ def _open_remote(
 ) -> "ModelHost":
     from functools import partial
 
-    from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
+    from fastcoder_lsp.config.remote_access import proxy_for, read_remote_key
     from fastcoder_lsp.host.selector import BackendSelector
     from fastcoder_lsp.remote.client import NetworkOptions
     from fastcoder_lsp.remote.host import ServerHost

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.config.remote_way import read_remote_key
+from fastcoder_lsp.config.remote_access import read_remote_key
 from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.client import NetworkOptions
 from tests.remote.faulty import (

@@ -30,7 +30,7 @@ def check_remote(settings: Settings) -> Iterator[Check]:
 
 
 async def _answers(settings: Settings) -> Check:
-    from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
+    from fastcoder_lsp.config.remote_access import proxy_for, read_remote_key
     from fastcoder_lsp.remote import failures
     from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
     from fastcoder_lsp.remote.excerpt import Excerpt
