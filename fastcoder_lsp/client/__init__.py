@@ -1,1 +1,1 @@
-"""A language client of our own: what an editor says to the server, for `play` and for benchmarks as a person types."""
+"""A language client, for `play` and for benchmarks that type as a person does."""

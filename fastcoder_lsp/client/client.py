@@ -1,7 +1,7 @@
-"""A language client: the protocol's messages on one side, plain values on the other.
+"""A language client: turns plain values into the protocol's messages, and back.
 
-Owns which methods are sent and how positions are written. Never decides when to ask: that is its caller's.
-`Ghost` is ghost text as a value: the text at the cursor, its rest after typing, and the document after accepting it.
+The caller decides when to ask for a suggestion. `Ghost` is ghost text as a value: the text at the cursor, its rest
+after typing, and the document after accepting it.
 """
 
 import os
@@ -17,13 +17,13 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core.differences import common_end, first_difference
 from fastcoder_lsp.workspace.document import Encoding, position_at, units_to_index
 
-# A word with the space before it, or a run of signs, or space alone: what editors take as one step of "accept word".
+# What editors' "accept word" takes at once: a word or a run of signs with the space before it, or space alone.
 _WORD = re.compile(r"\s*(?:\w+|[^\w\s]+)|\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedSuggestion:
-    """What the server proposes: `text` replaces start…end (character offsets); `command` wants to be told of it."""
+    """A suggestion: `text` replaces start…end (character offsets); run `command` after it was accepted."""
 
     text: str
     start: int
@@ -33,7 +33,7 @@ class ReceivedSuggestion:
 
 @dataclass(frozen=True, slots=True)
 class LatePlace:
-    """The place of a suggestion that came too late for its question; `position` as in `LanguageClient.position`."""
+    """The place of a suggestion that came after its request was answered; `position` is the protocol's."""
 
     uri: str
     version: int
@@ -44,12 +44,12 @@ class LanguageClient:
     """A client of one server for one workspace.
 
     Args:
-        on_status: the server's state, for the status line.
-        on_notice: a message meant for the user.
-        on_gone: the server ended by itself.
-        on_late: a suggestion is there by now.
-        on_told: every other notification, as (method, params).
-        name: what the server knows this client by.
+        on_status: receives the server's state.
+        on_notice: receives messages for the user.
+        on_gone: called if the server ends by itself.
+        on_late: called when a late suggestion is ready.
+        on_told: receives every other notification, as (method, params).
+        name: the client's name for the server.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class LanguageClient:
     async def start(
         self, command: Sequence[str], root: Path, options: Params, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Start the server on a workspace; `options` are settings, as an editor's configuration holds them."""
+        """Start the server on a workspace; `options` are settings, as in an editor's configuration."""
         self._folders = [{"uri": root.as_uri(), "name": root.name}]
         await self._connection.open(command, environment)
         answer = await self._connection.request(
@@ -104,16 +104,16 @@ class LanguageClient:
         await self._connection.close()
 
     def open(self, uri: str, language: str, version: int, text: str) -> None:
-        """A document is in the editor now."""
+        """Tell the server that a document was opened."""
         document = {"uri": uri, "languageId": language, "version": version, "text": text}
         self._connection.notify("textDocument/didOpen", {"textDocument": document})
 
     def change(self, uri: str, version: int, before: str, after: str) -> None:
-        """A document changed; only what differs is sent."""
+        """Tell the server that a document changed; sends only the difference."""
         self.edit(uri, version, before, *difference(before, after))
 
     def edit(self, uri: str, version: int, before: str, start: int, end: int, text: str) -> None:
-        """`text` replaced start…end of `before`, which is now the document's version `version`."""
+        """Tell the server that `text` replaced start…end of `before`; the document now has the number `version`."""
         change = {"range": {"start": self.position(before, start), "end": self.position(before, end)}, "text": text}
         self._connection.notify(
             "textDocument/didChange",
@@ -121,15 +121,15 @@ class LanguageClient:
         )
 
     def save(self, uri: str) -> None:
-        """A document stands on the disk as it is."""
+        """Tell the server that a document was saved."""
         self._connection.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
 
     def close(self, uri: str) -> None:
-        """A document is in the editor no longer."""
+        """Tell the server that a document was closed."""
         self._connection.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     async def suggest(self, uri: str, text: str, offset: int, *, invoked: bool) -> ReceivedSuggestion | None:
-        """What belongs at `offset`. Cancelling the call cancels the request at the server."""
+        """Ask for a suggestion at `offset`. Cancelling the call cancels the request at the server."""
         answer = await self._connection.request(
             "textDocument/inlineCompletion",
             {
@@ -150,31 +150,31 @@ class LanguageClient:
         )
 
     async def accepted(self, suggestion: ReceivedSuggestion) -> None:
-        """Tell the server, where it asked to be told."""
+        """Run the suggestion's command, which tells the server that it was accepted."""
         if suggestion.command is not None:
             told = {key: suggestion.command[key] for key in ("command", "arguments") if key in suggestion.command}
             await self._connection.request("workspace/executeCommand", told)
 
     async def why(self, uri: str) -> str:
-        """Why nothing was suggested in a document of late, in words, what matters most first.
+        """Why a document's last answers were empty, most important reason first.
 
         Raises:
-            RequestFailedError: the server does not tell.
+            RequestFailedError: the server refused the request.
         """
         answer = await self._connection.request("fastcoder/why", {"textDocument": {"uri": uri}})
         return str(answer["text"])
 
     async def stats(self) -> Params:
-        """The server's own account of itself, as it tells it.
+        """The server's statistics.
 
         Raises:
-            RequestFailedError: it tells none.
+            RequestFailedError: the server refused the request.
         """
         answer: Params = await self._connection.request("fastcoder/stats")
         return answer
 
     def position(self, text: str, offset: int) -> dict[str, int]:
-        """How the protocol writes a place in a text."""
+        """The protocol's position of an offset."""
         position = position_at(text, offset, self._encoding)
         return {"line": position.line, "character": position.character}
 
@@ -199,9 +199,9 @@ class LanguageClient:
             self._on_told(method, params)
 
     def _requested(self, method: str, params: Params) -> object:
-        """Answers to the server's requests; what is not known is refused."""
+        """Answer the server's requests; raises NotImplementedError for unknown ones."""
         if method == "workspace/configuration":
-            return [None] * len(params.get("items", ()))  # everything was said in the initialization options
+            return [None] * len(params.get("items", ()))  # the initialization options have all settings
         if method == "workspace/workspaceFolders":
             return self._folders
         if method == "window/showMessageRequest":
@@ -213,7 +213,7 @@ class LanguageClient:
 
 
 def difference(before: str, after: str) -> tuple[int, int, str]:
-    """(start, end, text): replacing start…end of `before` by `text` gives `after`."""
+    """(start, end, text): replacing start…end of `before` by `text` makes it `after`."""
     start = first_difference(before, after)
     kept = common_end(before, after, min(len(before), len(after)) - start)
     return start, len(before) - kept, after[start : len(after) - kept]
@@ -221,14 +221,14 @@ def difference(before: str, after: str) -> tuple[int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Ghost:
-    """`text` (never empty) stands at the cursor; accepting replaces the next `replaces` characters of the document."""
+    """Ghost text at the cursor, never empty; accepting it replaces the next `replaces` characters of the document."""
 
     text: str
     replaces: int
     suggestion: ReceivedSuggestion
 
     def after_typing(self, typed: str) -> "Ghost | None":
-        """What is left once the user typed `typed` at the cursor; None where that is something else, or all of it."""
+        """The rest after the user typed `typed`; None if that is other text, or all of it."""
         rest = self.text.removeprefix(typed)
         return Ghost(rest, self.replaces, self.suggestion) if rest and self.text.startswith(typed) else None
 
@@ -239,12 +239,12 @@ class Ghost:
         return match.group()
 
     def accept(self, text: str, cursor: int) -> tuple[str, int]:
-        """The document and the cursor once all of it is accepted."""
+        """The document and the cursor after accepting all of it."""
         return text[:cursor] + self.text + text[cursor + self.replaces :], cursor + len(self.text)
 
 
 def ghost_of(suggestion: ReceivedSuggestion | None, text: str, cursor: int) -> Ghost | None:
-    """The ghost text for a suggestion; None where it cannot be shown at the cursor or would change nothing."""
+    """The ghost text for a suggestion; None if it cannot be shown at the cursor, or would change nothing."""
     if suggestion is None or not suggestion.start <= cursor <= suggestion.end:
         return None
     typed = text[suggestion.start : cursor]

@@ -1,8 +1,7 @@
-"""JSON-RPC over a child process's stdin and stdout, as LSP frames it.
+"""JSON-RPC over a child process's stdin and stdout, framed as in LSP.
 
-Owns the process, the framing, request ids and what is still open. Knows no method of the protocol but `exit`,
-`shutdown` and `$/cancelRequest`. It is our own and not pygls' client because a client that is judged by milliseconds
-has to cancel, has to drain the server's stderr, and has to start at once.
+Owns the process, the framing and the open requests; of the protocol's methods it knows only `exit`, `shutdown` and
+`$/cancelRequest`. pygls' client neither cancels requests nor drains the server's stderr, and it starts more slowly.
 """
 
 import asyncio
@@ -32,12 +31,12 @@ class RequestFailedError(FastcoderError):
 
 
 class Connection:
-    """A running server. Everything happens on the event loop that called `open`.
+    """A running server. Everything runs on the event loop that called `open`.
 
     Args:
         on_notification: called with (method, params) for each notification.
-        on_request: answers the server's own requests; None as a result is a plain null.
-        on_gone: called once when the server's process ended without being asked to, with its last words.
+        on_request: answers the server's requests; None is sent as null.
+        on_gone: called once if the server ends by itself, with the last line of its stderr.
     """
 
     def __init__(
@@ -56,15 +55,15 @@ class Connection:
 
     @property
     def process_id(self) -> int:
-        """The server's process, once it is open."""
+        """The id of the server's process, once it is started."""
         assert self._process is not None
         return self._process.pid
 
     async def open(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Start the server, in this process's environment by default, and in no folder of the user's.
+        """Start the server in a neutral folder, by default with this process's environment.
 
         Raises:
-            ServerGoneError: that is impossible.
+            ServerGoneError: it cannot be started.
         """
         pipe = asyncio.subprocess.PIPE
         try:
@@ -101,7 +100,7 @@ class Connection:
         return message.get("result")
 
     async def close(self) -> None:
-        """End the server as the protocol asks; by force if it does not listen."""
+        """End the server by `shutdown` and `exit`; kill it if it does not end."""
         process, self._closing = self._process, True
         if process is None:
             return
@@ -123,7 +122,7 @@ class Connection:
         self._process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
 
     async def _read(self) -> None:
-        """Take messages until the server closes its stdout."""
+        """Handle messages until the server closes its stdout."""
         assert self._process is not None
         assert self._process.stdout is not None
         message = "the language server ended"
@@ -161,7 +160,7 @@ class Connection:
             return {"error": {"code": METHOD_NOT_FOUND_CODE, "message": f"{method} is unknown"}}
 
     async def _listen_to_stderr(self) -> None:
-        """Keep the server's last lines: a full pipe would stop it, and they say why it ended."""
+        """Keep the server's last lines, which say why it ended; a full pipe would block it."""
         assert self._process is not None
         assert self._process.stderr is not None
         while words := await self._process.stderr.read(LAST_WORDS_BYTES):

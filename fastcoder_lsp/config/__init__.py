@@ -1,7 +1,7 @@
-"""Settings and folders, resolved once into frozen values; here alone (and in the command line) is the environment read.
+"""Settings and folders as frozen values. Only this package and the command line read the environment.
 
-Owns the one table of settings and where it comes from. Never reads a file of the user's and never talks to a client:
-the front hands the layers in.
+`table` defines the settings, and `resolve` merges the layers that the caller passes in. Neither reads files nor talks
+to a client.
 """
 
 from fastcoder_lsp.config.folders import cache_folder, kernels_folder, runtime_folders

@@ -1,6 +1,6 @@
-"""Generates docs/settings.md from the table, so that the page is never out of date."""
+"""Generates docs/settings.md from the table."""
 
-from fastcoder_lsp.config.table import Scope, Spec, specs
+from fastcoder_lsp.config.table import Spec, specs
 
 _HEAD = """\
 # Settings
@@ -48,14 +48,11 @@ globally.
 
 def settings_page() -> str:
     """The page as Markdown."""
-    return _HEAD + "".join(_row(spec) for spec in specs().values() if spec.active)
+    return _HEAD + "".join(map(_row, specs().values()))
 
 
 def _row(spec: Spec) -> str:
-    return f"| `{spec.name}` | {_kind(spec)} | {_default(spec)} | {_SCOPES[spec.scope]} | {spec.description} |\n"
-
-
-_SCOPES = {scope: scope.value for scope in Scope}
+    return f"| `{spec.name}` | {_kind(spec)} | {_default(spec)} | {spec.scope.value} | {spec.description} |\n"
 
 
 def _kind(spec: Spec) -> str:

@@ -1,4 +1,4 @@
-"""The kinds of engine by name: the one list that the setting `engine`, the engines and the benchmarks share."""
+"""The names of the engines, for the setting `engine`, the engines themselves and the benchmarks."""
 
 from typing import Final, Literal, get_args
 
@@ -15,7 +15,7 @@ EngineKind = Literal[
     "cuda-int4",
     "mps-bf16",
 ]
-"""`cpu-int8`, `cpu-int4`: our CPU kernels with weights so precise; `cuda-graphs`, `cuda-int8`, `cuda-int4`: the graph
-engine, likewise; `cuda-bf16`: the same in bf16, launched operation by operation; `cpu-graphs`: the same programs in
-fp32 on the CPU, uncaptured, to be compared with."""
+"""`cpu-int8` and `cpu-int4` are our CPU kernels with weights of that precision. `cuda-graphs` (bf16), `cuda-int8` and
+`cuda-int4` are the graph engine; `cuda-bf16` launches its operations one by one. `cpu-graphs` runs the graph engine's
+programs in fp32 on the CPU, uncaptured, for comparison."""
 ENGINES: Final[tuple[EngineKind, ...]] = get_args(EngineKind)

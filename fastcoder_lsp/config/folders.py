@@ -1,4 +1,4 @@
-"""Where this program keeps its own files."""
+"""The folders of this program's own files."""
 
 import os
 import tempfile
@@ -8,20 +8,20 @@ from fastcoder_lsp.errors import UsageError
 
 
 def cache_folder() -> Path:
-    """The folder for everything that can be made again (models, conversions, indexes); it may not exist yet.
+    """The folder for files that can be made again (models, conversions, indexes); it may not exist yet.
 
     The environment variable FASTCODER_CACHE overrides the platform's own cache folder.
 
     Raises:
-        UsageError: the environment names it by a relative path. It holds compiled code, and may not lie in whatever
-            folder the program is started in.
+        UsageError: the environment names a relative path. The folder holds compiled code, so it must not depend on the
+            working directory.
     """
     import platformdirs  # noqa: PLC0415 absent where a bare checkout is timed on a GPU
 
     override = os.environ.get("FASTCODER_CACHE")
     try:
         folder = Path(override).expanduser() if override else platformdirs.user_cache_path("fastcoder-lsp")
-    except RuntimeError as error:  # a user whom the system does not know, without HOME
+    except RuntimeError as error:  # an unknown user without HOME
         raise UsageError(
             "no cache folder: this user has no home folder", "Set FASTCODER_CACHE to an absolute path."
         ) from error
@@ -34,12 +34,12 @@ def cache_folder() -> Path:
 
 
 def runtime_folders() -> tuple[Path, ...]:
-    """Folders for what lives no longer than the machine is on (sockets, locks), the best first; none may exist yet.
+    """Folders for sockets and locks, which a restart of the machine may delete; the best first. None may exist yet.
 
-    Whoever takes one has to look whether it is the user's own: others may write beside the second one.
+    The caller must check that the folder belongs to the user, because others may write beside the second one.
 
     Raises:
-        UsageError: see `cache_folder`.
+        UsageError: the cache folder is a relative path.
     """
     named = os.environ.get("XDG_RUNTIME_DIR")
     own = os.geteuid() if os.name != "nt" else 0
@@ -49,13 +49,13 @@ def runtime_folders() -> tuple[Path, ...]:
 
 
 def kernels_folder() -> Path:
-    """The folder for machine code that we compiled; it may not exist yet.
+    """The folder for compiled machine code; it may not exist yet.
 
-    The environment variable FASTCODER_KERNELS overrides the one in the cache folder: for an image that comes with
-    compiled code, and for tests that empty the cache.
+    The environment variable FASTCODER_KERNELS overrides the folder below the cache: for images with compiled code, and
+    for tests that empty the cache.
 
     Raises:
-        UsageError: the environment names it by a relative path; what is in it is run.
+        UsageError: the environment names a relative path, and this program runs the folder's contents.
     """
     override = os.environ.get("FASTCODER_KERNELS")
     if not override:

@@ -1,8 +1,7 @@
-"""Which programs are started, and where: never one that the working directory offers, never in it.
+"""Commands, folder and environment of child processes, so that no repository chooses the code that runs.
 
-Editors start the server in the repository that is opened, so whatever is looked for "here" is the repository's: a
-program by a relative entry of PATH (on Windows always), a module by an interpreter started with `-m`. A folder of the
-user's own choice that PATH names by its whole path stays as it is.
+Editors start the server in the open repository. There, a relative entry of PATH (on Windows every search) finds the
+repository's programs, and `python -m` finds its modules. Absolute entries of PATH stay in use.
 """
 
 import os
@@ -21,13 +20,13 @@ _COMPUTING: Final = (
     "CUDA_", "FASTCODER_", "HF_H", "HUGGINGFACE_HUB_CACHE", "MKL_", "NUMBA_", "NVIDIA_", "OMP_", "OPENBLAS_", "TORCH",
     "TRITON_",
 )  # fmt: skip
-"""What decides which model is found, and how it is computed."""
+"""Variables that select the model, or change how it is computed."""
 _BEGINNINGS: Final = (*_COMPUTING, "DYLD_", "LC_", "XDG_")
 _SECRETS: Final = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")
 
 
 def find_program(name: str) -> str | None:
-    """The whole path of a program in a folder of PATH that is named by its whole path; None where there is none.
+    """The absolute path of a program in an absolute entry of PATH; None if there is none.
 
     Args:
         name: without folders; on Windows without its ending too.
@@ -36,25 +35,25 @@ def find_program(name: str) -> str | None:
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         for ending in endings if Path(folder).is_absolute() else ():
             program = Path(folder, f"{name}{ending}")
-            with suppress(OSError):  # a folder that may not be entered, or a name that none can have
+            with suppress(OSError):  # no permission, or an invalid name
                 if program.is_file() and os.access(program, os.X_OK):
                     return str(program)
     return None
 
 
 def python_command(module: str, *arguments: str) -> tuple[str, ...]:
-    """A command that runs one of our modules in a process of its own; `-P`: nothing is imported from where it runs."""
+    """A command that runs one of our modules; `-P` keeps Python from importing from the working directory."""
     return (sys.executable, "-P", "-m", module, *arguments)
 
 
 def neutral_folder() -> Path:
-    """A folder to work in where no repository left anything: who may write there has this program already."""
+    """A working directory without a repository's files: whoever may write there can change this program anyway."""
     folder = Path(os.__file__).parent
     return folder if folder.is_dir() else Path(sys.base_prefix)  # the standard library may come as an archive
 
 
 def host_environment() -> dict[str, str]:
-    """The environment of a host."""
+    """The environment of a shared process: known variables without secrets."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -63,7 +62,7 @@ def host_environment() -> dict[str, str]:
 
 
 def computing_environment() -> tuple[str, ...]:
-    """What of it decides what a host computes, as sorted lines: editors that differ there share no host."""
+    """The variables that change what a host computes, as sorted lines; editors share a host only if they agree."""
     among = host_environment().items()
     return tuple(sorted(f"{name}={value}" for name, value in among if name.upper().startswith(_COMPUTING)))
 

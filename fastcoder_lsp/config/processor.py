@@ -1,11 +1,11 @@
-"""What the processor is called: reports tell it, and times that were measured on one are not believed on another."""
+"""The processor's name, for reports, and for stored timings, which count for one processor only."""
 
 import platform
 from pathlib import Path
 
 
 def processor() -> str:
-    """The processor's name with its family and model; its architecture where the system tells no more."""
+    """The processor's name with its family and model; its architecture if the system has no more."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

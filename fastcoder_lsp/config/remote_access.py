@@ -1,4 +1,4 @@
-"""What of the user's machine leads to a server: the key, from a file or the environment, and the proxy between."""
+"""Access to a remote server: its key, from a file or the environment, and the system's proxy."""
 
 import ipaddress
 import os
@@ -15,10 +15,10 @@ _LONGEST = 4096
 
 
 def read_remote_key(settings: Settings) -> str:
-    """The key that `remote.key_file` or `remote.key_env` name; "" where neither is set. Read anew at each call.
+    """The key from `remote.key_file` or `remote.key_env`, read at each call; "" if neither is set.
 
     Raises:
-        UsageError: it cannot be read, others may read it, or it is none.
+        UsageError: it cannot be read, is invalid, or other users can read it.
     """
     if settings.remote_key_file:
         return _checked(_of_file(settings.remote_key_file), settings.remote_key_file)
@@ -34,11 +34,11 @@ def read_remote_key(settings: Settings) -> str:
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the system has for an address; None where there is none. This machine itself needs none."""
+    """The system's proxy for an address; None if there is none, and for this machine."""
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname or ""
-    except ValueError:  # no address: whoever asks it says so
+    except ValueError:  # invalid; the connection reports it
         return None
     if _is_here(host) or urllib.request.proxy_bypass(host):
         return None
@@ -60,7 +60,7 @@ def _of_file(name: str) -> str:
     path = Path(name)
     try:
         path = path.expanduser()
-    except RuntimeError as error:  # a user whom the system does not know, without HOME
+    except RuntimeError as error:  # an unknown user without HOME
         raise UsageError(f"{name}: this user has no home folder", "Use an absolute path.") from error
     if not path.is_absolute():
         raise UsageError(

@@ -1,7 +1,7 @@
-"""From layers of loose values to frozen `Settings` and a list of what was wrong with them.
+"""Merges layers of untyped values into frozen `Settings`, and lists their problems.
 
-A wrong or unknown value never stops anything: it is reported and the layer below (at last the default) holds. A
-repository may have written the values, so what is looked at and what is said of it is bounded.
+A wrong or unknown value is reported, and the next weaker layer (finally the default) applies. A repository may have
+written the values, so their number and the length of the messages are bounded.
 """
 
 import difflib
@@ -12,21 +12,21 @@ from typing import Any, Final, NoReturn
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 
 MAX_PROBLEMS: Final = 20
-"""Of one layer, told one by one."""
+"""Problems of one layer that are reported one by one."""
 MAX_ENTRIES: Final = 1_000
-"""Of a list, and characters of each."""
+"""Entries of a list, and characters of each."""
 _MAX_DEPTH: Final = 8
 _MAX_NAME: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsLayer:
-    """Values from one place.
+    """Values from one source.
 
     Attributes:
-        origin: the place, as problems name it.
+        origin: the source's name, for problems.
         values: nested tables or dotted names; null means "not set".
-        trusted: whether they are the user's own; otherwise a repository may have brought them.
+        trusted: whether the user set them; otherwise a repository may have.
     """
 
     origin: str
@@ -36,7 +36,7 @@ class SettingsLayer:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One value that was not taken, in words for the user."""
+    """A rejected value, for the user."""
 
     origin: str
     name: str
@@ -47,11 +47,11 @@ class Problem:
 
 
 class _RefusedError(Exception):
-    """A value that is not taken; its text says why."""
+    """A rejected value; the message has the reason."""
 
 
 def resolve(layers: Sequence[SettingsLayer]) -> tuple[Settings, tuple[Problem, ...]]:
-    """Settings from `layers`, weakest first, and the values that were not taken."""
+    """Settings from `layers`, weakest first, and the rejected values."""
     table = specs()
     chosen: dict[str, Any] = {spec.attribute: spec.default for spec in table.values()}
     problems: list[Problem] = []
@@ -73,7 +73,7 @@ def resolve(layers: Sequence[SettingsLayer]) -> tuple[Settings, tuple[Problem, .
 
 
 def _take(chosen: dict[str, Any], spec: Spec, value: object, *, trusted: bool) -> None:
-    """Put a value into `chosen`; raises `_RefusedError` where it is none, or may not be set from there."""
+    """Put a value into `chosen`; raises `_RefusedError` if it is invalid, or its source may not set it."""
     parsed = _parse(value, spec)
     if not trusted:
         parsed = _restricted(parsed, chosen[spec.attribute], spec)
@@ -85,7 +85,7 @@ def _unknown(name: str, table: Mapping[str, Spec], *, hint: bool) -> NoReturn:
 
 
 def shown(text: str, most: int = _MAX_NAME) -> str:
-    """A text that a repository wrote, to be shown within a line: short, and nothing in it but letters."""
+    """A repository's text, shortened for one line, with `·` for characters that do not print."""
     clean = "".join(letter if letter.isprintable() else "·" for letter in text[: most + 1])
     return clean if len(text) <= most else clean[: most - 1] + "…"
 
@@ -93,7 +93,7 @@ def shown(text: str, most: int = _MAX_NAME) -> str:
 def _flat(
     values: Mapping[str, Any], table: Mapping[str, Spec], prefix: str = "", depth: int = 0
 ) -> Iterator[tuple[str, Any]]:
-    """(dotted name, value) of nested tables; a table is entered only where it is no value itself, nor too deep."""
+    """(dotted name, value) of nested tables; a table is a value itself if a setting has its name, or it is too deep."""
     for key, value in values.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and name not in table and depth < _MAX_DEPTH:
@@ -103,7 +103,7 @@ def _flat(
 
 
 def _parse(value: object, spec: Spec) -> object:
-    """`value` as the setting's type; raises `_RefusedError` with words for the user."""
+    """`value` as the setting's type; raises `_RefusedError`."""
     if spec.kind is bool:
         if not isinstance(value, bool) and value not in spec.choices:
             raise _RefusedError(f"must be {' or '.join(('true', 'false', *spec.choices))}, not {_shown(value)}")
@@ -135,7 +135,7 @@ def _parse_number(value: object, spec: Spec) -> int:
 
 
 def _restricted(value: Any, current: Any, spec: Spec) -> object:
-    """What a repository's value may change `current` to; raises `_RefusedError` where it may not set it at all."""
+    """The value after a repository asks for `value`; raises `_RefusedError` if it may not set it at all."""
     if spec.scope is Scope.MACHINE:
         raise _RefusedError(
             "ignored, because a repository could have set it: use initializationOptions or an option of serve"
@@ -150,7 +150,7 @@ def _restricted(value: Any, current: Any, spec: Spec) -> object:
 
 
 def _adds_up(spec: Spec) -> bool:
-    """Whether the layers' values are joined: lists of what is not to be read."""
+    """Whether the layers' values are joined: lists of exclusions."""
     return spec.scope is Scope.NARROW and spec.kind is tuple
 
 
@@ -161,12 +161,12 @@ def _added(current: Any, more: Any) -> object:
 def _shown(value: object) -> str:
     try:
         return shown(repr(value), 40)
-    except (ValueError, RecursionError):  # a number of thousands of digits; lists in lists in lists
+    except (ValueError, RecursionError):  # a number of thousands of digits; deeply nested lists
         return f"a huge {type(value).__name__}"
 
 
 def _nearest(name: str, table: Mapping[str, Spec]) -> str:
-    """A hint at the name that was perhaps meant."""
+    """A hint with the most similar name."""
     if len(name) > _MAX_NAME:
         return ""
     near = difflib.get_close_matches(name, table, n=1, cutoff=0.6)

@@ -1,7 +1,7 @@
-"""The one table of settings: name, type, default, scope, limits, description.
+"""The table of settings: name, type, default, scope, limits, description.
 
-Parsing (`resolve`), the page docs/settings.md (`document`) and the editors' schemas are made from it. A setting is a
-field of `Settings`; code reads `settings.popup_budget_ms`, people write `popup.budget_ms`.
+Parsing (`resolve`), docs/settings.md (`document`) and the editors' schemas are generated from it. A setting is a field
+of `Settings`: code reads `settings.popup_budget_ms`, users write `popup.budget_ms`.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from fastcoder_lsp.config.engines import ENGINES
 
 
 class Scope(Enum):
-    """Who may set it, when what a repository brings is not trusted."""
+    """Who may set a setting; repositories are not trusted."""
 
     WORKSPACE = "workspace"
     """Harmless: a repository's `fastcoder.toml` may set it."""
     NARROW = "narrow"
-    """A repository may only make it stricter: read less, complete in fewer places."""
+    """A repository may only make it stricter: read less, suggest in fewer places."""
     MACHINE = "machine"
-    """Only the user: it names a model, a path, or what the machine spends."""
+    """Only the user: a model, a path, or a limit of the machine's resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Spec:
 
     Attributes:
         low, high: limits of a number, inclusive.
-        choices: the only texts allowed; of a switch, texts beside true and false, between the two in what they allow.
+        choices: the only texts allowed; for a switch, further values between false and true.
     """
 
     name: str
@@ -40,9 +40,7 @@ class Spec:
     high: int | None = None
     choices: tuple[str, ...] = ()
     switch: bool = False
-    """A switch whose default is one of `choices`; one whose default is true or false needs no mark."""
-    active: bool = True
-    """False: the name is known, but nothing reads it yet; it is kept out of the documentation."""
+    """A switch whose default is one of `choices`; a default of true or false implies it."""
 
     @property
     def attribute(self) -> str:
@@ -62,7 +60,7 @@ def _row(name: str, default: Any, scope: Scope, description: str, **limits: Any)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting, resolved. A description says so where 0 has a meaning of its own."""
+    """Every setting, resolved."""
 
     enabled: bool = _row("enabled", True, Scope.NARROW, "Suggest code. `false` unloads the model.")
     model: str = _row(

@@ -1,7 +1,7 @@
-"""The server's settings as the VS Code extension declares them, made from the table.
+"""Generates the VS Code extension's declarations of the server's settings from the table.
 
-`python -m fastcoder_lsp.config.vscode editors/vscode` writes them into the extension's `package.json` (the section with
-the id `server`) and `src/generated/settings.ts`; with `--check` it only says whether they are current.
+`python -m fastcoder_lsp.config.vscode editors/vscode` writes the section `server` of the extension's `package.json`,
+and `src/generated/settings.ts`. With `--check` it only names the files that are out of date.
 """
 
 import json
@@ -29,18 +29,16 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
 
 def properties() -> dict[str, Any]:
     """The settings as JSON schemas by their names in VS Code."""
-    active = [spec for spec in specs().values() if spec.active]
-    return {f"fastcoder.{spec.name}": _property(order, spec) for order, spec in enumerate(active)}
+    return {f"fastcoder.{spec.name}": _property(order, spec) for order, spec in enumerate(specs().values())}
 
 
 def typescript() -> str:
-    """The module that tells the extension each setting's scope and default."""
-    rows = (spec for spec in specs().values() if spec.active)
-    return _HEAD + "".join(map(_row, rows)) + "]\n"
+    """The module with each setting's scope and default."""
+    return _HEAD + "".join(map(_row, specs().values())) + "]\n"
 
 
 def outputs(extension: Path) -> dict[Path, str]:
-    """The files that hold the settings, and what should stand in them."""
+    """The generated files and their contents."""
     manifest = extension / "package.json"
     content = json.loads(manifest.read_text(encoding="utf-8"))
     (section,) = (entry for entry in content["contributes"]["configuration"] if entry["id"] == "server")
@@ -55,7 +53,7 @@ def outputs(extension: Path) -> dict[Path, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the files, or with `--check` name those that are out of date; 1 if there are any."""
+    """Write the files; with `--check`, print those that are out of date and return 1 if there are any."""
     check = "--check" in arguments
     (folder,) = (argument for argument in arguments if argument != "--check")
     stale = 0

@@ -157,5 +157,4 @@ def test_what_names_models_and_paths_is_out_of_a_workspaces_reach() -> None:
     """From no `.vscode/settings.json` VS Code takes settings of the scope `machine`."""
     declared = {name: schema["scope"] for name, schema in vscode.properties().items()}
     for spec in specs().values():
-        if spec.active:
-            assert (declared[f"fastcoder.{spec.name}"] == "machine") == (spec.scope is Scope.MACHINE)
+        assert (declared[f"fastcoder.{spec.name}"] == "machine") == (spec.scope is Scope.MACHINE)
