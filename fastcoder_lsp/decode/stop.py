@@ -12,7 +12,7 @@ from typing import Protocol
 
 from fastcoder_lsp import syntax
 from fastcoder_lsp.core.controls import CONTROL
-from fastcoder_lsp.syntax import indent, scan, width
+from fastcoder_lsp.syntax import indent, lex, width
 
 BODY_LINES = 24
 """Most lines of a body that the line above opens: about a screenful."""
@@ -83,7 +83,7 @@ class BlockRule:
 
     def follow(self) -> Callable[[str], int | None]:
         """See `StopRule`."""
-        return _BlockScan(self, self.floor, bool(scan(self.head, self.language).openers)).go
+        return _BlockScan(self, self.floor, bool(lex(self.head, self.language).openers)).go
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class _BlockScan:
         """Scan the line `text[start:end]`; returns the length to keep if the end is known, else sets `waits`."""
         whole = end < len(text)
         line = text[start:end] if start else self.rule.head.rpartition("\n")[2] + text[:end]
-        open_before = start > 0 and not scan(self.rule.head + text[: start - 1], self.rule.language).complete
+        open_before = start > 0 and not lex(self.rule.head + text[: start - 1], self.rule.language).complete
         if start and self._closed_below(line):
             return self.kept
         if start and not open_before:
@@ -192,7 +192,7 @@ class _BlockScan:
             return self.unit
         if self.count >= _OVERLONG * rule.lines:
             return end
-        if not scan(rule.head + so_far, rule.language).complete:
+        if not lex(rule.head + so_far, rule.language).complete:
             self.bracketed = self.bracketed or self.floor is None
             return None
         if self.floor is None:

@@ -1,7 +1,7 @@
-"""Rough lexical facts about code in any language: brackets, strings, indentation, what opens a block.
+"""Approximate lexical facts about code in any language: brackets, strings, comments, indentation, blocks.
 
-Pure functions of text, never a parser: `lexis` says what strings and comments look like, `lexer` finds the brackets,
-and `blocks` what begins and ends a block. Makes no decisions.
+Pure functions of text, without a parser: `lexis` describes the strings and comments of each language, `lexer` finds the
+brackets, and `blocks` recognises the lines that begin and end a block.
 """
 
 from fastcoder_lsp.syntax.blocks import (
@@ -15,7 +15,7 @@ from fastcoder_lsp.syntax.blocks import (
     width,
     without_bare_comment,
 )
-from fastcoder_lsp.syntax.lexer import CLOSER_OF, Brackets, Lexed, LexerState, lex, scan, signs
+from fastcoder_lsp.syntax.lexer import CLOSER_OF, Lexed, LexerState, lex
 from fastcoder_lsp.syntax.lexis import KNOWN, MARKUP, SCRIPT, Quote, lexis_of
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "KNOWN",
     "MARKUP",
     "SCRIPT",
-    "Brackets",
     "Lexed",
     "LexerState",
     "Quote",
@@ -36,8 +35,6 @@ __all__ = [
     "lexis_of",
     "open_tags",
     "opens_block",
-    "scan",
-    "signs",
     "width",
     "without_bare_comment",
 ]

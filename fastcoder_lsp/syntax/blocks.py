@@ -1,7 +1,6 @@
-"""Rough facts about lines of code in any language: their indentation, what opens a block and what ends it.
+"""Lines of code in any language: their indentation, and whether they open, continue or close a block.
 
-Pure functions of text, made from regular expressions: good enough to decide where a suggestion ends, never a parser.
-Owns no policy.
+Pure functions from regular expressions, precise enough to decide where a suggestion ends.
 """
 
 import re
@@ -25,7 +24,7 @@ _CASE_LABEL = re.compile(r"^\s*(?:case\b.*|default\s*|public|private|protected):
 
 
 def code_only(line: str, language: str) -> str:
-    """`line` without its comments, and with empty strings; no trailing blanks."""
+    """`line` without comments and trailing blanks, and with its strings emptied."""
     kept, at = [], 0
     for begin, end in lex(line, language).spans:
         if begin < at:
@@ -37,7 +36,7 @@ def code_only(line: str, language: str) -> str:
 
 
 def is_comment(line: str, language: str) -> bool:
-    """Whether `line` holds a comment, an attribute or a decorator and nothing else: what belongs to the next line."""
+    """Whether `line` is only a comment, an attribute or a decorator, and so belongs to the next line."""
     code = code_only(line, language).strip()
     return bool(line.strip()) and (not code or code.startswith(("@", "#[")) or code.strip("\"'") == "")
 
@@ -54,7 +53,7 @@ def without_bare_comment(text: str, language: str) -> str:
 
 
 def opens_block(line: str, language: str) -> bool:
-    """Whether the code below `line` belongs inside of what it begins."""
+    """Whether `line` opens a block that the code below belongs to."""
     code = code_only(line, language)
     if not code.strip():
         return False
@@ -71,17 +70,17 @@ def opens_block(line: str, language: str) -> bool:
 
 
 def closes_block(line: str) -> bool:
-    """Whether `line` begins with what ends a block: a closing bracket or tag, or `end`."""
+    """Whether `line` begins with the end of a block: a closing bracket or tag, or `end`."""
     return bool(_CLOSING_WORD.match(line))
 
 
 def continues_block(line: str) -> bool:
-    """Whether `line` begins a further branch of the block above, as `else` and `except` do."""
+    """Whether `line` begins another branch of the block above, such as `else` or `except`."""
     return bool(_CONTINUING_WORD.match(line))
 
 
 def open_tags(text: str) -> list[str]:
-    """The names of the tags that a text of markup opens and does not close."""
+    """The names of the tags that markup opens and does not close."""
     names: list[str] = []
     for closing, name in _TAG.findall(text):
         if closing and name in names:
@@ -92,12 +91,12 @@ def open_tags(text: str) -> list[str]:
 
 
 def indent(line: str) -> str:
-    """The blanks that `line` begins with."""
+    """The leading blanks of `line`."""
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def width(blanks: str) -> int:
-    """The columns that `blanks` fill, a tab going to the next multiple of four."""
+    """The width of `blanks` in columns, with tab stops every four."""
     column = 0
     for blank in blanks:
         column = column + 1 if blank == " " else column // 4 * 4 + 4

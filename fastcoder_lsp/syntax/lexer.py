@@ -1,8 +1,8 @@
-"""Reading code as far as its brackets: what is a string, what is a comment, which bracket closes which.
+"""A lexer that finds strings, comments and matching brackets in code.
 
-Owns the walk over a text, once and from left to right, in time linear in it. It can be taken up where an earlier walk
-came to the last line, so that a few characters more cost only themselves. A quote that its line does not end is no
-quote, in languages where a string can't go on: one apostrophe does not turn all that follows inside out.
+It reads a text once, from left to right, in linear time. It can resume at the last line of an earlier scan, so that a
+few more characters cost only themselves. In languages whose strings end on their line, a quote without a partner on its
+line is no quote: one apostrophe does not invert the rest of the text.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fastcoder_lsp.syntax.lexis import Quote, lexis_of
 
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
-"""Opening bracket → the one that closes it."""
+"""Opening bracket → closing bracket."""
 
 _TEMPLATE = "`"
 _BRACKETS = frozenset("()[]{}")
@@ -25,21 +25,21 @@ _BODY = {
     ('"""', Quote.LINES): re.compile(r'(?:[^"\\]++|\\.|"(?!""))*+', re.DOTALL),
     ("'''", Quote.LINES): re.compile(r"(?:[^'\\]++|\\.|'(?!''))*+", re.DOTALL),
 }
-"""What stands between a quote and the end of its string."""
+"""The text between a quote and the end of its string."""
 _REGEX = re.compile(r"(?:[^/\\\[\n]|\\[^\n]|\[(?:[^\]\\\n]|\\[^\n])*+\])++")
 _REGEX_AFTER = frozenset("(,=:[!&|?{;+-*%^~")
 _REGEX_AFTER_WORD = re.compile(
     r"\b(?:return|typeof|case|in|of|delete|void|throw|do|else|yield|await|when|if|unless|and|or)$"
 )
 _FAR = 80
-"""Characters before a slash in which the sign or word is sought that tells what it is."""
+"""Characters before a slash that are searched for the sign or word that makes it a division or a pattern."""
 _HEREDOC = re.compile(r"<<([~-]?[\"']?)(\w+)")
 _BRANCH = re.compile(r"^[ \t]*#[ \t]*(if|el|endif)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class LexerState:
-    """Where a walk may be taken up: the offset, what is open there, and what was open where each `#if` began."""
+    """A place to resume a scan: its offset, the open brackets there, and those that were open at each `#if`."""
 
     at: int = 0
     stack: tuple[tuple[int, str], ...] = ()
@@ -48,16 +48,16 @@ class LexerState:
 
 @dataclass(slots=True)
 class Lexed:
-    """What a text holds, from where the walk began.
+    """The result of a scan.
 
     Attributes:
         signs: (offset, sign) of brackets outside strings and comments.
-        closers: those that nothing opened.
-        stack: (offset, sign) of what is left open, outermost first, a backtick for a template.
+        closers: those without an opening bracket.
+        stack: (offset, sign) of the open ones, outermost first; a backtick for a template.
         spans: (begin, end) of strings and comments.
-        quote: what ends the string in which the text ends, or "".
-        comment: what ends the comment in which it ends, or "".
-        last_line: where the walk may be taken up: at the beginning of the text's last line, or before what crosses it.
+        quote: the end of the string that the text ends in, or "".
+        comment: the end of the comment that it ends in, or "".
+        last_line: where a scan may resume: at the beginning of the last line, or before the string that crosses it.
     """
 
     signs: list[tuple[int, str]] = field(default_factory=list)
@@ -70,22 +70,27 @@ class Lexed:
 
     @property
     def openers(self) -> tuple[tuple[int, str], ...]:
-        """The brackets that are left open, outermost first."""
+        """The open brackets, outermost first."""
         return tuple(entry for entry in self.stack if entry[1] != _TEMPLATE)
 
     @property
+    def complete(self) -> bool:
+        """Whether a statement may end here: no bracket or string is open."""
+        return not self.openers and not self.quote
+
+    @property
     def in_template(self) -> bool:
-        """Whether it ends inside a template, or in code inside of one."""
+        """Whether the text ends in a template, or in code inside one."""
         return any(sign == _TEMPLATE for _, sign in self.stack)
 
 
 def lex(text: str, language: str, start: LexerState | None = None) -> Lexed:
-    """Walk over `text` from `start`, its beginning as a rule."""
-    return _LexerScan(text, language, start or LexerState()).walk()
+    """Scan `text` from `start`, by default its beginning."""
+    return _LexerScan(text, language, start or LexerState()).scan()
 
 
 class _LexerScan:
-    """One walk. `_dead`: up to where a quote was found to begin nothing, for it ends nowhere on its line."""
+    """One scan. `_dead`: for each quote, the offset up to which its line does not end a string that it begins."""
 
     def __init__(self, text: str, language: str, start: LexerState) -> None:
         self._text, self._lexis, self._begin = text, lexis_of(language), start.at
@@ -96,8 +101,8 @@ class _LexerScan:
         self._saved: LexerState | None = None
         self._lexed = Lexed(stack=list(start.stack))
 
-    def walk(self) -> Lexed:
-        """Walk over the whole text."""
+    def scan(self) -> Lexed:
+        """Scan the whole text."""
         text, lexed, find = self._text, self._lexed, self._lexis.start
         at = self._begin
         while True:
@@ -123,13 +128,13 @@ class _LexerScan:
         return LexerState(at, tuple(self._lexed.stack), tuple(map(tuple, self._branches)))
 
     def _skip(self, begin: int, end: int) -> int:
-        """The lines of a heredoc."""
+        """Skip the lines of a heredoc."""
         if self._saved is None and (end > self._last or end == len(self._text)):
             self._saved = self._start(min(begin, self._last))
         return self._string(begin, end)
 
     def _next(self, found: re.Match[str]) -> int:
-        """What was found outside strings and comments; where the walk goes on."""
+        """Handle a sign outside strings and comments; returns where the scan goes on."""
         sign, begin, lexis = found[0], found.start(), self._lexis
         if sign in _BRACKETS:
             return self._bracket(begin, sign)
@@ -145,7 +150,7 @@ class _LexerScan:
         return self._rare(found)
 
     def _rare(self, found: re.Match[str]) -> int:
-        """Walk over what only few languages have."""
+        """Handle signs that only few languages have."""
         sign, begin = found[0], found.start()
         if sign == "/":
             return self._slash(begin)
@@ -184,7 +189,7 @@ class _LexerScan:
         return self._comment(begin, end, closer)
 
     def _comment(self, begin: int, end: int, closer: str) -> int:
-        """A comment whose `closer` is at `end`, or nowhere: -1. The end of a line is not part of it."""
+        """Add a comment whose `closer` is at `end` (-1: missing); a line end is not part of it."""
         if end < 0:
             self._lexed.comment = closer
             return self._string(begin, len(self._text))
@@ -195,7 +200,7 @@ class _LexerScan:
         return end
 
     def _open(self, begin: int, quote: str) -> int:
-        """A string that the text does not end."""
+        """Add a string that the text does not end."""
         self._lexed.quote = quote
         return self._string(begin, len(self._text))
 
@@ -222,7 +227,7 @@ class _LexerScan:
         return inner
 
     def _slash(self, begin: int) -> int:
-        """A regular expression, or a division."""
+        """Handle a slash: a regular expression or a division."""
         text = self._text
         head = text[max(0, begin - _FAR) : begin].rstrip()
         if begin < self._dead.get("/", 0) or not (
@@ -238,7 +243,7 @@ class _LexerScan:
         return begin + 1
 
     def _here(self, found: re.Match[str]) -> int:
-        """The beginning of a heredoc, whose lines begin under this one; else an operator."""
+        """Handle `<<`: a heredoc, whose lines begin below this one, or an operator."""
         here = _HEREDOC.match(self._text, found.start())
         line_end = self._text.find("\n", found.end())
         if here is None or line_end < 0 or self._heredoc:
@@ -252,7 +257,7 @@ class _LexerScan:
         return found.end()
 
     def _branch(self, found: re.Match[str]) -> int:
-        """`#if`, `#else` or `#endif`: every branch begins with what was open at the first one."""
+        """Handle `#if`, `#else` or `#endif`: every branch begins with the brackets that were open at the first one."""
         word = found[0].lstrip(" \t#")
         if word.startswith("if"):
             self._branches.append(list(self._lexed.stack))
@@ -266,7 +271,7 @@ class _LexerScan:
         return found.end()
 
     def _beyond_branches(self, at: int) -> int:
-        """Behind the `#endif` of a branch in which the walk began: the other branches are another text."""
+        """Skip to the `#endif` of a branch that the scan began in: the other branches are another text."""
         depth = 1
         for branch in _BRANCH.finditer(self._text, at):
             depth += {"if": 1, "endif": -1}.get(branch[1], 0)
@@ -275,7 +280,7 @@ class _LexerScan:
         return len(self._text)
 
     def _in_template(self, found: re.Match[str]) -> int:
-        """A sign that matters inside a template."""
+        """Handle a sign inside a template."""
         stack, begin = self._lexed.stack, found.start()
         if found[0] == _TEMPLATE:
             opened, _ = stack.pop()
@@ -284,35 +289,3 @@ class _LexerScan:
             stack.append((begin + 1, "{"))
             self._lexed.signs.append((begin + 1, "{"))
         return found.end()
-
-
-@dataclass(frozen=True, slots=True)
-class Brackets:
-    """What a text leaves open.
-
-    Attributes:
-        closers: (offset, sign) of those that nothing in the text opened.
-        openers: (offset, sign) of those that it left open, outermost first.
-        quote: what ends the string in which the text ends, or "".
-    """
-
-    closers: tuple[tuple[int, str], ...]
-    openers: tuple[tuple[int, str], ...]
-    quote: str = ""
-
-    @property
-    def complete(self) -> bool:
-        """Whether a statement that ends here has closed what it opened."""
-        return not self.openers and not self.quote
-
-
-def signs(text: str, language: str) -> tuple[list[tuple[int, str]], str]:
-    """(offset, sign) of brackets outside strings and comments, and what would end a string that is open at the end."""
-    lexed = lex(text, language)
-    return lexed.signs, lexed.quote
-
-
-def scan(text: str, language: str) -> Brackets:
-    """The brackets of `text` outside strings and comments; a closer that does not fit is one that nothing opened."""
-    lexed = lex(text, language)
-    return Brackets(tuple(lexed.closers), lexed.openers, lexed.quote)

@@ -1,7 +1,7 @@
-"""What strings and comments look like in each language, as far as brackets in them must not count.
+"""The strings and comments of each language, so that the lexer can skip the brackets inside them.
 
-Owns these tables and nothing else. A language that is not in them is read as C is, and `KNOWN` says of which languages
-so much is known that a bracket too many can be told from one that was read wrongly.
+Languages without an entry are read as C. Only for those in `KNOWN` does a surplus bracket mean an error in the text,
+not in the reading.
 """
 
 import re
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 MARKUP = frozenset({"html", "xml", "vue", "svelte", "markdown", "plaintext", "latex", "restructuredtext", "astro"})
-"""Languages of prose and tags, where a bracket or an apostrophe means nothing."""
+"""Languages of prose and tags, where brackets and apostrophes have no meaning."""
 SCRIPT = frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact"})
 _C_LIKE = frozenset({"c", "cpp", "cuda-cpp", "objective-c", "objective-cpp"})
 _SLASHED = frozenset(
@@ -19,17 +19,17 @@ _SLASHED = frozenset(
 KNOWN = (
     SCRIPT | _C_LIKE | _SLASHED | {"css", "go", "json", "less", "lua", "python", "rust", "scss", "toml", "wgsl", "zig"}
 )
-"""Languages whose brackets balance in every right text, and whose strings and comments are all known here."""
+"""Languages whose brackets balance in every valid text, and whose strings and comments are all described here."""
 
 
 class Quote(Enum):
-    """How far a string goes that begins with a quote."""
+    """Where a string ends that begins with a quote."""
 
-    LINE = "to the same quote on its line"
-    LINES = "to the same quote, over lines"
-    RAW = "to the same quote, over lines, and nothing escapes it"
-    CHAR = "one character; else it is no quote at all"
-    TEMPLATE = "to the same quote, with code in ${}"
+    LINE = "at the same quote on its line"
+    LINES = "at the same quote on any line"
+    RAW = "at the same quote on any line, without escapes"
+    CHAR = "after one character; otherwise it is no quote"
+    TEMPLATE = "at the same quote, with code in ${}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Lexis:
     """The strings and comments of a language.
 
     Attributes:
-        start: finds the next thing that matters.
-        line: what begins a comment to the end of its line.
-        block: what begins a comment of several lines → what ends it.
-        quotes: what begins and ends a string → how far it goes.
-        special: (beginning, end) of strings whose end depends on their beginning, a template for `Match.expand`.
-        spaced: a line comment begins only after a blank, and a backslash outside strings escapes.
-        nested: a comment of several lines may hold others.
+        start: finds the next sign that matters.
+        line: signs that begin a comment to the end of the line.
+        block: sign that begins a comment of several lines → sign that ends it.
+        quotes: quote → where its string ends.
+        special: (beginning, end) of strings whose end depends on their beginning; the end is for `Match.expand`.
+        spaced: whether a line comment begins only after a blank, and a backslash outside strings escapes.
+        nested: whether comments of several lines nest.
     """
 
     start: re.Pattern[str]
@@ -65,7 +65,7 @@ def _lexis(
     nested: bool = False,
     more: tuple[str, ...] = (),
 ) -> Lexis:
-    """`line`: what begins comments; `block`: what begins and ends them, in turns; `more`: patterns to stop at."""
+    """`line`: signs that begin comments; `block`: signs that begin and end them, in turns; `more`: other patterns."""
     lines, ends = tuple(line.split()), block.split()
     blocks = dict(zip(ends[::2], ends[1::2], strict=True))
     signs = map(re.escape, sorted((*lines, *blocks, *quotes), key=len, reverse=True))

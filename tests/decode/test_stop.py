@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.decode import stop
 from fastcoder_lsp.decode.stop import stop_rule
-from fastcoder_lsp.syntax import Brackets, scan
+from fastcoder_lsp.syntax import Lexed, lex
 
 CURSOR = "▮"
 
@@ -134,11 +134,11 @@ def test_no_end_no_limit() -> None:
 def test_a_growing_text_is_followed_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     scanned = list[str]()
 
-    def counted(text: str, language: str) -> Brackets:
+    def counted(text: str, language: str) -> Lexed:
         scanned.append(text)
-        return scan(text, language)
+        return lex(text, language)
 
-    monkeypatch.setattr(stop, "scan", counted)
+    monkeypatch.setattr(stop, "lex", counted)
     follow = stop_rule("def f(x):\n    ", "", "python").follow()
     assert all(follow("\n" * said) is None for said in range(300))
     assert 0 < len(scanned) < 1_000

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastcoder_lsp.postprocess import finish, replaces, whole_lines
-from fastcoder_lsp.syntax import CLOSER_OF, Brackets, scan
+from fastcoder_lsp.syntax import CLOSER_OF, lex
 from tests.examples import examples
 
 PARTS = st.sampled_from(
@@ -75,7 +75,8 @@ def test_brackets_as_a_stack(text: str) -> None:
                 openers.pop()
             else:
                 closers.append((at, sign))
-    assert scan(text, "python") == Brackets(tuple(closers), tuple(openers))
+    lexed = lex(text, "python")
+    assert (lexed.closers, list(lexed.openers), lexed.quote) == (closers, openers, "")
 
 
 @given(st.text(string.printable, max_size=60), st.sampled_from(["", "    ", "x = "]))
