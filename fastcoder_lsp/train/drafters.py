@@ -39,10 +39,8 @@ from fastcoder_lsp.train.medusa import ALONE, JointLesson, MedusaLesson
 from fastcoder_lsp.train.options import TrainingDevice, TrainSettings, machine
 from fastcoder_lsp.train.samples import (
     HELD_OUT,
-    Collector,
     DrafterLesson,
     Sample,
-    collect,
     head_rows,
     make_teacher,
     most_frequent,
@@ -82,11 +80,7 @@ class DrafterSession(TrainingSession):
         collected, settings, shape = self.job.collected, self.settings, shape_of(self.files.folder)
         context = settings.length + collected.said + 256
         self._engine = self.opened.enter_context(closing(open_target(self.files, context, self.cache)))
-        collector = Collector(self._engine, self.tokenizer, self.kind.collected(shape, self.own), collected.said)
-        found = collect(
-            *(collector, self.folder, self.sequences, collected.samples),
-            *(self.minutes, self.should_stop, self.listener.collected),
-        )
+        found = self.collect(self._engine, self.kind.collected(shape, self.own), collected.said)
         if found is None:
             return None
         samples, held = found

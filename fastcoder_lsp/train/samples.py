@@ -29,9 +29,7 @@ from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.example import Ids
-from fastcoder_lsp.train.loop import TimeBudget
-from fastcoder_lsp.train.run_folder import RunFolder
-from fastcoder_lsp.train.sequences import Sequences, order
+from fastcoder_lsp.train.sequences import order
 
 Own = TypeVar("Own")
 
@@ -161,55 +159,6 @@ def _load(path: Path) -> list[Sample]:
         ]
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise FastcoderError(f"{path}.npz is damaged: {error}", "Start again with --restart.") from error
-
-
-def collect(
-    collector: Collector,
-    folder: RunFolder,
-    sequences: Sequences,
-    asked: int | None,
-    minutes: TimeBudget,
-    should_stop: Callable[[], bool],
-    told: Callable[[int, int], None],
-) -> tuple[list[Sample], list[Sample]] | None:
-    """Samples to learn from, and held-out ones; None if the user stopped before.
-
-    Args:
-        collector: makes them.
-        folder: of the run.
-        sequences: the texts.
-        asked: the number that the user wants; None: as the machine allows.
-        minutes: of the run.
-        should_stop: whether the user wants to stop.
-        told: receives (done, wanted).
-
-    Raises:
-        UsageError: there was no time for any.
-    """
-    states, held_texts = folder.path / "states", sequences.held_out()[:HELD_OUT]
-    held = collector.samples(
-        states / "held",
-        lambda index: held_texts[index].tokens,
-        len(held_texts),
-        should_stop,
-        lambda _done, _wanted: None,
-    )
-    planned = folder.plan().get("samples")
-    late = minutes.end_of(SHARE) if planned is None else lambda: False
-    samples = collector.samples(
-        states / "learnt",
-        lambda index: sequences.at(index).tokens,
-        planned or asked or min(CPU_SAMPLES, 4 * len(sequences)),
-        lambda: should_stop() or late(),
-        told,
-    )
-    if should_stop():
-        return None
-    if not samples:
-        raise UsageError(f"collected nothing within {minutes.most or 0:g} min", "Raise --max-minutes.")
-    if planned is None:
-        folder.set_plan(samples=len(samples))
-    return samples, held
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from typing import Any, ClassVar
 import torch
 
 from fastcoder_lsp import model as models
-from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core import KeepingEngine, Progress
+from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.model.tuned import TrainingRecord
@@ -39,6 +40,7 @@ from fastcoder_lsp.train.options import (
     settle,
 )
 from fastcoder_lsp.train.run_folder import RunFolder
+from fastcoder_lsp.train.samples import CPU_SAMPLES, HELD_OUT, SHARE, Collector, Sample
 from fastcoder_lsp.train.sequences import Sequences
 from fastcoder_lsp.train.texts import read_texts
 from fastcoder_lsp.train.trainable import require_tuning
@@ -162,6 +164,45 @@ class TrainingSession(ABC):
                 return self.result(outcome, None)
             del lesson, trainer  # a model is loaded once more to be written
             return self.result(outcome, self.write())
+
+    def collect(
+        self, engine: KeepingEngine, layers: tuple[int, ...], said: int
+    ) -> tuple[list[Sample], list[Sample]] | None:
+        """Samples of the target in `engine` to learn from, and held-out ones; None if the user stopped before.
+
+        Args:
+            engine: the target.
+            layers: the layers whose hidden states are kept.
+            said: tokens that the target generates after the first half of a text; 0: it reads the text as it is.
+
+        Raises:
+            UsageError: there was no time for any.
+        """
+        collector, states = Collector(engine, self.tokenizer, layers, said), self.folder.path / "states"
+        held_texts = self.sequences.held_out()[:HELD_OUT]
+        held = collector.samples(
+            states / "held",
+            lambda index: held_texts[index].tokens,
+            len(held_texts),
+            self.should_stop,
+            lambda _done, _wanted: None,
+        )
+        planned = self.folder.plan().get("samples")
+        late = self.minutes.end_of(SHARE) if planned is None else lambda: False
+        samples = collector.samples(
+            states / "learnt",
+            lambda index: self.sequences.at(index).tokens,
+            planned or self.job.collected.samples or min(CPU_SAMPLES, 4 * len(self.sequences)),
+            lambda: self.should_stop() or late(),
+            self.listener.collected,
+        )
+        if self.should_stop():
+            return None
+        if not samples:
+            raise UsageError(f"collected nothing within {self.minutes.most or 0:g} min", "Raise --max-minutes.")
+        if planned is None:
+            self.folder.set_plan(samples=len(samples))
+        return samples, held
 
     def result(self, outcome: RunOutcome, record: TrainingRecord | DrafterRecord | None) -> Result:
         """The result in `place`."""

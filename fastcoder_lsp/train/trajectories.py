@@ -11,7 +11,7 @@ Legend: B texts, P places in the cache, N tokens of a block, S of them that are 
 
 import io
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,6 @@ from fastcoder_lsp.train.example import Ids
 from fastcoder_lsp.train.sequences import Sequences
 
 GRAM = 4
-TRIES = 4
-"""Most prompts, as a multiple of the trajectories wanted: where nearly all outputs loop, there is little to learn."""
 DISTINCT = 0.7
 """The least share of distinct 4-grams in an output to learn from: a model trained on loops learns to loop."""
 
@@ -262,66 +260,10 @@ def _can_cut(model: Any, device: str) -> bool:
     return bool(np.array_equal(found, np.stack(plain)))
 
 
-def collect(
-    collector: JacobiCollector,
-    sequences: Sequences,
-    middle: int | None,
-    *,
-    blocks: int,
-    batch: int,
-    folder: Path,
-    wanted: int,
-    seed: int,
-    should_stop: Callable[[], bool],
-    told: Callable[[int, int], None],
-) -> list[Trajectory]:
-    """Cleaned trajectories, `wanted` of them unless `should_stop` says so before.
-
-    Args:
-        collector: runs the model.
-        sequences: windows of the texts.
-        middle: the id of the middle mark, None where the model has none.
-        blocks: of a trajectory.
-        batch: prompts at once.
-        folder: keeps the batches; an interrupted run goes on behind the last one.
-        wanted: how many.
-        seed: of the guesses.
-        should_stop: whether to stop early.
-        told: receives (done, wanted).
-
-    Raises:
-        FastcoderError: the model only repeats itself.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    found: list[Trajectory] = []
-    number = 0
-    while len(found) < wanted and number * batch < TRIES * wanted + batch:
-        path = folder / f"{number:06}.npz"
-        if path.is_file():
-            found += load(path)
-        else:
-            if should_stop():
-                break
-            asked = prompts(sequences, middle, number * batch, batch)
-            draw = random.Random(f"guess {seed} {number}")  # noqa: S311 a reproducible draw, no secret
-            kept = [clean for one in collector.collect(asked, blocks, draw) if (clean := cleaned(one)) is not None]
-            save(path, kept)
-            found += kept
-        number += 1
-        told(min(len(found), wanted), wanted)
-    if not found and not should_stop():
-        raise FastcoderError("the model only repeats itself", "Use other --data, or another --model.")
-    return found[:wanted]
-
-
 def prompts(sequences: Sequences, middle: int | None, start: int, count: int) -> list[Ids]:
-    """Prompts like an editor's: up to the middle mark where a window has one, else a text's first part.
+    """Prompts like an editor's, of the windows from `start` on: up to the middle mark, or else a text's first part.
 
-    Args:
-        sequences: windows of the texts.
-        middle: the id of the middle mark, None where the model has none.
-        start: number of the first prompt.
-        count: how many.
+    `middle`: the id of that mark; None if the model has none.
     """
     found = []
     for index in range(start, start + count):

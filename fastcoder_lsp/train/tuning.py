@@ -1,7 +1,8 @@
 """Trainings whose result is a model: CLLM, SDSAT and DistillSpec, with the export of their runs."""
 
+import random
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.core import NORMED
 from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.engine.weights import open_weights
-from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.tuned import TrainingRecord, read_record
 from fastcoder_lsp.prompt import template_of
@@ -23,16 +24,17 @@ from fastcoder_lsp.train.loop import Lesson, ModelLesson, TrainingTask, with_pla
 from fastcoder_lsp.train.losses import Forward, agrees
 from fastcoder_lsp.train.options import TrainingDevice, TrainSettings, machine
 from fastcoder_lsp.train.run_folder import RunFolder
-from fastcoder_lsp.train.samples import SHARE, Collector, collect, open_target, shape_of
+from fastcoder_lsp.train.samples import SHARE, open_target, shape_of
 from fastcoder_lsp.train.sdsat import SdsatTask, choose_adaptive
 from fastcoder_lsp.train.session import TrainingSession, once
 from fastcoder_lsp.train.trainable import Trainable, embedding_rows, load_trainable, require_place, write_model
-from fastcoder_lsp.train.trajectories import JacobiCollector, Trajectory
-from fastcoder_lsp.train.trajectories import collect as collect_trajectories
+from fastcoder_lsp.train.trajectories import JacobiCollector, Trajectory, cleaned, load, prompts, save
 
 CPU_TRAJECTORIES = 400
 PUBLISHED_TRAJECTORIES = 100_000
 """CLLM, figure 4: from 20,000 on it pays."""
+TRIES = 4
+"""Most prompts, as a multiple of the trajectories wanted: where nearly all outputs loop, there is little to learn."""
 
 
 class TuningSession(TrainingSession):
@@ -201,18 +203,7 @@ class CllmSession(TaskSession):
                 "this model's cache cannot be shortened, so trajectories are collected one by one, much slower"
             )
         with trainable.precision(), trainable.untrained():
-            found = collect_trajectories(
-                collector,
-                self.sequences,
-                self.tokenizer.control.get(template_of(self.tokenizer).middle),
-                blocks=own.blocks,
-                batch=own.batch,
-                folder=self.folder.path / "trajectories",
-                wanted=wanted,
-                seed=settings.seed,
-                should_stop=lambda: self.should_stop() or late(),
-                told=self.listener.collected,
-            )
+            found = self._collect(collector, wanted, lambda: self.should_stop() or late())
         model.train()
         if self.should_stop():
             return []
@@ -221,6 +212,36 @@ class CllmSession(TaskSession):
         if planned is None:
             self.folder.set_plan(trajectories=len(found))
         return found
+
+    def _collect(self, collector: JacobiCollector, wanted: int, should_stop: Callable[[], bool]) -> list[Trajectory]:
+        """Cleaned trajectories, `wanted` of them unless `should_stop` says so before; an interrupted run goes on.
+
+        Raises:
+            FastcoderError: the model only repeats itself.
+        """
+        own, batches = self.own, self.folder.path / "trajectories"
+        middle = self.tokenizer.control.get(template_of(self.tokenizer).middle)
+        batches.mkdir(parents=True, exist_ok=True)
+        found: list[Trajectory] = []
+        number = 0
+        while len(found) < wanted and number * own.batch < TRIES * wanted + own.batch:
+            path = batches / f"{number:06}.npz"
+            if path.is_file():
+                found += load(path)
+            else:
+                if should_stop():
+                    break
+                asked = prompts(self.sequences, middle, number * own.batch, own.batch)
+                draw = random.Random(f"guess {self.settings.seed} {number}")  # noqa: S311 reproducible, no secret
+                made = collector.collect(asked, own.blocks, draw)
+                kept = [clean for one in made if (clean := cleaned(one)) is not None]
+                save(path, kept)
+                found += kept
+            number += 1
+            self.listener.collected(min(len(found), wanted), wanted)
+        if not found and not should_stop():
+            raise FastcoderError("the model only repeats itself", "Use other --data, or another --model.")
+        return found[:wanted]
 
 
 class DistillSession(TuningSession):
@@ -272,11 +293,7 @@ class DistillSession(TuningSession):
     def prepare(self) -> Lesson | None:
         """Collect the target's texts and states, and load the student."""
         with closing(open_target(self.files, self.settings.length + self.own.said + 256, self.cache)) as engine:
-            collector = Collector(engine, self.tokenizer, (NORMED,), self.own.said)
-            found = collect(
-                *(collector, self.folder, self.sequences, self.job.collected.samples),
-                *(self.minutes, self.should_stop, self.listener.collected),
-            )
+            found = self.collect(engine, (NORMED,), self.own.said)
         if found is None:
             return None
         trainable = load_trainable(self.base.folder, self.settings, (), fresh=False, to_merge=False)

@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.train import samples
+from fastcoder_lsp.train import session
 from fastcoder_lsp.train.distill import DistillSettings
 from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
 from fastcoder_lsp.train.run_folder import RunFolder
@@ -78,7 +78,7 @@ def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest
     assert plan["samples"] == 32
     assert any(f"{plan['steps']} steps fit" in note for note in notes)
     made.clear()
-    monkeypatch.setattr(samples, "SHARE", 0.0)
+    monkeypatch.setattr(session, "SHARE", 0.0)
     with pytest.raises(UsageError, match="collected nothing within"):
         go_on(tmp_path / "other")
 

@@ -16,7 +16,7 @@ from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.drafter_files import WEIGHTS, DrafterRecord, open_drafter
 from fastcoder_lsp.model.tuned import read_record
-from fastcoder_lsp.train import loop
+from fastcoder_lsp.train import session
 from fastcoder_lsp.train.drafters import JointSession
 from fastcoder_lsp.train.medusa import JointLesson, MedusaSettings
 from fastcoder_lsp.train.options import RequestedOptions
@@ -63,7 +63,7 @@ def test_a_plan_by_the_clock_is_kept(speaker: Speaker, tmp_path: Path, monkeypat
         alone.append(lesson._alone)
         return 2500.0
 
-    monkeypatch.setattr(loop, "time_step", time_step)
+    monkeypatch.setattr(session, "time_step", time_step)
     asked = RequestedOptions(tuning="lora", length=64, batch=2, precision="fp32", max_minutes=600.0)
     job = TrainingJob(str(speaker.folder), (str(speaker.texts),), tmp_path, asked, MedusaSettings(heads=2))
     made: list[int] = []
