@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from fastcoder_lsp.config.processor import processor
-from fastcoder_lsp.core.controls import undrawn
+from fastcoder_lsp.core.controls import raw_stream
 
 PACKAGES = ("fastcoder-lsp", "torch", "transformers", "numpy", "numba", "tokenizers", "pydivsufsort", "pygls")
 
@@ -66,7 +66,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
 @contextmanager
 def shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Progress on stderr: the function that it gives is told how much of `total` is done."""
-    console = Console(file=undrawn(sys.stderr))
+    console = Console(file=raw_stream(sys.stderr))
     if not console.is_terminal:
         yield _lines(console, what, total)
         return

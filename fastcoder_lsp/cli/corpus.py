@@ -54,7 +54,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp import model
     from fastcoder_lsp.cli.terminal import on_disk
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.core.controls import undrawn
+    from fastcoder_lsp.core.controls import raw_stream
     from fastcoder_lsp.draft.frozen_table import TableShape, table_of
     from fastcoder_lsp.index.corpus import Corpora, checked_name
     from fastcoder_lsp.tokenizer import Tokenizer
@@ -67,7 +67,7 @@ def _build(arguments: argparse.Namespace) -> int:
     tokenizer = Tokenizer.load(model.find(arguments.model).folder)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     storing = on_disk(f"the corpus '{name}'", cache_folder())
-    with storing, Progress(*columns, console=Console(file=undrawn(sys.stderr)), transient=True) as bar:
+    with storing, Progress(*columns, console=Console(file=raw_stream(sys.stderr)), transient=True) as bar:
         task = bar.add_task(f"{name}: reading")
 
         def told(files: int, tokens: int) -> None:

@@ -129,13 +129,13 @@ def _bring_up_to_date(store: "Store", root: Path, settings: "Settings", tokenize
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from fastcoder_lsp.core.controls import undrawn
+    from fastcoder_lsp.core.controls import raw_stream
     from fastcoder_lsp.index.chunks import ChunkedEncoder
     from fastcoder_lsp.workspace.intake import Intake
 
     intake = Intake({root: settings}, {root: store})
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=Console(file=undrawn(sys.stderr)), transient=True) as bar:
+    with Progress(*columns, console=Console(file=raw_stream(sys.stderr)), transient=True) as bar:
         task = bar.add_task("listing files", total=None)
         paths = list(intake.files())
         bar.update(task, description="indexing", total=len(paths))

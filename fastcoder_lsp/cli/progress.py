@@ -8,7 +8,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from fastcoder_lsp.core.controls import undrawn
+from fastcoder_lsp.core.controls import raw_stream
 from fastcoder_lsp.model.dialogue import ProgressStep
 from fastcoder_lsp.model.store import size_text
 
@@ -59,7 +59,7 @@ class _Bar:
     def _new(self, *, in_bytes: bool) -> Progress:
         counts = (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (TextColumn("{task.percentage:3.0f} %"),)
         return Progress(
-            TextColumn("{task.description:24}"), BarColumn(), *counts, console=Console(file=undrawn(sys.stderr))
+            TextColumn("{task.description:24}"), BarColumn(), *counts, console=Console(file=raw_stream(sys.stderr))
         )
 
 

@@ -1,8 +1,7 @@
 """Safe output on the terminal, and progress while a command loads.
 
 Controls standard output and standard error while a command runs. Control characters from files and names are shown, not
-obeyed; the program's own go through `erase_line` and `undrawn`. An error is one line; its traceback is printed only if
-FASTCODER_TRACEBACK is set.
+obeyed; the program's own go through `erase_line` and `raw_stream`.
 """
 
 import errno
@@ -16,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TextIO, cast
 
-from fastcoder_lsp.core.controls import VisibleStream, undrawn
+from fastcoder_lsp.core.controls import VisibleStream, raw_stream
 from fastcoder_lsp.errors import ResourceError
 
 _ERASE = "\r\033[K"
@@ -31,15 +30,15 @@ def controls_shown() -> Iterator[None]:
     with ExitStack() as streams:
         # a client may have closed either
         if sys.stdout is not None:
-            streams.enter_context(redirect_stdout(cast("TextIO", VisibleStream(undrawn(sys.stdout)))))
+            streams.enter_context(redirect_stdout(cast("TextIO", VisibleStream(raw_stream(sys.stdout)))))
         if sys.stderr is not None:
-            streams.enter_context(redirect_stderr(cast("TextIO", VisibleStream(undrawn(sys.stderr)))))
+            streams.enter_context(redirect_stderr(cast("TextIO", VisibleStream(raw_stream(sys.stderr)))))
         yield
 
 
 def erase_line() -> None:
     """Erase the terminal's current line, on standard error."""
-    undrawn(sys.stderr).write(_ERASE)
+    raw_stream(sys.stderr).write(_ERASE)
 
 
 def keep_log_quiet() -> None:

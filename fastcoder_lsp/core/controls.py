@@ -29,11 +29,11 @@ class VisibleStream:
     """A stream that escapes control characters except tabs and line ends; otherwise as the stream it wraps."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.undrawn = stream
+        self.wrapped = stream
 
     def write(self, text: str) -> int:
         """Write `visible(text)`."""
-        self.undrawn.write(visible(text))
+        self.wrapped.write(visible(text))
         return len(text)
 
     def writelines(self, lines: Any) -> None:
@@ -42,12 +42,12 @@ class VisibleStream:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.undrawn, name)
+        return getattr(self.wrapped, name)
 
 
-def undrawn(stream: TextIO) -> TextIO:
+def raw_stream(stream: TextIO) -> TextIO:
     """The wrapped stream, for code that draws with control characters; other texts must pass `visible` first."""
-    return stream.undrawn if isinstance(stream, VisibleStream) else stream
+    return stream.wrapped if isinstance(stream, VisibleStream) else stream
 
 
 def _escape(code: int) -> str:

@@ -205,10 +205,12 @@ _FILES = 8
 def warm_up() -> None:
     """Run all of it on a few made-up files: seconds the first time on a machine, milliseconds after."""
     documents = [IndexedFile(FileRecord(str(file), ""), np.arange(3, dtype=np.int32)) for file in range(_FILES)]
-    part, nobody = build_part(documents), frozenset[int]()
+    part, none_dead = build_part(documents), frozenset[int]()
     many, few = frozenset(range(_FILES - 1)), frozenset({0})
     live = liveness(part.order_M, part.starts, many)
     liveness(part.order_M, part.starts, few)
-    weave([part, part], [many, nobody], [live, None])
-    snapshot = StoreSnapshot((LivePart(part, many, live, recent=True), LivePart(part, nobody, None, recent=False)), 0)
+    weave([part, part], [many, none_dead], [live, None])
+    snapshot = StoreSnapshot(
+        (LivePart(part, many, live, recent=True), LivePart(part, none_dead, None, recent=False)), 0
+    )
     Searcher([snapshot]).search((0, 1), 2, 2, 2)

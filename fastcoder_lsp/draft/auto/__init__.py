@@ -352,10 +352,10 @@ class AutoDrafter(BaseDrafter):
 
     def said(self) -> DraftEvidence:
         """The evidence that the tree grows from; sources that are left out have none."""
-        uses, document, (nobody, no_rows) = self._uses, self._document, self._silence
+        uses, document, (no_text, no_rows) = self._uses, self._document, self._silence
         return DraftEvidence(
-            (self._text if uses[TEXT] else nobody).chains,
-            (document.past if uses[PAST] else nobody).chains,
+            (self._text if uses[TEXT] else no_text).chains,
+            (document.past if uses[PAST] else no_text).chains,
             self._found.continuations,
             (document.recycled if uses[RECYCLED] else no_rows).rows,
             (document.pairs if uses[PAIRS] else no_rows).rows,

@@ -64,7 +64,7 @@ RANKS = 8
 SURENESS = 10
 """Levels of sureness of a candidate, 0 the surest."""
 _EDGES = (0.97, 0.9, 0.75, 0.5, 0.3, 0.15, 0.07, 0.03, 0.01)
-_NOBODY = np.int64(-1)
+_NO_TOKEN = np.int64(-1)
 """No token, in the type of keys: numba infers types from constants (`kernels.NONE`)."""
 Floats = npt.NDArray[np.float32]
 
@@ -356,7 +356,7 @@ def _learn(
         if ids_NK[node, 0] < 0 or tokens_N[node] < 0:
             continue
         _rate(logits_NK[node], sure_R)
-        _put(by_token, key_of(_NOBODY, tokens_N[node]), ids_NK[node], sure_R)
+        _put(by_token, key_of(_NO_TOKEN, tokens_N[node]), ids_NK[node], sure_R)
         above = np.int64(before) if parents_N[node] < 0 else tokens_N[parents_N[node]]
         if above >= -1:
             _put(by_pair, key_of(above, tokens_N[node]), ids_NK[node], sure_R)

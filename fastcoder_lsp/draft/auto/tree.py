@@ -46,7 +46,7 @@ _PLACES_AT_ROOT, _PLACES_BELOW = 96, 24
 _WEIGHTS = np.array([1.6**match for match in range(TAIL + 1)], np.float32)
 """Weight of a hit among its source's hits, by the length of its match."""
 _TEXT, _PAST, _RECYCLED, _PAIRS = map(np.int64, (TEXT, PAST, RECYCLED, PAIRS))
-_NOBODY = np.int32(-1)
+_NO_TOKEN = np.int32(-1)
 """No token, in the type of tokens: numba infers types from constants (`kernels.NONE`)."""
 _SUREST = 30.0
 """Upper bound of log odds, so that nothing overflows."""
@@ -229,7 +229,7 @@ def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branc
     count = _from_text(said.text, _TEXT, context, places, branches, NONE, total)
     count = _from_text(said.past, _PAST, context, places, branches, count, total)
     count = _from_rows(said.asked, following, head, depth, branches, count, total)
-    count, absent_S[RECYCLED] = _from_table(said.recycled, _RECYCLED, key_of(_NOBODY, context[0]), branches, count)
+    count, absent_S[RECYCLED] = _from_table(said.recycled, _RECYCLED, key_of(_NO_TOKEN, context[0]), branches, count)
     if len(context) > 1:
         count, absent_S[PAIRS] = _from_table(said.pairs, _PAIRS, key_of(context[1], context[0]), branches, count)
     count, absent_S[FROZEN] = _from_frozen(said.frozen_VR, context[0], branches, count)
