@@ -1,19 +1,19 @@
-"""How sure the model was of what it said, from the likeliest tokens of every row: probabilities of single bytes.
+"""How sure the model was of its output: probabilities of single bytes, from the likeliest tokens of every row.
 
-Owns the arithmetic. Tokens cut a text anywhere, so a question about the next character is asked of all likely tokens
-that agree with what was said before it. A probability is that among the `LIKELY` best tokens.
+Token boundaries fall anywhere in a text. A question about the next character therefore considers all likely tokens that
+agree with the text before it. Probabilities are relative to the `LIKELY` best tokens.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 LIKELY = 8
-"""So many of the best tokens of each row are looked at."""
+"""Best tokens of each row that are considered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A token that was said, as bytes, and the likeliest tokens there with their probabilities among each other."""
+    """A token of the output, as bytes, and the likeliest tokens in its place with their relative probabilities."""
 
     said: bytes
     likely: tuple[tuple[bytes, float], ...]
@@ -21,18 +21,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Certainty:
-    """How sure the model was of a text.
-
-    Attributes:
-        rows: of all tokens that were said.
-        healing: the bytes before the text that the first of them spell.
-    """
+    """How sure the model was of the tokens in `rows`; the first of them spell the bytes `healing` before the text."""
 
     rows: Sequence[Row]
     healing: bytes
 
     def at(self, offset: int) -> float | None:
-        """How probable the text's byte at `offset` was after all before it; None where no likely token comes so far."""
+        """The probability of the text's byte at `offset`, given all before it; None if no likely token reaches it."""
         for row, start in self._placed():
             if start <= offset < start + len(row.said):
                 length = offset - start
@@ -42,7 +37,7 @@ class Certainty:
         return None
 
     def of_first(self, length: int, offset: int = 0) -> float:
-        """How probable the tokens were that the text's bytes `offset` to `length` are in; 0 where one was not likely.
+        """The probability of the tokens that hold the text's bytes `offset` to `length`; 0 if one was not likely.
 
         Of the token that holds the byte before `offset`, only the rest counts.
         """
@@ -55,9 +50,9 @@ class Certainty:
         return product
 
     def of_longer_word(self, offset: int = 0, begun: int = 0) -> float | None:
-        """How probable it was that the word before the text's byte `offset` goes on; `begun`: its bytes in the text.
+        """The probability that the word before the text's byte `offset` goes on; `begun`: its bytes in the text.
 
-        None where the model did not expect that word.
+        None if the model did not expect that word.
         """
         left, reached, longer, ended, found = self.healing, 1.0, 0.0, 0.0, not offset
         for number, (row, start) in enumerate(self._placed()):
@@ -77,7 +72,7 @@ class Certainty:
         return longer / (longer + ended) if longer + ended > 0 else None
 
     def _placed(self) -> Iterator[tuple[Row, int]]:
-        """Every row with the offset in the text at which its token begins; less than 0 for healed ones."""
+        """Every row, and the offset in the text where its token begins; negative for healed ones."""
         start = -len(self.healing)
         for row in self.rows:
             yield row, start

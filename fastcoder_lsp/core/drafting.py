@@ -16,11 +16,9 @@ class DraftContext:
         tokens: prompt and output so far, including the pending ones.
         prompt_length: the number of prompt tokens.
         document: the document's URI, for caches that live as long as the document.
-        outdated: earlier guesses at this output, from its first token: suggestions that were typed past, rejected, or
-            cut.
+        outdated: earlier guesses at this output, from its first token: suggestions typed past, rejected or cut.
         cached: the number of tokens in the KV cache: those before the pending ones.
         engine: gives the hidden states of cached tokens, if the drafter asked for some and the engine keeps them.
-        sampler: how the model's tokens are chosen.
         target: the engine, if it can run a part of its model; its cache holds the text before the pending tokens, or
             nothing if its memory was freed.
     """

@@ -39,13 +39,7 @@ GREEDY = Sampler()
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """The outcome of a prefill.
-
-    Attributes:
-        reused: tokens that were already in the cache.
-        computed: tokens that were computed now.
-        done: whether all tokens are in the cache; False if it was stopped.
-    """
+    """Tokens of a prefill that were in the cache already, and those computed now; `done` is False if it was stopped."""
 
     reused: int
     computed: int

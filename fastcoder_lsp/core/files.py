@@ -131,9 +131,7 @@ def put_in_place(
 def read_cached(path: Path, parse: Callable[[bytes], Content]) -> Content | None:
     """The content of a cache file; None if there is none, or if it is unusable, which is logged.
 
-    Args:
-        path: the file.
-        parse: makes the content of the file's bytes; any exception means that they are unusable.
+    Any exception of `parse` means that the file's bytes are unusable.
     """
     try:
         return parse(path.read_bytes())

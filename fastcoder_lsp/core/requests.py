@@ -12,12 +12,7 @@ from fastcoder_lsp.core.trees import NO_COUNTS, Counts, StepTrace
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A piece of another file that the client sent.
-
-    Attributes:
-        name: the file's name.
-        text: usually whole lines.
-    """
+    """A piece of another file that the client sent; `text` is usually whole lines."""
 
     name: Name
     text: str
@@ -27,10 +22,7 @@ class Extra:
 class Definition:
     """The place of a name's definition, which the client knows from other servers; we read the text ourselves.
 
-    Attributes:
-        name: the name; empty if the client did not send it.
-        path: the file's absolute path.
-        line: the line of the definition, from 0.
+    `name` is empty if the client did not send it; `path` is absolute; lines count from 0.
     """
 
     name: Name
@@ -40,13 +32,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Yank:
-    """Lines that the user copied in a document, as of that moment.
-
-    Attributes:
-        path: the file's absolute path.
-        line: the first copied line, from 0.
-        text: whole lines.
-    """
+    """Whole lines that the user copied in a document, as of that moment; `path` is absolute, lines count from 0."""
 
     path: Name
     line: Natural
@@ -58,9 +44,8 @@ class Snapshot:
     r"""An immutable version of a document, for slow work while the user types on.
 
     Attributes:
-        uri: the document's URI.
-        path: its absolute path; None for untitled documents.
-        language: its LSP language id.
+        path: absolute; None for untitled documents.
+        language: the LSP language id.
         version: the client's number of this version.
         text: has `\n` line ends only; the front normalises them.
         neighbours: texts of the same whole, the nearest last (a notebook's cells above this one).
@@ -93,11 +78,9 @@ class SelectedCompletion:
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A request for a completion at `offset` of a snapshot.
+    """A request for a completion at `offset`, in characters of the snapshot's text.
 
     Attributes:
-        snapshot: the document.
-        offset: the cursor, in characters of the snapshot's text.
         invoked: whether the user triggered it manually.
         selected: the selected entry of the completion menu.
         max_tokens: the longest answer; None: the model's limit.
@@ -112,13 +95,7 @@ class CompletionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why an answer is empty. `completion/reasons.py` has the codes.
-
-    Attributes:
-        code: the code for programs.
-        text: the text for users.
-        hint: what the user can do about it.
-    """
+    """Why an answer is empty: a code of `completion/reasons.py`, the text for users, and what they can do."""
 
     code: Short
     text: Short
@@ -140,14 +117,9 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One suggestion.
+    """One suggestion: `text` replaces start…end of the snapshot, and is empty if there is none.
 
     Attributes:
-        text: replaces start…end of the snapshot; empty if there is no suggestion.
-        start: the offset of the first replaced character.
-        end: the offset after the last replaced character.
-        model: the model's name.
-        engine: the engine's name.
         counts: the model's work for it.
         finish: why decoding ended ("stop", "eos", "length", "context", "cancelled", "typed-through", …).
         ms: milliseconds by span (`observe.SPANS`).

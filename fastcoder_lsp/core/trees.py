@@ -121,7 +121,6 @@ class StepTrace:
 
     Attributes:
         tokens: the output tokens, drafts first, the model's own one last.
-        tree: the verified tree.
         pieces: the bytes of the tree's nodes.
         path: the accepted drafts.
     """
@@ -143,7 +142,6 @@ class Counts:
         prefilled: prompt tokens that were computed.
         reused: prompt tokens that were already in the KV cache.
         by_source: `accepted` by source.
-        prefill_ms: milliseconds of the prefill.
     """
 
     steps: int = 0

@@ -13,9 +13,7 @@ from fastcoder_lsp.core import DraftTree, StepTrace, TracedToken, Verified
 class Tracer:
     """Listens to the loop (`decode(..., on_step=tracer)`).
 
-    Args:
-        piece: gives the bytes of a token.
-        healed: bytes at the beginning that are in the text already, and no part of the output.
+    `healed`: leading bytes that are in the text already, and no part of the output.
     """
 
     def __init__(self, piece: Callable[[int], bytes], healed: int = 0) -> None:

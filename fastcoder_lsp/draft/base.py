@@ -246,11 +246,7 @@ class BaseDrafter:
         """Compile or load everything that `begin`, `propose` and `observe` need only sometimes."""
 
     def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
-        """Price and yield of a draft before the first one; None if unknown.
-
-        Args:
-            costs: of the steps of the engine that verifies; None if unmeasured.
-        """
+        """Price and yield of a draft before the first one; None if unknown. `costs` of the engine, if measured."""
         return None
 
     def figures(self) -> Mapping[str, float]:

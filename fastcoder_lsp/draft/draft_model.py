@@ -104,12 +104,7 @@ SPECINFER = Specification(
 
 
 class SmallerDrafter(BaseDrafter):
-    """Base of drafters by smaller models: the models, a KV cache per document, and noise for drawing.
-
-    Args:
-        specification: gives the name and traits.
-        smaller: lends the models.
-    """
+    """Base of drafters by smaller models: the models, a KV cache per document, and noise for drawing."""
 
     def __init__(self, specification: Specification[Any], smaller: Smaller) -> None:
         super().__init__(specification)

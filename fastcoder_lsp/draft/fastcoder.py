@@ -214,13 +214,7 @@ class _DocumentState:
 
 
 class FastcoderDrafter(BaseDrafter):
-    """Algorithm 1.
-
-    Args:
-        pin: gives the stores D_r and D_c.
-        piece: the bytes of a token, to find skip tokens.
-        parameters: the paper's by default.
-    """
+    """Algorithm 1. `piece` gives the bytes of a token, to find skip tokens."""
 
     def __init__(self, pin: Pin, piece: Callable[[int], bytes], parameters: FastcoderParameters | None = None) -> None:
         self._pin, self._piece = pin, piece

@@ -134,9 +134,7 @@ class FrozenTable:
 def build(tokens_N: npt.NDArray[np.int32], shape: TableShape) -> FrozenTable:
     """Count the n-grams of a corpus and keep the commonest.
 
-    Args:
-        tokens_N: the corpus; its files are separated by `GAP`, which no n-gram spans.
-        shape: lengths and capacities.
+    No n-gram spans `GAP`, which separates the files of the corpus.
     """
     bits = max(int(tokens_N.max(initial=1)).bit_length(), 1)
     assert bits * shape.leader_length <= _BITS, "leaders are packed into one integer"
@@ -218,14 +216,7 @@ def _among(row: Any, rank: Any, token: Any) -> Any:
 def table_of(corpora: Sequence[StoreSnapshot], cache: Path, identity: str, shape: TableShape) -> FrozenTable | None:
     """The frozen table of `corpora`, read from the disk, or built and written there (a second for 3 million tokens).
 
-    Args:
-        corpora: their current state; a table of an earlier state is not used.
-        cache: the cache folder.
-        identity: the tokenizer's.
-        shape: the table's lengths and capacities.
-
-    Returns:
-        None if the corpora are empty.
+    A table of an earlier state of the corpora is not used. None if they are empty.
     """
     files = {f"{i}/{key}": tokens for i, corpus in enumerate(corpora) for key, tokens in corpus.files().items()}
     if not files:

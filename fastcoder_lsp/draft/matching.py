@@ -113,10 +113,8 @@ class Chains(NamedTuple):
 class TokenChain:
     """A text that grows, and for each place the latest place before it whose token may be the same.
 
-    Compiled code (`auto.tree`) finds all earlier places of a token along these chains.
-
-    Args:
-        capacity: tokens at most; None: no limit.
+    Compiled code (`auto.tree`) finds all earlier places of a token along these chains. It holds at most `capacity`
+    tokens, if that is given.
     """
 
     def __init__(self, capacity: int | None = None) -> None:

@@ -54,13 +54,7 @@ class Forecast:
 
 
 def timed(draft: Callable[[], object], figures: Mapping[str, float], clock: Callable[[], float] = OWN_TIME) -> Forecast:
-    """The forecast of a drafter that computes something.
-
-    Args:
-        draft: the arithmetic of one draft; it is run several times, and the least time counts.
-        figures: of the drafter's record: what it reached on held-out texts.
-        clock: in seconds.
-    """
+    """The forecast of a drafter: the least time of several runs of `draft`, and the yield in its record's figures."""
     least = float("inf")
     draft()  # compiling is no part of the price
     for _ in range(TIMES):
@@ -156,15 +150,7 @@ class Price:
         return True
 
     def stepped(self, ms: float, *, rows: int, emitted: int, brought: int, asked: bool) -> None:
-        """Count one step.
-
-        Args:
-            ms: its time.
-            rows: rows of its tree.
-            emitted: tokens that it gave…
-            brought: …and how many of them came from this drafter alone.
-            asked: whether a draft of this drafter was in the tree.
-        """
+        """Count a step that took `ms` and gave `emitted` tokens, `brought` of them from this drafter alone."""
         self._step_ms = _mean(self._step_ms, ms)
         self._known_ms = _mean(self._known_ms, ms if self._costs is None else self._costs.step_ms(rows))
         self._idle_ms += ms

@@ -99,9 +99,7 @@ class PositionCalibration:
 class SdsatDrafter(BaseDrafter):
     """Drafts on a model that was tuned by `fastcoder-lsp train sdsat`.
 
-    Args:
-        adaptive: the ids that it was taught; one, or L different ones (SDSAT-D), which bound k.
-        parameters: the published ones by default.
+    `adaptive`: the ids that it was taught; one, or L different ones (SDSAT-D), which bound k.
     """
 
     def __init__(self, adaptive: Sequence[int], parameters: SdsatParameters | None = None) -> None:

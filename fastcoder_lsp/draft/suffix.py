@@ -185,12 +185,7 @@ SAM = Specification(
 
 
 class SamDrafter(BaseDrafter):
-    """Chooses by the lengths of two matches, and leaves the rest to Token Recycling.
-
-    Args:
-        pin: gives the corpus.
-        parameters: the published ones by default.
-    """
+    """Chooses by the lengths of two matches, and leaves the rest to Token Recycling."""
 
     def __init__(self, pin: Pin, parameters: SamParameters | None = None) -> None:
         super().__init__(SAM)

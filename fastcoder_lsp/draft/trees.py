@@ -17,11 +17,7 @@ from fastcoder_lsp.kernels import inner_with_arrays, kernel_with_arrays
 
 
 class Trie:
-    """A draft under construction, in which the same token below the same parent is one node.
-
-    Args:
-        room: nodes at most.
-    """
+    """A draft of at most `room` nodes under construction, in which the same token below the same parent is one node."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -64,9 +60,7 @@ class Trie:
 class Growth:
     """Weighted continuations gathered for one draft, which is the heaviest nodes of the trie that they make.
 
-    Args:
-        capacity: continuations at most; more are dropped.
-        depth: tokens of a continuation at most.
+    It takes at most `capacity` continuations of `depth` tokens; more are dropped.
     """
 
     def __init__(self, capacity: int, depth: int) -> None:
@@ -82,14 +76,7 @@ class Growth:
         self._sources.clear()
 
     def add(self, rows_KD: npt.NDArray[np.int32], weight: float, source: str, match: int) -> None:
-        """Add continuations, padded with `GAP`.
-
-        Args:
-            rows_KD: no more columns than `depth`.
-            weight: weight of each continuation.
-            source: name of the source.
-            match: length of the match that led there.
-        """
+        """Add continuations, padded with `GAP`, each with this weight and the length of the match that led to it."""
         room = len(self._rows_KD) - self._filled
         count, columns = min(len(rows_KD), room), rows_KD.shape[1]
         if count < 1:
@@ -205,7 +192,7 @@ def tree_of_places(
 
     Args:
         tokens_KB: the candidates of each place, likeliest first.
-        chances_KB: their chances, falling along a row; a place ends at its first chance of 0.
+        chances_KB: their chances, descending; a place ends at its first chance of 0.
         nodes: nodes at most.
         name: name of the source.
     """

@@ -41,12 +41,9 @@ def opened(name: str, folder: str, parts: DrafterParts) -> DrafterFiles | None:
 
 
 class WeightedDrafter(BaseDrafter, Generic[Weights]):
-    """A drafter with weights trained for the target, read when they are first needed; without any it drafts nothing.
+    """A drafter with weights trained for the target, read when first needed; without `files` it drafts nothing.
 
-    Args:
-        specification: gives the name.
-        files: the weights; None: there are none.
-        linear: makes products of the matrices.
+    `linear` makes products of the matrices.
     """
 
     def __init__(self, specification: Specification[Any], files: DrafterFiles | None, linear: MakeLinear) -> None:

@@ -46,11 +46,9 @@ def _is_blank(text: str, line: int) -> bool:
 
 
 class ChunkedEncoder:
-    """Encodes texts by their chunks and remembers the chunks of recently edited ones. Not thread-safe.
+    """Encodes texts by their chunks, and remembers chunks of recently edited ones. Not thread-safe.
 
-    Args:
-        encoder: the tokenizer.
-        remembered: how many characters of chunks may be remembered.
+    `remembered`: most characters of these chunks.
     """
 
     def __init__(self, encoder: Tokenizer, remembered: int = REMEMBERED) -> None:

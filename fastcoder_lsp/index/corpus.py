@@ -75,11 +75,11 @@ class Corpora:
 
         Args:
             name: letters, digits, and `.`, `_`, `+`, `-`.
-            sources: where the texts come from, for people.
+            sources: the origin of the texts, for people.
             texts: key and text of each file, line ends `\n`.
             encoder: the tokenizer.
             told: receives the progress.
-            should_stop: asked for each file.
+            should_stop: called for each file.
 
         Returns:
             The record; None if stopped, or if another process is building it.

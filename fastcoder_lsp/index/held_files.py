@@ -360,16 +360,9 @@ class HeldFiles:
         room: Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], merging.MergeTarget],
         should_stop: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Merge holdings into one; the lock is not held meanwhile, unless the caller holds it.
+        """Merge holdings into one part of another kind; the lock is not held meanwhile, unless the caller holds it.
 
-        Args:
-            old: the holdings.
-            kind: of the merged one.
-            room: makes its destination.
-            should_stop: asked between pieces of work; True: nothing is changed.
-
-        Returns:
-            False if it was stopped.
+        Returns False, and changes nothing, if `should_stop` ended it.
         """
         with self._lock:
             # Hidden files are merged too: they may be uncovered.

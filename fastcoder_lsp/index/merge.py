@@ -32,14 +32,10 @@ _TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _STARTS, _SHIFTS, _FILES = range(8)
 
 
 def segments_to_merge(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
-    """The segments to merge now.
-
-    Args:
-        sizes: tokens of each segment, dead ones included.
-        dead: how many of them are dead.
+    """The segments to merge now, by their sizes in tokens and the dead ones among those.
 
     Returns:
-        Indexes, several or a single one that is worth rewriting; empty if all are settled.
+        Indexes: several, or a single one that is worth rewriting; empty if all are settled.
     """
     ordered = sorted(range(len(sizes)), key=lambda i: sizes[i])
     chosen: list[int] = []
@@ -98,17 +94,14 @@ def weave(
     make_room: MakeRoom = MemoryRoom,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Part | None:
-    """One part of the live files of several, in the order of their parts.
+    """One part of the live files of several, in the order of their parts; None if `should_stop` ended it.
 
     Args:
         parts: the parts to merge; none of them changes.
         dead: the dropped files of each.
         live: the liveness that belongs to `dead`.
         make_room: makes the destination.
-        should_stop: asked now and then.
-
-    Returns:
-        The part; None if stopped.
+        should_stop: called now and then.
     """
     kept = [
         [file for file in range(len(part.records)) if file not in out] for part, out in zip(parts, dead, strict=True)

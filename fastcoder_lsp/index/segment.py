@@ -38,12 +38,7 @@ class DamagedError(Exception):
 class SegmentDraft:
     """A segment being written: the caller fills `tokens_N` and `order_M` in place, in the file itself.
 
-    Args:
-        path: the final name, which `finish` gives to the complete file, synced to the disk.
-        identity: the tokenizer's.
-        starts: as in `Part`.
-        records: as in `Part`.
-        entries: length of `order_M`.
+    `finish` gives the complete file the name `path`, synced to the disk.
 
     Raises:
         OSError: there is no room for it on the disk, or it cannot be written; nothing of it is left.
@@ -120,15 +115,10 @@ def write_segment(part: Part, path: Path, identity: str) -> Part:
 
 
 def read_segment(path: Path, identity: str, *, check: bool = True) -> Part:
-    """Map a segment.
-
-    Args:
-        path: the file.
-        identity: the tokenizer that must have made it.
-        check: compare the checksum of the whole file, so that no damaged order can lead a search astray.
+    """Map a segment; with `check`, compare the checksum of the whole file, so that a search can trust its order.
 
     Raises:
-        DamagedError: the file is not a whole segment of this version and tokenizer.
+        DamagedError: the file is not a complete segment of this version and of the tokenizer `identity`.
         FileNotFoundError: it is gone (another process has merged it away).
     """
     with path.open("rb") as file:

@@ -85,12 +85,7 @@ def new_segment_path(folder: Path) -> Path:
 
 
 def load(folder: Path, identity: str, known: Mapping[str, Part]) -> tuple[Manifest | None, list[Part]]:
-    """The manifest and its segments, mapped; None if there is no manifest.
-
-    Args:
-        folder: of the store.
-        identity: the tokenizer's.
-        known: segments that are mapped already, by name.
+    """The manifest and its segments, mapped unless they are among `known`; None if there is no manifest.
 
     Raises:
         DamagedError: the files cannot be used.

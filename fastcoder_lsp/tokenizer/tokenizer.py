@@ -151,14 +151,10 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path, kept: Path | None = None) -> "Tokenizer":
-        """The tokenizer of a model's folder.
-
-        Args:
-            folder: of the model.
-            kept: our own folder, which stores the prepared tokenizer for the next start; None: it is prepared anew.
+        """The tokenizer of a model's folder; `kept` stores the prepared tokenizer for the next start.
 
         Raises:
-            ModelInvalidError: no tokenizer.json in it, or one that cannot be used.
+            ModelInvalidError: the folder has no usable tokenizer.json.
         """
         path = folder / "tokenizer.json"
         try:

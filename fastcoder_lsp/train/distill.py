@@ -33,14 +33,7 @@ class DistillSettings:
 
 
 class EarlierStudents:
-    """The students that were tuned before, often none.
-
-    Args:
-        folders: of their models, in the transformers format.
-
-    Raises:
-        ModelInvalidError: transformers cannot load one.
-    """
+    """The students that were tuned before, often none; raises ModelInvalidError if transformers cannot load one."""
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:
         self._models = [load_model(folder, torch.float32).eval() for folder in folders]
@@ -60,16 +53,9 @@ class EarlierStudents:
 
 
 class DistillLesson(SampleLesson):
-    """A student over samples.
+    """A student over samples that the target generated; `head_VE` is the target's head.
 
-    Args:
-        trainable: the student.
-        head_VE: the target's head.
-        samples: texts that the target generated, with its last normed states.
-        held: likewise, held out.
-        batch: samples in a step.
-        seed: of their order.
-        earlier: students that were tuned before; None: there are none.
+    The other arguments are those of `SampleLesson`.
     """
 
     def __init__(

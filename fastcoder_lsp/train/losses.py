@@ -141,13 +141,7 @@ def _chunks(term: Goals, logits_NV: torch.Tensor) -> Iterator[Goals]:
 
 
 class Forward:
-    """Examples in, logits at their wanted nodes out.
-
-    Args:
-        model: of transformers, or wrapped by peft.
-        device: where it is.
-        packed: run trees packed; see `agrees`.
-    """
+    """Computes the logits of examples at the nodes that have goals. `packed`: run trees packed; see `agrees`."""
 
     def __init__(self, model: Any, device: str, *, packed: bool = True) -> None:
         self.model, self.device, self.packed = model, device, packed

@@ -142,7 +142,7 @@ class JointLesson:
         places_V: for each token its place among those that the heads can predict; -1 for the others.
         head_DE: the rows of the model's head for these tokens, shared by the heads and frozen.
         settings: of the heads.
-        alone: steps in which the heads learn alone.
+        alone: steps in which only the heads learn.
         batch: windows in a step.
     """
 

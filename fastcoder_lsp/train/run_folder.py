@@ -101,14 +101,10 @@ class RunFolder:
         return self.path / "drafter"
 
     def begin(self, identity: Mapping[str, Any], *, restart: bool) -> None:
-        """Claim the folder for a run, or find the same run there.
-
-        Args:
-            identity: everything that makes this run what it is, as JSON can hold it.
-            restart: delete an earlier run in the folder first.
+        """Claim the folder for a run, or find the same run there; with `restart`, delete an earlier run first.
 
         Raises:
-            UsageError: another run, or something that is none, is there.
+            UsageError: the folder contains another run, or other files.
         """
         if restart:
             self._clear()
@@ -264,11 +260,7 @@ class Point:
 class Curve:
     """The points of a run, in memory and in its `losses.jsonl`, a line of JSON each.
 
-    A resumed run drops the lines after its checkpoint, so the file equals that of an uninterrupted run.
-
-    Args:
-        folder: the run's.
-        upto: the step of the checkpoint that the run goes on from.
+    A run that resumes after step `upto` drops later lines, so the file equals that of an uninterrupted run.
     """
 
     def __init__(self, folder: Path, upto: int) -> None:

@@ -48,14 +48,7 @@ class SdsatSettings:
 def examples_of(
     sequence: Sequence, adaptive: tuple[int, ...], settings: SdsatSettings, draw: random.Random
 ) -> Iterator[Example]:
-    """The examples of one window of text.
-
-    Args:
-        sequence: the text.
-        adaptive: the adaptive token's id, or L of them.
-        settings: the stream and the windows.
-        draw: the starts and lengths of windows.
-    """
+    """The examples of one window of text. `adaptive`: the adaptive token's id, or L of them."""
     windows = list(_windows(len(sequence), settings, draw, apart=settings.stream != "branches"))
     if settings.stream == "branches":
         yield _beside(sequence, adaptive, windows)

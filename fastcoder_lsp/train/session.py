@@ -125,7 +125,7 @@ class TrainingSession(ABC):
         return machine("cpu", models.count_parameters(self.files.folder))
 
     def identity(self) -> dict[str, Any]:
-        """Everything that makes the run what it is, as JSON can hold it."""
+        """What distinguishes this run from others, as JSON can hold it."""
         return {
             "model": self.job.model,
             "method": self.method,
@@ -169,11 +169,6 @@ class TrainingSession(ABC):
         self, engine: KeepingEngine, layers: tuple[int, ...], said: int
     ) -> tuple[list[Sample], list[Sample]] | None:
         """Samples of the target in `engine` to learn from, and held-out ones; None if the user stopped before.
-
-        Args:
-            engine: the target.
-            layers: the layers whose hidden states are kept.
-            said: tokens that the target generates after the first half of a text; 0: it reads the text as it is.
 
         Raises:
             UsageError: there was no time for any.

@@ -31,16 +31,9 @@ def search_skipped(
     seed: int = 0,
     told: Callable[[int, float], None] = lambda _tried, _speed: None,
 ) -> tuple[skipped_parts.SkipSet, Path]:
-    """Search, and store the result for the drafter `self`.
+    """Search over `rounds` sets of parts at `places` in the code, and store the result for the drafter `self`.
 
-    Args:
-        model: as the setting `model`.
-        data: sources of code, as of `read_texts`.
-        cache: the cache folder.
-        places: of the code, at which each set is tried.
-        rounds: number of sets to try.
-        seed: of places and changes.
-        told: receives the number of sets tried and the best speed so far.
+    `told` receives the number of sets tried and the best speed so far.
 
     Raises:
         FastcoderError: the model or the data is missing, or this model cannot skip layers.

@@ -35,15 +35,15 @@ class Texts:
 
 
 def read_texts(sources: Sequence[str], tokenizer: Tokenizer, cache: Path) -> Texts:
-    """The texts of all sources, in an order that depends on nothing but their content and names.
+    """The texts of all sources, in an order that depends only on their contents and names.
 
     Args:
         sources: each a folder, a code file, an archive (.zip, .whl, .tar and compressed), `corpus:NAME`, or `stdlib`.
-        tokenizer: the model's, which decodes the tokens of corpora.
+        tokenizer: decodes the tokens of corpora.
         cache: the folder with the corpora.
 
     Raises:
-        UsageError: a source does not exist, or there is no code in any.
+        UsageError: a source does not exist, or none contains code.
     """
     settings, _ = resolve([])
     found: dict[bytes, str] = {}

@@ -114,13 +114,8 @@ def _make(parameters: AutoParameters, parts: DrafterParts) -> "AutoDrafter":
 def _model_sources(parts: DrafterParts, weights: str, *, priced: bool) -> list[ContinuationSource]:
     """Sources that run a model: CLLM's state, a smaller model, the model without some sublayers, and own weights.
 
-    Args:
-        parts: decide which of them there are.
-        weights: the folder of a drafter's own weights, or "".
-        priced: whether they are left out where they do not pay.
-
     Raises:
-        UsageError: there is no such folder, or `auto` cannot use its kind of drafter.
+        UsageError: there is no folder `weights`, or `auto` cannot use its kind of drafter.
         ModelInvalidError: it drafts for another model.
     """
     block = parts.trained.block

@@ -298,14 +298,8 @@ class RowTable:
 def learn(by_token: RowTable, by_pair: RowTable, tree: DraftTree, before: int, verified: Verified) -> None:
     """Put the rows of a verified tree into both tables, replacing older rows with the same key.
 
-    Of several rows with one key the last counts; the accepted ones come last, for they stand in the true text.
-
-    Args:
-        by_token: rows by one token.
-        by_pair: rows by two.
-        tree: the verified tree.
-        before: the token before the tree (-1: none).
-        verified: with the best ids and logits of every row.
+    Of several rows with one key the last counts; the accepted ones come last, because they belong to the text. `before`
+    is the token before the tree (-1: none).
     """
     _learn(
         by_token.rows,

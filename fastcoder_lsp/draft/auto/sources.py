@@ -101,14 +101,7 @@ class ContinuationSource:
         raise NotImplementedError
 
     def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:
-        """Learn from a verified tree.
-
-        Args:
-            tree: the tree.
-            verified: its outcome.
-            accepted: the sources of the accepted nodes.
-            start: the text's length when it was proposed.
-        """
+        """Learn from a tree proposed after `start` tokens of text; `accepted`: the sources of its accepted nodes."""
 
     def forget(self, document: str) -> None:
         """Drop the memory of a closed document."""
@@ -139,13 +132,7 @@ class RetrievalRule:
             self._missing.clear()
 
     def worth(self, last: int, search_ms: float, token_ms: float) -> bool:
-        """Whether to search for a context that ends in the token `last`.
-
-        Args:
-            last: the token.
-            search_ms: time of a search.
-            token_ms: time of a token without drafts.
-        """
+        """Whether to search for a context that ends in the token `last`; a plain token takes `token_ms`."""
         if last in self._missing:
             self.missing += 1
             return False

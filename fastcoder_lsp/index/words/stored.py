@@ -107,10 +107,8 @@ def postings_of(numbers: Sequence[int], terms: Sequence[npt.NDArray[np.int32]]) 
 def merged(many: Postings, few: FewPostings, numbers: npt.NDArray[np.int32]) -> Postings:
     """Merge both, with files renumbered.
 
-    Args:
-        many: the larger one; the caller drops it, so memory for both is taken once.
-        few: the other.
-        numbers: int32, a file's new number by its old one; negative: the file is gone.
+    `many` is the larger one; the caller drops it, so memory for both is taken once. `numbers` holds a file's new number
+    by its old one; negative: the file is gone.
     """
     starts = np.zeros(TERMS + 1, np.int32)
     together = np.empty(len(many.files) + len(few.files), np.uint16)

@@ -72,12 +72,7 @@ class WordIndex:
         return len(self._numbers) >= MOST_FILES or len(self._base.files) >= MOST_POSTINGS
 
     def put(self, key: str, terms: npt.NDArray[np.int32], stamp: int = 0) -> bool:
-        """Set a file's words.
-
-        Args:
-            key: the file's.
-            terms: its words, in any order, repeated or not.
-            stamp: returned by `stamp`; 64 bits.
+        """Set a file's words, in any order, repeated or not, and the 64 bits that `stamp` returns.
 
         Returns:
             Whether it was added: there may be too many files, or too much in them.
@@ -118,8 +113,7 @@ class WordIndex:
     def settle(self, least: int = 1) -> None:
         """Merge changes into the main lists: a second for 50,000 files; searches go on meanwhile.
 
-        Args:
-            least: do nothing if fewer files have changed or gone: a merge moves mapped lists into memory.
+        Does nothing if fewer than `least` files have changed or gone: a merge moves mapped lists into memory.
         """
         if len(self._waiting) + len(self._keys) - len(self._numbers) < least:
             return
@@ -160,12 +154,7 @@ class WordIndex:
             return self._weights(terms)
 
     def best(self, terms: npt.NDArray[np.int32], most: int) -> list[str]:
-        """The files that match these words best, best first.
-
-        Args:
-            terms: of the question, each once.
-            most: files.
-        """
+        """The `most` files that match these words best, best first; each word is given once."""
         with self._lock:
             files, told = len(self._numbers), len(self._keys)
             if not files or not len(terms):
