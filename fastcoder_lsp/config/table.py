@@ -7,6 +7,7 @@ of `Settings`: code reads `settings.popup_budget_ms`, users write `popup.budget_
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
+from functools import partial
 from typing import Any, Literal
 
 from fastcoder_lsp.config.engines import ENGINES
@@ -53,31 +54,29 @@ class Spec:
         return bool if self.switch else type(self.default)
 
 
-def _row(name: str, default: Any, scope: Scope, description: str, **limits: Any) -> Any:
-    spec = Spec(name, default, scope, description, **limits)
-    return field(default=default, metadata={"spec": spec})
+def _row(default: Any, scope: Scope, description: str, *, name: str = "", **limits: Any) -> Any:
+    """A field of `Settings`; `name`: what users write, if it is not the field's name with a dot for the first `_`."""
+    row = partial(Spec, default=default, scope=scope, description=description, **limits)
+    return field(default=default, metadata={"row": row, "name": name})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every setting, resolved."""
 
-    enabled: bool = _row("enabled", True, Scope.NARROW, "Suggest code. `false` unloads the model.")
+    enabled: bool = _row(True, Scope.NARROW, "Suggest code. `false` unloads the model.")
     model: str = _row(
-        "model",
         "auto",
         Scope.MACHINE,
         "The code model: a hub id, a folder, or a `.gguf` file. `auto` chooses one that fits this machine.",
     )
     engine: str = _row(
-        "engine",
         "auto",
         Scope.MACHINE,
         "The engine that runs the model. `auto` chooses one for this machine. See docs/gpu.md for the GPU engines.",
         choices=ENGINES,
     )
     threads: int = _row(
-        "threads",
         0,
         Scope.MACHINE,
         "CPU threads for the model. 0: one per physical core, on ARM one per fast core, at most eight.",
@@ -85,7 +84,6 @@ class Settings:
         high=256,
     )
     gpu_memory_percent: int = _row(
-        "gpu.memory_percent",
         90,
         Scope.MACHINE,
         "Highest share of the GPU's memory that the graph engines (`cuda-graphs`, `cuda-int8`, `cuda-int4`) take.",
@@ -93,22 +91,20 @@ class Settings:
         high=100,
     )
     gpu_strict: bool = _row(
-        "gpu.strict",
         False,
         Scope.MACHINE,
         "Make the graph engines run every step at one width with sums in float64, so that drafting never "
         "changes a token. Slower.",
     )
     context_tokens: int = _row(
-        "context_tokens",
         4096,
         Scope.MACHINE,
         "Size of the model's context in tokens: prompt and suggestion together.",
         low=512,
         high=32768,
+        name="context_tokens",
     )
     memory_kv_mb: int = _row(
-        "memory.kv_mb",
         256,
         Scope.MACHINE,
         "Megabytes for the KV caches of your documents. Returning to a document with a cache reads nothing "
@@ -117,21 +113,18 @@ class Settings:
         high=65536,
     )
     drafter: str = _row(
-        "drafter",
         "auto",
         Scope.MACHINE,
         "The drafter that guesses tokens ahead of the model. It changes only the speed. See docs/drafters.md "
         "for names and parameters.",
     )
     draft_models: tuple[str, ...] = _row(
-        "draft.models",
         (),
         Scope.MACHINE,
         "Smaller models with the same tokenizer, for drafters that use one. Named as in `model`; loaded when "
         "a drafter needs them.",
     )
     draft_memory_mb: int = _row(
-        "draft.memory_mb",
         1024,
         Scope.MACHINE,
         "Megabytes for all models in `draft.models` together: weights and KV caches.",
@@ -139,35 +132,23 @@ class Settings:
         high=1048576,
     )
     completion_max_tokens: int = _row(
-        "completion.max_tokens",
-        128,
-        Scope.WORKSPACE,
-        "Longest suggestion in tokens of three to four characters.",
-        low=1,
-        high=1024,
+        128, Scope.WORKSPACE, "Longest suggestion in tokens of three to four characters.", low=1, high=1024
     )
     languages_include: tuple[str, ...] = _row(
-        "languages.include", (), Scope.WORKSPACE, "Suggest only in these languages (LSP ids). Empty: in all."
+        (), Scope.WORKSPACE, "Suggest only in these languages (LSP ids). Empty: in all."
     )
     languages_exclude: tuple[str, ...] = _row(
-        "languages.exclude", (), Scope.NARROW, "Never suggest in these languages (LSP ids), and never read their files."
+        (), Scope.NARROW, "Never suggest in these languages (LSP ids), and never read their files."
     )
     popup_enabled: bool = _row(
-        "popup.enabled",
         False,
         Scope.WORKSPACE,
         "Show suggestions in the completion menu too. Clients without inline completion always get them there.",
     )
     popup_budget_ms: int = _row(
-        "popup.budget_ms",
-        500,
-        Scope.WORKSPACE,
-        "Time limit in milliseconds for suggestions in the completion menu.",
-        low=20,
-        high=20000,
+        500, Scope.WORKSPACE, "Time limit in milliseconds for suggestions in the completion menu.", low=20, high=20000
     )
     budget_automatic_ms: int = _row(
-        "budget.automatic_ms",
         0,
         Scope.WORKSPACE,
         "Time limit in milliseconds for a suggestion while you type. At the limit, the complete part is shown "
@@ -176,7 +157,6 @@ class Settings:
         high=60000,
     )
     budget_invoked_ms: int = _row(
-        "budget.invoked_ms",
         0,
         Scope.WORKSPACE,
         "Time limit in milliseconds for suggestions that you ask for by key, with alternatives. 0: chosen by "
@@ -185,7 +165,6 @@ class Settings:
         high=60000,
     )
     budget_background_ms: int = _row(
-        "budget.background_ms",
         0,
         Scope.WORKSPACE,
         "Limit in milliseconds for background work after a request: finish its suggestion, prepare the next "
@@ -194,27 +173,21 @@ class Settings:
         high=60000,
     )
     power: str = _row(
-        "power",
         "normal",
         Scope.WORKSPACE,
         "`saver` works only when you ask: it prepares no prompts in pauses, and no suggestion after an accepted one.",
         choices=("normal", "saver"),
     )
     where_middle_of_word: bool = _row(
-        "where.middle_of_word",
-        False,
-        Scope.WORKSPACE,
-        "Suggest while you type inside a word that continues right of the cursor.",
+        False, Scope.WORKSPACE, "Suggest while you type inside a word that continues right of the cursor."
     )
     where_secrets: bool = _row(
-        "where.secrets",
         False,
         Scope.NARROW,
         "Suggest inside text that looks like a secret: the value of a key, token or password, a private key, "
         "random characters.",
     )
     where_rejections: int = _row(
-        "where.rejections",
         0,
         Scope.WORKSPACE,
         "After this many ignored suggestions in a row, show only one per line, until you accept one, ask for "
@@ -223,7 +196,6 @@ class Settings:
         high=1000,
     )
     context_enabled: bool | Literal["auto"] = _row(
-        "context.enabled",
         "auto",
         Scope.NARROW,
         "Add other code to the prompt: imported definitions, and parts of the document and of other workspace "
@@ -235,7 +207,6 @@ class Settings:
         switch=True,
     )
     read_max_file_bytes: int = _row(
-        "read.max_file_bytes",
         1_000_000,
         Scope.NARROW,
         "Ignore larger files: do not read them, and do not suggest in them.",
@@ -243,7 +214,6 @@ class Settings:
         high=100_000_000,
     )
     read_max_line_length: int = _row(
-        "read.max_line_length",
         5_000,
         Scope.NARROW,
         "Ignore files with a longer line (minified or generated): do not read them, and do not suggest in them.",
@@ -251,39 +221,19 @@ class Settings:
         high=10_000_000,
     )
     read_max_files: int = _row(
-        "read.max_files",
-        50_000,
-        Scope.NARROW,
-        "Highest number of files to read in a workspace folder.",
-        low=0,
-        high=10_000_000,
+        50_000, Scope.NARROW, "Highest number of files to read in a workspace folder.", low=0, high=10_000_000
     )
     read_exclude: tuple[str, ...] = _row(
-        "read.exclude",
-        (),
-        Scope.NARROW,
-        "More files to ignore: patterns as in `.gitignore`, relative to each workspace folder.",
+        (), Scope.NARROW, "More files to ignore: patterns as in `.gitignore`, relative to each workspace folder."
     )
-    index_enabled: bool = _row(
-        "index.enabled",
-        True,
-        Scope.NARROW,
-        "Index the workspace's code, if the drafter uses an index.",
-    )
-    index_dependencies: bool = _row(
-        "index.dependencies",
-        True,
-        Scope.NARROW,
-        "Draft from the workspace's installed dependencies too.",
-    )
+    index_enabled: bool = _row(True, Scope.NARROW, "Index the workspace's code, if the drafter uses an index.")
+    index_dependencies: bool = _row(True, Scope.NARROW, "Draft from the workspace's installed dependencies too.")
     host_enabled: bool = _row(
-        "host.enabled",
         True,
         Scope.MACHINE,
         "Share one process with the model between all editors. `false`: each editor's server loads its own model.",
     )
     host_linger_s: int = _row(
-        "host.linger_s",
         60,
         Scope.MACHINE,
         "Seconds that the shared process keeps running after the last editor closes.",
@@ -291,19 +241,16 @@ class Settings:
         high=86400,
     )
     remote_url: str = _row(
-        "remote.url",
         "",
         Scope.MACHINE,
         "Address of a server to ask instead of a local model. See docs/remote.md. Empty: use a local model.",
     )
     remote_allow: str = _row(
-        "remote.allow",
         "",
         Scope.MACHINE,
         "The host name in `remote.url`, repeated: you agree that code is sent to it. Not needed for this machine.",
     )
     remote_kind: str = _row(
-        "remote.kind",
         "auto",
         Scope.MACHINE,
         "The server's API: `/infill` of this project or of llama.cpp, or OpenAI's `/v1/completions`. `auto` "
@@ -311,13 +258,9 @@ class Settings:
         choices=("auto", "fastcoder", "llama.cpp", "openai"),
     )
     remote_model: str = _row(
-        "remote.model",
-        "",
-        Scope.MACHINE,
-        "The server's name for the model. Empty: the first model that the server lists.",
+        "", Scope.MACHINE, "The server's name for the model. Empty: the first model that the server lists."
     )
     remote_template: str = _row(
-        "remote.template",
         "auto",
         Scope.MACHINE,
         "How to send the text after the cursor to `/v1/completions`: in the field `suffix`, or with the "
@@ -327,26 +270,17 @@ class Settings:
             *("codellama", "mellum", "seed-coder", "codestral"),
         ),
     )
-    remote_key_file: str = _row(
-        "remote.key_file", "", Scope.MACHINE, "File with the server's key, readable only by you. Empty: none."
-    )
-    remote_key_env: str = _row(
-        "remote.key_env", "", Scope.MACHINE, "Environment variable with the server's key. Empty: none."
-    )
+    remote_key_file: str = _row("", Scope.MACHINE, "File with the server's key, readable only by you. Empty: none.")
+    remote_key_env: str = _row("", Scope.MACHINE, "Environment variable with the server's key. Empty: none.")
     remote_fallback: bool = _row(
-        "remote.fallback",
-        True,
-        Scope.MACHINE,
-        "Use the local model, if there is one, while the server does not answer.",
+        True, Scope.MACHINE, "Use the local model, if there is one, while the server does not answer."
     )
     log_file: str = _row(
-        "log.file",
         "",
         Scope.MACHINE,
         "Write a log to this file, with the times of every request. Empty: write only warnings, to stderr.",
     )
     log_level: str = _row(
-        "log.level",
         "info",
         Scope.MACHINE,
         "How much to log. Only `debug` can log parts of your code.",
@@ -356,5 +290,7 @@ class Settings:
 
 def specs() -> Mapping[str, Spec]:
     """The table, by name, in its order."""
-    rows: list[Spec] = [entry.metadata["spec"] for entry in fields(Settings)]
+    rows = [
+        entry.metadata["row"](entry.metadata["name"] or entry.name.replace("_", ".", 1)) for entry in fields(Settings)
+    ]
     return {spec.name: spec for spec in rows}
