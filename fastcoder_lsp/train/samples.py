@@ -5,7 +5,6 @@ reads files and never runs the target. Batch i is a function of (texts, seed, i)
 behind its last whole file. The number of samples is planned once and kept when the run is resumed.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -21,6 +20,7 @@ from typing_extensions import override
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import NORMED, KeepingEngine
+from fastcoder_lsp.core.files import appearing
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
@@ -131,20 +131,15 @@ class Collector:
 
 def _save(path: Path, samples: Sequence[Sample]) -> None:
     """Two files: the states, to be mapped into memory, then the rest, whose presence says that both are whole."""
-    partial = path.with_suffix(".part")
-    with partial.open("wb") as file:
+    with appearing(path.with_suffix(".npy")) as file:
         np.save(file, np.concatenate([sample.states_TLE for sample in samples]))
-    partial.replace(path.with_suffix(".npy"))
-    with partial.open("wb") as file:
+    with appearing(path.with_suffix(".npz")) as file:
         np.savez(
             file,
             tokens=np.concatenate([sample.tokens for sample in samples]),
             ends=np.cumsum([len(sample) for sample in samples]),
             firsts=np.array([sample.first for sample in samples]),
         )
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path.with_suffix(".npz"))
 
 
 def _load(path: Path) -> list[Sample]:

@@ -9,7 +9,6 @@ guess is cut off again. Batch i of a run is a function of (texts, seed, i) alone
 Legend: B texts, P places in the cache, N tokens of a block, S of them that are right in all texts.
 """
 
-import io
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import numpy.typing as npt
 import torch
 from transformers import DynamicCache
 
-from fastcoder_lsp.core.files import replace_file
+from fastcoder_lsp.core.files import appearing
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.train.example import Ids
 from fastcoder_lsp.train.sequences import Sequences
@@ -77,20 +76,19 @@ def _moving(states: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def save(path: Path, trajectories: Sequence[Trajectory]) -> None:
     """Write trajectories to one file, whole or not at all."""
     states = [state for one in trajectories for state in one.states]
-    held = io.BytesIO()
-    np.savez_compressed(
-        held,
-        block=np.array([one.block for one in trajectories], np.int32),
-        prompts=_joined([one.prompt for one in trajectories]),
-        prompt_ends=np.cumsum([len(one.prompt) for one in trajectories]).astype(np.int32),
-        outputs=_joined([one.output for one in trajectories]),
-        output_ends=np.cumsum([len(one.output) for one in trajectories]).astype(np.int32),
-        blocks=np.array([len(one.states) for one in trajectories], np.int32),
-        states=_joined([state.reshape(-1) for state in states]),
-        counts=np.array([state.shape[0] for state in states], np.int32),
-        widths=np.array([state.shape[1] for state in states], np.int32),
-    )
-    replace_file(path, held.getvalue())
+    with appearing(path) as file:
+        np.savez_compressed(
+            file,
+            block=np.array([one.block for one in trajectories], np.int32),
+            prompts=_joined([one.prompt for one in trajectories]),
+            prompt_ends=np.cumsum([len(one.prompt) for one in trajectories]).astype(np.int32),
+            outputs=_joined([one.output for one in trajectories]),
+            output_ends=np.cumsum([len(one.output) for one in trajectories]).astype(np.int32),
+            blocks=np.array([len(one.states) for one in trajectories], np.int32),
+            states=_joined([state.reshape(-1) for state in states]),
+            counts=np.array([state.shape[0] for state in states], np.int32),
+            widths=np.array([state.shape[1] for state in states], np.int32),
+        )
 
 
 def load(path: Path) -> list[Trajectory]:

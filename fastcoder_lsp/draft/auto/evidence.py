@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import DraftTree, Verified
-from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
+from fastcoder_lsp.core.files import appearing, private_folder, read_cached
 from fastcoder_lsp.draft.base import (
     FROM_CACHE,
     FROM_CORPUS,
@@ -172,12 +172,11 @@ class EvidenceCounts:
 
     def save(self, path: Path) -> None:
         """Replace the file at `path`; if it cannot be written, the counts live until the program ends."""
-        content = BytesIO()
         every_3SC = np.stack([self.tried_SC, self.right_SC, self.hoped_SC])
-        np.savez_compressed(content, version=np.int64(VERSION), counts=every_3SC)
         with suppress(OSError):
             private_folder(path.parent)
-            replace_file(path, content.getvalue())
+            with appearing(path) as file:
+                np.savez_compressed(file, version=np.int64(VERSION), counts=every_3SC)
 
 
 class Calibration:
