@@ -40,14 +40,15 @@ def proxy_for(url: str) -> str | None:
         host = parts.hostname or ""
     except ValueError:  # invalid; the connection reports it
         return None
-    if _is_here(host) or urllib.request.proxy_bypass(host):
+    if is_loopback(host) or urllib.request.proxy_bypass(host):
         return None
     named = urllib.request.getproxies()
     proxy = named.get(parts.scheme) or named.get("all")
     return proxy if not proxy or "://" in proxy else f"http://{proxy}"
 
 
-def _is_here(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine itself."""
     if host == "localhost":
         return True
     try:

@@ -5,11 +5,11 @@ settings; the user can look a setting up and revoke it. It is the user's own (sc
 so that a changed `remote.url` needs new consent.
 """
 
-import ipaddress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config.remote_access import is_loopback
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH
 from fastcoder_lsp.remote.failures import RemoteError
@@ -77,7 +77,7 @@ def read_url(url: str) -> Target:
     path = parts.path.rstrip("/")
     path = next(path.removesuffix(ending) for ending in _ENDINGS if path.endswith(ending))
     name = f"[{host}]" if ":" in host else host
-    return Target(f"{parts.scheme}://{name}{'' if port is None else f':{port}'}{path}", host, _is_here(host))
+    return Target(f"{parts.scheme}://{name}{'' if port is None else f':{port}'}{path}", host, is_loopback(host))
 
 
 def host_of(url: str) -> str:
@@ -104,15 +104,6 @@ def sent_text() -> str:
         "both sides), the file's name and language, and, where `context.enabled` is on, code of other files with their "
         "names; lines that look like secrets stay here"
     )
-
-
-def _is_here(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _wrong(why: str) -> Reason:
