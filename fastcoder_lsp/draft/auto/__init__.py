@@ -33,6 +33,7 @@ from fastcoder_lsp.draft.auto.evidence import (
     Priors,
     RowTable,
     learn,
+    new_table,
     shipped_priors,
 )
 from fastcoder_lsp.draft.auto.sources import (
@@ -153,8 +154,8 @@ class _DocumentState:
     """Outputs in a document, and the model's best next tokens there, by the last token and by the last two."""
 
     past: TokenChain
-    recycled: RowTable = field(default_factory=RowTable)
-    pairs: RowTable = field(default_factory=RowTable)
+    recycled: RowTable = field(default_factory=new_table)
+    pairs: RowTable = field(default_factory=new_table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +231,7 @@ class AutoDrafter(BaseDrafter):
         self._told = 0
         """Tokens of the text that were observed."""
         self._frozen_VR, self._changed = _NO_FROZEN, False
-        self._silence = TokenChain(), RowTable(8)
+        self._silence = TokenChain(), new_table(8)
 
     def begin(self, context: DraftContext) -> None:
         """Add the last decode's output to its document's history, and pin the stores."""
@@ -352,8 +353,8 @@ class AutoDrafter(BaseDrafter):
             (self._text if uses[TEXT] else no_text).chains,
             (document.past if uses[PAST] else no_text).chains,
             self._found.continuations,
-            (document.recycled if uses[RECYCLED] else no_rows).rows,
-            (document.pairs if uses[PAIRS] else no_rows).rows,
+            document.recycled if uses[RECYCLED] else no_rows,
+            document.pairs if uses[PAIRS] else no_rows,
             self._frozen_VR,
             self.calibration.weights,
         )

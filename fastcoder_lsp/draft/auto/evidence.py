@@ -267,8 +267,12 @@ def _judge(
     return right
 
 
-class RowArrays(NamedTuple):
-    """The arrays of a `RowTable`, as compiled code takes them; a negative key is an empty slot."""
+class RowTable(NamedTuple):
+    """The model's best next tokens after one token or two, with its sureness of each; a full table starts anew.
+
+    Token Recycling's matrix (Luo et al. 2024, section 3.1), with rows by the last *two* tokens as well. A negative key
+    is an empty slot.
+    """
 
     keys_M: npt.NDArray[np.int64]
     ids_MR: npt.NDArray[np.int32]
@@ -276,22 +280,14 @@ class RowArrays(NamedTuple):
     filled: npt.NDArray[np.int64]
 
 
-class RowTable:
-    """The model's best next tokens after one token or two, with its sureness of each; a full table starts anew.
-
-    Token Recycling's matrix (Luo et al. 2024, section 3.1), with rows by the last *two* tokens as well.
-
-    Args:
-        slots: a power of two; at most three quarters of them are filled.
-    """
-
-    def __init__(self, slots: int = 8192) -> None:
-        self.rows = RowArrays(
-            np.full(slots, -1, np.int64),
-            np.full((slots, RANKS), -1, np.int32),
-            np.zeros((slots, RANKS), np.int8),
-            np.zeros(1, np.int64),
-        )
+def new_table(slots: int = 8192) -> RowTable:
+    """An empty table; `slots` is a power of two, and at most three quarters of them are filled."""
+    return RowTable(
+        np.full(slots, -1, np.int64),
+        np.full((slots, RANKS), -1, np.int32),
+        np.zeros((slots, RANKS), np.int8),
+        np.zeros(1, np.int64),
+    )
 
 
 def learn(by_token: RowTable, by_pair: RowTable, tree: DraftTree, before: int, verified: Verified) -> None:
@@ -301,8 +297,8 @@ def learn(by_token: RowTable, by_pair: RowTable, tree: DraftTree, before: int, v
     is the token before the tree (-1: none).
     """
     _learn(
-        by_token.rows,
-        by_pair.rows,
+        by_token,
+        by_pair,
         np.array(tree.tokens, np.int64),
         np.array(tree.parents, np.int64),
         before,

@@ -27,7 +27,7 @@ from fastcoder_lsp.draft.auto.evidence import (
     SOURCES,
     TEXT,
     EvidenceWeights,
-    RowArrays,
+    RowTable,
     find,
     hits_cell,
     key_of,
@@ -70,8 +70,8 @@ class DraftEvidence(NamedTuple):
     text: Chains
     past: Chains
     asked: Continuations
-    recycled: RowArrays
-    pairs: RowArrays
+    recycled: RowTable
+    pairs: RowTable
     frozen_VR: npt.NDArray[np.int32]
     weights: EvidenceWeights
 
