@@ -76,6 +76,7 @@ class Question:
         policy: how to treat it.
         asked_ms: its time on the service's clock.
         opened_s: its time on the clock of `observe.Spans`.
+        again: whether it asks by key once more where an interim text is shown: it waits for the whole prompt's text.
     """
 
     number: Natural
@@ -84,6 +85,7 @@ class Question:
     policy: Policy
     asked_ms: Moment
     opened_s: Moment
+    again: bool = False
 
     @property
     def uri(self) -> str:

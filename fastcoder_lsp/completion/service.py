@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -91,7 +92,7 @@ class CompletionService:
                 self.host.send(protocol.Noticed(question.asked_ms, answered=True))
                 self._tally.suppressed(rule)
                 waiting.answer(nothing(request, rule, reasons.unfit(rule)))
-            elif (recalled := self._known.recall(question)) and not (request.invoked and recalled[0].interim):
+            elif not (again := self._known.asks_again(question)) and (recalled := self._known.recall(question)):
                 self._supersede()
                 # In a pause the model makes the text again with a better prompt.
                 self.host.send(protocol.Expect(question, known=True, unserved=False))
@@ -109,8 +110,9 @@ class CompletionService:
                 while self._waiting is not None:  # an answered caller may ask again at once
                     self._supersede()
                 self._known.shows_nothing()
+                waiting.question = replace(question, again=again)
                 self._waiting = waiting
-                self.host.send(protocol.Ask(question))
+                self.host.send(protocol.Ask(waiting.question))
             return future
 
     def accepted(self, request: CompletionRequest, policy: Policy) -> None:

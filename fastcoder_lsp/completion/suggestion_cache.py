@@ -99,6 +99,12 @@ class SuggestionCache:
         """Whether a cached suggestion continues at the question's place."""
         return self._memory.recall(question.uri, question.place) is not None
 
+    def asks_again(self, question: Question) -> bool:
+        """Whether a key asks for more where an interim text is shown, so that only a better one answers."""
+        shown, known = self._shown, self._memory.recall(question.uri, question.place)
+        visible = shown is not None and bool(shown.text) and shown.question.is_at(question)
+        return question.request.invoked and visible and known is not None and known.interim
+
     def shows(self, question: Question, completion: Completion) -> None:
         """Record the shown text, if it is not empty."""
         # The popup's selected entry, which the text begins with, belongs to the place already.

@@ -160,7 +160,7 @@ class Settings:
         0,
         Scope.WORKSPACE,
         "Time limit in milliseconds for suggestions that you ask for by key, with alternatives. 0: chosen by "
-        "the machine's speed.",
+        "the machine's speed, and longer while there is nothing to show.",
         low=0,
         high=60000,
     )

@@ -125,26 +125,26 @@ class Client:
                 return 0.0  # read the inbox first
         generation, budgets = self.generation, self.budgets
         assert generation is not None and budgets is not None, "it is worked on"  # noqa: PT018
-        allowed_ms = request.allowed_ms(budgets)
+        allowed_ms, patience_ms = request.allowed_ms(budgets), request.patience_ms(budgets)
         budget_ms, now = allowed_ms - generation.answer_ms(), self._clock()
         room_ms = request.asked_ms + budget_ms - now
+        longer_ms = room_ms + max(patience_ms - allowed_ms, 0.0)
         if generation.finished:
             answer = request.finished(generation, room_ms)
         elif (answer := request.overdue(generation, budget_ms, now)) is not None:
             pass
         elif generation.work(room_ms):
             request.worked(generation)
-        elif (answer := request.beginning(generation)) is not None:
-            pass
-        elif request.tries(room_ms, budget_ms):
-            request.pieces += generation.work(room_ms, in_any_case=True)
-        else:
-            answer = request.too_slow(generation, allowed_ms)
+        elif (answer := request.beginning(generation)) is None and not request.work_late(
+            generation, room_ms, longer_ms, budget_ms
+        ):
+            answer = request.too_slow(generation, max(allowed_ms, patience_ms))
         if answer is None and others_ms and self.generation is generation:
-            answer = request.before_others(generation, allowed_ms, budget_ms, self._clock() + others_ms)
+            answer = request.before_others(generation, budgets, budget_ms, self._clock() + others_ms)
         if answer is not None:
             self._answer(request, answer)
-        return room_ms if answer is None and self.generation is generation and generation.waits else 0.0
+        wait_ms = room_ms if room_ms > 0 else longer_ms
+        return wait_ms if answer is None and self.generation is generation and generation.waits else 0.0
 
     def works_on(self) -> Generation | None:
         """The generation that gets the next piece of work."""

@@ -33,7 +33,6 @@ class Generation(ABC):
     Attributes:
         begun_ms: when the first question it served was asked.
         ahead: whether no request has asked for it yet.
-        shown: whether an answer has shown some of it.
         told: the work that was reported to its client.
         context: the other files whose code is in the prompt (`core.Completion.context`).
         interim: whether the prompt is only a part of the whole one.
@@ -50,7 +49,7 @@ class Generation(ABC):
 
     def __init__(self, snapshot: Snapshot, place: CursorContext) -> None:
         self.snapshot, self.place = snapshot, place
-        self.begun_ms, self.ahead, self.shown, self.told = 0.0, False, False, Counts()
+        self.begun_ms, self.ahead, self.told = 0.0, False, Counts()
         self._useful: tuple[str, Suggestion] | None = None
         self._made: Suggestion | None = None
 

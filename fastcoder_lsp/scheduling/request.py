@@ -45,7 +45,6 @@ class ActiveRequest:
         self.asked_ms, self._waited_for_model = question.asked_ms, False
         self.pieces = 0
         self._adopted, self._before = False, Counts()
-        self._wants_whole_prompt = False
         self._alternatives: Alternatives | None = None
 
     @property
@@ -68,9 +67,7 @@ class ActiveRequest:
         """Continue the client's generation where it serves this question; otherwise begin a new one."""
         self._alternatives = None
         question, generation = self.question, self._client.serving(self.question)
-        known = generation is not None and (generation.finished or generation.shown)
-        if question.request.invoked and known and generation is not None and generation.interim:
-            self._wants_whole_prompt = True  # a repeated request by key asks for the better text
+        if question.again and (generation is None or generation.interim):
             self._begin(whole=True)
             return
         if generation is None or (question.candidates > 1 and not self._can_branch(generation)):
@@ -97,13 +94,32 @@ class ActiveRequest:
         """Its budget, from `asked_ms`."""
         if self._waited_for_model:
             return max(budgets.invoked_ms, budgets.automatic_ms)
-        if self._wants_whole_prompt and not self.question.policy.invoked_ms:
-            return max(budgets.invoked_ms, MOST_MS)
+        if self.question.again:
+            return self.patience_ms(budgets)
         return budgets.invoked_ms if self.question.request.invoked else budgets.automatic_ms
+
+    def patience_ms(self, budgets: Budgets) -> float:
+        """How long it waits while there is nothing to show, from `asked_ms`.
+
+        A user who asked by key waits longer than the budget, unless the settings limit the time.
+        """
+        if not self.question.request.invoked:
+            return budgets.automatic_ms
+        return budgets.invoked_ms if self.question.policy.invoked_ms else max(budgets.invoked_ms, MOST_MS)
 
     def tries(self, room_ms: float, budget_ms: float) -> bool:
         """Whether a piece runs even where it seems not to fit."""
         return self.pieces < _TRIED and 2 * room_ms > budget_ms
+
+    def work_late(self, generation: Generation, room_ms: float, longer_ms: float, budget_ms: float) -> bool:
+        """Do a piece of work that seems not to fit, or that the user waits for; returns False for neither."""
+        if self.tries(room_ms, budget_ms):
+            self.pieces += generation.work(room_ms, in_any_case=True)
+            return True
+        if generation.work(longer_ms):
+            self.worked(generation)
+            return True
+        return False
 
     def overdue(self, generation: Generation, budget_ms: float, now: float) -> Answer | None:
         """The beginning of a generation that it adopted, once the budget of that generation's own request is over."""
@@ -139,7 +155,7 @@ class ActiveRequest:
         return self._answer(generation, Suggestion(self.question.place, ""), "budget", too_slow)
 
     def before_others(
-        self, generation: Generation, allowed_ms: float, budget_ms: float, next_ms: float
+        self, generation: Generation, budgets: Budgets, budget_ms: float, next_ms: float
     ) -> Answer | None:
         """The answer if the deadline passes before the next piece, at `next_ms`; else None."""
         if generation.finished:
@@ -151,7 +167,10 @@ class ActiveRequest:
             return None
         if (answer := self.beginning(generation)) is not None or fits or self.tries(room_ms, budget_ms):
             return answer
-        return self.too_slow(generation, allowed_ms)
+        patience_ms = self.patience_ms(budgets)
+        if generation.fits(self.asked_ms + patience_ms - next_ms):
+            return None
+        return self.too_slow(generation, max(patience_ms, self.allowed_ms(budgets)))
 
     def _begin(self, *, whole: bool = False) -> None:
         self._adopted, self._before = False, Counts()
@@ -197,7 +216,6 @@ class ActiveRequest:
         rests = [rest for one in candidates if (rest := one.rest(question.place)) is not None]
         held = not question.request.invoked and bool(rests) and rests[0].unsure
         rests = [] if held else rests
-        generation.shown = generation.shown or bool(rests)
         info = generation.info
         answer = Answer(
             "shown" if rests else "empty",

@@ -44,6 +44,15 @@ def test_waiting_for_the_model_takes_no_time_from_who_had_more() -> None:
     assert simulation.answer(START).text == WHOLE
 
 
+@pytest.mark.parametrize(("invoked_ms", "text"), [(0, "one()"), (1000, "")])
+def test_a_key_waits_for_a_first_line_longer_than_its_budget(invoked_ms: float, text: str) -> None:
+    """On a machine slower than measured, unless the settings limit the time."""
+    simulation = Simulation(MODEL, Policy(invoked_ms=invoked_ms))
+    simulation.engine.takes = lambda ms: 20 * ms
+    assert simulation.answer(START, invoked=True).text == text
+    assert simulation.clock.ms > Budgets.of(Policy(invoked_ms=invoked_ms), COSTS).invoked_ms - 100
+
+
 @pytest.mark.parametrize("waited_ms", [0, 150, 300, 480])
 def test_a_budget_counts_from_the_arrival(waited_ms: float) -> None:
     simulation = Simulation(MODEL, HURRIED)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from fastcoder_lsp.completion.protocol import Made
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.completion.suggestions import CursorContext
+from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion
 from fastcoder_lsp.core import Late, StepCosts
 from fastcoder_lsp.runtime.costs import PROMPT_TOKENS, prompt_options
 from fastcoder_lsp.scheduling.budget import OWED_MS, Budgets
@@ -227,3 +228,16 @@ def test_prompts_are_as_long_as_is_read_in_ten_seconds() -> None:
     limits = [prompt_options(0, ROOM, ms).limit for ms in (0.0, 0.5, 7.1, 7.2, 13.0, 29.0, 1e9)]
     assert limits == [PROMPT_TOKENS, PROMPT_TOKENS, PROMPT_TOKENS, 1388, 769, 512, 512]
     assert prompt_options(0, 400, 29.0).limit == 400
+
+
+def test_a_key_shows_an_interim_text_before_it_asks_for_a_better_one() -> None:
+    """A text that missed its request was never shown: only the key after the one that shows it waits."""
+    simulation, place = Simulation(LINE, OPEN), CursorContext(START, "\n")
+    simulation.service.on(Made(URI, Suggestion(place, "first()", interim=True, others=())))
+    shown = simulation.ask(START, invoked=True)
+    assert shown.done()
+    assert shown.result(0).text == "first()"
+    again = simulation.ask(START, invoked=True)
+    assert not again.done()
+    simulation.work(until=again.done)
+    assert again.result(0).text == "value = compute()"
