@@ -1,19 +1,22 @@
-"""What an ARM CPU can do beyond every ARM CPU's instructions, and how LLVM is told of it.
+"""The CPU features that compiled code may use, and how LLVM is told of them.
 
-Owns asking the system: Linux by the process's auxiliary vector, macOS by sysctl, Windows by what it calls features.
-LLVM knows by itself what an x86 CPU has; of an ARM CPU it knows, depending on the system, nothing or what a list of
-names says, so that code for it would use what every such CPU has, and refuse to use more.
+LLVM detects an x86 CPU by itself. Of an ARM CPU it knows, depending on the system, nothing or what a list of names
+says; this module asks Linux by the process's auxiliary vector, macOS by sysctl, and Windows by its feature numbers.
+Each kind of byte products is compiled with its own features only, so that code for AVX2 is that of a CPU without
+AVX-512 even where it runs on one.
 """
 
 import ctypes
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 import numba
 from llvmlite import binding
+
+from fastcoder_lsp.config.processor import forced_kind
 
 HWCAP, HWCAP2 = 16, 26
 """Keys of the auxiliary vector (Linux, include/uapi/linux/auxvec.h)."""
@@ -28,6 +31,16 @@ ON_MACOS = {
 ON_WINDOWS = {"lse": 34, "dotprod": 43, "i8mm": 66}
 """LLVM's name → number: PF_ARM_V81_ATOMIC_INSTRUCTIONS_AVAILABLE, PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE,
 PF_ARM_V82_I8MM_INSTRUCTIONS_AVAILABLE (winnt.h)."""
+
+_WIDE = ("avx512", "avx10", "amx")
+LACKING: Mapping[str, tuple[str, ...]] = {
+    "vnni-512": ("amx",),
+    "vnni-256": _WIDE,
+    "avx2": (*_WIDE, "avxvnni"),
+    "plain": (*_WIDE, "avxvnni", "avx2", "dotprod", "i8mm"),
+    "neon-dot": ("i8mm",),
+}
+"""Kind of byte products → beginnings of the names of features that its CPUs lack; without an entry, none."""
 
 
 def is_arm(machine: str = "") -> bool:
@@ -62,17 +75,30 @@ def features_on_windows(present: Callable[[int], bool]) -> frozenset[str]:
     return frozenset(name for name, number in ON_WINDOWS.items() if present(number))
 
 
-def told_features(known: str, found: frozenset[str]) -> str:
-    """LLVM's list of features `known` with those that were `found`."""
-    more = [f"+{name}" for name in sorted(found) if f"+{name}" not in known.split(",")]
-    return ",".join([*filter(None, [known]), *more])
+def features() -> dict[str, bool]:
+    """LLVM's name of each feature → whether compiled code may use it."""
+    host = dict(binding.get_host_cpu_features()) | dict.fromkeys(arm_features(), True)
+    return limited(host, forced_kind() or ("amx" if host.get("avx512vnni") else "vnni-256"))
+
+
+def limited(host: Mapping[str, bool], kind: str) -> dict[str, bool]:
+    """The features of a CPU without those that CPUs of this kind of byte products lack.
+
+    A CPU with AVX-512's encoding of 256-bit byte products, but without AVX's own, keeps AVX-512 for `vnni-256`: it is
+    the only way to run them.
+    """
+    lacking = LACKING.get(kind, ())
+    if kind == "vnni-256" and host.get("avx512vnni") and not host.get("avxvnni"):
+        return limited(host, "vnni-512") | {"prefer-256-bit": True}
+    return {name: there and not name.startswith(lacking) for name, there in host.items()}
 
 
 def tell_llvm() -> None:
-    """Have numba's compiler use what this ARM CPU has. Before the first function is made; what a user set stays."""
+    """Have numba's compiler use these features. Call it before the first function is made; a user's setting stays."""
     settings: Any = numba.config
-    if settings.CPU_FEATURES is None and arm_features():
-        settings.CPU_FEATURES = told_features(binding.get_host_cpu_features().flatten(), arm_features())
+    known, wanted = dict(binding.get_host_cpu_features()), features()
+    if settings.CPU_FEATURES is None and wanted != known:
+        settings.CPU_FEATURES = ",".join(f"{'+' if there else '-'}{name}" for name, there in sorted(wanted.items()))
 
 
 def sysctl(name: bytes) -> int:

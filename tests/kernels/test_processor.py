@@ -1,5 +1,6 @@
-"""What an ARM CPU has, as three systems say it, and how LLVM is told."""
+"""The features of CPUs, as three systems name them on ARM, and how LLVM is told of them."""
 
+import os
 import subprocess
 import sys
 
@@ -15,7 +16,7 @@ from fastcoder_lsp.kernels.processor import (
     features_on_macos,
     features_on_windows,
     is_arm,
-    told_features,
+    limited,
 )
 
 
@@ -53,10 +54,57 @@ def test_windows_says_it_by_numbers() -> None:
     assert features_on_windows(lambda number: number == 43) == {"dotprod"}
 
 
-def test_llvm_is_told_what_it_does_not_know() -> None:
-    assert told_features("-sve,+dotprod", frozenset({"dotprod", "i8mm"})) == "-sve,+dotprod,+i8mm"
-    assert told_features("", frozenset({"lse"})) == "+lse"
-    assert told_features("+aes", frozenset()) == "+aes"
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("amx", {"avx2", "avx512f", "avx512vnni", "avxvnni", "amx-int8"}),
+        ("vnni-512", {"avx2", "avx512f", "avx512vnni", "avxvnni"}),
+        ("vnni-256", {"avx2", "avxvnni"}),
+        ("avx2", {"avx2"}),
+        ("plain", set[str]()),
+    ],
+)
+def test_each_kind_has_only_its_own_features(kind: str, expected: set[str]) -> None:
+    host = dict.fromkeys(("avx2", "avx512f", "avx512vnni", "avxvnni", "amx-int8"), True) | {"sse4a": False}
+    found = limited(host, kind)
+    assert {name for name, there in found.items() if there} == expected
+    assert found.keys() == host.keys()  # LLVM is told of each that it is missing: its table of CPUs would add it
+
+
+def test_256_bits_where_only_avx512_encodes_them() -> None:
+    found = limited({"avx2": True, "avx512f": True, "avx512vnni": True, "amx-int8": True}, "vnni-256")
+    assert {name for name, there in found.items() if there} == {"avx2", "avx512f", "avx512vnni", "prefer-256-bit"}
+
+
+FORCED = """
+import re
+from fastcoder_lsp.kernels import kernel
+from fastcoder_lsp.engine.int8.dot import kinds_here
+print(*[kind.name for kind in kinds_here()])
+def add(x, y):
+    for i in range(len(x)):
+        x[i] += y[i]
+import numpy as np, fastcoder_lsp.kernels.decorators as decorators
+compiled = decorators.unkept(add)
+compiled(np.zeros(99, np.float32), np.ones(99, np.float32))
+print(*sorted(set(re.findall("[xyz]mm", "".join(compiled.inspect_asm().values())))))
+"""
+
+
+@pytest.mark.skipif(is_arm(), reason="about x86 CPUs")
+def test_a_process_is_compiled_for_the_kind_that_was_asked_for() -> None:
+    """AVX2's code has no register of AVX-512, whatever CPU runs it; a kind that is not there is refused."""
+    asked = dict(os.environ, FASTCODER_KIND="avx2")
+    command = [sys.executable, "-P", "-c", FORCED]
+    done = subprocess.run(command, env=asked, check=True, timeout=300, capture_output=True, text=True)
+    kinds, registers = done.stdout.splitlines()
+    assert kinds == "avx2 plain"
+    assert "ymm" in registers
+    assert "zmm" not in registers
+    done = subprocess.run(
+        command, env=asked | {"FASTCODER_KIND": "neon-dot"}, check=False, timeout=300, capture_output=True, text=True
+    )
+    assert "this CPU cannot run 'neon-dot'" in done.stderr
 
 
 def test_the_compiler_knows_before_the_first_function_is_made() -> None:
@@ -81,17 +129,19 @@ def test_what_is_found_here_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("neon-i8mm" in names) is ({"dotprod", "i8mm"} <= arm_features())
 
 
-def test_other_cpus_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_llvm_is_told_only_what_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is nothing to tell, and where a user said it, numba's setting is not touched."""
+    monkeypatch.delenv("FASTCODER_KIND", raising=False)
     monkeypatch.setattr(config, "CPU_FEATURES", None)
+    monkeypatch.setattr(processor.binding, "get_host_cpu_features", lambda: {"avx512vnni": True, "sve": False})
     monkeypatch.setattr(processor, "arm_features", frozenset[str])
 
     def told() -> object:
+        processor.tell_llvm()
         return vars(config)["CPU_FEATURES"]
 
-    processor.tell_llvm()
     assert told() is None
     monkeypatch.setattr(processor, "arm_features", lambda: frozenset({"dotprod"}))
+    assert told() == "+avx512vnni,+dotprod,-sve"
     monkeypatch.setattr(config, "CPU_FEATURES", "+own")
-    processor.tell_llvm()
     assert told() == "+own"

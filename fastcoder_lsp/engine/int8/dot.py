@@ -8,15 +8,17 @@ Lists the kinds of instructions and detects this CPU's; all of them give the sam
 import ctypes
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from llvmlite import binding, ir
+from llvmlite import ir
 
+from fastcoder_lsp.config.processor import forced_kind
 from fastcoder_lsp.engine.int8.dot_neon import sdot, usdot
 from fastcoder_lsp.engine.int8.simd import I32, LANES, broadcast
-from fastcoder_lsp.kernels.processor import arm_features, is_arm
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.kernels.processor import features, is_arm
 
 GROUP = 32
 """Numbers of a row that share a factor in four-bit weights."""
@@ -146,25 +148,32 @@ def unfolded_bytes(kind: DotKind, longest: int) -> int:
 
 
 def kinds_here() -> tuple[DotKind, ...]:
-    """The kinds that this CPU can run, the fastest first. The plain one is always among them."""
-    found = _on_arm() if is_arm() else _on_x86()
-    return (*found, PLAIN)
+    """The kinds that this process can run, the fastest first. The plain one is always among them.
+
+    Raises:
+        UsageError: the environment asks for a kind that this CPU cannot run.
+    """
+    found = (*(_on_arm if is_arm() else _on_x86)(features()), PLAIN)
+    wanted, names = forced_kind(), [kind.name for kind in found]
+    if wanted is None:
+        return found
+    if wanted not in names:
+        raise UsageError(f"FASTCODER_KIND: this CPU cannot run {wanted!r}", f"Unset it, or use: {', '.join(names)}.")
+    return found[names.index(wanted) :]
 
 
-def _on_arm() -> Iterator[DotKind]:
-    features = arm_features()
-    if {"dotprod", "i8mm"} <= features:
-        yield NEON_I8MM
-    if "dotprod" in features:
+def _on_arm(has: Mapping[str, bool]) -> Iterator[DotKind]:
+    if has.get("dotprod"):
+        if has.get("i8mm"):
+            yield NEON_I8MM
         yield NEON_DOT
 
 
-def _on_x86() -> Iterator[DotKind]:
-    features = binding.get_host_cpu_features()
-    wide = features.get("avx512vnni", False)
-    narrow = features.get("avxvnni", False) or (wide and features.get("avx512vl", False))
-    tiles = wide and features.get("amx-int8", False) and features.get("amx-tile", False) and tiles_granted()
-    kinds = ((AMX, tiles), (VNNI_512, wide), (VNNI_256, narrow), (AVX2, features.get("avx2", False)))
+def _on_x86(has: Mapping[str, bool]) -> Iterator[DotKind]:
+    wide = has.get("avx512vnni", False)
+    narrow = has.get("avxvnni", False) or (wide and has.get("avx512vl", False))
+    tiles = wide and has.get("amx-int8", False) and has.get("amx-tile", False) and tiles_granted()
+    kinds = ((AMX, tiles), (VNNI_512, wide), (VNNI_256, narrow), (AVX2, has.get("avx2", False)))
     return (kind for kind, can in kinds if can)
 
 
