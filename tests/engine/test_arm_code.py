@@ -1,77 +1,23 @@
 """ARM's machine code as LLVM makes it here for such CPUs, and the fast cores that threads use."""
 
 import os
-import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from llvmlite import binding, ir
 
 from fastcoder_lsp.engine.int8 import neon, neon_row, sync, team, tiles
 from fastcoder_lsp.engine.int8.dot import NEON_DOT, NEON_I8MM, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.dot_neon import SIZE
 from fastcoder_lsp.engine.int8.team import default_threads, fast_by_capacity, fast_cores
-
-TRIPLE = "aarch64-unknown-linux-gnu"
-
-I64 = ir.IntType(64)
+from tests.engine.assembly import code_of
 
 COLUMNS = 16
 
 """Columns of a tile."""
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """Instructions of a function, and of the loop that most of a kind are in; `spills`: words of it on the stack."""
-
-    whole: list[str]
-    loop: list[str]
-
-    @property
-    def spills(self) -> int:
-        return sum("[sp" in line for line in self.loop)
-
-
-def code_of(maker: Any, features: str, inner: str) -> Code:
-    """What an intrinsic becomes on a CPU with `features`; the loop is the block with most instructions `inner`."""
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
-    signature, generate = maker._defn(*[None] * (maker._defn.__code__.co_argcount))
-    module = ir.Module("code")
-    module.triple = TRIPLE
-    returned = I64 if str(signature.return_type) == "int64" else ir.VoidType()
-    function = ir.Function(module, ir.FunctionType(returned, [I64] * len(signature.args)), "code")
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-
-    class Context:
-        def get_dummy_value(self) -> None:
-            return None
-
-    value = generate(Context(), builder, signature, list(function.args))
-    builder.ret(value) if returned is I64 else builder.ret_void()
-    parsed = binding.parse_assembly(str(module))
-    machine = binding.Target.from_triple(TRIPLE).create_target_machine(
-        cpu="generic", features=features, opt=3, codemodel="jitdefault"
-    )
-    options = binding.create_pipeline_tuning_options(speed_level=3)
-    binding.create_pass_builder(machine, options).getModulePassManager().run(
-        parsed, binding.create_pass_builder(machine, options)
-    )
-    assembly = re.split(r"^(?=\.LBB\w+:)", machine.emit_assembly(parsed), flags=re.MULTILINE)
-    blocks = [instructions(block) for block in assembly]
-    busiest = max(blocks, key=lambda block: sum(line.startswith(inner) for line in block))
-    return Code([line for block in blocks for line in block], busiest)
-
-
-def instructions(text: str) -> list[str]:
-    lines = (line.strip() for line in text.splitlines() if line.startswith("\t"))
-    return [line for line in lines if not line.startswith((".", "//"))]
 
 
 @pytest.mark.parametrize(

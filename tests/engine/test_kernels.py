@@ -56,7 +56,7 @@ def multiplied(
     blocks = -(-columns // block)
     panel = kind.panel_of(rows)
     padded = -(-rows // panel)
-    panels = aligned((padded + (32 if kind.tiled else 1), size // 4, panel, 4), np.uint8)
+    panels = aligned((padded + (32 if kind.tiled else 1), size // 4, panel, 4), kind.number)
     for row in range(rows):
         panels[row // panel, :, row % panel] = bytes_MK[row].reshape(-1, 4)
     filled_NK = np.zeros((blocks * block, size), np.int8)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from llvmlite import binding
 from numba import config
 
 from fastcoder_lsp.kernels import processor
@@ -133,7 +134,7 @@ def test_llvm_is_told_only_what_it_does_not_know(monkeypatch: pytest.MonkeyPatch
     """Where there is nothing to tell, and where a user said it, numba's setting is not touched."""
     monkeypatch.delenv("FASTCODER_KIND", raising=False)
     monkeypatch.setattr(config, "CPU_FEATURES", None)
-    monkeypatch.setattr(processor.binding, "get_host_cpu_features", lambda: {"avx512vnni": True, "sve": False})
+    monkeypatch.setattr(binding, "get_host_cpu_features", lambda: {"avx512vnni": True, "sve": False})
     monkeypatch.setattr(processor, "arm_features", frozenset[str])
 
     def told() -> object:

@@ -30,7 +30,7 @@ Place = tuple[int, int]
 
 def folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
     """`rows` rows times `kind.vectors`·16 columns of four-bit weights, as `tiles.product_tile`."""
-    places = _places(kind)
+    places = places_of(kind)
     # A group's sums are held beside the row's: with few registers, for one place at a time.
     together = [places] if kind.lanes == LANES else [[place] for place in places]
 
@@ -38,7 +38,7 @@ def folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
         x, w, groups = arguments[:3]
         register = register_of(kind)
         zero, shift = (ir.Constant(register, [value] * register.count) for value in (0, 4))
-        loop = Loop(builder, ir.Constant(I64, 0), _lines(builder, groups), [zero] * (rows * len(places)))
+        loop = Loop(builder, ir.Constant(I64, 0), lines_in(builder, groups), [zero] * (rows * len(places)))
         x_here = offset(builder, x, loop.index, GROUP * kind.panel)
         w_here = offset(builder, w, loop.index, kind.line_bytes)
         new = list(loop.carried)
@@ -46,14 +46,14 @@ def folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
             of_group = {(place, row): zero for place in some for row in range(rows)}
             for piece in range(2 * PIECES):
                 if rows == 1 and some is together[0]:
-                    _ask(builder, kind, w_here, piece)
+                    prefetch_piece(builder, kind, w_here, piece)
                 weights = [_sixteenfold(builder, kind, w_here, place, piece) for place in some]
                 for row in range(rows):
                     x_row = load_at(builder, x_here, I32, 4 * (piece * kind.panel + row))
                     for place, weight in zip(some, weights, strict=True):
                         of_group[place, row] = kind.emit(builder, of_group[place, row], weight, x_row)
             for place in some:
-                factor = _factor_of_sums(builder, kind, w_here, place)
+                factor = builder.sext(load_factors(builder, kind, w_here, place), register)
                 for row in range(rows):
                     at = row * len(places) + places.index(place)
                     new[at] = builder.add(new[at], builder.mul(builder.ashr(of_group[place, row], shift), factor))
@@ -72,12 +72,12 @@ def unfolding_tile(kind: DotKind, *, add: bool) -> Any:
     its time. Arguments as of `tiles.product_tile`, and the address of the bytes [K/4][vectors][16][4], with room for
     `dot.UNFOLDING` vectors a vector of columns behind them.
     """
-    places, rows = _places(kind), kind.rows
+    places, rows = places_of(kind), kind.rows
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         x, w, groups, *others, unfolded = arguments
         zero = ir.Constant(register_of(kind), [0] * register_of(kind).count)
-        loop = Loop(builder, ir.Constant(I64, 0), _lines(builder, groups), [zero] * (rows * len(places)))
+        loop = Loop(builder, ir.Constant(I64, 0), lines_in(builder, groups), [zero] * (rows * len(places)))
         x_here = offset(builder, x, loop.index, GROUP * kind.panel)
         sums = list(loop.carried)
         for piece, weights in _unfolded_pieces(builder, kind, w, groups, loop, unfolded):
@@ -101,7 +101,7 @@ def unfold_block(kind: DotKind) -> Any:
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         _x, w, groups, *_others, unfolded = arguments
-        loop = Loop(builder, ir.Constant(I64, 0), _lines(builder, groups), [])
+        loop = Loop(builder, ir.Constant(I64, 0), lines_in(builder, groups), [])
         for _ in _unfolded_pieces(builder, kind, w, groups, loop, unfolded):
             pass
         loop.close([])
@@ -115,7 +115,7 @@ def _unfolded_pieces(
     builder: ir.IRBuilder, kind: DotKind, w: ir.Value, groups: ir.Value, loop: Loop, unfolded: ir.Value
 ) -> Iterator[tuple[int, list[ir.Value]]]:
     """Emit the unpacking of a line, four numbers at a time; yields their index and their bytes, which are stored."""
-    size, places = 4 * kind.lanes, _places(kind)
+    size, places = 4 * kind.lanes, places_of(kind)
     w_here = offset(builder, w, loop.index, kind.line_bytes)
     here = offset(builder, unfolded, loop.index, GROUP * LANES * kind.vectors)
     # Sums fill the registers: the line's constants lie behind the bytes, and each vector is loaded again.
@@ -127,7 +127,7 @@ def _unfolded_pieces(
     for piece in range(2 * PIECES):
         weights = []
         for number, place in enumerate(places):
-            half = _half(builder, kind, w_here, place, piece)
+            half = half_of(builder, kind, w_here, place, piece)
             factor = [
                 load_at(builder, beside, what, (number * UNFOLDING + which) * size, align=size)
                 for which, what in enumerate((words, bytes_, bytes_))
@@ -138,16 +138,17 @@ def _unfolded_pieces(
         yield piece, weights
 
 
-def _places(kind: DotKind) -> list[Place]:
+def places_of(kind: DotKind) -> list[Place]:
+    """The registers of a block's columns, in their order."""
     return [(vector, part) for vector in range(kind.vectors) for part in range(LANES // kind.lanes)]
 
 
-def _lines(builder: ir.IRBuilder, groups: ir.Value) -> ir.Value:
+def lines_in(builder: ir.IRBuilder, groups: ir.Value) -> ir.Value:
     """Lines of a block with so many fours of numbers."""
     return builder.udiv(groups, ir.Constant(I64, 2 * PIECES))
 
 
-def _ask(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, piece: int) -> None:
+def prefetch_piece(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, piece: int) -> None:
     """Prefetch a piece's share of a later line's cache lines: all at once would compete with each other."""
     cache_lines = -(-kind.line_bytes // 64)
     for number in range(cache_lines * piece // (2 * PIECES), cache_lines * (piece + 1) // (2 * PIECES)):
@@ -176,29 +177,23 @@ def _sixteenfold(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: 
     return builder.bitcast(masked, ir.VectorType(I32, kind.lanes))
 
 
-def _half(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place, piece: int) -> ir.Value:
+def half_of(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place, piece: int) -> ir.Value:
     """The four bits of each q of a four of numbers, as a byte."""
     pair = _pair(builder, kind, w_here, place, piece)
     low = _shifted(builder, pair, builder.lshr) if piece % 2 else pair
     return builder.and_(low, ir.Constant(low.type, [15] * low.type.count))
 
 
-def _load_factors(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place) -> ir.Value:
+def load_factors(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place) -> ir.Value:
+    """The bytes g of a register's columns."""
     vector, part = place
     at = LANES * vector + kind.lanes * part
     return load_at(builder, w_here, ir.VectorType(I8, kind.lanes), at, align=kind.lanes)
 
 
-def _factor_of_sums(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place) -> ir.Value:
-    """Of each column, g beside each of its sums."""
-    g = _load_factors(builder, kind, w_here, place)
-    beside = [lane for lane in range(kind.lanes) for _ in range(kind.partial)]
-    return builder.sext(builder.shuffle_vector(g, g, _lanes(beside)), register_of(kind))
-
-
 def _factors(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place) -> Iterator[ir.Value]:
     """For each column: |g| in every word; in every byte, the mask that turns q's bits into u, and the subtrahend."""
-    g = _load_factors(builder, kind, w_here, place)
+    g = load_factors(builder, kind, w_here, place)
     zero = ir.Constant(g.type, [0] * kind.lanes)
     negative = builder.icmp_signed("<", g, zero)
     size = builder.select(negative, builder.sub(zero, g), g)

@@ -23,7 +23,7 @@ from fastcoder_lsp.engine.int8.dot import DotKind, unfolded_bytes
 from fastcoder_lsp.engine.int8.forward import PHASES, KernelShape, make_forward, make_products
 from fastcoder_lsp.engine.int8.memory import Packed, Product, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.packed_file import aligned
-from fastcoder_lsp.engine.int8.packing import Array
+from fastcoder_lsp.engine.int8.packing import Array, kind_of, matrices
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import STRIDE
 from fastcoder_lsp.engine.int8.team import Team
@@ -211,9 +211,10 @@ def _work(shape: Shape, packed: Packed, columns: int, threads: int, kind: DotKin
     narrow = max(packed.out.scales_LN.shape[1], packed.down.scales_LN.shape[1])
     # The norm is computed in the same place: it is the widest in a model of few heads and a small inner layer.
     wide = max(packed.qkv.scales_LN.shape[1], packed.gate_up.scales_LN.shape[1], narrow)
+    four = max(kind_of(kind, matrix.name).four_bytes for matrix in matrices(shape))
     return Scratch(
         x_ME=_floats(rows, narrow),
-        bytes_PK=aligned((rows * max(inner, shape.width, heads),), np.uint8),  # type: ignore[arg-type]
+        bytes_PK=aligned((rows * max(inner, shape.width, heads) * four // 4,), np.uint8),  # type: ignore[arg-type]
         scales_M=_floats(rows),
         wide_MN=_floats(rows, wide),
         query_MQ=_floats(rows, heads),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
+import numpy as np
 from llvmlite import ir
 
 from fastcoder_lsp.config.processor import forced_kind
@@ -33,12 +34,13 @@ class DotKind:
 
     `lanes`: sums in one register. `vectors`: groups of 16 columns of one tile, `rows`: its rows at most; so that sums
     and operands fill the registers and no more. `emit(builder, sums, w, x)`: sums + four products a lane; w holds four
-    bytes of a column in each lane, x the four bytes of a row. `partial`: sums of a column that stay apart until the
-    end. `panel`: rows with interleaved bytes, [K/4][panel][4], so that one pointer walks through all of them
-    (`panel_of`). `step`: bytes of a row that are read at once; rows are a multiple of it. `tiled`: by `amx`. `neon`: by
-    `neon`; `eights`: that multiplies pairs of rows by pairs of columns, eight bytes of each. `bits`: of a weight in
-    memory; `int4` unpacks fewer than eight, with its `lookup` if the kind `looks_up`. `in_bytes`: for four bits, the
-    same instructions for the matrices that stay in eight (`packing.kind_of`).
+    bytes of a column in each lane, x the four numbers of a row. `partial`: sums of a column that stay apart until the
+    end. `wide`: the numbers of a row are words of 16 bits, widened once for all tiles, not bytes. `panel`: rows with
+    interleaved numbers, [K/4][panel][4], so that one pointer walks through all of them (`panel_of`). `step`: bytes of a
+    row that are read at once; rows are a multiple of it. `tiled`: by `amx`. `neon`: by `neon`; `eights`: that
+    multiplies pairs of rows by pairs of columns, eight bytes of each. `bits`: of a weight in memory; `int4` unpacks
+    fewer than eight, with its `lookup` if the kind `looks_up`, or sums groups in 16 bits if it is `grouped`.
+    `in_bytes`: for four bits, the same instructions for the matrices that stay in eight (`packing.kind_of`).
     """
 
     name: str
@@ -52,7 +54,9 @@ class DotKind:
     tiled: bool = False
     neon: bool = False
     eights: bool = False
+    wide: bool = False
     looks_up: bool = False
+    grouped: bool = False
     bits: int = 8
     in_bytes: "DotKind | None" = None
 
@@ -62,6 +66,16 @@ class DotKind:
         With room for seven other rows between its bytes, a long one would not fit the first-level cache.
         """
         return self.panel if rows > 1 else 1
+
+    @property
+    def four_bytes(self) -> int:
+        """Bytes of four numbers of a row."""
+        return 8 if self.wide else 4
+
+    @property
+    def number(self) -> type[np.generic]:
+        """The type of a row's numbers."""
+        return np.uint16 if self.wide else np.uint8
 
     @property
     def line(self) -> int:
@@ -102,8 +116,7 @@ def _words(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> i
     """AVX2's products of 16-bit words, which cannot saturate on bytes: two sums of two products a column."""
     words = ir.VectorType(ir.IntType(16), 32)
     signed = builder.sext(builder.bitcast(w, ir.VectorType(ir.IntType(8), 32)), words)
-    unsigned = builder.zext(builder.bitcast(x, ir.VectorType(ir.IntType(8), 4)), ir.VectorType(ir.IntType(16), 4))
-    spread = builder.bitcast(broadcast(builder, builder.bitcast(unsigned, ir.IntType(64)), 4), _HALF)
+    spread = builder.bitcast(broadcast(builder, x, 4), _HALF)
     name, eight = "llvm.x86.avx2.pmadd.wd", ir.VectorType(I32, 8)
     function = builder.module.globals.get(name)
     if function is None:
@@ -120,7 +133,7 @@ def _words(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> i
 _HALF = ir.VectorType(ir.IntType(16), 16)
 VNNI_512 = DotKind("vnni-512", 16, 3, 8, _vnni(16), looks_up=True)
 VNNI_256 = DotKind("vnni-256", 8, 1, 4, _vnni(8))
-AVX2 = DotKind("avx2", 8, 1, 2, _words, partial=2)
+AVX2 = DotKind("avx2", 8, 1, 4, _words, partial=2, wide=True, grouped=True)
 PLAIN = DotKind("plain", 16, 1, 4, _plain)
 AMX = DotKind("amx", 16, 3, 32, VNNI_512.emit, panel=1, step=64, tiled=True)
 NEON_I8MM = DotKind("neon-i8mm", 4, 1, 4, usdot, panel=1, step=16, neon=True, eights=True)
@@ -139,12 +152,16 @@ def in_four_bits(kind: DotKind) -> DotKind:
         in_bytes=kind,
         step=max(kind.step, GROUP),
         vectors=1 if kind.looks_up else kind.vectors,
+        partial=1 if kind.grouped else kind.partial,
+        wide=False,
     )
 
 
 def unfolded_bytes(kind: DotKind, longest: int) -> int:
     """Bytes that a thread needs for an unpacked block of weights, of rows of up to so many numbers, and factors."""
-    return 64 if kind.bits == 8 or kind.looks_up else kind.vectors * LANES * (longest + UNFOLDING * 4)
+    if kind.bits == 8 or kind.looks_up:
+        return 64
+    return kind.vectors * LANES * (longest + (longest // GROUP * 4 if kind.grouped else UNFOLDING * 4))
 
 
 def kinds_here() -> tuple[DotKind, ...]:

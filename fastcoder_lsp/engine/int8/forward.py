@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.attention import make_attend, make_turn
 from fastcoder_lsp.engine.int8.dot import DotKind
@@ -56,6 +58,7 @@ def make_forward(kind: DotKind, heads: KernelShape) -> Any:
     attend = make_attend(heads.group, heads.dim, tag)
     turn = make_turn(heads.group, heads.dim, tag, normed=heads.normed)
     line = kind.line
+    in_attention, four = (np.int64(some.four_bytes) for some in (kind_of(kind, "qkv"), kind))
 
     @tagged(tag, called=True)
     def forward(packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, thread: int, threads: int) -> None:
@@ -63,18 +66,18 @@ def make_forward(kind: DotKind, heads: KernelShape) -> Any:
         inner = packed.down.weights_LBKx.shape[2] * line
         for layer in range(layers):
             if places.skipped_L2[layer, 0] == 0:
-                norm(work, phase, NONE, rows, packed.norm1_LE[layer], packed.eps)
+                norm(work, phase, NONE, rows, packed.norm1_LE[layer], packed.eps, in_attention)
                 multiply_qkv(work, phase + 1, packed.qkv, layer, rows, work.wide_MN, thread, threads)
                 turn(packed, cache, work, places, layer, phase + 2)
                 if layer == layers - 1 and places.logits_from == rows and cache.wanted_L[layer] < 0:
                     return
                 attend(cache, work, places, layer, phase + 3, thread)
-                quantise_rows(work, phase + 4, rows)
+                quantise_rows(work, phase + 4, rows, in_attention)
                 multiply_add_out(work, phase + 5, packed.out, layer, rows, work.x_ME, thread, threads)
             if places.skipped_L2[layer, 1] == 0:
-                norm(work, phase + 6, NONE, rows, packed.norm2_LE[layer], packed.eps)
+                norm(work, phase + 6, NONE, rows, packed.norm2_LE[layer], packed.eps, four)
                 multiply(work, phase + 7, packed.gate_up, layer, rows, work.wide_MN, thread, threads)
-                activate(work, phase + 8, rows, inner)
+                activate(work, phase + 8, rows, inner, four)
                 multiply_add(work, phase + 9, packed.down, layer, rows, work.x_ME, thread, threads)
             if cache.wanted_L[layer] >= 0:
                 keep_rows(cache, work, phase + 10, places.cached, rows, cache.wanted_L[layer])
@@ -82,7 +85,7 @@ def make_forward(kind: DotKind, heads: KernelShape) -> Any:
         if places.logits_from == rows:
             return
         wanted = rows - places.logits_from
-        norm(work, phase, places.logits_from, wanted, packed.norm_E, packed.eps)
+        norm(work, phase, places.logits_from, wanted, packed.norm_E, packed.eps, four)
         multiply(work, phase + 1, packed.head, NONE, wanted, work.logits_RV, thread, threads)
 
     return forward

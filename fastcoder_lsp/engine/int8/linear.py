@@ -64,7 +64,7 @@ def _rounded(x_TK: Floats, kind: DotKind) -> tuple[Array, Floats]:
     rows, size = x_TK.shape
     peaks_T = np.maximum(np.abs(x_TK).max(axis=1), np.float32(1e-9))
     filled, panel = _filled(rows, kind), kind.panel_of(rows)
-    panels = aligned((filled // panel, size // 4, panel, 4), np.uint8)
+    panels = aligned((filled // panel, size // 4, panel, 4), kind.number)
     bytes_TK = np.zeros((filled, size), np.uint8)
     bytes_TK[:rows] = np.rint(x_TK * (np.float32(127) / peaks_T)[:, None]) + np.float32(128)
     panels[:] = bytes_TK.reshape(-1, panel, size // 4, 4).transpose(0, 2, 1, 3)

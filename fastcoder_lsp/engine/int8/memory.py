@@ -46,10 +46,11 @@ class Packed(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of a pass: the rows' state `x_ME`, bytes and scales of the current rows, and the output of products.
+    """Memory of a pass: the rows' state `x_ME`, numbers and scales of the current rows, and the output of products.
 
-    `scores_TGC` ends with room for one more block, and for a sum. `unfolded_TB`: for each thread, the unpacked bytes of
-    a block of four-bit weights. `panel`: `DotKind.panel` of the bytes of more than one row.
+    `bytes_PK`: bytes, or words where the kind is `wide`. `scores_TGC` ends with room for one more block, and for a sum.
+    `unfolded_TB`: for each thread, the unpacked bytes of a block of four-bit weights. `panel`: `DotKind.panel` of the
+    bytes of more than one row.
     """
 
     x_ME: Floats

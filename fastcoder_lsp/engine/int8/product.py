@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from fastcoder_lsp.engine.int4.grouped import grouped_tile, unpacked_tile, unpacking_tile
 from fastcoder_lsp.engine.int4.lookup import lookup_tile
 from fastcoder_lsp.engine.int4.unfold import folded_tile, unfold_block, unfolding_tile
 from fastcoder_lsp.engine.int8.amx import SIDE, begin_tiles, end_tiles, tiled_product
@@ -81,7 +82,8 @@ def _nothing() -> None:
 
 def _block_of_one(kind: DotKind, tag: str, block: Any, *, add: bool) -> Any:
     """A single row by a tile of its own, since its bytes are contiguous; more by `block`."""
-    tile = (folded_tile if kind.bits < 8 else product_tile)(replace(kind, panel=kind.panel_of(1)), 1, add=add)
+    make = product_tile if kind.bits == 8 else grouped_tile if kind.grouped else folded_tile
+    tile = make(replace(kind, panel=kind.panel_of(1)), 1, add=add)
 
     @tagged(f"{tag}_or_one")
     def multiply_block(
@@ -144,7 +146,7 @@ def _rows_block(
     kind: DotKind, tag: str, *, add: bool, tile: Tile | None = None, most: int | None = None, first: int = 0
 ) -> Any:
     """Run `tile` on the rows from `first` on, up to `most` at a time."""
-    most, panel = most or kind.rows, kind.panel
+    most, panel, four = most or kind.rows, kind.panel, kind.four_bytes
     tile = tile or (neon_tile if kind.neon else product_tile)
     few, some, many = _fewer(most)
     tile1, tile2, tile3, tile4 = (tile(kind, rows, add=add) for rows in (few, some, many, most))
@@ -164,13 +166,13 @@ def _rows_block(
         unfolded: int,  # noqa: ARG001 all blocks have the same signature
     ) -> None:
         for row in range(first, count, most):
-            here = x + (row // panel) * groups * 4 * panel + (row % panel) * 4
+            here = x + ((row // panel) * groups * panel + row % panel) * four
             row_scale, target, left = row_scales + row * 4, out + row * stride, count - row
             if left <= few:
                 tile1(here, w, groups, sums, scales, biases, row_scale, target, stride)
             elif left <= some:
                 tile2(here, w, groups, sums, scales, biases, row_scale, target, stride)
-            elif left <= many:
+            elif many < most and left <= many:
                 tile3(here, w, groups, sums, scales, biases, row_scale, target, stride)
             else:
                 tile4(here, w, groups, sums, scales, biases, row_scale, target, stride)
@@ -186,7 +188,9 @@ def _fewer(most: int) -> tuple[int, int, int]:
 def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     """Few rows multiply weights unpacked in registers; for more, they are unpacked once into bytes."""
     tile, each, limit = folded_tile, min(kind.rows, FOLDED_EACH), FOLDED_ROWS
-    if kind.neon:
+    if kind.grouped:
+        tile, limit = grouped_tile, each
+    elif kind.neon:
         tile, each, limit = neon_folded_tile, FOLDED_ROWS_OF_NEON, FOLDED_ROWS_OF_NEON
     elif kind.tiled:
         each = limit = 1
@@ -222,7 +226,10 @@ def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
 
 def _unfolded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     """Unpacks a block once, and multiplies its bytes by all rows, or by those not multiplied meanwhile."""
-    if kind.tiled or kind.neon:
+    if kind.grouped:
+        unfold = unpacking_tile(kind, add=add)
+        read = _rows_block(kind, tag, add=add, tile=unpacked_tile, first=kind.rows)
+    elif kind.tiled or kind.neon:
         unfold, read = unfold_block(kind), (_tiled_block if kind.tiled else _rows_block)(kind, tag, add=add)
     else:
         unfold, read = unfolding_tile(kind, add=add), _rows_block(kind, tag, add=add, first=kind.rows)

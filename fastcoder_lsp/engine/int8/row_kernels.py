@@ -1,6 +1,7 @@
-"""Operations on single rows between the products: norms, the gate, rounding to bytes. Each phase's jobs are rows.
+"""Operations on single rows between the products: norms, the gate, rounding to whole numbers. A phase's jobs are rows.
 
-Sums run in 16 lanes, each over every 16th value, folded by halves: an order that depends only on the row's length.
+`four_bytes` is of the next product (`DotKind.four_bytes`): a row's numbers are stored as bytes or as words. Sums run in
+16 lanes, each over every 16th value, folded by halves: an order that depends only on the row's length.
 """
 
 import numpy as np
@@ -23,64 +24,68 @@ from fastcoder_lsp.engine.int8.simd import (
     v_sum,
 )
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
-from fastcoder_lsp.engine.int8.tiles import store_bytes
+from fastcoder_lsp.engine.int8.tiles import store_bytes, store_words
 from fastcoder_lsp.kernels import inner as compiled
 
 
 @compiled
-def norm_rows(work: Scratch, phase: int, first: int, count: int, weight_E: Floats, eps: np.float32) -> None:
+def norm_rows(
+    work: Scratch, phase: int, first: int, count: int, weight_E: Floats, eps: np.float32, four_bytes: int
+) -> None:
     """Normalise the state's rows from `first` on and round them for the next product."""
     row = take_job(work.counters, phase)
     while row < count:
         _norm_row(work.x_ME[first + row], weight_E, eps, work.wide_MN[row])
-        _quantise_row(work, row, count, work.wide_MN[row], len(weight_E))
+        _quantise_row(work, row, count, work.wide_MN[row], len(weight_E), four_bytes)
         finish_jobs(work.counters, phase, 1)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
 
 
 @compiled
-def centre_rows(work: Scratch, phase: int, first: int, count: int, weight_E: Floats, eps: np.float32) -> None:
+def centre_rows(
+    work: Scratch, phase: int, first: int, count: int, weight_E: Floats, eps: np.float32, four_bytes: int
+) -> None:
     """`norm_rows` by LayerNorm; offsets follow the scales."""
     row = take_job(work.counters, phase)
     while row < count:
         _centre_row(work.x_ME[first + row], weight_E, eps, work.wide_MN[row])
-        _quantise_row(work, row, count, work.wide_MN[row], len(weight_E) // 2)
+        _quantise_row(work, row, count, work.wide_MN[row], len(weight_E) // 2, four_bytes)
         finish_jobs(work.counters, phase, 1)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
 
 
 @compiled
-def quantise_rows(work: Scratch, phase: int, count: int) -> None:
+def quantise_rows(work: Scratch, phase: int, count: int, four_bytes: int) -> None:
     """Round the output of attention."""
     row = take_job(work.counters, phase)
     while row < count:
-        _quantise_row(work, row, count, work.mixed_MQ[row], work.mixed_MQ.shape[1])
+        _quantise_row(work, row, count, work.mixed_MQ[row], work.mixed_MQ.shape[1], four_bytes)
         finish_jobs(work.counters, phase, 1)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
 
 
 @compiled
-def gate_rows(work: Scratch, phase: int, count: int, inner: int) -> None:
+def gate_rows(work: Scratch, phase: int, count: int, inner: int, four_bytes: int) -> None:
     """silu(gate) · up of every row, rounded."""
     row = take_job(work.counters, phase)
     while row < count:
         _swiglu_row(work.wide_MN[row], inner)
-        _quantise_row(work, row, count, work.wide_MN[row], inner)
+        _quantise_row(work, row, count, work.wide_MN[row], inner, four_bytes)
         finish_jobs(work.counters, phase, 1)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
 
 
 @compiled
-def gelu_rows(work: Scratch, phase: int, count: int, inner: int) -> None:
+def gelu_rows(work: Scratch, phase: int, count: int, inner: int, four_bytes: int) -> None:
     """GELU of every row, by tanh, rounded."""
     row = take_job(work.counters, phase)
     while row < count:
         _gelu_row(work.wide_MN[row], inner)
-        _quantise_row(work, row, count, work.wide_MN[row], inner)
+        _quantise_row(work, row, count, work.wide_MN[row], inner, four_bytes)
         finish_jobs(work.counters, phase, 1)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
@@ -144,8 +149,8 @@ def norm_head(head_D: int, dim: int, weight_D: Floats, eps: np.float32) -> None:
 
 
 @compiled
-def _quantise_row(work: Scratch, slot: int, count: int, values: Floats, size: int) -> None:
-    """One of `count` rows as bytes, in the layout of `DotKind.panel_of`."""
+def _quantise_row(work: Scratch, slot: int, count: int, values: Floats, size: int, four_bytes: int) -> None:
+    """One of `count` rows as whole numbers, in the layout of `DotKind.panel_of`."""
     peak = v_splat(np.float32(1e-9))
     for at in range(0, size, LANES):
         peak = v_max(peak, v_abs(v_load(values.ctypes.data + 4 * at)))
@@ -153,9 +158,14 @@ def _quantise_row(work: Scratch, slot: int, count: int, values: Floats, size: in
     work.scales_M[slot] = highest * np.float32(1 / 127)
     inverse = np.float32(127) / highest
     panel = work.panel if count > 1 else 1
-    first = work.bytes_PK.ctypes.data + (slot // panel) * size * panel + (slot % panel) * 4
-    for at in range(0, size, LANES):
-        store_bytes(first + at * panel, v_load(values.ctypes.data + 4 * at), inverse, 4 * panel)
+    place, apart = (slot // panel) * size * panel + (slot % panel) * 4, four_bytes * panel
+    first = work.bytes_PK.ctypes.data + place * four_bytes // 4
+    if four_bytes == 4:
+        for at in range(0, size, LANES):
+            store_bytes(first + at * panel, v_load(values.ctypes.data + 4 * at), inverse, apart)
+    else:
+        for at in range(0, size, LANES):
+            store_words(first + 2 * at * panel, v_load(values.ctypes.data + 4 * at), inverse, apart)
 
 
 @compiled

@@ -49,7 +49,9 @@ def found_exact(kind: DotKind, kernels: Path) -> bool:
 def is_exact(kind: DotKind, kernels: Path) -> bool:
     """Compare a tile of the largest and of mixed values with 64-bit integers."""
     columns = kind.vectors * LANES
-    most = LOOKED_UP if kind.bits == 4 and kind.looks_up else kind.rows
+    most = kind.rows
+    if kind.bits == 4:
+        most = LOOKED_UP if kind.looks_up else 2 * kind.rows if kind.grouped else kind.rows
     bytes_MK = np.full((most, GROUPS * 4), 255, dtype=np.uint8)
     weights_NK = np.full((columns, GROUPS * 4), 127, dtype=np.int8)
     bytes_MK[1::2, ::3], weights_NK[1::3], weights_NK[2::3, ::2] = 1, -127, -127
@@ -66,7 +68,7 @@ def is_exact(kind: DotKind, kernels: Path) -> bool:
     KernelCache.attach(trial, lambda: kernels, f"trial-{kind.name}")
     for count in sorted({1, kind.rows // 2, kind.rows, most}):  # other numbers of rows are other code
         out_MN, panel = np.zeros((count, columns), dtype=np.float32), kind.panel_of(count)
-        panels = aligned((-(-count // panel), GROUPS, panel, 4), np.uint8)
+        panels = aligned((-(-count // panel), GROUPS, panel, 4), kind.number)
         for row in range(count):
             panels[row // panel, :, row % panel] = bytes_MK[row].reshape(GROUPS, 4)
         trial(panels, block, sums_N, ones, ones, zeros_N, out_MN, unfolded)

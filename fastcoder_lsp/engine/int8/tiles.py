@@ -39,6 +39,9 @@ REGISTERS_OF_NEON = 5
 REGISTERS = REGISTERS_OF_NEON if is_arm() else 24
 """Registers that sums may take, of the 32 (or of 16 pairs)."""
 
+PARTIAL_SUMS = 8
+"""Registers of partial sums, of AVX2's 16."""
+
 
 class Loop:
     """A counted loop in LLVM code with carried values: `carried` inside, `close` with new ones."""
@@ -90,31 +93,36 @@ def offset(builder: ir.IRBuilder, address: ir.Value, index: ir.Value, size: int)
 def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
     """`rows` rows times `kind.vectors`·16 columns.
 
-    The intrinsic's arguments: address of the rows' bytes in their panel [K/4][kind.panel][4]; of the columns' weights
+    The intrinsic's arguments: address of the rows' numbers in their panel [K/4][kind.panel][4]; of the columns' weights
     [K/4][vectors][16][4]; K/4; of the columns' sums·128 (int32), scales and biases (floats); of the rows' scales; of
     the output, and bytes between two of its rows. Output: see `put_row`.
     """
-    parts = LANES // kind.lanes
+    places = list(range(kind.vectors * LANES // kind.lanes))
     register = register_of(kind)
-    columns_of_register = ir.VectorType(I32, kind.lanes)
+    columns_of_register, four = ir.VectorType(I32, kind.lanes), ir.IntType(8 * kind.four_bytes)
+    # Sums that exceed the registers are computed for some columns after the other.
+    fits = kind.partial == 1 or rows * len(places) * kind.partial <= PARTIAL_SUMS
+    turns = [places] if fits else [[place] for place in places]
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         x, w, groups = arguments[:3]
-        count = rows * kind.vectors * parts
-        loop = Loop(builder, ir.Constant(I64, 0), groups, [_constant(register)] * count)
-        x_here = offset(builder, x, loop.index, 4 * kind.panel)
-        w_here = offset(builder, w, loop.index, 64 * kind.vectors)
-        for vector in range(kind.vectors):
-            prefetch(builder, w_here, 64 * vector + AHEAD)
-        weights = [
-            load_at(builder, w_here, columns_of_register, 4 * kind.lanes * part, align=4 * kind.lanes)
-            for part in range(kind.vectors * parts)
-        ]
-        carried, new = iter(loop.carried), []
-        for row in range(rows):
-            x_row = load_at(builder, x_here, I32, 4 * row)
-            new += [kind.emit(builder, next(carried), weight, x_row) for weight in weights]
-        put_rows(builder, kind, iter(loop.close(new)), arguments[3:], rows, add=add)
+        sums: dict[tuple[int, int], ir.Value] = {}
+        for some in turns:
+            of_some = [(row, place) for row in range(rows) for place in some]
+            loop = Loop(builder, ir.Constant(I64, 0), groups, [_constant(register)] * len(of_some))
+            x_here = offset(builder, x, loop.index, kind.four_bytes * kind.panel)
+            w_here = offset(builder, w, loop.index, 64 * kind.vectors)
+            for vector in range(kind.vectors if some is turns[0] else 0):
+                prefetch(builder, w_here, 64 * vector + AHEAD)
+            size = 4 * kind.lanes
+            weights = [load_at(builder, w_here, columns_of_register, size * place, align=size) for place in some]
+            carried, new = iter(loop.carried), []
+            for row in range(rows):
+                x_row = load_at(builder, x_here, four, kind.four_bytes * row)
+                new += [kind.emit(builder, next(carried), weight, x_row) for weight in weights]
+            sums |= dict(zip(of_some, loop.close(new), strict=True))
+        in_order = (sums[row, place] for row in range(rows) for place in places)
+        put_rows(builder, kind, in_order, arguments[3:], rows, add=add)
         return context.get_dummy_value()
 
     signature = nt.void(*[nt.intp] * 9)
@@ -241,21 +249,25 @@ def mix_tile(heads: int, dim: int) -> Any:
     return intrinsic(lambda _typing, _w, _stride, _v, _start, _stop, _out: (nt.void(*[nt.intp] * 6), generate))
 
 
-@intrinsic
-def store_bytes(_typing: Any, _address: Any, _value: Any, _inverse: Any, _apart: Any) -> Any:
-    """Round 16 floats times `inverse` to whole numbers, add 128, and store them as bytes, four by four, `apart`."""
+def _store_numbers(bits: int) -> Any:
+    """An intrinsic that rounds 16 floats times `inverse`, adds 128, and stores them in fours, `apart` bytes apart."""
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         address, value, inverse, apart = arguments
         rounded = call(builder, "rint", builder.fmul(value, broadcast(builder, inverse)))
         whole = builder.add(builder.fptosi(rounded, VECTOR_I32), ir.Constant(VECTOR_I32, [128] * LANES))
-        packed = builder.bitcast(builder.trunc(whole, ir.VectorType(I8, LANES)), ir.VectorType(I32, LANES // 4))
+        numbers = builder.trunc(whole, ir.VectorType(ir.IntType(bits), LANES))
+        fours = builder.bitcast(numbers, ir.VectorType(ir.IntType(4 * bits), LANES // 4))
         for group in range(LANES // 4):
-            four = builder.extract_element(packed, ir.Constant(I32, group))
+            four = builder.extract_element(fours, ir.Constant(I32, group))
             store_at(builder, four, offset(builder, address, apart, group))
         return context.get_dummy_value()
 
-    return nt.void(nt.intp, Vector, nt.float32, nt.intp), generate
+    signature = nt.void(nt.intp, Vector, nt.float32, nt.intp)
+    return intrinsic(lambda _typing, _address, _value, _inverse, _apart: (signature, generate))
+
+
+store_bytes, store_words = _store_numbers(8), _store_numbers(16)
 
 
 def _fold(builder: ir.IRBuilder, sums: ir.Value, kind: DotKind) -> ir.Value:
