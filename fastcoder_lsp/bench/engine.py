@@ -3,18 +3,25 @@
 Owns the measurement. A pass is a whole step: rows in, verification, commit; the KV cache holds 700 tokens before it.
 """
 
+import json
+import os
+import subprocess
 import sys
 import sysconfig
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from fastcoder_lsp.bench.limits import Limits, measure_limits
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table, shown, tell_share, write_json
+from fastcoder_lsp.config.processes import neutral_folder, python_command
 from fastcoder_lsp.core import DraftTree, Engine
 from fastcoder_lsp.engine.int8.backend import Int8Backend
+from fastcoder_lsp.engine.int8.dot import PLAIN, kinds_here
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import require_checkpoint, unpacked_bytes
@@ -39,19 +46,33 @@ _COMPARED = ("accelerate", "torch", "transformers")
 class Options:
     """Time steps of 1 to 64 rows with 700 tokens in the KV cache, and prefills.
 
-    Beside them, taking turns in the same run: the int8 products alone and, where it is installed, transformers in bf16.
-    For a model in a GGUF, transformers needs the weights unpacked, which only --transformers does.
+    Beside them, taking turns in the same run: the byte products alone and, where it is installed, transformers in bf16.
+    For a model in a GGUF, transformers needs the weights unpacked, which only --transformers does. On the CPU each
+    figure is compared with what the memory and the instructions of this machine allow. --kinds measures the code of
+    other classes of CPUs, each in a process of its own: `all`, or names such as avx2,vnni-256.
     """
 
     model: str = field(default="auto", metadata={"help": "a hub id, a folder or a .gguf"})
     engine: str = field(default="auto", metadata={"help": "kind of engine"})
     threads: int | None = field(default=None, metadata={"help": "CPU threads (default: as the setting `threads`)"})
+    kinds: str = field(
+        default="", metadata={"help": "kinds of CPU instructions to compare: all, or NAME,NAME", "metavar": "KINDS"}
+    )
     rounds: int = field(default=7, metadata={"help": "measurements of each figure"})
     transformers: bool = field(
         default=False, metadata={"help": "unpack a GGUF for the comparison: gigabytes in the cache"}
     )
     no_transformers: bool = field(default=False, metadata={"help": "leave out the comparison"})
     json: Path | None = field(default=None, metadata={"help": "write the full results", "metavar": "FILE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The machine's limits and, by the name of a figure, the share of the bandwidth, and products a cycle and core."""
+
+    limits: Limits
+    bandwidth: dict[str, float]
+    products: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +87,8 @@ def run(options: Options) -> int:
     """Run the command: measure, print the results and write them to a file."""
     if options.rounds < 1:
         raise UsageError(f"--rounds: {options.rounds} is less than 1", "Try: --rounds 3")
+    if options.kinds:
+        return _compare_kinds(options)
     model = find_model(options.model)
     context = max(CACHED + max(WIDTHS), *PREFILLS) + 1
     with shown("loading the model", 100) as tell:
@@ -78,11 +101,13 @@ def run(options: Options) -> int:
     if _compares(model.files.folder, options):
         subjects["transformers bf16"] = _transformers_subject(model.files.folder, tokens, options.threads, engine)
     figures = _measure(subjects, options.rounds)
-    _print(engine, figures)
+    shares = _shares(engine, figures["ours"])
+    _print(engine, figures, shares)
     if options.json:
         info = engine.info
         settings = {"engine": info.name, "device": info.device, "model": model.files.name, "cached": CACHED}
-        write_json(options.json, "engine", settings | {"rounds": options.rounds}, _results(figures))
+        results = _results(figures) | ({"limits": asdict(shares)} if shares is not None else {})
+        write_json(options.json, "engine", settings | {"rounds": options.rounds}, results)
     engine.close()
     return 0
 
@@ -188,12 +213,88 @@ def _transformers_subject(
 
 def _products_only(engine: Engine) -> Callable[[int], None] | None:
     """Runs the matrix products of a step of so many rows; None for an engine that cannot tell them apart."""
-    if isinstance(engine, TreeEngine) and isinstance(engine.backend, Int8Backend):
-        return engine.backend.run_products
-    return None
+    backend = _backend(engine)
+    return backend.run_products if backend is not None else None
 
 
-def _print(engine: Engine, figures: Mapping[str, Figures]) -> None:
+def _backend(engine: Engine) -> Int8Backend | None:
+    return engine.backend if isinstance(engine, TreeEngine) and isinstance(engine.backend, Int8Backend) else None
+
+
+def _shares(engine: Engine, ours: Figures) -> Shares | None:
+    """How near the machine's limits each figure is; None for an engine that is not our CPU engine."""
+    backend = _backend(engine)
+    if backend is None:
+        return None
+    with shown("measuring the machine", 1) as tell:
+        limits = measure_limits(backend.kind, backend.threads)
+        tell(1)
+    bandwidth, products = dict[str, float](), dict[str, float]()
+    for figures, whole in ((ours.forward_ms, True), (ours.prefill_ms, False)):
+        bytes_, numbers = backend.step_work(head=whole)
+        for size, ms in figures.items():
+            name = f"{'step' if whole else 'prefill'} of {size}"
+            passes = 1 if whole else -(-int(size) // backend.chunk)
+            bandwidth[name] = passes * bytes_ / ms / 1e6 / limits.gb_s
+            products[name] = int(size) * numbers / ms / 1e6 / limits.ghz / backend.threads
+    return Shares(limits, bandwidth, products)
+
+
+def _compare_kinds(options: Options) -> int:
+    """Measure each kind of instructions in a process of its own, and print them side by side."""
+    names = [kind.name for kind in kinds_here() if kind is not PLAIN]
+    wanted = names if options.kinds == "all" else options.kinds.split(",")
+    if unknown := [name for name in wanted if name not in (*names, PLAIN.name)]:
+        raise UsageError(f"--kinds: this CPU cannot run {unknown[0]!r}", f"Try: --kinds {','.join(names)}")
+    reports = dict[str, Any]()
+    with TemporaryDirectory() as folder:
+        for name in wanted:
+            report = Path(folder) / f"{name}.json"
+            sys.stderr.write(f"{name}:\n")
+            command = python_command("fastcoder_lsp.cli.main", "bench", "engine", "--json", str(report))
+            command += ("--model", options.model, "--engine", options.engine, "--rounds", str(options.rounds))
+            command += ("--no-transformers", *(("--threads", str(options.threads)) if options.threads else ()))
+            # What the process prints would come before the table of all.
+            subprocess.run(
+                command,
+                env=os.environ | {"FASTCODER_KIND": name},
+                stdout=subprocess.DEVNULL,
+                cwd=neutral_folder(),
+                check=True,
+            )
+            reports[name] = json.loads(report.read_text(encoding="utf-8"))
+    _print_kinds(reports)
+    if options.json:
+        write_json(options.json, "engine", {"kinds": wanted, "rounds": options.rounds}, {"kinds": reports})
+    return 0
+
+
+def _print_kinds(reports: Mapping[str, Any]) -> None:
+    """Milliseconds of each kind, and the nearer limit's share."""
+    columns, rows = [""], list[list[object]]()
+    for name in reports:
+        columns += [name, "of limit"]
+    for part, sizes in (("step", WIDTHS), ("prefill", PREFILLS)):
+        for size in sizes:
+            row: list[object] = [f"{part} of {size}"]
+            for report in reports.values():
+                row += [report["forward_ms" if part == "step" else "prefill_ms"][str(size)], _nearest(report, row[0])]
+            rows.append(row)
+    settings = next(iter(reports.values()))["settings"]
+    title = f"{settings['model']}: {settings['engine']}; ms, {CACHED} tokens in the KV cache"
+    print_table(f"{title}; share of the nearer limit (m memory, p products)", columns, rows)
+
+
+def _nearest(report: Mapping[str, Any], name: Any) -> str:
+    """The share of the limit that a figure comes nearest to; empty where none was measured."""
+    if "limits" not in report:
+        return ""
+    shares = Shares(**report["limits"] | {"limits": Limits(**report["limits"]["limits"])})
+    memory, products = shares.bandwidth[name], shares.products[name] / shares.limits.products
+    return f"{max(memory, products):.0%} {'m' if memory > products else 'p'}"
+
+
+def _print(engine: Engine, figures: Mapping[str, Figures], shares: Shares | None) -> None:
     names = list(figures)
     rows: list[list[object]] = [
         [f"step of {size}", *(figures[n].forward_ms[str(size)] for n in names)] for size in WIDTHS
@@ -203,7 +304,17 @@ def _print(engine: Engine, figures: Mapping[str, Figures]) -> None:
         for size in PREFILLS
     ]
     title = f"{engine.info.model}: {engine.info.name} on {engine.info.device}; ms, {CACHED} tokens in the KV cache"
-    print_table(title, ["", *names], rows)
+    columns = ["", *names]
+    if shares is not None:
+        limits = shares.limits
+        columns += ["of memory", "products a cycle", "of limit"]
+        for row in rows:
+            rate = shares.products[str(row[0])]
+            row += [f"{shares.bandwidth[str(row[0])]:.0%}", f"{rate:.1f}", f"{rate / limits.products:.0%}"]
+        title += (
+            f"\nlimits: {limits.gb_s:.1f} GB/s; {limits.products:.0f} products a cycle and core at {limits.ghz:.2f} GHz"
+        )
+    print_table(title, columns, rows)
 
 
 def _results(figures: Mapping[str, Figures]) -> dict[str, Any]:

@@ -127,6 +127,9 @@ class Choice:
         lines = [f"`auto` chooses {chosen.told}."]
         if chosen.against:
             lines.append(f"No size keeps all limits on this machine ({words(chosen)}); it is the smallest.")
+        exact = next((v for v in self.verdicts if v.size is chosen.size and v.bits > chosen.bits), None)
+        if exact is not None and exact.against and not chosen.against:
+            lines.append(f"Not in {PRECISIONS[exact.bits]}: {words(exact)}.")
         larger = next((s for s in FAMILY[FAMILY.index(chosen.size) + 1 :] if s.commercial), None)
         if larger is not None and not chosen.against and (other := self.best(larger.hub_id)) is not None:
             lines.append(f"Not {larger.name} in {PRECISIONS[other.bits]}: {words(other)}.")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from benchmarks.gpu import Options
 from benchmarks.shapes import TINY, NamedShape, RandomSource, main, named, random_weights
 from fastcoder_lsp.bench import engine
 from fastcoder_lsp.core import DraftTree
+from fastcoder_lsp.engine.int8.dot import AVX2, PLAIN
 from fastcoder_lsp.engine.static.build import Recipe, build
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.engine import StaticEngine
+from fastcoder_lsp.errors import UsageError
 
 ABSENT = """
 import sys
@@ -50,6 +53,10 @@ def test_it_runs_without_torch_and_says_how_to_add_the_comparison(llama_folder: 
     assert "pip install" in done.stderr
     found = json.loads(report.read_text(encoding="utf-8"))
     assert set(found["forward_ms"]) >= {"1", "64"}
+    assert found["limits"].keys() == {"limits", "bandwidth", "products"}
+    assert min(found["limits"]["limits"].values()) > 0
+    assert found["limits"]["products"]["step of 64"] > found["limits"]["products"]["step of 1"] > 0
+    assert "of memory" in done.stdout
     assert "transformers_bf16" not in found
 
 
@@ -70,6 +77,37 @@ def test_weights_are_unpacked_only_where_an_option_allows_it(
     monkeypatch.setattr(engine, "unpacked_bytes", lambda _folder: 0)
     assert engine._compares(Path("converted"), engine.Options())
     assert capsys.readouterr().err == ""
+
+
+def test_kinds_are_measured_each_in_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The environment names the kind, and the table has the share of the nearer limit."""
+    shares = {"step of 1": 0.5, "step of 64": 0.1}
+
+    def measured(command: list[str], env: dict[str, str], **_: object) -> None:
+        limits = {"limits": {"gb_s": 10.0, "ghz": 3.0, "products": 40.0}, "bandwidth": shares}
+        rates = {"step of 1": 4.0, "step of 64": 32.0}
+        report = {
+            "settings": {"model": "M", "engine": "cpu-int8"},
+            "forward_ms": {"1": 5.0, "64": 30.0},
+            "prefill_ms": {},
+            "limits": limits | {"products": rates},
+            "kind": env["FASTCODER_KIND"],
+        }
+        Path(command[command.index("--json") + 1]).write_text(json.dumps(report), encoding="utf-8")
+
+    monkeypatch.setattr(engine, "subprocess", SimpleNamespace(run=measured, DEVNULL=None))
+    monkeypatch.setattr(engine, "WIDTHS", (1, 64))
+    monkeypatch.setattr(engine, "PREFILLS", ())
+    monkeypatch.setattr(engine, "kinds_here", lambda: (AVX2, PLAIN))
+    assert engine.run(engine.Options(kinds="all", json=tmp_path / "all.json")) == 0
+    printed = capsys.readouterr().out
+    assert "50% m" in printed
+    assert "80% p" in printed
+    assert json.loads((tmp_path / "all.json").read_text())["kinds"]["avx2"]["kind"] == "avx2"
+    with pytest.raises(UsageError, match="cannot run 'vnni-512'"):
+        engine.run(engine.Options(kinds="avx2,vnni-512"))
 
 
 def test_a_part_that_dies_or_hangs_costs_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.engine import loader
 from fastcoder_lsp.engine import speeds as timing
 from fastcoder_lsp.engine.architecture import fast_shape
+from fastcoder_lsp.engine.int8 import dot
 from fastcoder_lsp.engine.speeds import Timed, measure_speeds
 from fastcoder_lsp.model import choice as rule
 from fastcoder_lsp.model.catalogue import FAMILY
@@ -72,6 +73,21 @@ def test_four_bits_are_measured_only_where_they_may_decide(
     assert measuring.asked == [8, 4]
     chosen_model(tmp_path, quiet, gpu_bytes=0, every=True, threads=3)
     assert measuring.asked == [8, 4, 8, 4]
+
+
+def test_avx2_may_read_a_prompt_in_four_bits_where_eight_are_too_slow(
+    tmp_path: Path, on: Callable[[int], Measuring], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two cores of AVX2: eight bits miss the prompt's limit, so four are measured, and the choice says why."""
+    speeds = {(SMALL, 8): Speed(17.0, 1300.0), (SMALL, 4): Speed(11.0, 650.0)}
+    for kind, asked, expected in ((dot.VNNI_256, [8], "0.5B int8"), (dot.AVX2, [8, 4], "0.5B int4")):
+        measuring = on(0)
+        measuring.facts = replace(measuring.facts, speeds=speeds)
+        monkeypatch.setattr(dot, "kinds_here", lambda kind=kind: (kind, dot.PLAIN))
+        found = chosen_model(tmp_path / kind.name, quiet, gpu_bytes=0)
+        assert measuring.asked == asked
+        assert said(found) == expected
+    assert "Not in int8: a prompt of 400 tokens takes 1.3 s (limit 1.0)." in found.reason
 
 
 def test_a_gpu_that_has_room_decides_without_times(tmp_path: Path, on: Callable[[int], Measuring]) -> None:

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from fastcoder_lsp.cli.doctor.check import Check
+from fastcoder_lsp.config.processor import forced_kind
 from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.errors import InstallationError
 
@@ -99,6 +100,8 @@ def check_processor() -> Check:
     kinds = [kind.name for kind in kinds_here()]
     fast = kinds[0] if kinds else "no fast"
     text = f"{platform.machine()}, {counted(cores or 1, 'core')}, {fast} instructions for int8"
+    if (forced := forced_kind()) is not None:
+        text += f"; FASTCODER_KIND asks for {forced}"
     return Check("processor", "ok", text, details={"cores": cores, "kinds": kinds})
 
 

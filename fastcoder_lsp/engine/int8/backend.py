@@ -52,7 +52,7 @@ class Int8Backend:
         self, shape: Shape, arrays: dict[str, Array], kind: DotKind, *, capacity: int, threads: int, kernels: Path
     ) -> None:
         self.name, self.device = f"cpu-int{kind.bits}", f"cpu ({kind.name}, {counted(threads, 'thread')})"
-        self.capacity, self.chunk, self._kind = capacity, CHUNK, kind
+        self.capacity, self.chunk, self.kind = capacity, CHUNK, kind
         self._team = Team(threads)
         self.use(shape, arrays)
         self.is_first = True
@@ -124,7 +124,7 @@ class Int8Backend:
         self._packed = _packed(shape, arrays, self.capacity)
         columns = -(-self.capacity // BLOCK) * BLOCK
         self.cache = SlotMemory(shape, self.capacity)
-        self._shared = _SharedBuffers(_work(shape, self._packed, columns, self._team.threads, self._kind))
+        self._shared = _SharedBuffers(_work(shape, self._packed, columns, self._team.threads, self.kind))
 
     def take(self, other: Self, start: int, stop: int) -> None:
         """Copy the slots `start`…`stop` of another backend's cache, in whole blocks."""
@@ -160,10 +160,22 @@ class Int8Backend:
             self._team.close()
         del self._packed, self.cache, self._shared, self._embedding_VE
 
+    @property
+    def threads(self) -> int:
+        """Threads that compute."""
+        return self._team.threads
+
+    def step_work(self, *, head: bool) -> tuple[int, int]:
+        """Bytes of the matrices that a pass reads, with the `head` or without, and their numbers."""
+        packed = self._packed
+        products = [packed.qkv, packed.out, packed.gate_up, packed.down, *([packed.head] if head else [])]
+        numbers = self._shape.weight_count - (0 if head else self._shape.vocabulary * self._shape.width)
+        return sum(product.weights_LBKx.nbytes for product in products), numbers
+
     def run_products(self, rows: int) -> None:
         """Run a pass's products on the work memory's present content: a lower bound on a step's time."""
         if self._shared.products is None:
-            self._shared.products = make_products(self._kind, KernelShape.of(self._shape))
+            self._shared.products = make_products(self.kind, KernelShape.of(self._shape))
         self._team.run(self._shared.products, self._packed, self._make_room(rows), rows)
 
     def _make_room(self, logits: int) -> Scratch:
@@ -178,7 +190,7 @@ class Int8Backend:
     def _embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         if self._embedding_VE is None:  # the head's rows
             head = self._packed.head
-            steps_TE = unpack_some(head.weights_LBKx[0], np.asarray(tokens), self._kind)
+            steps_TE = unpack_some(head.weights_LBKx[0], np.asarray(tokens), self.kind)
             found: npt.NDArray[np.float32] = steps_TE * head.scales_LN[0][tokens][:, None]
             return found
         rows = self._embedding_VE[tokens]
