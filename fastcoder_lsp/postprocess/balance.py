@@ -1,7 +1,7 @@
 """Brackets and quotes: a suggestion closes what it opens, and nothing that is closed below already.
 
 A closer is removed only if the brackets of the whole document count one too many, or the same closer follows below at
-the same depth. If the document is longer than the part that is read, or does not balance by itself, the text is left
+the same depth. If the document is longer than the part that is read, or does not balance by itself, the text stays
 unchanged.
 """
 
@@ -16,11 +16,11 @@ _ENDS = ")]};,: \t\n"
 """Characters that may follow the last word of a text."""
 Stack = list[tuple[int, str]]
 Columns = Callable[[int], int]
-"""Gives the indentation of the line at an offset."""
+"""The indentation of the line at an offset."""
 
 
 def balance(text: str, around: TextAround) -> str:
-    """`text`, cut before a surplus closer, and with closers added for its open brackets that nothing below closes."""
+    """`text`, cut before a surplus closer, and with closers added for its brackets that nothing below closes."""
     if around.language not in KNOWN or not text.strip():
         return text
     lexed = around.lexed_with(text)
@@ -155,7 +155,7 @@ def _ends_here(quote: str, around: TextAround) -> bool:
 
 
 def _closed(text: str, openers: Stack, quote: str) -> str:
-    """The closers of `openers` at the end of `text`: on its last line, or each on its own line, as it was opened."""
+    """The closers of `openers` after `text`: on its last line, or each on its own line, as it was opened."""
     added, last = quote, -1
     for at, sign in reversed(openers):
         start = text.rfind("\n", 0, at) + 1

@@ -1,4 +1,4 @@
-"""Withholding text that the model was not sure of: closers at its end, marks alone, longer words.
+"""Withholding text that the model was unsure of: closers at its end, punctuation alone, longer words.
 
 The rest is a beginning of the model's output, or nothing.
 """
@@ -10,20 +10,23 @@ from fastcoder_lsp.postprocess.balance import last_closers
 from fastcoder_lsp.postprocess.text_around import TextAround
 
 SURE = 0.9
-"""A closer of the user's bracket is shown at the end of a text if it was so probable: otherwise the user is about as
-likely to continue inside, and the closer is in the way at every key. The same holds for marks alone: `:`, `()`."""
+"""A closer of the user's bracket is shown at the end of a text only if it was so probable.
+
+Otherwise the user is about as likely to continue inside, and the closer is in the way at every key. The same holds for
+punctuation alone: `:`, `()`.
+"""
 LIKELY_WORD = 0.5
-"""A word that could be whole is continued if the model found that at least as likely as its end."""
+"""A complete word is continued only if the model found that at least as likely as its end."""
 _MOST_TYPED = 120
-"""Characters of a text after which its rest is judged, as it is typed."""
+"""Characters of a text whose rests are judged, as the user types along."""
 _MOST_MARKS = 8
-"""Characters at a text's end that are judged as marks."""
+"""Characters at a text's end that are judged as punctuation."""
 _WORD_AT_END = re.compile(r"\w+\Z")
 _WORD = re.compile(r"\w+")
 
 
 def without_unsure_closers(text: str, certainty: Certainty, around: TextAround) -> str:
-    """`text` up to the first of its last closers that the model was not sure of, unless nothing would be left."""
+    """`text` up to the first of its last closers that the model was unsure of, unless nothing would be left."""
     for at in last_closers(text, around):
         sure = certainty.at(len(text[:at].encode()))
         if sure is not None and sure < SURE:
@@ -32,9 +35,9 @@ def without_unsure_closers(text: str, certainty: Certainty, around: TextAround) 
 
 
 def unsure_at(text: str, certainty: Certainty, around: TextAround) -> tuple[int, ...]:
-    """Lengths of beginnings of `text`, 0 included, after which only a request by key shows the rest.
+    """Lengths of beginnings of `text`, 0 included, after which only a manual request shows the rest.
 
-    A rest that lengthens a word which the model found likelier to end, or that consists of marks it was not sure of.
+    Such a rest lengthens a word that the model found likelier to end, or is punctuation that it was unsure of.
     """
     if not certainty.rows:
         return ()
@@ -46,7 +49,7 @@ def unsure_at(text: str, certainty: Certainty, around: TextAround) -> tuple[int,
 
 
 def _held_back(text: str, at: int, certainty: Certainty, around: TextAround) -> bool:
-    """Whether the rest of `text` from `at` is shown only to users who ask for it by a key."""
+    """Whether only a manual request shows the rest of `text` from `at`."""
     rest, typed = text[at:], len(text[:at].encode())
     if not any(map(str.isalnum, rest)):
         return certainty.of_first(len(text.encode()), typed) < SURE
@@ -56,11 +59,11 @@ def _held_back(text: str, at: int, certainty: Certainty, around: TextAround) -> 
     sure = certainty.of_longer_word(typed, min(len(begun[0].encode()), typed))
     if sure is not None:
         return sure < LIKELY_WORD
-    # The model expected another word: it continues the typed one only because it must.
+    # The model expected another word, and continues the typed one only because it must.
     return not at and _known(begun[0], around) and not _known(begun[0] + added[0], around)
 
 
 def _known(word: str, around: TextAround) -> bool:
-    """Whether `word` occurs near the cursor, other than right before it."""
+    """Whether `word` occurs near the cursor, except right before it."""
     found = re.compile(rf"\b{re.escape(word)}\b(?!\Z)")
     return any(found.search(side) for side in (around.near_before, around.near_after))

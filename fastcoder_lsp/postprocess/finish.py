@@ -47,9 +47,9 @@ def finish_at(raw: str, around: TextAround) -> str:
 
 
 def whole_lines(text: str, before: str) -> str:
-    """The showable part of an incomplete `text`, as after a deadline: up to its last whole line.
+    """The showable part of an incomplete `text`, as after a deadline: up to its last complete line.
 
-    A single incomplete line loses its last word, which may be half a word.
+    A single incomplete line loses its last word, which may be incomplete.
     """
     lines, newline, rest = text.rpartition("\n")
     if newline and (lines.strip() or not before.rpartition("\n")[2].strip()):
@@ -65,7 +65,7 @@ def _once(text: str, around: TextAround) -> str:
 
 
 def _without_trailing_blanks(text: str, around: TextAround) -> str:
-    """`text` without blanks at line ends; those before text right of the cursor stay: one, or its new line."""
+    """`text` without blanks at line ends; before text right of the cursor one blank, or its new line, stays."""
     stripped = _TRAILING.sub("", text).rstrip()
     tail = text[len(text.rstrip()) :]
     _, newline, blanks = tail.rpartition("\n")

@@ -1,4 +1,4 @@
-"""Indentation of a suggestion: in the document's own style, at a depth that the code above allows."""
+"""Indentation of a suggestion: in the document's style, at a depth that the code above allows."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
 from fastcoder_lsp.syntax import KNOWN, indent, lex, width
 
 _DEEPEST_STEP = 8
-"""Largest step of indentation in columns."""
+"""The largest step of indentation in columns."""
 _SELDOM = 4
-"""A step of indentation that another one outnumbers by this factor is that one, half typed."""
+"""A step of indentation that is so many times rarer than another one is that one, incompletely typed."""
 _SAMPLE = 400
-"""Lines read to learn a document's style."""
+"""Lines that are read to learn a document's style."""
 
 
 def indentation(text: str, around: TextAround) -> str:
@@ -26,7 +26,7 @@ def indentation(text: str, around: TextAround) -> str:
 
 
 def _in_line(text: str, around: TextAround) -> str:
-    """For a cursor after text: one blank is enough, further lines get the document's style."""
+    """For a cursor after text: one blank is enough, and further lines get the document's style."""
     first, newline, rest = text.partition("\n")
     if around.left[-1:] in " \t" and first.strip():
         first = first.lstrip(" \t")
@@ -61,7 +61,7 @@ def _begins_statement(first: str) -> bool:
 def _in_block(first: str, rest: str, blocks: Blocks, around: TextAround) -> str:
     """For a cursor where a Python statement begins, perhaps in the middle of its indentation.
 
-    The line `first` moves to a block that is open there and that all the rest fits; "" if no block or several ones do.
+    The line `first` moves to an open block that all the rest fits; "" if no block or several ones fit.
     """
     here, column = width(around.left), width(around.left + indent(first))
     columns = _columns_in(blocks, column, here, around)
@@ -97,7 +97,7 @@ def _in_style_below(rest: str, around: TextAround) -> str:
 
 
 def _columns_in(blocks: Blocks, column: int, here: int, around: TextAround) -> list[int]:
-    """Columns where a statement that the model began at `column` may begin."""
+    """Columns where a statement may begin that the model began at `column`."""
     if not blocks.columns:
         return [here]
     limit, below = blocks.columns[-1], around.statement_below
@@ -169,9 +169,9 @@ def _continues(line: str) -> bool:
 
 
 def _in_style(text: str, around: TextAround) -> str:
-    """`text`, each line of which begins a line of the document, with its indentation in the document's style.
+    """`text`, whose lines begin lines of the document, with its indentation in the document's style.
 
-    Changes it only if the document near the cursor uses only tabs or only spaces, and the text only the other kind.
+    Changed only if the document near the cursor uses only tabs or only spaces, and the text only the other kind.
     """
     lines = text.split("\n")
     inner = {line[0] for line in lines if line[:1] in (" ", "\t") and line.strip() and line.strip()[0] != "*"}
@@ -233,7 +233,7 @@ def _unit(around: TextAround) -> int:
 
 
 def _steps(around: TextAround) -> Counter[int]:
-    """How often a line is indented by so many columns more than the line above."""
+    """How often a line is indented by each number of columns more than the line above."""
     steps, last = Counter[int](), 0
     for line in _indented(around):
         columns = width(indent(line))

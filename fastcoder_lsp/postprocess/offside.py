@@ -1,6 +1,6 @@
 """The columns where Python statements may begin: those of the blocks open above them.
 
-Anything else is what the interpreter calls an unexpected indent, or an unindent that matches no outer level. Comments,
+Other columns are what the interpreter calls an unexpected indent, or an unindent that matches no outer level. Comments,
 empty lines and continuation lines may begin anywhere.
 """
 

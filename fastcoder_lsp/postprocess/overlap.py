@@ -5,13 +5,13 @@ from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import KNOWN
 
 _SURE = 4
-"""A repetition of the whole rest of the line that has so many characters is no coincidence."""
+"""A repetition of the whole rest of the line with so many characters is not a coincidence."""
 _OPERATORS = "*/-=+<>&|#~!."
-"""Signs that have another meaning next to each other."""
+"""Signs whose meaning depends on their neighbours."""
 _TRIVIAL = 2
-"""A line of so many signs may well occur twice."""
+"""A line of so few signs may occur twice."""
 _SURE_PART = 12
-"""The same length for the beginning of the rest of the line."""
+"""The same for the beginning of the rest of the line."""
 
 
 def overlap(text: str, around: TextAround) -> str:
@@ -52,7 +52,7 @@ def _words(text: str, right: str) -> str:
 
 
 def _within_sign(head: str, shared: str) -> bool:
-    """Whether the shared part begins in the middle of a row of signs, as in `/**` or a ruler of dashes."""
+    """Whether the shared part begins inside a run of signs, such as `/**` or a ruler of dashes."""
     sign = shared[0]
     if sign in _OPERATORS:
         return len(shared) == 1 or (bool(head) and head[-1] in _OPERATORS)
@@ -72,10 +72,10 @@ def _wordy(char: str) -> bool:
 
 
 def _lines_below(text: str, around: TextAround) -> str:
-    """`text` up to the line from which it equals the lines below the cursor, up to the end of either.
+    """`text` up to the line from which it equals the lines below the cursor, to the end of either.
 
-    Code repeats itself: lines that equal those below only for a while are kept. Closers alone are left to `balance`:
-    `}` may be wanted although another one follows.
+    Lines that equal those below only for a while are kept, because code repeats itself. Closers alone are left to
+    `balance`: `}` may be needed although another one follows.
     """
     if around.right.strip() and not around.closing:
         return text

@@ -11,7 +11,7 @@ _PAIRS = {"(": ")", "[": "]", "{": "}"}
 def replaces(text: str, before: str, after: str, language: str = "") -> int:
     """The number of characters of `after`, on the cursor's line, that the suggestion `text` overwrites.
 
-    More than 0 only if nothing but closers is right of the cursor and `text` itself closes their brackets: the editor
+    More than 0 only if nothing but closers is right of the cursor and `text` closes their brackets itself: the editor
     inserted `)` after `(`, and the suggestion continues beyond the parenthesis.
     """
     return written_over(text, TextAround(before, after, language))
@@ -66,7 +66,7 @@ def _doubled(text: str, around: TextAround, closers: list[str]) -> int:
 def _fitting(after_open: list[str], closers: list[str], around: TextAround) -> int | None:
     """The number of `closers` to drop so that the rest and those below close the brackets open after the text.
 
-    None: unclear. If not all of the document is read, brackets far above or below are unknown, and the nearest ones
+    None: unclear. If a part of the document is not read, brackets far above or below are unknown, and the nearest ones
     decide.
     """
     below = [closer.sign for closer in around.closers_below]
@@ -80,7 +80,7 @@ def _fitting(after_open: list[str], closers: list[str], around: TextAround) -> i
 
 
 def _agree(wanted_signs: list[str], signs: list[str]) -> bool:
-    """Whether one is a beginning of the other, and neither is empty."""
+    """Whether one begins with the other, and neither is empty."""
     return bool(wanted_signs and signs) and all(map(str.__eq__, wanted_signs, signs))
 
 

@@ -19,21 +19,21 @@ _ROUNDS, _LONGEST_ROUND = 8, 40
 
 
 _TELLING = 40
-"""Characters of a block's different lines that are hardly said twice by chance."""
+"""Characters of a block's distinct lines that hardly repeat by chance."""
 _LINES_ABOVE = 60
 _ENTRIES = 3
 _BELOW = 3
 _HALF_TYPED = 8
 _OPEN_ENDS = tuple("=.+-*/%&|^")
-"""Signs after which a line goes on."""
+"""Signs after which a line continues."""
 _NAMES_ALONE = re.compile(r"\s*(?:[\w$]*$|(?:import|from|use|using|case|package)\b)")
-"""Lines that hold hardly more than a name, of which one may well begin another."""
+"""Lines with little more than a name, which may begin another name."""
 _ENDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac", "endif", "#endif"})
 _CLOSING_TAG = re.compile(r"</[\w:.-]*>")
 
 
 def control_text(text: str, around: TextAround) -> str:
-    """`text` up to a spelt-out control token, unless the document itself mentions it."""
+    """`text` up to a spelt-out control token, unless the document itself contains it."""
     for match in _CONTROL.finditer(text):
         if match[0] not in around.near_before and match[0] not in around.near_after:
             whole = around.left + text[: match.start()]
@@ -54,7 +54,7 @@ def fence(text: str, around: TextAround) -> str:
 
 
 def repetition(text: str, around: TextAround) -> str:
-    """`text` up to where a loop begins its second round, or a block is said that stands right above or below."""
+    """`text` up to where a loop begins its second round, or repeats the block right above or below."""
     lines = (around.left + text).split("\n")
     for period in range(1, len(lines) // _SHORTEST_LOOP + 1):
         tail = lines[len(lines) - period :]
@@ -70,7 +70,7 @@ def repetition(text: str, around: TextAround) -> str:
 
 
 def _first_repeated(lines: list[str], around: TextAround) -> int | None:
-    """The first of `lines`, from the cursor's on, that says once more what was said; None where there is none."""
+    """The first of `lines`, from the cursor's on, that begins a repetition; None if there is none."""
     above = around.near_before[-NEAR:].split("\n")[:-1][-_LINES_ABOVE:]
     whole = [line.rstrip() for line in (*above, *lines)]
     found = [
@@ -83,7 +83,7 @@ def _first_repeated(lines: list[str], around: TextAround) -> int | None:
 
 
 def _blocks_again(whole: list[str], cursor: int) -> Iterator[int]:
-    """Lines, counted from the cursor's, with which a block begins that equals the block right before it."""
+    """Lines, counted from the cursor's, that begin a block equal to the block right before it."""
     places = defaultdict[str, list[int]](list)
     periods = set[int]()
     for at, line in enumerate(whole):
@@ -100,7 +100,7 @@ def _blocks_again(whole: list[str], cursor: int) -> Iterator[int]:
 
 
 def _entries_again(whole: list[str], cursor: int, around: TextAround) -> Iterator[int]:
-    """Lines with which a list's entries begin again: they stand in the same bracket already, in this order."""
+    """Lines that begin to repeat a list's entries, in their order, inside the same bracket."""
     if not around.head.openers or around.head.comment or around.head.quote:
         return
     opened = around.near_before.count("\n", around.head.openers[-1][0]) + 1
@@ -121,7 +121,7 @@ def _entries_again(whole: list[str], cursor: int, around: TextAround) -> Iterato
 
 
 def _below_again(lines: list[str], around: TextAround) -> Iterator[int]:
-    """The cursor's line, where it and those behind it are the lines right below, however the text goes on."""
+    """The cursor's line, if it and the next ones are the lines right below, however the text continues."""
     if around.left.strip() or (around.right.strip() and not around.closing):
         return
     said, below = ([line.rstrip() for line in side if line.strip()][:_BELOW] for side in (lines, around.below))
@@ -131,7 +131,7 @@ def _below_again(lines: list[str], around: TextAround) -> Iterator[int]:
 
 
 def _typed_above_again(lines: list[str], around: TextAround) -> Iterator[int]:
-    """The cursor's line, where it says the half-typed line above once more, and its rest."""
+    """The cursor's line, if it repeats the incompletely typed line above, and completes it."""
     above, first = around.above.rstrip(), lines[0]
     if around.left.strip() or len(above.strip()) < _HALF_TYPED or not first.startswith(above) or first == above:
         return
@@ -140,7 +140,7 @@ def _typed_above_again(lines: list[str], around: TextAround) -> Iterator[int]:
 
 
 def _half_typed(line: str, rest: str, language: str) -> bool:
-    """Whether `line` is no whole line, as `rest` shows, which goes on from it: `import os` is one."""
+    """Whether `line` is incomplete, as its continuation `rest` shows; `import os` is complete."""
     if language in MARKUP:
         return False
     if line.endswith(_OPEN_ENDS) or lex(line, language).openers:
@@ -154,7 +154,7 @@ def _wordy(sign: str) -> bool:
 
 
 def _telling(lines: Sequence[str]) -> bool:
-    """Whether lines are too distinctive to be said twice on purpose."""
+    """Whether lines are too distinctive to be repeated on purpose."""
     words = {line.strip() for line in lines if any(map(str.isalnum, line))}
     return len(words) > 1 and sum(map(len, words)) >= _TELLING
 
@@ -177,7 +177,7 @@ def _within_line(text: str) -> str:
 
 
 def rubbish(text: str, around: TextAround) -> bool:
-    """Whether `text` adds nothing: blanks, the rest of the line, or the line below or above once more."""
+    """Whether `text` adds nothing: blanks, the rest of the line, or a copy of the line below or above."""
     said = text.strip()
     if not said:
         return True
@@ -193,5 +193,5 @@ def rubbish(text: str, around: TextAround) -> bool:
 
 
 def _structural(line: str) -> bool:
-    """Whether a line may well occur twice in a row: signs alone, `end`."""
+    """Whether a line may occur twice in a row: signs alone, `end`."""
     return not any(map(str.isalnum, line)) or line in _ENDS

@@ -1,6 +1,6 @@
 """The text around a cursor, cut and lexed once for all rules of post-processing.
 
-However long a file or a line is, only a bounded part of it is read.
+Only a bounded part of it is read, however long a file or a line is.
 """
 
 import re
@@ -40,9 +40,9 @@ class TextAround:
     Attributes:
         left: the cursor's line up to the cursor.
         right: the cursor's line from the cursor.
-        closing: the text right of the cursor if it is nothing but closers and blanks, as editors insert them.
+        closing: the text right of the cursor if it is only closers and blanks, as editors insert them.
         below: the near lines below the cursor's.
-        near_before: the part read before the cursor, whole lines if there are some.
+        near_before: the part that is read before the cursor, whole lines if possible.
         whole_before: whether that is all; `whole_after`: whether all text after the cursor is read.
     """
 
@@ -153,7 +153,7 @@ def _near_before(before: str, language: str) -> tuple[str, bool]:
 
 
 def _not_in_string(near: str, language: str) -> str:
-    """`near` from where it is code: if its strings hold the lines that look like code, it began inside a string."""
+    """`near` from where it is code: if its strings contain the lines that look like code, it began inside a string."""
     strings = [
         (begin, end) for begin, end in lex(near, language).spans if near[begin] in "\"'`" and "\n" in near[begin:end]
     ]

@@ -15,9 +15,9 @@ from fastcoder_lsp.syntax import indent
 _LINES_TRIED = 6
 """Beginnings that are tried, longest first; each costs a round of post-processing."""
 _MORE_LINES = 96
-"""More lines than any rule lets a single statement have."""
+"""More lines than any rule allows a single statement."""
 _DEEP = 120
-"""A column inside of any block."""
+"""A column inside any block."""
 _GOING_ON = (
     *("elif ", "else", "elsif ", "elseif ", "except", "finally", "rescue", "ensure", "catch", "case ", "when "),
     *("end", "fi", "done", "esac", "until "),
@@ -28,12 +28,7 @@ _GOING_ON = (
 def useful(said: str, before: str, after: str, language: str, cut: Callable[[str], int | None]) -> str:
     """The longest part of `said` worth showing between `before` and `after`: whole lines, finished; else "".
 
-    Args:
-        said: the output so far, in which the stop rule has found no end.
-        before: the document up to the cursor.
-        after: the document from the cursor.
-        language: the document's LSP language id.
-        cut: the stop rule of this place (`decode.stop.StopRule.cut`).
+    `said` is the output so far, in which the stop rule of this place (`decode.stop.StopRule.cut`) has found no end.
     """
     return useful_at(said, TextAround(before, after, language), cut)
 
@@ -59,11 +54,11 @@ def useful_at(said: str, around: TextAround, cut: Callable[[str], int | None]) -
 
 
 def _at_worst(said: str) -> str:
-    """`said` with its last statement made so long that a rule that cuts before long statements applies."""
+    """`said` with a last statement so long that a rule that cuts before long statements applies."""
     whole, _, begun = said.rpartition("\n")
     endless = "\n".join(f"{' ' * _DEEP}more_{number} +" for number in range(_MORE_LINES)) + "\n"
     word = begun.strip()
-    # A begun word may still turn out to continue the statement above.
+    # An incomplete word may turn out to continue the statement above.
     if not word or any(keyword.startswith(word) for keyword in _GOING_ON):
         return f"{whole}\n{endless}"
     return f"{said}_\n{endless}"
@@ -76,11 +71,11 @@ def _stays(lines: str, around: TextAround) -> bool:
     if last in {line.strip() for line in whole[:-1]}:
         return False  # a loop may begin here
     below = next((line.rstrip() for line in around.below if line.strip()), "")
-    return last != below.strip()  # else the rest may repeat the lines below
+    return last != below.strip()  # otherwise the rest may repeat the lines below
 
 
 def _finished(lines: str, around: TextAround) -> str:
-    """`lines` after post-processing, if that changed only blanks, or closed blocks that will go on; else ""."""
+    """`lines` after post-processing, if that changed only blanks, or closed blocks that will continue; else ""."""
     shown = finish_at(lines, around)
     if not any(map(str.isalnum, shown)) or written_over(shown, around):
         return ""  # signs alone may become rubbish, and closers may be overwritten
@@ -94,7 +89,7 @@ def _finished(lines: str, around: TextAround) -> str:
 
 
 def _in_string(shown: str, around: TextAround) -> bool:
-    """Whether a string of several lines is open before or after `shown`, whose end would change all meaning.
+    """Whether a string of several lines is open before or after `shown`, so that its end would change all meaning.
 
     Or a comment that would include the text right of the cursor: its brackets are not balanced.
     """
