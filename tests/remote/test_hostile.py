@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fastcoder_lsp.remote.bounded import BODY_BYTES, HEAD_BYTES
+from fastcoder_lsp.remote.client import BODY_BYTES, HEAD_BYTES
 from tests.remote.faulty import Faulty
 from tests.remote.front import Front
 from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, as_json, chunk, event, events_head
