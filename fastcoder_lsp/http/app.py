@@ -5,7 +5,7 @@ Owns disconnected clients, the time limit of an answer, and errors in JSON.
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from starlette.applications import Starlette
@@ -39,22 +39,19 @@ _COUNTERS = {
 
 def metrics_text(statistics: Sequence[Statistics], busy: int) -> str:
     """The page `/metrics`; `busy`: requests in progress."""
-    return "".join(f"{line}\n" for line in _lines(statistics, busy))
-
-
-def _lines(statistics: Sequence[Statistics], busy: int) -> Iterator[str]:
-    for name, about in _COUNTERS.items():
-        total = sum(int(getattr(one, name)) for one in statistics)
-        yield from _metric(f"fastcoder_{name}_total", "counter", about, total)
-    yield from _metric("fastcoder_requests_processing", "gauge", "Requests in progress.", busy)
     resident = max((one.resident_bytes for one in statistics), default=0)
-    yield from _metric("fastcoder_resident_bytes", "gauge", "Memory of the process that runs the model.", resident)
-
-
-def _metric(name: str, kind: str, about: str, value: int) -> Iterator[str]:
-    yield f"# HELP {name} {about}"
-    yield f"# TYPE {name} {kind}"
-    yield f"{name} {value}"
+    metrics = [
+        *(
+            (f"{name}_total", "counter", about, sum(int(getattr(one, name)) for one in statistics))
+            for name, about in _COUNTERS.items()
+        ),
+        ("requests_processing", "gauge", "Requests in progress.", busy),
+        ("resident_bytes", "gauge", "Memory of the process that runs the model.", resident),
+    ]
+    return "".join(
+        f"# HELP fastcoder_{name} {about}\n# TYPE fastcoder_{name} {kind}\nfastcoder_{name} {value}\n"
+        for name, kind, about, value in metrics
+    )
 
 
 ANSWER_S = 120.0

@@ -93,11 +93,6 @@ def read_folders(params: object) -> list[str]:
     return [uri_of(Path(root_path))] if isinstance(root_path, str) and Path(root_path).is_absolute() else []
 
 
-def initialization_options(params: object) -> object:
-    """The client's initial settings."""
-    return at(params, "initializationOptions")
-
-
 def _position_encoding(offered: object) -> Encoding:
     """The client's first choice that we support; UTF-16 if it names none."""
     known = {encoding.value: encoding for encoding in Encoding}
@@ -125,7 +120,9 @@ def server_capabilities(
         if client.notebooks
         else None,
         inline_completion_provider=types.InlineCompletionOptions(),
-        completion_provider=completion_options() if offers_popup(client, popup=popup) else None,
+        completion_provider=types.CompletionOptions(list(TRIGGER_CHARACTERS), resolve_provider=False)
+        if offers_popup(client, popup=popup)
+        else None,
         execute_command_provider=types.ExecuteCommandOptions(list(commands)),
         workspace=types.WorkspaceOptions(
             workspace_folders=types.WorkspaceFoldersServerCapabilities(supported=True, change_notifications=True),
@@ -140,58 +137,36 @@ def offers_popup(client: EditorFeatures, *, popup: bool) -> bool:
     return popup or not client.inline_completion
 
 
-def completion_options() -> types.CompletionOptions:
-    """The options of suggestions in the completion menu."""
-    return types.CompletionOptions(trigger_characters=list(TRIGGER_CHARACTERS), resolve_provider=False)
-
-
-def registrations(client: EditorFeatures) -> list[types.Registration]:
-    """The registrations after `initialized` that the client supports."""
-    wanted = []
-    if client.registers_configuration:
-        options = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
-        wanted.append(_registration("workspace/didChangeConfiguration", options))
-    if client.registers_watched_files:
-        watcher = types.FileSystemWatcher(f"**/{SETTINGS_FILE}")
-        options_w = types.DidChangeWatchedFilesRegistrationOptions([watcher])
-        wanted.append(_registration("workspace/didChangeWatchedFiles", options_w))
-    return wanted
-
-
-def popup_registration() -> types.Registration:
-    """The registration of suggestions in the completion menu."""
-    options = types.CompletionRegistrationOptions(trigger_characters=list(TRIGGER_CHARACTERS), resolve_provider=False)
-    return types.Registration("fastcoder-popup", "textDocument/completion", options)
-
-
-def _registration(method: str, options: object) -> types.Registration:
-    return types.Registration(str(uuid.uuid4()), method, options)
-
-
 class Registrar:
     """Registers and unregisters. `popup`: whether `initialize` already offered suggestions in the completion menu."""
 
     def __init__(self, endpoint: Endpoint, client: EditorFeatures, *, popup: bool) -> None:
-        self._endpoint = endpoint
-        self._client = client
-        self._static_popup = popup
-        self._popup = False
+        self._endpoint, self._client = endpoint, client
+        self._static_popup, self._popup = popup, False
 
     def open(self) -> None:
         """The client accepts requests from now on."""
-        if wanted := registrations(self._client):
-            self._register(wanted)
+        wanted: dict[str, object] = {}
+        if self._client.registers_configuration:
+            options = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
+            wanted["workspace/didChangeConfiguration"] = options
+        if self._client.registers_watched_files:
+            watcher = types.FileSystemWatcher(f"**/{SETTINGS_FILE}")
+            wanted["workspace/didChangeWatchedFiles"] = types.DidChangeWatchedFilesRegistrationOptions([watcher])
+        if wanted:
+            self._register([types.Registration(str(uuid.uuid4()), *one) for one in wanted.items()])
 
     def offer_popup(self, *, wanted: bool) -> None:
         """Settings changed: offer suggestions in the completion menu, or withdraw them."""
         if self._static_popup or not self._client.registers_completion or wanted == self._popup:
             return
-        self._popup = wanted
-        registration = popup_registration()
+        self._popup, name, method = wanted, "fastcoder-popup", "textDocument/completion"
         if wanted:
-            self._register([registration])
+            characters = list(TRIGGER_CHARACTERS)
+            options = types.CompletionRegistrationOptions(trigger_characters=characters, resolve_provider=False)
+            self._register([types.Registration(name, method, options)])
         else:
-            undo = types.UnregistrationParams([types.Unregistration(registration.id, registration.method)])
+            undo = types.UnregistrationParams([types.Unregistration(name, method)])
             self._endpoint.ask("client/unregisterCapability", undo, _ignore_result)
 
     def _register(self, wanted: list[types.Registration]) -> None:
@@ -199,4 +174,4 @@ class Registrar:
 
 
 def _ignore_result(_: object) -> None:
-    """Ignore the answer: a refusal is in the log."""
+    """Errors are logged."""

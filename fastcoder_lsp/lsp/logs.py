@@ -15,7 +15,7 @@ def configure_logging(file: str, level: str) -> None:
     Another call replaces the handlers. A file that cannot be written is reported to stderr.
     """
     log = logging.getLogger(PACKAGE)
-    name = _describe(file, level)
+    name = f"{file}|{level}"
     if getattr(next(iter(log.handlers), None), "name", None) == name:
         return
     for handler in tuple(log.handlers):
@@ -52,10 +52,6 @@ def _absolute_path(file: str) -> Path:
     if not path.is_absolute():  # relative to the server's arbitrary working folder
         raise ValueError("its path is not absolute")
     return path
-
-
-def _describe(file: str, level: str) -> str:
-    return f"{file}|{level}"
 
 
 def _add(log: logging.Logger, handler: logging.Handler, name: str) -> None:

@@ -24,7 +24,7 @@ from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.completion.protocol import OpenHost
-from fastcoder_lsp.lsp.capabilities import initialization_options, read_client, read_folders, server_capabilities
+from fastcoder_lsp.lsp.capabilities import at, read_client, read_folders, server_capabilities
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
 from fastcoder_lsp.lsp.logs import quiet_pygls
@@ -170,7 +170,7 @@ class _LanguageServer(LanguageServer):
     def _initialize(self, params: object) -> types.InitializeResult:
         client = read_client(params)
         configuration = Configuration(self._options.settings)
-        configuration.set_initial(initialization_options(params))
+        configuration.set_initial(at(params, "initializationOptions"))
         session = Session(self.protocol, client, configuration, Folders(read_folders(params)), self._open_host)
         self._session = session
         self.protocol.initialized = True

@@ -18,13 +18,10 @@ from fastcoder_lsp.completion.protocol import (
     DocumentChanged,
     DocumentClosed,
     FilesChanged,
-    HostListener,
-    ModelHost,
     OpenHost,
     Use,
 )
 from fastcoder_lsp.completion.service import CompletionService
-from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings
 from fastcoder_lsp.core import Completion, Late
 from fastcoder_lsp.documents import LatestDocuments
@@ -133,7 +130,7 @@ class Session:
         self.traces = Traces()
         self.reporter = Reporter(endpoint)
         self.outcomes = Outcomes(self.reporter)
-        self._open, self._installed = open_host, InstalledVersion()
+        self._installed = InstalledVersion()
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
@@ -143,18 +140,15 @@ class Session:
         self._active = self.settings()
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
         self.service = CompletionService(
-            self._open_host,
-            self._on_status,
+            lambda listener: open_host(listener, self._active, self._folder_settings(), OpenTexts()),
+            partial(self._call_soon, self.reporter.status),
             enabled=self._active.enabled,
-            on_late=self._on_late,
-            on_indexing=self._on_indexing,
-            on_notice=self._on_notice,
+            on_late=partial(self._call_soon, self._handle_late),
+            on_indexing=partial(self._call_soon, self.reporter.indexing),
+            on_notice=partial(self._call_soon, self.reporter.notice),
         )
         self.reporter.facts = self.service.host.facts
         self.reporter.context = self.uses_context
-
-    def _open_host(self, listener: HostListener) -> ModelHost:
-        return self._open(listener, self._active, self._folder_settings(), OpenTexts())
 
     def settings(self, folder: Folder | None = None) -> Settings:
         """The settings of a folder; without one, the session's."""
@@ -284,18 +278,6 @@ class Session:
     def _folder_settings(self) -> dict[Path, Settings]:
         return {folder.path: self.settings(folder) for folder in self.folders}
 
-    def _on_indexing(self, done: int, total: int, building: bool) -> None:
-        """On any thread."""
-        self._call_soon(partial(self.reporter.indexing, done, total, building=building))
-
-    def _on_notice(self, text: str) -> None:
-        """On any thread."""
-        self._call_soon(partial(self.reporter.notice, text))
-
-    def _on_late(self, late: Late) -> None:
-        """On any thread."""
-        self._call_soon(partial(self._handle_late, late))
-
     def _handle_late(self, late: Late) -> None:
         document = self.documents.get(late.uri)
         if document is None or document.version != late.version:
@@ -306,11 +288,7 @@ class Session:
         elif self.client.shows_late:
             notify_late(self.endpoint, late, at)
 
-    def _on_status(self, status: Status) -> None:
-        """On any thread."""
-        self._call_soon(partial(self.reporter.status, status))
-
-    def _call_soon(self, call: Callable[[], object]) -> None:
+    def _call_soon(self, call: Callable[..., object], *arguments: object) -> None:
         """Call on the event loop, from any thread; ignored once the loop is closed."""
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(call)
+            self._loop.call_soon_threadsafe(call, *arguments)

@@ -127,7 +127,7 @@ class Reporter:
         if self._client is not None:
             self._send_status(self._client)
 
-    def indexing(self, done: int, total: int, *, building: bool) -> None:
+    def indexing(self, done: int, total: int, building: bool) -> None:
         """Report that `done` of `total` files of a folder are read; not `building`: all are."""
         if self._client is None or not self._client.progress:
             return

@@ -24,17 +24,9 @@ def command_names(suffix: str) -> list[str]:
     return [f"{name}{suffix}" for name in _COMMANDS]
 
 
-def _toggle(session: Session, _: list[Any]) -> object:
-    return {"enabled": session.toggle()}
-
-
 def _reload(session: Session, _: list[Any]) -> object:
     session.reload()
     return None
-
-
-def _stats(session: Session, _: list[Any]) -> object:
-    return statistics(session, None)
 
 
 def _accepted(session: Session, arguments: list[Any]) -> object:
@@ -44,9 +36,9 @@ def _accepted(session: Session, arguments: list[Any]) -> object:
 
 
 _COMMANDS: Final[Mapping[str, Callable[[Session, list[Any]], object]]] = {
-    "fastcoder.toggle": _toggle,
+    "fastcoder.toggle": lambda session, _: {"enabled": session.toggle()},
     "fastcoder.reload": _reload,
-    "fastcoder.stats": _stats,
+    "fastcoder.stats": statistics,
     "fastcoder.why": why_command,
     "fastcoder.accepted": _accepted,
 }

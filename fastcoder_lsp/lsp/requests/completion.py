@@ -76,7 +76,8 @@ def _item(session: Session, request: CompletionRequest, shown: InlineSuggestion)
     match = _WORD_BEFORE.search(line)
     word = match.group() if match else ""
     text = word + shown.text
-    start = types.Position(shown.range.start.line, shown.range.start.character - _units(session, word))
+    units = index_to_units(word, len(word), session.client.encoding)
+    start = types.Position(shown.range.start.line, shown.range.start.character - units)
     first, _, rest = text.partition("\n")
     return types.CompletionItem(
         label=first.strip()[:_LABEL_LENGTH] or text.strip().partition("\n")[0][:_LABEL_LENGTH],
@@ -90,10 +91,6 @@ def _item(session: Session, request: CompletionRequest, shown: InlineSuggestion)
         text_edit=types.TextEdit(types.Range(start, shown.range.end), text),
         command=shown.accept,
     )
-
-
-def _units(session: Session, word: str) -> int:
-    return index_to_units(word, len(word), session.client.encoding)
 
 
 def _preview(session: Session, language: str, text: str) -> types.MarkupContent | str:
