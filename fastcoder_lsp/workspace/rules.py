@@ -221,21 +221,9 @@ _NAMES: Final = (
     *("*.p7c", "*.asc", "*.gpg", "*.pgp", "*.ovpn", "*.age", "*.jwk", "*.jwks", "wallet.dat", "authorized_keys*"),
     # credentials of clouds and services
     *("credentials", "credential", "client_secret*.json", "client-secret*.json", "*service-account*.json"),
-    *(
-        "*service_account*.json",
-        "*serviceaccount*.json",
-        "*-credentials.json",
-        "*_credentials.json",
-        "google-services.json",
-    ),
-    *(
-        "application_default_credentials.json",
-        "*.tfvars",
-        "*.tfvars.json",
-        "*.tfstate",
-        "*.tfstate.*",
-        "*.publishsettings",
-    ),
+    *("*service_account*.json", "*serviceaccount*.json", "*-credentials.json", "*_credentials.json"),
+    *("google-services.json", "application_default_credentials.json", "*.tfvars", "*.tfvars.json", "*.tfstate"),
+    *("*.tfstate.*", "*.publishsettings"),
     *("token", "tokens", "*.token", "*.tokens", "*.secret", "*.secrets", "*.credentials", "*.password", "*.passwd"),
     *("passwd", "shadow", "master.key", "hosts.yml.secret"),
 )
@@ -252,17 +240,8 @@ _DATA_SUFFIXES: Final = frozenset(
 )
 _FOLDERS: Final = frozenset(
     (
-        ".ssh",
-        ".gnupg",
-        ".aws",
-        ".azure",
-        ".kube",
-        ".docker",
-        ".gcloud",
-        ".password-store",
-        ".vault",
-        ".chef",
-        ".secrets",
+        *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud"),
+        *(".password-store", ".vault", ".chef", ".secrets"),
     )
 )
 _LANGUAGES: Final = frozenset(("dotenv", "env", "netrc", "pem"))

@@ -27,18 +27,8 @@ _WORDS = words(
 _LAST = frozenset(("pass", "pw"))
 """Last words that mark a secret."""
 _ENDINGS = (
-    "password",
-    "passwd",
-    "passphrase",
-    "apikey",
-    "secret",
-    "token",
-    "passwort",
-    "secretkey",
-    "privatekey",
-    "accesskey",
-    "pw",
-    "pass",
+    *("password", "passwd", "passphrase", "apikey", "secret", "token", "passwort", "secretkey", "privatekey"),
+    *("accesskey", "pw", "pass"),
 )
 """Endings that mark a secret in names without separators, as in PGPASSWORD."""
 _WHOLE = words("token pass bypass compass encompass trespass surpass overpass underpass multipass onepass singlepass")
