@@ -29,7 +29,7 @@ from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
 from fastcoder_lsp.lsp.logs import quiet_pygls
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
-from fastcoder_lsp.lsp.requests.commands import command_names
+from fastcoder_lsp.lsp.requests.workspace import command_names
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.lsp.wire import Writer, now_ms, read_bodies, set_arrival
 from fastcoder_lsp.workspace.folders import Folders

@@ -8,12 +8,14 @@ reads the workspace's files. Lives on the event loop's thread; the host's thread
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 from lsprotocol.types import MessageType
 
+import fastcoder_lsp
 from fastcoder_lsp.completion.protocol import (
     DocumentChanged,
     DocumentClosed,
@@ -32,7 +34,6 @@ from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging
 from fastcoder_lsp.lsp.outcomes import Outcomes
 from fastcoder_lsp.lsp.status import Reporter, notify_late
-from fastcoder_lsp.lsp.updates import InstalledVersion
 from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.document import position_at
 from fastcoder_lsp.workspace.documents import Documents
@@ -42,6 +43,50 @@ from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 
 logger = logging.getLogger(__name__)
+
+_VERSION = re.compile(r'^__version__ = "([0-9a-zA-Z.+!-]{1,40})"$', re.MULTILINE)
+_MAX_BYTES = 10_000
+
+
+class InstalledVersion:
+    """Detects that a package manager has replaced the package that runs.
+
+    It needs no network: every installation writes the package's version file anew.
+    """
+
+    def __init__(self, file: Path = Path(fastcoder_lsp.__file__), running: str = fastcoder_lsp.__version__) -> None:
+        self._file, self._running = file, running
+        self._seen = self._stamp()
+
+    def news(self) -> str | None:
+        """A message for the user, once for each new version on the disk; None if the file has not changed."""
+        stamp = self._stamp()
+        if stamp is None or stamp == self._seen:  # missing during an installation
+            return None
+        self._seen = stamp
+        installed = self._read()
+        if installed in {None, self._running}:
+            return None
+        return (
+            f"version {installed} is installed, but version {self._running} is running. "
+            "Restart the editor or its language server."
+        )
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            facts = self._file.stat()
+        except OSError:
+            return None
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+    def _read(self) -> str | None:
+        try:
+            with self._file.open(encoding="utf-8", errors="replace") as file:
+                found = _VERSION.search(file.read(_MAX_BYTES))
+        except OSError:
+            return None
+        return None if found is None else found[1]
+
 
 RENAME_GRACE_S = 1.0
 """A document that is closed and opened under another name within this time, with the same text, was renamed."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fastcoder_lsp
-from fastcoder_lsp.lsp.updates import InstalledVersion
+from fastcoder_lsp.lsp.session import InstalledVersion
 from tests.lsp.raw_client import WAIT_S, running
 
 SERVE = (sys.executable, "-m", "fastcoder_lsp.cli.main", "serve")
