@@ -20,7 +20,7 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt import NO_CONTEXT, Prompt, PromptBuilder, PromptContext, PromptOptions
-from fastcoder_lsp.prompt.retrieval import FileWords, question_at, retrieve
+from fastcoder_lsp.prompt.retrieval import FileWords, query_at, retrieve
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.languages import language_of
 
@@ -124,7 +124,7 @@ class _ByWords:
         """Pieces of the other files, and of this one outside its window, the best first."""
         del kept  # every question is a document's first one
         around = self.repository
-        ask = question_at(snapshot.text, offset, around.index, around.terms)
+        ask = query_at(snapshot.text, offset, around.index, around.terms)
         found = retrieve(ask, snapshot, offset, shown, around.index, around.terms, around.words.get)
         return PromptContext(found, around.name, snapshot.path or "")
 

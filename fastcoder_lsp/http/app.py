@@ -87,8 +87,8 @@ class _Routes:
         self._started = int(time.time())
 
     async def complete(self, request: Request) -> Response:
-        form, ask = FORMS[request.scope["path"]](await read_body(request))
-        return reply(form, await self._answer(request, ask), self._model())
+        form, infill = FORMS[request.scope["path"]](await read_body(request))
+        return reply(form, await self._answer(request, infill), self._model())
 
     async def models(self, _: Request) -> Response:
         return models_response(self._model(), self._started)
@@ -111,13 +111,13 @@ class _Routes:
     def _model(self) -> str:
         return self._sessions.statistics()[0].model or "fastcoder-lsp"
 
-    async def _answer(self, request: Request, ask: InfillRequest) -> InfillAnswer:
+    async def _answer(self, request: Request, infill: InfillRequest) -> InfillAnswer:
         """The answer; a client that disconnects first cancels it."""
         disconnected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         listening = asyncio.create_task(_watch_disconnect(disconnected, request))
         try:
             async with asyncio.timeout(self._answer_s):
-                return answer_of(ask, await self._sessions.answer(ask, disconnected))
+                return answer_of(infill, await self._sessions.answer(infill, disconnected))
         except TimeoutError:
             raise RequestError(504, f"no answer within {self._answer_s:.0f} s") from None
         finally:

@@ -155,7 +155,7 @@ def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
         raise RequestError(400, f"the request body is invalid: {str(wrong)[:300]}") from None
 
 
-def ask_of_infill(form: InfillForm) -> InfillRequest:
+def read_infill(form: InfillForm) -> InfillRequest:
     """The request of an infill form. `prompt` is the part of the cursor's line before the cursor.
 
     Raises:
@@ -166,7 +166,7 @@ def ask_of_infill(form: InfillForm) -> InfillRequest:
     return _llama(form, form.input_prefix + form.prompt, form.input_suffix, extras)
 
 
-def ask_of_completion(form: CompletionForm) -> InfillRequest:
+def read_completion(form: CompletionForm) -> InfillRequest:
     """The request of a plain completion, whose prompt may contain fill-in-the-middle marks.
 
     Raises:
@@ -177,7 +177,7 @@ def ask_of_completion(form: CompletionForm) -> InfillRequest:
     return _llama(form, parts.before, parts.after, parts.extras)
 
 
-def ask_of_openai(form: OpenAIForm) -> InfillRequest:
+def read_openai(form: OpenAIForm) -> InfillRequest:
     """The request of OpenAI's form.
 
     Raises:
@@ -238,21 +238,21 @@ def _language(named: str, filename: str, extras: tuple[Extra, ...]) -> str:
 
 
 def _reader(
-    form: type[AnyForm], ask: Callable[[AnyForm], InfillRequest]
+    form: type[AnyForm], convert: Callable[[AnyForm], InfillRequest]
 ) -> "Callable[[bytes], tuple[Form, InfillRequest]]":
     def read(body: bytes) -> "tuple[Form, InfillRequest]":
         found = read_form(body, form)
-        return found, ask(found)
+        return found, convert(found)
 
     return read
 
 
 Form = LlamaFields | OpenAIForm
 FORMS = {
-    "/infill": _reader(InfillForm, ask_of_infill),
-    "/completion": _reader(CompletionForm, ask_of_completion),
-    "/completions": _reader(CompletionForm, ask_of_completion),
-    "/v1/completions": _reader(OpenAIForm, ask_of_openai),
+    "/infill": _reader(InfillForm, read_infill),
+    "/completion": _reader(CompletionForm, read_completion),
+    "/completions": _reader(CompletionForm, read_completion),
+    "/v1/completions": _reader(OpenAIForm, read_openai),
 }
 """The completion routes: each reads a body as its form, and the request in it."""
 

@@ -47,21 +47,21 @@ class InfillAnswer:
     others: tuple[str, ...] = ()
 
 
-def answer_of(ask: InfillRequest, completion: Completion) -> InfillAnswer:
-    """The answer to `ask`, without closers that the completion would replace: these clients only insert."""
-    text, word = _inserted(ask, completion)
+def answer_of(infill: InfillRequest, completion: Completion) -> InfillAnswer:
+    """The answer to `infill`, without closers that the completion would replace: these clients only insert."""
+    text, word = _inserted(infill, completion)
     finish = "length" if not word and completion.finish in ("length", "context", "budget") else "stop"
-    others = dict.fromkeys(other for one in completion.others if (other := _inserted(ask, one)[0]) and other != text)
+    others = dict.fromkeys(other for one in completion.others if (other := _inserted(infill, one)[0]) and other != text)
     return InfillAnswer(text, finish, word, completion, tuple(others))
 
 
-def _inserted(ask: InfillRequest, completion: Completion) -> tuple[str, str]:
+def _inserted(infill: InfillRequest, completion: Completion) -> tuple[str, str]:
     """The text up to the first stop word, and that word."""
     text = completion.text
-    replaced = ask.after[: completion.end - completion.start]
+    replaced = infill.after[: completion.end - completion.start]
     if replaced and text.endswith(replaced):
         text = text[: -len(replaced)]
-    cuts = [(at, word) for word in ask.stop if word and (at := text.find(word)) >= 0]
+    cuts = [(at, word) for word in infill.stop if word and (at := text.find(word)) >= 0]
     at, word = min(cuts, default=(len(text), ""))
     return text[:at], word
 

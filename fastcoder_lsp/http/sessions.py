@@ -61,15 +61,15 @@ class DocumentSession:
             self._uris.clear()
         self.busy, self.lines = True, lines
 
-    def request(self, ask: InfillRequest, at_most: int) -> CompletionRequest:
-        """The service's request for `ask`; one for no tokens prefetches with the last request's length.
+    def request(self, infill: InfillRequest, at_most: int) -> CompletionRequest:
+        """The service's request for `infill`; one for no tokens prefetches with the last request's length.
 
         Each length has a document of its own, because a cached answer of another length would be too long, or end too
         early. The KV cache serves all.
         """
         self._version += 1
-        if ask.max_tokens != 0:
-            self._tokens = None if ask.max_tokens is None else min(ask.max_tokens, at_most)
+        if infill.max_tokens != 0:
+            self._tokens = None if infill.max_tokens is None else min(infill.max_tokens, at_most)
         tokens = self._tokens
         uri = self.uri if tokens in (None, at_most) else f"{self.uri}/{tokens}"
         self._uris.pop(uri, None)
@@ -78,9 +78,9 @@ class DocumentSession:
             oldest = next(iter(self._uris))
             del self._uris[oldest]
             self.service.document_closed(oldest)
-        text, extras = ask.before + ask.after, within_bounds(ask.extras)
-        snapshot = Snapshot(uri, None, ask.language, self._version, text, extras=extras)
-        return CompletionRequest(snapshot, len(ask.before), invoked=ask.alternatives > 1, max_tokens=tokens)
+        text, extras = infill.before + infill.after, within_bounds(infill.extras)
+        snapshot = Snapshot(uri, None, infill.language, self._version, text, extras=extras)
+        return CompletionRequest(snapshot, len(infill.before), invoked=infill.alternatives > 1, max_tokens=tokens)
 
 
 class SessionPool:
@@ -121,8 +121,8 @@ class SessionPool:
         """The number of sessions with a request."""
         return sum(session.busy for session in self._sessions)
 
-    async def answer(self, ask: InfillRequest, disconnected: "asyncio.Future[None]") -> Completion:
-        """The completion for `ask`; one for no tokens is only prefetched, and answered empty.
+    async def answer(self, infill: InfillRequest, disconnected: "asyncio.Future[None]") -> Completion:
+        """The completion for `infill`; one for no tokens is only prefetched, and answered empty.
 
         `disconnected` is done once the client disconnects; the work then ends within a step.
 
@@ -130,11 +130,11 @@ class SessionPool:
             DisconnectedError: the client disconnected.
             RequestError: the model cannot be loaded.
         """
-        session = await self._take(ask, disconnected)
+        session = await self._take(infill, disconnected)
         try:
-            if ask.max_tokens == 0:
-                return self._expect(session, ask)
-            return await self._ask(session, ask, disconnected)
+            if infill.max_tokens == 0:
+                return self._prefetch(session, infill)
+            return await self._submit(session, infill, disconnected)
         finally:
             session.busy = False
             async with self._free:
@@ -145,16 +145,16 @@ class SessionPool:
         for session in self._sessions:
             session.service.shutdown(wait_s)
 
-    def _expect(self, session: DocumentSession, ask: InfillRequest) -> Completion:
-        if ask.before or ask.after:
-            session.service.accepted(session.request(ask, self._max_tokens), self._policy)
-        return Completion("", len(ask.before), len(ask.before), finish="stop")
+    def _prefetch(self, session: DocumentSession, infill: InfillRequest) -> Completion:
+        if infill.before or infill.after:
+            session.service.accepted(session.request(infill, self._max_tokens), self._policy)
+        return Completion("", len(infill.before), len(infill.before), finish="stop")
 
-    async def _ask(
-        self, session: DocumentSession, ask: InfillRequest, disconnected: "asyncio.Future[None]"
+    async def _submit(
+        self, session: DocumentSession, infill: InfillRequest, disconnected: "asyncio.Future[None]"
     ) -> Completion:
-        request, patience_ms = session.request(ask, self._max_tokens), ask.patience_ms or math.inf
-        policy = replace(self._policy, alternatives=ask.alternatives)
+        request, patience_ms = session.request(infill, self._max_tokens), infill.patience_ms or math.inf
+        policy = replace(self._policy, alternatives=infill.alternatives)
         while True:
             policy = replace(policy, automatic_ms=patience_ms, invoked_ms=patience_ms)
             future = session.service.submit(request, policy)
@@ -165,8 +165,8 @@ class SessionPool:
                 return completion
             patience_ms *= _PATIENCE_FACTOR  # these clients ask once a key, so an empty answer is useless
 
-    async def _take(self, ask: InfillRequest, disconnected: "asyncio.Future[None]") -> DocumentSession:
-        lines = _lines_of(ask)
+    async def _take(self, infill: InfillRequest, disconnected: "asyncio.Future[None]") -> DocumentSession:
+        lines = _lines_of(infill)
         async with self._free:
             while all(session.busy for session in self._sessions) and len(self._sessions) >= self.max_sessions:
                 if disconnected.done():
@@ -208,15 +208,15 @@ async def _wait_briefly(wait: Callable[[], Awaitable[object]]) -> None:
         return
 
 
-def is_same_document(ask: InfillRequest, other: InfillRequest) -> bool:
+def is_same_document(infill: InfillRequest, other: InfillRequest) -> bool:
     """Whether two texts are versions of one document, so that they share a session."""
-    return _similarity(_lines_of(ask), _lines_of(other)) >= _SAME_DOCUMENT
+    return _similarity(_lines_of(infill), _lines_of(other)) >= _SAME_DOCUMENT
 
 
 def _similarity(lines: frozenset[str], others: frozenset[str]) -> float:
     return len(lines & others) / max(1, min(len(lines), len(others)))
 
 
-def _lines_of(ask: InfillRequest) -> frozenset[str]:
-    lines: Mapping[str, None] = dict.fromkeys(line.strip() for line in (ask.before + ask.after).split("\n"))
+def _lines_of(infill: InfillRequest) -> frozenset[str]:
+    lines: Mapping[str, None] = dict.fromkeys(line.strip() for line in (infill.before + infill.after).split("\n"))
     return frozenset(line for line in lines if line)

@@ -40,12 +40,12 @@ _OPEN, _CLOSED = re.compile(r"[(\[]"), re.compile(r"[)\]]")
 
 
 def heads(
-    ask: WordQuery, definitions: Sequence[Definition], pieces: Sequence[ContextSnippet], load: Load, terms: Terms
+    query: WordQuery, definitions: Sequence[Definition], pieces: Sequence[ContextSnippet], load: Load, terms: Terms
 ) -> Iterator[ContextSnippet]:
     """Heads of definitions of names at the cursor, scored like pieces of code.
 
     Args:
-        ask: the query of the cursor.
+        query: the query of the cursor.
         definitions: the nearest first; their paths are keys of `load`.
         pieces: the other pieces of the prompt, best first.
         load: reads files.
@@ -53,7 +53,7 @@ def heads(
     """
     room, seen = MAX_CHARACTERS, set[tuple[str, int]]()
     for one in definitions:
-        if one.name and not np.isin(terms.of(one.name)[:1], ask.terms_Q).any():
+        if one.name and not np.isin(terms.of(one.name)[:1], query.terms_Q).any():
             continue
         file = load(one.path)
         lines = file.text.split("\n") if file is not None else []
@@ -62,7 +62,7 @@ def heads(
             continue
         seen.add((one.path, at))
         text = head_of(lines, at)
-        value = worth(ask, [text], terms)
+        value = worth(query, [text], terms)
         if len(text) <= room and value > 0:
             room -= len(text)
             yield ContextSnippet(one.path, text, value, one.path, line=at + 1)

@@ -89,7 +89,7 @@ class ScoredLines:
 
 
 def retrieve(
-    ask: WordQuery,
+    query: WordQuery,
     snapshot: Snapshot,
     offset: int,
     shown: tuple[int, int],
@@ -101,7 +101,7 @@ def retrieve(
     """The document's imports above its window, and pieces of it and of other files that resemble the code at a cursor.
 
     Args:
-        ask: the query of the cursor (`question_at`).
+        query: the query of the cursor (`query_at`).
         snapshot: the document; its path is its key in the index.
         offset: the cursor.
         shown: the window, characters from…to.
@@ -113,7 +113,7 @@ def retrieve(
     Returns:
         Snippets with the index's keys as paths, best first; those of the document have no source.
     """
-    ranked = dict.fromkeys((*near, *index.best(ask.terms_Q, MAX_RANKED)))
+    ranked = dict.fromkeys((*near, *index.best(query.terms_Q, MAX_RANKED)))
     files = _others(ranked, snapshot, offset, load, MAX_FILES + len(near))
     own = {key: (first, file) for key, first, file in _own(snapshot.text, offset, shown, terms)}
     searched = {key: file for key, (_, file) in own.items()} | files  # of two equal pieces, the document's is taken
@@ -128,7 +128,7 @@ def retrieve(
         return True
 
     pieces = []
-    for piece in best_pieces(ask, {key: file.lines for key, file in searched.items()}, is_new=is_new):
+    for piece in best_pieces(query, {key: file.lines for key, file in searched.items()}, is_new=is_new):
         text, above = _without_empty(lines_of(piece.key)[piece.begin : piece.end])
         line = piece.begin + above + 1
         if piece.key in own:
@@ -156,7 +156,7 @@ def _others(ranked: Iterable[str], snapshot: Snapshot, offset: int, load: Load, 
     return files
 
 
-def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> WordQuery:
+def query_at(text: str, offset: int, index: WordIndex, terms: Terms) -> WordQuery:
     """The query of the lines at a cursor."""
     words, counts = np.unique(terms.of(around(text, offset, ABOVE, BELOW)), return_counts=True)
     close = np.isin(words, terms.of(around(text, offset, CLOSE_ABOVE, CLOSE_BELOW)))
@@ -177,15 +177,15 @@ def around(text: str, offset: int, above: int, below: int) -> str:
 
 
 def best_pieces(
-    ask: WordQuery,
+    query: WordQuery,
     files: dict[str, LineTerms],
     most: int = MAX_PIECES,
     is_new: Callable[[ScoredLines], bool] = lambda _piece: True,
 ) -> list[ScoredLines]:
     """The best pieces, best first: a few of each file, without overlaps, for which `is_new` holds."""
-    if not files or not len(ask.terms_Q):
+    if not files or not len(query.terms_Q):
         return []
-    keys, scores = list(files), _scores(ask, list(files.values()))
+    keys, scores = list(files), _scores(query, list(files.values()))
     owner = np.repeat(np.arange(len(keys)), [len(one) for one in scores])
     begins = np.concatenate([np.arange(len(one)) * STEP for one in scores])
     together = np.concatenate(scores)
@@ -202,18 +202,18 @@ def best_pieces(
     return taken
 
 
-def worth(ask: WordQuery, texts: Sequence[str], terms: Terms) -> float:
+def worth(query: WordQuery, texts: Sequence[str], terms: Terms) -> float:
     """The weights of all words of a query that some pieces contain together."""
-    if not texts or not len(ask.terms_Q):
+    if not texts or not len(query.terms_Q):
         return 0.0
-    held = [np.isin(ask.terms_Q, terms.of(text)) for text in texts]
-    return float(ask.weights_Q @ np.any(held, axis=0))
+    held = [np.isin(query.terms_Q, terms.of(text)) for text in texts]
+    return float(query.weights_Q @ np.any(held, axis=0))
 
 
-def related(ask: WordQuery, pieces: Sequence[ContextSnippet], terms: Terms) -> tuple[ContextSnippet, ...]:
+def related(query: WordQuery, pieces: Sequence[ContextSnippet], terms: Terms) -> tuple[ContextSnippet, ...]:
     """Pieces without those that share little more than common words, such as `return`, with the cursor's lines."""
-    distinctive = ~np.isin(ask.terms_Q, terms.of(_COMMON))
-    asked = WordQuery(ask.terms_Q[distinctive], ask.weights_Q[distinctive])
+    distinctive = ~np.isin(query.terms_Q, terms.of(_COMMON))
+    asked = WordQuery(query.terms_Q[distinctive], query.weights_Q[distinctive])
     worths = [worth(asked, [piece.text], terms) for piece in pieces]
     least = MIN_WORTH * max(worths, default=0.0)
     return tuple(piece for piece, value in zip(pieces, worths, strict=True) if not piece.line or value > least)
@@ -251,29 +251,29 @@ def _without_empty(piece: Sequence[str]) -> tuple[str, int]:
     return lines.strip("\n"), len(lines) - len(lines.lstrip("\n"))
 
 
-def _scores(ask: WordQuery, files: Sequence[LineTerms]) -> list[npt.NDArray[np.float32]]:
+def _scores(query: WordQuery, files: Sequence[LineTerms]) -> list[npt.NDArray[np.float32]]:
     """BM25 of every piece of every file."""
-    counted = [_counted(ask, file) for file in files]
+    counted = [_counted(query, file) for file in files]
     mean = max(float(np.mean(np.concatenate([lengths for _, lengths in counted]))), 1.0)
     scores = []
     for counts, lengths in counted:
         shape = _K1 * (1 - _B + _B * lengths / mean)
-        gained = (counts * (_K1 + 1) / (counts + shape[:, None])) @ ask.weights_Q
+        gained = (counts * (_K1 + 1) / (counts + shape[:, None])) @ query.weights_Q
         scores.append(np.asarray(gained, np.float32))
     return scores
 
 
-def _counted(ask: WordQuery, lines: LineTerms) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+def _counted(query: WordQuery, lines: LineTerms) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Occurrences of each word of the query in each piece, and the number of words of each piece.
 
     A piece is two halves of `STEP` lines; the last half is a piece only if it is the only one.
     """
-    asked = len(ask.terms_Q)
+    asked = len(query.terms_Q)
     halves = min(max(-(-lines.lines // STEP), 1), max(_MAX_CELLS // asked, 1))
     edges = lines.starts_L[np.minimum(np.arange(halves + 1) * STEP, lines.lines)]
     words = lines.terms_W[: edges[-1]]
-    places = np.minimum(np.searchsorted(ask.terms_Q, words), asked - 1)
-    hits = np.flatnonzero(ask.terms_Q[places] == words)
+    places = np.minimum(np.searchsorted(query.terms_Q, words), asked - 1)
+    hits = np.flatnonzero(query.terms_Q[places] == words)
     half_of = np.searchsorted(edges, hits, side="right") - 1
     cells = np.bincount(half_of * asked + places[hits], minlength=halves * asked)
     counts = cells.reshape(halves, asked).astype(np.float32)

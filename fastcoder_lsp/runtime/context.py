@@ -19,7 +19,7 @@ from fastcoder_lsp.prompt import ContextSnippet, PromptContext
 from fastcoder_lsp.prompt.context import NOTHING
 from fastcoder_lsp.prompt.counterparts import counterpart_of, outline
 from fastcoder_lsp.prompt.definitions import MOST_HELD, heads, imported_definitions
-from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, question_at, related, retrieve, worth
+from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, query_at, related, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.workspace.documents import MAX_YANK_CHARACTERS
 from fastcoder_lsp.workspace.languages import language_of
@@ -108,7 +108,7 @@ class RepositoryContext:
         opened = self._follow_open(self._open_texts())
         words = self._words_of(folder)
         here = replace(snapshot, path=path.relative_to(folder.root).as_posix())
-        ask = question_at(here.text, offset, words.index, words.terms)
+        ask = query_at(here.text, offset, words.index, words.terms)
         itself = _real_key(path, folder.root)
         look = _QuestionFiles(
             words, opened, _kind(here.language), itself, self._may_show, self._elsewhere, MOST_CHARACTERS

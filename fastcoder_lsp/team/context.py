@@ -13,7 +13,7 @@ from pathlib import Path
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt.context import NOTHING, ContextSnippet, PromptContext
-from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, question_at, retrieve, worth
+from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, query_at, retrieve, worth
 from fastcoder_lsp.runtime.context import GOOD_ENOUGH, MOST_CHARACTERS
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.workspace.languages import language_of
@@ -73,7 +73,7 @@ class TeamContext:
         found, asked = list[ContextSnippet](), list[tuple[WordQuery, FolderWords]]()
         for tree, settings in self._folders.items():
             words = self._words.of(tree, settings)
-            ask = question_at(snapshot.text, offset, words.index, words.terms)
+            ask = query_at(snapshot.text, offset, words.index, words.terms)
             asked.append((ask, words))
             found += self._in_tree(words, ask, snapshot, offset, shown)
         if not asked:

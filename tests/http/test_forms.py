@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.core import Extra
-from fastcoder_lsp.http.forms import CompletionForm, ask_of_completion
+from fastcoder_lsp.http.forms import CompletionForm, read_completion
 from fastcoder_lsp.http.infill import within_bounds
 from tests.http.toy_server import PREFIX, ToyServer
 
@@ -121,7 +121,7 @@ def test_chunks_that_no_prompt_can_hold_are_passed_over() -> None:
 def test_a_name_that_the_shared_process_would_hang_up_on_is_passed_over() -> None:
     """Names in marks of a prompt are as long as their lines are."""
     head = f"<|file_sep|>{'名' * 30_000}\nx = 1\n<|file_sep|>a.py\ny = 1\n"
-    ask = ask_of_completion(CompletionForm(prompt=f"{head}<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"))
+    ask = read_completion(CompletionForm(prompt=f"{head}<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"))
     assert within_bounds(ask.extras) == (Extra("a.py", "y = 1\n"),)
 
 

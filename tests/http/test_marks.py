@@ -3,7 +3,7 @@
 import pytest
 
 from fastcoder_lsp.core import Completion, Extra
-from fastcoder_lsp.http.forms import OpenAIForm, PromptParts, ask_of_openai, parse_prompt
+from fastcoder_lsp.http.forms import OpenAIForm, PromptParts, parse_prompt, read_openai
 from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillRequest, answer_of
 
 QWEN = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
@@ -44,7 +44,7 @@ def test_of_very_many_files_the_last_ones() -> None:
 def test_with_a_suffix_marks_are_text() -> None:
     """Whoever names the suffix apart has written no marks: they stand in the user's code."""
     prompt = 'MARKS = "{}a{}b{}"'.format(*QWEN)
-    ask = ask_of_openai(OpenAIForm(prompt=prompt, suffix="\r\n"))
+    ask = read_openai(OpenAIForm(prompt=prompt, suffix="\r\n"))
     assert (ask.before, ask.after) == (prompt, "\n")
 
 

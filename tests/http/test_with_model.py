@@ -17,9 +17,9 @@ from fastcoder_lsp.http.forms import (
     ExtraChunk,
     InfillForm,
     OpenAIForm,
-    ask_of_completion,
-    ask_of_infill,
-    ask_of_openai,
+    read_completion,
+    read_infill,
+    read_openai,
 )
 from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest, answer_of
 from fastcoder_lsp.http.sessions import SessionPool
@@ -115,9 +115,9 @@ def test_one_place_has_one_text(model: Model) -> None:
         infill = InfillForm(input_prefix=before[:line], prompt=before[line:], input_suffix=after, filename=name)
         marked = f"<|fim_prefix|>{before}<|fim_suffix|>{after}<|fim_middle|>"
         asks = [
-            ask_of_infill(infill),
-            ask_of_openai(OpenAIForm(prompt=before, suffix=after, filename=name)),
-            ask_of_completion(CompletionForm(prompt=marked, filename=name)),
+            read_infill(infill),
+            read_openai(OpenAIForm(prompt=before, suffix=after, filename=name)),
+            read_completion(CompletionForm(prompt=marked, filename=name)),
         ]
         expected = machine.by_editor(before, after)
         assert [machine.by_http(ask) for ask in asks] == [expected] * 3
@@ -134,7 +134,7 @@ def test_other_texts_are_those_of_an_editor(model: Model) -> None:
         desks = SessionPool(machine.open_host, WORDED, SETTINGS.completion_max_tokens)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
-            return answer_of(ask_of_infill(form), await desks.answer(ask_of_infill(form), gone))
+            return answer_of(read_infill(form), await desks.answer(read_infill(form), gone))
         finally:
             await asyncio.to_thread(desks.close, 10.0)
 
@@ -149,5 +149,5 @@ def test_chunks_of_other_files_are_shown(model: Model) -> None:
     machine = Machine(model)
     chunks = [ExtraChunk("def rotate_by_quarter(image, turns):\n    return image.rotate(90 * turns)\n", "turn.py")]
     form: dict[str, Any] = {"input_prefix": "from turn import ", "input_suffix": "\n", "input_extra": chunks}
-    text = machine.by_http(ask_of_infill(InfillForm(**form)))
+    text = machine.by_http(read_infill(InfillForm(**form)))
     assert text.startswith("rotate_by_quarter")

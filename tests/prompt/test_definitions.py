@@ -9,7 +9,7 @@ from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt.context import ContextSnippet
 from fastcoder_lsp.prompt.definitions import MAX_CHARACTERS, MAX_LINE, MAX_LINES, head_of, heads
-from fastcoder_lsp.prompt.retrieval import FileWords, question_at
+from fastcoder_lsp.prompt.retrieval import FileWords, query_at
 
 PYTHON = '''import os
 
@@ -107,7 +107,7 @@ def shown(
     words = {key: FileWords(text, terms.of_lines(text)) for key, text in files.items()}
     for key, file in words.items():
         index.put(key, file.lines.terms_W)
-    ask = question_at(use, len(use), index, terms)
+    ask = query_at(use, len(use), index, terms)
     return [f"{one.path}:{one.line} {one.text}" for one in heads(ask, definitions, pieces, words.get, terms)]
 
 

@@ -20,7 +20,7 @@ from fastcoder_lsp.prompt.retrieval import (
     WordQuery,
     around,
     best_pieces,
-    question_at,
+    query_at,
     retrieve,
     worth,
 )
@@ -41,7 +41,7 @@ def ask(files: Mapping[str, str], code: str, window: int = 300) -> tuple[Context
     text, offset = before + after, len(before)
     document = Snapshot("u", "main.py", "python", 0, text)
     shown = (max(0, offset - window), offset + window)
-    return retrieve(question_at(text, offset, index, terms), document, offset, shown, index, terms, words.get)
+    return retrieve(query_at(text, offset, index, terms), document, offset, shown, index, terms, words.get)
 
 
 def test_a_use_of_the_names_at_hand_comes_first() -> None:
@@ -101,7 +101,7 @@ def test_what_may_not_be_read_takes_nobodys_place() -> None:
     }
     allowed = {key: FileWords(text, terms.of_lines(text)) for key, text in texts.items()}
     asked = "store, path = open_store(), rows"
-    question = question_at(asked, 5, index, terms)
+    question = query_at(asked, 5, index, terms)
     found = retrieve(question, Snapshot("u", "m.py", "python", 0, asked), 5, (0, 999), index, terms, allowed.get)
     assert {snippet.source for snippet in found} == set(allowed)
 
@@ -134,7 +134,7 @@ def test_of_a_file_that_repeats_itself_each_piece_is_judged_and_its_text_cut_onc
     files = {"long.py": FileWords(text, terms.of_lines(text))}
     before = Counted.cuts
     shown = Snapshot("u", "m.py", "python", 0, code)
-    assert not retrieve(question_at(code, 5, index, terms), shown, 5, (0, 9999), index, terms, files.get)
+    assert not retrieve(query_at(code, 5, index, terms), shown, 5, (0, 9999), index, terms, files.get)
     assert 0 < Counted.cuts - before <= 2  # for its own judgement, and for all of its pieces
 
 
