@@ -1,10 +1,10 @@
-r"""Messages as bytes: `Content-Length` frames in, frames out.
+"""Messages as bytes: `Content-Length` frames.
 
-Owns framing and nothing about what a message means. Whatever bytes arrive, reading goes on at the next good header;
-pygls' own reader takes one spelling of the header only, and reads on its pool of handlers.
+After malformed bytes, reading continues at the next good header; pygls' own reader accepts only one spelling of the
+header, and reads on its pool of handlers.
 
-A client's wait begins when its message arrives, not when its handler begins. Each task of the event loop has the moment
-of its own message: a handler that runs later still knows it.
+A client's wait begins when its message arrives, not when its handler starts, so each task of the event loop has the
+arrival time of its message.
 """
 
 import json

@@ -1,7 +1,7 @@
-r"""The showable part of an unfinished output: whole lines that no later text will take back.
+r"""The showable part of an unfinished output: complete lines that no later text can change.
 
-It is always a beginning of the suggestion for the whole output, so it is shorter wherever post-processing might still
-change it: the rules look at repetition, at the lines below, and at brackets. Texts have `\n` line ends.
+It is always a beginning of the suggestion for the whole output, so it ends where post-processing might still change the
+text: its rules depend on repetition, on the lines below, and on brackets. Texts have `\n` line ends.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
-r"""One open document: the server's own copy of the editor's text, kept by the protocol's rules.
+r"""One open document: the server's own copy of the editor's text, edited by the protocol's rules.
 
-Owns lines, edits and snapshots. A line ends at `\n`, `\r\n` or `\r` and nowhere else (`str.splitlines` would also cut
-at \f, U+2028 and others). Never reads a file, and never trusts a position: what lies outside is clamped.
+A line ends at `\n`, `\r\n` or `\r` and nowhere else (`str.splitlines` would also cut at \f, U+2028 and others). Never
+reads a file, and clamps positions to the document.
 
-Positions count UTF-8, UTF-16 or UTF-32 units. A unit inside a character belongs to that character's start; units past
-the end of a line belong to its end.
+Positions count UTF-8, UTF-16 or UTF-32 units. A unit inside a character means that character's start; units past the
+end of a line mean its end.
 """
 
 import re
@@ -81,12 +81,11 @@ class Edit:
 class Document:
     r"""The text of one open document, its version, and its current snapshot.
 
-    The text is held as lines without their ends and, apart, the ends: the model sees `\n` only, the client's own ends
-    are kept, and a position means the same in both. There is one line more than there are ends.
+    Lines and line ends are stored separately: the model sees only `\n`, the client's own ends are kept, and a position
+    means the same in both. There is one line more than there are ends.
 
     Attributes:
-        definitions: of names in it, which go with the snapshot of its next version: a question that is open speaks of
-            the one that there is.
+        definitions: of names in it, for the snapshot of its next version: a new snapshot now would void open questions.
     """
 
     def __init__(self, uri: str, file: Path | None, language: str, version: int, text: str) -> None:
@@ -166,7 +165,7 @@ class Document:
         return line, units_to_index(self._lines[line], position.character, encoding)
 
     def _replace(self, start: Position, end: Position, text: str, encoding: Encoding) -> None:
-        r"""Replace start…end, splitting anew one line more on either side: a `\r` and a `\n` may meet or part."""
+        r"""Replace start…end, and split the lines around it again, because a `\r` and a `\n` may meet or part."""
         first, from_index = self._locate(start, encoding)
         last, to_index = self._locate(end, encoding)
         head = self._lines[first][:from_index]

@@ -1,12 +1,12 @@
-r"""Document URIs, and paths as the operating system spells them: long on Windows, by the disk's own spelling on macOS.
+r"""Document URIs, and paths in the system's spelling: long paths on Windows, the disk's spelling on macOS.
 
 Windows opens a path of any length if it begins with `\\?\` before a drive's letter, or `\\?\UNC\` before a share. The
-rest is taken literally and may have 32,767 letters. Only code that opens, lists or inspects a file uses this form.
+rest is literal and may have 32,767 characters. Only code that opens, lists or inspects a file uses this form.
 (Microsoft: Naming Files, Paths, and Namespaces; Maximum Path Length Limitation.)
 
-On macOS' default disks `Foo.py` opens `foo.py`, and an accented letter may be one character or two. An editor, a
-command line and the watcher each spell a path in their own way, so files are kept under the disk's spelling.
-`Path.resolve` returns it on Windows, but not on macOS.
+On macOS' default disks `Foo.py` opens `foo.py`, and an accented letter may be one character or two. Editors, command
+lines and the watcher spell paths differently, so files are stored under the disk's spelling, which `Path.resolve`
+returns on Windows, but not on macOS.
 """
 
 import os
