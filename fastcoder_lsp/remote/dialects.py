@@ -4,9 +4,10 @@ Sources: llama.cpp's tools/server/README.md ("POST /infill"); OpenAI's reference
 our own. Requests ask for greedy decoding, except for the variants that the user cycles through.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from typing_extensions import override
 
@@ -36,7 +37,7 @@ class AnswerChunk:
     others: tuple[str, ...] = ()
 
 
-class Dialect(Protocol):
+class Dialect(ABC):
     """A server's API.
 
     Attributes:
@@ -48,30 +49,24 @@ class Dialect(Protocol):
         postprocesses: whether it post-processes its text, for which it must see as much of the document as a front.
     """
 
-    @property
-    def name(self) -> str: ...  # noqa: D102 see above
-    @property
-    def path(self) -> str: ...  # noqa: D102
-    @property
-    def streams(self) -> bool: ...  # noqa: D102
-    @property
-    def variants(self) -> bool: ...  # noqa: D102
-    @property
-    def postprocesses(self) -> bool: ...  # noqa: D102
+    name: str
+    path = "/infill"
+    streams = variants = True
+    postprocesses = False
 
+    @abstractmethod
     def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
         """A request's body; `variant` 0 is the greedy answer, `count` the number of alternatives in one response."""
-        ...
 
+    @abstractmethod
     def read(self, event: Mapping[str, Any]) -> AnswerChunk:
         """Read an event."""
-        ...
 
 
 class Fastcoder(Dialect):
     """Our own API: the server knows where a block ends, and post-processes its text."""
 
-    name, path = "fastcoder-lsp", "/infill"
+    name = "fastcoder-lsp"
     streams, variants, postprocesses = False, False, True
 
     @override
@@ -98,8 +93,7 @@ class Fastcoder(Dialect):
 class LlamaCpp(Dialect):
     """llama.cpp's `/infill`: the server builds the prompt."""
 
-    name, path = "llama.cpp", "/infill"
-    streams, variants, postprocesses = True, True, False
+    name = "llama.cpp"
 
     @override
     def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
@@ -123,11 +117,24 @@ class LlamaCpp(Dialect):
         return AnswerChunk(_text(event.get("content")), _llama_finish(event), event.get("error"))
 
 
-class Suffix(Dialect):
-    """OpenAI's completions with `suffix`: the server builds the prompt."""
+class OpenAICompletions(Dialect):
+    """OpenAI's completions."""
 
-    name, path = "OpenAI completions, suffix", "/v1/completions"
-    streams, variants, postprocesses = True, True, False
+    path = "/v1/completions"
+
+    @override
+    def read(self, event: Mapping[str, Any]) -> AnswerChunk:
+        choices = event.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        finish = choice.get("finish_reason")
+        word = "length" if finish == "length" else "stop" if isinstance(finish, str) and finish else ""
+        return AnswerChunk(_text(choice.get("text")), word, event.get("error"))
+
+
+class Suffix(OpenAICompletions):
+    """With `suffix`: the server builds the prompt."""
+
+    name = "OpenAI completions, suffix"
 
     @override
     def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
@@ -136,32 +143,16 @@ class Suffix(Dialect):
         head = _comments(excerpt)
         return _openai(head + excerpt.before, excerpt, model, variant) | {"suffix": excerpt.after or "\n"}
 
-    @override
-    def read(self, event: Mapping[str, Any]) -> AnswerChunk:
-        return _read_openai(event)
 
+class MarkedPrompts(OpenAICompletions):
+    """Without `suffix`: the prompt contains the marks of the model's family."""
 
-@dataclass(frozen=True, slots=True)
-class MarkedPrompts(Dialect):
-    """OpenAI's completions without `suffix`: the prompt contains the marks of the model's family."""
-
-    template: Template
-    path = "/v1/completions"
-    streams = variants = True
-    postprocesses = False
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"OpenAI completions, {self.template.name}"
+    def __init__(self, template: Template) -> None:
+        self.template, self.name = template, f"OpenAI completions, {template.name}"
 
     @override
     def body(self, excerpt: Excerpt, model: str, variant: int, count: int) -> dict[str, Any]:
         return _openai(fim_prompt(self.template, excerpt), excerpt, model, variant)
-
-    @override
-    def read(self, event: Mapping[str, Any]) -> AnswerChunk:
-        return _read_openai(event)
 
 
 def fim_prompt(template: Template, excerpt: Excerpt) -> str:
@@ -222,14 +213,6 @@ def _llama_finish(event: Mapping[str, Any]) -> str:
     if event.get("stop") is not True:
         return ""
     return {"limit": "length", "eos": "eos"}.get(_text(event.get("stop_type")), "stop")
-
-
-def _read_openai(event: Mapping[str, Any]) -> AnswerChunk:
-    choices = event.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    finish = choice.get("finish_reason")
-    word = "length" if finish == "length" else "stop" if isinstance(finish, str) and finish else ""
-    return AnswerChunk(_text(choice.get("text")), word, event.get("error"))
 
 
 def _text(value: object) -> str:
