@@ -51,7 +51,7 @@ def process_of(process_id: int) -> psutil.Process | None:
 
 async def wait_until_gone(process: psutil.Process) -> None:
     """Return once the process has ended."""
-    while _is_alive(process):  # noqa: ASYNC110 - nothing tells us when another process ends
+    while _is_alive(process):  # noqa: ASYNC110 - no event reports the end of another process
         await asyncio.sleep(_INTERVAL_S)
 
 

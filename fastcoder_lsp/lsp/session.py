@@ -224,7 +224,7 @@ class Session:
             self._rules[uri] = ReadingRules(self.folders.paths(), self.settings(folder))
         return self._rules[uri]
 
-    # What changes everything --------------------------------------------------------------------------------------
+    # Settings and folders -----------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
         """Resolve settings, settings files and folders again, and apply the result."""
@@ -261,7 +261,7 @@ class Session:
         self._closed_documents.stop()
         self.service.shutdown(wait_s=SHUTDOWN_S)
 
-    # Documents that come and go -----------------------------------------------------------------------------------
+    # Documents ----------------------------------------------------------------------------------------------------
 
     def document_opened(self, uri: str, text: str) -> None:
         """Move the state of a closed document that this one continues.
@@ -308,8 +308,6 @@ class Session:
     def _drop(self, uri: str) -> None:
         self.outcomes.reasons.forget(uri)
         self.service.document_closed(uri)
-
-    # ------------------------------------------------------------------------------------------------------------
 
     def _resolve(self) -> None:
         new = [problem for problem in self.configuration.resolve(self.folders) if problem not in self._reported]
