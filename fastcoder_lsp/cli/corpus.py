@@ -70,10 +70,10 @@ def _build(arguments: argparse.Namespace) -> int:
     with storing, Progress(*columns, console=Console(file=raw_stream(sys.stderr)), transient=True) as bar:
         task = bar.add_task(f"{name}: reading")
 
-        def told(files: int, tokens: int) -> None:
+        def on_shard(files: int, tokens: int) -> None:
             bar.update(task, description=f"{name}: {counted(files, 'file')}, {counted(tokens, 'token')}")
 
-        info = Corpora(cache_folder()).build(name, [str(path) for path in paths], texts_of(paths), tokenizer, told)
+        info = Corpora(cache_folder()).build(name, [str(path) for path in paths], texts_of(paths), tokenizer, on_shard)
     if info is None:
         raise FastcoderError(f"another process is building the corpus '{name}'", "Try again when it is done.")
     corpora = Corpora(cache_folder())

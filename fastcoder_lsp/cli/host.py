@@ -109,22 +109,22 @@ def left_behind() -> bool:
 
 
 def _lines(host: "FoundHost") -> Iterator[str]:
-    told = host.told
-    if told is None:
+    report = host.told
+    if report is None:
         yield f"process {host.process_id or '?'} does not answer. To end it, run: fastcoder-lsp host stop"
         return
-    model = f"{told.model} on {told.engine}" if told.model else "no model loaded yet"
+    model = f"{report.model} on {report.engine}" if report.model else "no model loaded yet"
     yield (
-        f"process {told.process_id}: {model}, {told.resident_bytes / 2**20:.0f} MiB, for {_time(told.running_s)}, "
-        f"version {told.build}"
+        f"process {report.process_id}: {model}, {report.resident_bytes / 2**20:.0f} MiB, "
+        f"for {_time(report.running_s)}, version {report.build}"
     )
-    if told.nice:
-        yield f"  low priority (nice {told.nice}), like the editor that started it: other editors wait longer"
-    for front in told.fronts:
+    if report.nice:
+        yield f"  low priority (nice {report.nice}), like the editor that started it: other editors wait longer"
+    for front in report.fronts:
         folders = ", ".join(os.fsdecode(folder) for folder in front.folders) or "no folder open"
         asking = ", working for it" if front.turn else ", waiting" if front.asking else ""
         yield f"  editor's server {front.process_id}: {folders}, for {_time(front.connected_s)}{asking}"
-    if not told.fronts:
+    if not report.fronts:
         yield "  no editor connected"
 
 

@@ -274,7 +274,7 @@ def _self(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.train.skipped import search_skipped
 
-    def told(tried: int, speed: float) -> None:
+    def progress(tried: int, speed: float) -> None:
         if tried % 10 == 0:
             print(f"{tried} sets tried, the best is {speed:.2f} times as fast", file=sys.stderr)
 
@@ -285,7 +285,7 @@ def _self(arguments: argparse.Namespace) -> int:
         places=arguments.places,
         rounds=arguments.rounds,
         seed=arguments.seed,
-        told=told,
+        progress=progress,
     )
     attention = sorted(part // 2 for part in found.skipped if part % 2 == 0)
     inner = sorted(part // 2 for part in found.skipped if part % 2)
@@ -389,8 +389,8 @@ def _add_count(
     parser: argparse.ArgumentParser, flag: str, metavar: str, text: str, *, least: int = 1, default: int | None = None
 ) -> None:
     """Add an option that is a whole number; a default above 0 is appended to its text."""
-    told = f"{text}; default: {default}" if default else text
-    parser.add_argument(flag, type=at_least(least), default=default, metavar=metavar, help=told)
+    help_text = f"{text}; default: {default}" if default else text
+    parser.add_argument(flag, type=at_least(least), default=default, metavar=metavar, help=help_text)
 
 
 def _sources(arguments: argparse.Namespace) -> tuple[str, ...]:
@@ -418,6 +418,6 @@ def _run(session: "type[TrainingSession]", arguments: argparse.Namespace, own: A
         device=getattr(arguments, "device", "cpu"),
         restart=arguments.restart,
     )
-    result, interrupted = watched(lambda told, should_stop: session(job, cache_folder(), should_stop, told).run())
+    result, interrupted = watched(lambda listener, stop: session(job, cache_folder(), stop, listener).run())
     tell(result)
     return 130 if interrupted else 0

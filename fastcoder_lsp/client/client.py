@@ -152,8 +152,8 @@ class LanguageClient:
     async def accepted(self, suggestion: ReceivedSuggestion) -> None:
         """Run the suggestion's command, which tells the server that it was accepted."""
         if suggestion.command is not None:
-            told = {key: suggestion.command[key] for key in ("command", "arguments") if key in suggestion.command}
-            await self._connection.request("workspace/executeCommand", told)
+            command = {key: suggestion.command[key] for key in ("command", "arguments") if key in suggestion.command}
+            await self._connection.request("workspace/executeCommand", command)
 
     async def why(self, uri: str) -> str:
         """Why a document's last answers were empty, most important reason first.

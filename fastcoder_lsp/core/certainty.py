@@ -15,7 +15,7 @@ LIKELY = 8
 class Row:
     """A token of the output, as bytes, and the likeliest tokens in its place with their relative probabilities."""
 
-    said: bytes
+    token: bytes
     likely: tuple[tuple[bytes, float], ...]
 
 
@@ -29,10 +29,10 @@ class Certainty:
     def at(self, offset: int) -> float | None:
         """The probability of the text's byte at `offset`, given all before it; None if no likely token reaches it."""
         for row, start in self._placed():
-            if start <= offset < start + len(row.said):
+            if start <= offset < start + len(row.token):
                 length = offset - start
-                reached = [one for one in row.likely if len(one[0]) > length and one[0][:length] == row.said[:length]]
-                agreed = sum(share for piece, share in reached if piece[length] == row.said[length])
+                reached = [one for one in row.likely if len(one[0]) > length and one[0][:length] == row.token[:length]]
+                agreed = sum(share for piece, share in reached if piece[length] == row.token[length])
                 return agreed / sum(share for _, share in reached) if reached else None
         return None
 
@@ -43,10 +43,10 @@ class Certainty:
         """
         product = 1.0
         for row, start in self._placed():
-            if start < offset < start + len(row.said):
+            if start < offset < start + len(row.token):
                 product *= self.at(offset) or 0.0
             elif start < length and (start >= offset or not offset):
-                product *= dict(row.likely).get(row.said, 0.0)
+                product *= dict(row.likely).get(row.token, 0.0)
         return product
 
     def of_longer_word(self, offset: int = 0, begun: int = 0) -> float | None:
@@ -56,19 +56,19 @@ class Certainty:
         """
         left, reached, longer, ended, found = self.healing, 1.0, 0.0, 0.0, not offset
         for number, (row, start) in enumerate(self._placed()):
-            if not found and start + len(row.said) <= offset - begun:
+            if not found and start + len(row.token) <= offset - begun:
                 continue
             if not found:  # the token that holds the word's first byte, or a byte before it
-                found, left = True, b"".join(one.said for one in self.rows[number : number + begun + 1])
+                found, left = True, b"".join(one.token for one in self.rows[number : number + begun + 1])
                 left = left[: offset - start]
             for piece, share in row.likely:
                 if len(piece) > len(left) and piece.startswith(left):
                     longer, ended = _added(longer, ended, reached * share, in_word=_wordy(piece[len(left) :]))
-                elif left and piece == left and piece != row.said:
+                elif left and piece == left and piece != row.token:
                     ended += reached * share
-            if not left.startswith(row.said) or not left:
+            if not left.startswith(row.token) or not left:
                 break
-            left, reached = left[len(row.said) :], reached * dict(row.likely).get(row.said, 0.0)
+            left, reached = left[len(row.token) :], reached * dict(row.likely).get(row.token, 0.0)
         return longer / (longer + ended) if longer + ended > 0 else None
 
     def _placed(self) -> Iterator[tuple[Row, int]]:
@@ -76,7 +76,7 @@ class Certainty:
         start = -len(self.healing)
         for row in self.rows:
             yield row, start
-            start += len(row.said)
+            start += len(row.token)
 
 
 def _added(longer: float, ended: float, share: float, *, in_word: bool) -> tuple[float, float]:

@@ -30,11 +30,11 @@ class Tracer:
         for tree, verified in self._steps:
             step = trace_step(tree, verified, self._piece, tokens)
             tokens -= len(step.tokens)
-            said = []
+            shown = []
             for token in step.tokens:
-                said.append(replace(token, piece=token.piece[healed:]))
+                shown.append(replace(token, piece=token.piece[healed:]))
                 healed = max(healed - len(token.piece), 0)
-            traced.append(replace(step, tokens=tuple(said)))
+            traced.append(replace(step, tokens=tuple(shown)))
         return tuple(traced)
 
 

@@ -299,9 +299,9 @@ class SpecInferDrafter(SmallerDrafter):
         by_chance = sampled and context.sampler.rule == "rejection"
         own: list[tuple[int, int, int]] = []
         """Token, parent in this list, and node of `tree`."""
-        layer, said = [-1], 0
+        layer, guesses = [-1], 0
         for level, wide in enumerate(self._expansion[: model.room(len(self._expansion))]):
-            if said >= most or len(own) > model.rows():
+            if guesses >= most or len(own) > model.rows():
                 break
             tokens, parents = [token for token, _, _ in own], [parent for _, parent, _ in own]
             ids_NK, logits_NK = model.look(tokens, parents, BEST if sampled else max(wide, 1))
@@ -312,12 +312,12 @@ class SpecInferDrafter(SmallerDrafter):
                 node = own[above][2] if above >= 0 else -1
                 seen: set[int] = set()
                 order = np.argsort(-chances_K, kind="stable").tolist()
-                for rank in range(min(wide, most - said)):
+                for rank in range(min(wide, most - guesses)):
                     proposal = Proposal(ids_K, chances_K)
                     if not by_chance and rank >= len(order):
                         break
                     token = self.draw(proposal) if by_chance else int(ids_K[order[rank]])
-                    said += 1
+                    guesses += 1
                     child = tree.hang(node, token, FROM_SPECINFER)
                     assert child is not None
                     if by_chance:

@@ -263,7 +263,7 @@ class FastcoderDrafter(BaseDrafter):
         """Line 8: context + accepted draft enter the CACHE, and the verified output, cut every 20 tokens."""
         asked, history = self._parameters, self._history
         held = self._lengths.popleft() if self._lengths else len(history)
-        told = held + len(verified.emitted)
+        length = held + len(verified.emitted)
         # A draft proposed since then has brought them already.
         history.append(verified.emitted[len(history) - held :])
         if not asked.cache:
@@ -271,7 +271,7 @@ class FastcoderDrafter(BaseDrafter):
         if verified.path:
             accepted = held + len(verified.path)
             self._document.cache.add(history.tokens[max(held - asked.n_max, 0) : accepted].tolist())
-        while told - self._cut_at >= asked.cut:
+        while length - self._cut_at >= asked.cut:
             self._document.cache.add(history.tokens[self._cut_at : self._cut_at + asked.cut].tolist())
             self._cut_at += asked.cut
         self.retrievals.sequences = max(self.retrievals.sequences, len(self._document.cache))

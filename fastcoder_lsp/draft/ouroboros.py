@@ -99,9 +99,9 @@ class OuroborosDrafter(SmallerDrafter):
             while node >= tree.pending - 1 and node not in kept:
                 branch.append(node)
                 node = tree.parents[node]
-            said = [best[node] for node in reversed(branch)]
-            for start in range(len(said) - size + 1):
-                self._lookahead.pool.insert(said[start], tuple(said[start + 1 : start + size]))
+            predicted = [best[node] for node in reversed(branch)]
+            for start in range(len(predicted) - size + 1):
+                self._lookahead.pool.insert(predicted[start], tuple(predicted[start + 1 : start + size]))
 
     @override
     def forget(self, document: str) -> None:
@@ -118,13 +118,13 @@ class OuroborosDrafter(SmallerDrafter):
         by_chance = context.sampler.rule == "rejection"
         # Tokens that are accepted by chance must not depend on the noise that judges them.
         sampler = GREEDY if by_chance else context.sampler
-        said: list[int] = []
-        while len(said) < length and model.room(1):
-            text = [*context.tokens, *said]
+        output: list[int] = []
+        while len(output) < length and model.room(1):
+            text = [*context.tokens, *output]
             room = min(self._parameters.rows, model.rows(), model.room(self._parameters.rows))
             guess = self._lookahead.propose(DraftContext(text, context.prompt_length, context.document), room)
             tree = model.below(guess.tokens, guess.parents)
             verified = model.speculate(tree, sampler, 1)
             self._lookahead.observe(tree, verified)
-            said += verified.emitted
-        return said
+            output += verified.emitted
+        return output

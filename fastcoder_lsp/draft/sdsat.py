@@ -70,28 +70,28 @@ class PositionCalibration:
     """How often first candidates come true, by place, against the model's own probabilities."""
 
     came_true: list[float] = field(default_factory=list)
-    said: list[float] = field(default_factory=list)
+    expected: list[float] = field(default_factory=list)
 
     def factor(self, place: int) -> float:
         """The factor of a probability at `place`."""
-        if place >= len(self.said):
+        if place >= len(self.expected):
             return 1.0
-        return min(1.5, (PRIOR + self.came_true[place]) / (PRIOR + self.said[place]))
+        return min(1.5, (PRIOR + self.came_true[place]) / (PRIOR + self.expected[place]))
 
     def learn(self, place: int, probability: float, *, came_true: bool) -> None:
         """Count a first candidate that was verified."""
-        while place >= len(self.said):
-            self.said.append(0.0)
+        while place >= len(self.expected):
+            self.expected.append(0.0)
             self.came_true.append(0.0)
-        self.said[place] += probability
+        self.expected[place] += probability
         self.came_true[place] += came_true
 
     def survival(self, place: int) -> float:
         """The chance that first candidates up to `place` all come true."""
         chance = 1.0
         for earlier in range(place + 1):
-            known = earlier < len(self.said)
-            tried = PRIOR + (self.said[earlier] if known else 0.0)
+            known = earlier < len(self.expected)
+            tried = PRIOR + (self.expected[earlier] if known else 0.0)
             chance *= min(1.0, (0.7 * PRIOR + (self.came_true[earlier] if known else 0.0)) / tried)
         return chance
 
@@ -165,12 +165,12 @@ class SdsatDrafter(BaseDrafter):
         return found
 
     def _learn(self, verified: Verified) -> None:
-        for place, said in enumerate(verified.emitted):
+        for place, token in enumerate(verified.emitted):
             if place >= len(self._candidates) or not self._candidates[place]:
                 return
             first = self._candidates[place][0]
-            self.calibration.learn(place, first.probability, came_true=first.token == said)
-            if first.token != said:
+            self.calibration.learn(place, first.probability, came_true=first.token == token)
+            if first.token != token:
                 return
 
 

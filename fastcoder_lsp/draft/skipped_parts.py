@@ -27,7 +27,7 @@ class Trial:
 
     engine: SkimmingEngine
     text: tuple[int, ...]
-    said: tuple[int, ...]
+    output: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ def trials(engines: Engines, texts: Sequence[Sequence[int]], places: int, seed: 
         text = tuple(chance.choice(long))
         text = text[: chance.randrange(2 * CHAIN, min(len(text), engine.info.context - CHAIN - 1) + 1)]
         engine.prefill(text[:-1], lambda: False)
-        said: list[int] = []
-        while len(said) <= CHAIN:
-            said += engine.step(DraftTree.chain((said or text)[-1:])).emitted
-        made.append(Trial(engine, text, tuple(said)))
+        output: list[int] = []
+        while len(output) <= CHAIN:
+            output += engine.step(DraftTree.chain((output or text)[-1:])).emitted
+        made.append(Trial(engine, text, tuple(output)))
     return made
 
 
@@ -85,7 +85,7 @@ def search(
     asked: Sequence[Trial],
     rounds: int,
     *,
-    told: Callable[[int, float], None] = lambda _tried, _speed: None,
+    progress: Callable[[int, float], None] = lambda _tried, _speed: None,
     seed: int = 0,
 ) -> SkipSet:
     """The set that promises the fastest decoding over `asked`.
@@ -94,7 +94,7 @@ def search(
         costs: of passes of this model.
         asked: places to try a set at; empty: the usual set is returned.
         rounds: number of sets to try.
-        told: called after each try with the number of tries and the best speed so far.
+        progress: called after each try with the number of tries and the best speed so far.
         seed: of the changes.
     """
     chance = random.Random(seed)  # noqa: S311 a change is no secret
@@ -105,7 +105,7 @@ def search(
         changed = best ^ frozenset(chance.sample(parts, chance.choice((1, 1, 2))))
         if (promised := _speed(costs, asked, changed)) > speed:
             best, speed = changed, promised
-        told(tried, speed)
+        progress(tried, speed)
     return SkipSet(best, speed)
 
 
@@ -119,7 +119,7 @@ def _speed(costs: Costs, asked: Sequence[Trial], skipped: frozenset[int]) -> flo
         while accepted < CHAIN:
             ids_K, _ = trial.engine.skim(pending, after, skipped, 1)
             after += 1
-            if int(ids_K[0]) != trial.said[accepted]:
+            if int(ids_K[0]) != trial.output[accepted]:
                 break
             pending, accepted = [int(ids_K[0])], accepted + 1
         tokens += accepted + 1

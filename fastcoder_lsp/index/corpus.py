@@ -25,7 +25,7 @@ _INFO = "corpus.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 BATCH_CHARACTERS = 4_000_000
 """Text that is tokenised and sorted at once, over a million tokens: it bounds memory."""
-Told = Callable[[int, int], None]
+OnShard = Callable[[int, int], None]
 """Called after each shard with the numbers of files and tokens so far."""
 
 
@@ -68,7 +68,7 @@ class Corpora:
         sources: Sequence[str],
         texts: Iterable[tuple[str, str]],
         encoder: Tokenizer,
-        told: Told = lambda _files, _tokens: None,
+        on_shard: OnShard = lambda _files, _tokens: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> CorpusInfo | None:
         r"""Build a corpus, or build it again.
@@ -78,7 +78,7 @@ class Corpora:
             sources: the origin of the texts, for people.
             texts: key and text of each file, line ends `\n`.
             encoder: the tokenizer.
-            told: receives the progress.
+            on_shard: called after each shard.
             should_stop: called for each file.
 
         Returns:
@@ -94,7 +94,7 @@ class Corpora:
                 return None
             (folder / _INFO).unlink(missing_ok=True)
             store.clear()
-            status = _fill(store, texts, ChunkedEncoder(encoder), told, should_stop)
+            status = _fill(store, texts, ChunkedEncoder(encoder), on_shard, should_stop)
         except BaseException:
             # A partial corpus is useless, and its space may be what the disk lacks.
             store.abandon()
@@ -155,7 +155,11 @@ def checked_name(name: str) -> str:
 
 
 def _fill(
-    store: Store, texts: Iterable[tuple[str, str]], encoder: ChunkedEncoder, told: Told, should_stop: Callable[[], bool]
+    store: Store,
+    texts: Iterable[tuple[str, str]],
+    encoder: ChunkedEncoder,
+    on_shard: OnShard,
+    should_stop: Callable[[], bool],
 ) -> StoreStatus | None:
     """Put all texts into the store, batch by batch; returns its sizes, or None if stopped."""
     batch: list[tuple[str, str]] = []
@@ -168,10 +172,10 @@ def _fill(
         if held >= BATCH_CHARACTERS:
             tokens += _add(store, batch, encoder)
             files += len(batch)
-            told(files, tokens)
+            on_shard(files, tokens)
             batch, held = [], 0
     tokens += _add(store, batch, encoder)
-    told(files + len(batch), tokens)
+    on_shard(files + len(batch), tokens)
     while store.merge(should_stop):
         pass
     store.mark_complete()

@@ -68,11 +68,11 @@ def _code() -> str:
 def _read(path: Path, identity: str) -> Prepared | None:
     def parse(data: bytes) -> Prepared:
         with np.load(BytesIO(data), allow_pickle=False) as file:
-            told = json.loads(file["told"].tobytes())
+            meta = json.loads(file["meta"].tobytes())
             return Prepared(
                 identity=identity,
-                control={str(name): int(token) for name, token in told["control"].items()},
-                start_ids=tuple(map(int, told["start_ids"])),
+                control={str(name): int(token) for name, token in meta["control"].items()},
+                start_ids=tuple(map(int, meta["start_ids"])),
                 pieces=file["pieces"].tobytes(),
                 ends_V=file["ends_V"],
                 order_S=file["order_S"],
@@ -88,12 +88,12 @@ def _write(path: Path, made: Prepared) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    told = json.dumps({"control": dict(made.control), "start_ids": made.start_ids})
+    meta = json.dumps({"control": dict(made.control), "start_ids": made.start_ids})
     private_folder(path.parent)
     with appearing(path) as file:
         np.savez(
             file,
-            told=_bytes(told.encode()),
+            meta=_bytes(meta.encode()),
             pieces=_bytes(made.pieces),
             ends_V=made.ends_V,
             order_S=made.order_S,
@@ -135,18 +135,18 @@ class Tokenizer:
         except Exception as failure:  # the library raises plain ones, and a description may lack or garble anything
             raise ModelInvalidError(f"it cannot be used ({_said(failure)})", HINT) from failure
 
-    def _take(self, told: Prepared) -> None:
-        self.identity = told.identity
-        self.control = told.control
-        self.end_ids = frozenset(told.control.values())
-        self._pieces = [told.pieces[start:end] for start, end in pairwise([0, *told.ends_V.tolist()])]
+    def _take(self, made: Prepared) -> None:
+        self.identity = made.identity
+        self.control = made.control
+        self.end_ids = frozenset(made.control.values())
+        self._pieces = [made.pieces[start:end] for start, end in pairwise([0, *made.ends_V.tolist()])]
         self.vocabulary = max(len(self._pieces), max(self.end_ids, default=-1) + 1)
-        self.start_ids = told.start_ids
-        self._text = _encoder(told.encoder)
-        self._ids_S = told.order_S
-        self._ordered = list(map(self._pieces.__getitem__, told.order_S.tolist()))
-        alone = np.diff(told.ends_V, prepend=0) == 1
-        self._bytes_known = frozenset(np.frombuffer(told.pieces, np.uint8)[told.ends_V[alone] - 1].tolist())
+        self.start_ids = made.start_ids
+        self._text = _encoder(made.encoder)
+        self._ids_S = made.order_S
+        self._ordered = list(map(self._pieces.__getitem__, made.order_S.tolist()))
+        alone = np.diff(made.ends_V, prepend=0) == 1
+        self._bytes_known = frozenset(np.frombuffer(made.pieces, np.uint8)[made.ends_V[alone] - 1].tolist())
         self.starting_with = lru_cache(maxsize=512)(self._starting_with)
 
     @classmethod

@@ -37,19 +37,19 @@ class EarlierStudents:
 
     def __init__(self, folders: Sequence[Path] = ()) -> None:
         self._models = [load_model(folder, torch.float32).eval() for folder in folders]
-        self._said: dict[bytes, torch.Tensor] = {}
+        self._predictions: dict[bytes, torch.Tensor] = {}
 
-    def said(self, sample: Sample) -> torch.Tensor:
+    def predictions(self, sample: Sample) -> torch.Tensor:
         """The most likely token of each student after each token of a text, [N, T]; computed once."""
         text = sample.tokens.tobytes()
-        if text not in self._said:
-            tokens, said_NT = torch.from_numpy(sample.tokens)[None], torch.zeros((0, len(sample)), dtype=torch.int64)
+        if text not in self._predictions:
+            tokens, best_NT = torch.from_numpy(sample.tokens)[None], torch.zeros((0, len(sample)), dtype=torch.int64)
             with torch.no_grad():
                 for model in self._models:
                     best_T = model(input_ids=tokens, use_cache=False).logits[0].argmax(1)
-                    said_NT = torch.cat([said_NT, best_T[None]])
-            self._said[text] = said_NT
-        return self._said[text]
+                    best_NT = torch.cat([best_NT, best_T[None]])
+            self._predictions[text] = best_NT
+        return self._predictions[text]
 
 
 class DistillLesson(SampleLesson):
@@ -86,15 +86,15 @@ class DistillLesson(SampleLesson):
         """The mean forward KL over the target's tokens that no earlier student predicts, in nats."""
         start = max(sample.first - 1, 0)
         tokens = torch.from_numpy(sample.tokens)[None]
-        said_TV = self.trainable.model(input_ids=tokens, use_cache=False).logits[0, start:]
-        known = min(said_TV.shape[1], len(self._head_VE))
+        logits_TV = self.trainable.model(input_ids=tokens, use_cache=False).logits[0, start:]
+        known = min(logits_TV.shape[1], len(self._head_VE))
         state_TE = states_of(sample)[start:, 0]
-        earlier_NT = self._earlier.said(sample)[:, start:]
+        earlier_NT = self._earlier.predictions(sample)[:, start:]
         rows = max(1, CHUNK_CPU // known)
         total, count = torch.zeros(()), 0
         for first in range(0, len(state_TE), rows):
             right_CV = torch.log_softmax(state_TE[first : first + rows] @ self._head_VE[:known].T, dim=1)
-            own_CV = torch.log_softmax(said_TV[first : first + rows, :known].float(), dim=1)
+            own_CV = torch.log_softmax(logits_TV[first : first + rows, :known].float(), dim=1)
             learnt_C = (earlier_NT[:, first : first + rows] != right_CV.argmax(1)).all(0)
             total = total + ((right_CV.exp() * (right_CV - own_CV)).sum(1) * learnt_C).sum()
             count += int(learnt_C.sum())

@@ -117,7 +117,7 @@ class Trainer:
         self.curve = Curve(folder.path, self.step)
 
     def run(
-        self, should_stop: Callable[[], bool], told: Callable[[TrainingProgress], None], *, minutes: float | None
+        self, should_stop: Callable[[], bool], progress: Callable[[TrainingProgress], None], *, minutes: float | None
     ) -> RunOutcome:
         """Train until all steps are made, `should_stop` says so, or `minutes` are over, then write a checkpoint.
 
@@ -138,7 +138,7 @@ class Trainer:
             self.curve.add(Point(self.step, losses))
             if self.step % every == 0 or self.step == settings.steps:
                 self._measure()
-            told(
+            progress(
                 TrainingProgress(self.step, settings.steps, self.curve.smoothed(), rate(self.step - 1, settings), pace)
             )
             if time.monotonic() - saved > CHECKPOINT_SECONDS:

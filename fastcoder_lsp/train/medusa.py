@@ -214,9 +214,9 @@ class JointLesson:
         tokens = torch.from_numpy(window.tokens)
         labels_T = torch.where(torch.from_numpy(window.text), tokens, -1)
         with self.trainable.precision(), torch.set_grad_enabled(torch.is_grad_enabled() and not alone):
-            said = self.trainable.model(input_ids=tokens[None], use_cache=False, output_hidden_states=True)
-        state_TE = said.hidden_states[-1][0].float()
-        losses = {"plain": _loss(said.logits[0, :-1].float(), labels_T[1:])}
+            output = self.trainable.model(input_ids=tokens[None], use_cache=False, output_hidden_states=True)
+        state_TE = output.hidden_states[-1][0].float()
+        losses = {"plain": _loss(output.logits[0, :-1].float(), labels_T[1:])}
         places_T = torch.where(labels_T < 0, -1, self._places_V[tokens])
         heads = head_outputs(
             state_TE, places_T, FASTER * self._weight_KBEE, FASTER * self._bias_KBE, self._head_DE[None]

@@ -122,9 +122,9 @@ class RunFolder:
         there = self.identity()
         wanted = json.loads(json.dumps(identity))
         if odd := sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name)):
-            told = "; ".join(f"{name} was {there.get(name)}, is {wanted.get(name)}" for name in odd[:3])
+            differences = "; ".join(f"{name} was {there.get(name)}, is {wanted.get(name)}" for name in odd[:3])
             raise UsageError(
-                f"{self.path} contains another run ({told})",
+                f"{self.path} contains another run ({differences})",
                 "Name another folder with --out, or start again with --restart.",
             )
 

@@ -84,7 +84,7 @@ class Collector:
         texts: Callable[[int], Ids],
         count: int,
         should_stop: Callable[[], bool],
-        told: Callable[[int, int], None],
+        progress: Callable[[int, int], None],
     ) -> list[Sample]:
         """The samples of the texts 0…`count`; fewer if `should_stop` says so.
 
@@ -103,7 +103,7 @@ class Collector:
                     made.append(self._sample(texts(index)))
                 _save(path, made)
             found += _load(path)
-            told(len(found), count)
+            progress(len(found), count)
         return found
 
     def _sample(self, text: Ids) -> Sample:

@@ -221,11 +221,11 @@ class TrainingSession(ABC):
 
 def once(note: Callable[[str], None]) -> Progress:
     """A progress that notes each piece of work when it begins."""
-    said: set[str] = set()
+    noted: set[str] = set()
 
-    def tell(_share: float, what: str) -> None:
-        if what not in said:
-            said.add(what)
-            note(what)
+    def tell(_share: float, activity: str) -> None:
+        if activity not in noted:
+            noted.add(activity)
+            note(activity)
 
     return tell

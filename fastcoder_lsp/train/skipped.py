@@ -29,11 +29,11 @@ def search_skipped(
     places: int,
     rounds: int,
     seed: int = 0,
-    told: Callable[[int, float], None] = lambda _tried, _speed: None,
+    progress: Callable[[int, float], None] = lambda _tried, _speed: None,
 ) -> tuple[skipped_parts.SkipSet, Path]:
     """Search over `rounds` sets of parts at `places` in the code, and store the result for the drafter `self`.
 
-    `told` receives the number of sets tried and the best speed so far.
+    `progress` receives the number of sets tried and the best speed so far.
 
     Raises:
         FastcoderError: the model or the data is missing, or this model cannot skip layers.
@@ -56,7 +56,7 @@ def search_skipped(
     )
     try:
         asked = skipped_parts.trials(loaded, texts, places, seed)
-        found = skipped_parts.search(_costs(shape), asked, rounds, told=told, seed=seed)
+        found = skipped_parts.search(_costs(shape), asked, rounds, progress=progress, seed=seed)
     finally:
         loaded.close()
     return found, skipped_parts.keep(cache, files.digest, found)

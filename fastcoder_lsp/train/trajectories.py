@@ -199,8 +199,8 @@ class _PaddedBatch:
             beyond = self._cache.get_seq_length() - self._tokens_BP.shape[1] - held
             if beyond > 0:
                 self._cache.crop(-beyond)
-        said = self._run(state_BN[:, held:], state_BN.shape[1] - held)
-        fresh_BN = np.concatenate([self._next_B[:, None], self._after_BS[:, :held], said], axis=1)
+        predicted = self._run(state_BN[:, held:], state_BN.shape[1] - held)
+        fresh_BN = np.concatenate([self._next_B[:, None], self._after_BS[:, :held], predicted], axis=1)
         right = _alike(state_BN, fresh_BN)
         self._right_BS, self._after_BS = state_BN[:, :right], fresh_BN[:, 1 : right + 1]
         return fresh_BN

@@ -109,11 +109,11 @@ def test_the_search_never_ends_worse_than_the_usual_set(engines: Engines, tmp_pa
     texts = [list(PROMPT), list(reversed(PROMPT))]
     asked = skipped_parts.trials(engines, texts, 3)
     usual = skipped_parts.search(skipped_parts.Costs(8), asked, 0)
-    told: list[int] = []
-    found = skipped_parts.search(skipped_parts.Costs(8), asked, 12, told=lambda tried, _: told.append(tried))
+    tries: list[int] = []
+    found = skipped_parts.search(skipped_parts.Costs(8), asked, 12, progress=lambda tried, _: tries.append(tried))
     assert usual.skipped == usual_parts(8)
     assert found.speed >= usual.speed
-    assert told == list(range(1, 13))
+    assert tries == list(range(1, 13))
     assert skipped_parts.search(skipped_parts.Costs(8), asked, 12) == found
     path = skipped_parts.keep(tmp_path, "abc", found)
     assert skipped_parts.kept(tmp_path, "abc") == skipped_parts.SkipSet(found.skipped, found.speed)

@@ -264,10 +264,8 @@ class AutoDrafter(BaseDrafter):
         self._grown, self._spare = self._spare, self._grown
         if len(self._grown.token_N) != nodes:
             self._grown = new_grown(nodes)
-        _, best = grow(
-            self._found.tail(context.tokens), self.said(), draft_costs(self._costs, nodes), self._scratch, self._grown
-        )
-        grown = self._grown
+        tail, costs, grown = self._found.tail(context.tokens), draft_costs(self._costs, nodes), self._grown
+        _, best = grow(tail, self.evidence(), costs, self._scratch, grown)
         self._steps.append(_Step(len(context.tokens), grown, int(best)))
         names = tuple(map(SOURCES.__getitem__, grown.source_N[:best].tolist()))
         draft = Draft(
@@ -346,7 +344,7 @@ class AutoDrafter(BaseDrafter):
         """The layers whose hidden states the next decode must keep."""
         return tuple(sorted({layer for source in self._drafters() for layer in source.layers}))
 
-    def said(self) -> DraftEvidence:
+    def evidence(self) -> DraftEvidence:
         """The evidence that the tree grows from; sources that are left out have none."""
         uses, document, (no_text, no_rows) = self._uses, self._document, self._silence
         return DraftEvidence(

@@ -208,9 +208,9 @@ class Calibration:
 
     def judge(self, grown: "GrownNodes", nodes: int, emitted: Sequence[int]) -> int:
         """Judge the first `nodes` of a tree as far as `emitted` tells; returns how many were right."""
-        counts, said = self.counts, np.array(emitted, np.int32)
+        counts, tokens = self.counts, np.array(emitted, np.int32)
         arrays = counts.tried_SC, counts.right_SC, counts.hoped_SC, self._prior_SC
-        return int(_judge(grown, nodes, said, *arrays, self.weights, self._strength, self._memory))
+        return int(_judge(grown, nodes, tokens, *arrays, self.weights, self._strength, self._memory))
 
 
 def correction(tried: Any, right: Any, hoped: Any, strength: Any) -> Any:

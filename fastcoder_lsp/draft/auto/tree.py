@@ -208,12 +208,12 @@ def _from_frozen(frozen_VR: Any, token: Any, branches: Any, count: Any) -> Any:
 
 
 @inlined
-def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branches: Any) -> Any:
+def expand(context: Any, evidence: Any, following: Any, head: Any, depth: Any, branches: Any) -> Any:
     """Ask all sources for the tokens after a node, and compute the probability of each child, given the node.
 
     Args:
         context: the path to the node and the text before, backwards, `TAIL` tokens at most.
-        said: `DraftEvidence`.
+        evidence: `DraftEvidence`.
         following: for each continuation of the root, the next one in its list.
         head: the first of the list of those that agree with the path; -1: none.
         depth: tokens of the path.
@@ -226,17 +226,19 @@ def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branc
     total[:] = 0
     absent_S[:] = -1
     places = _PLACES_AT_ROOT if depth == 0 else _PLACES_BELOW
-    count = _from_text(said.text, _TEXT, context, places, branches, NONE, total)
-    count = _from_text(said.past, _PAST, context, places, branches, count, total)
-    count = _from_rows(said.asked, following, head, depth, branches, count, total)
-    count, absent_S[RECYCLED] = _from_table(said.recycled, _RECYCLED, key_of(_NO_TOKEN, context[0]), branches, count)
+    count = _from_text(evidence.text, _TEXT, context, places, branches, NONE, total)
+    count = _from_text(evidence.past, _PAST, context, places, branches, count, total)
+    count = _from_rows(evidence.asked, following, head, depth, branches, count, total)
+    count, absent_S[RECYCLED] = _from_table(
+        evidence.recycled, _RECYCLED, key_of(_NO_TOKEN, context[0]), branches, count
+    )
     if len(context) > 1:
-        count, absent_S[PAIRS] = _from_table(said.pairs, _PAIRS, key_of(context[1], context[0]), branches, count)
-    count, absent_S[FROZEN] = _from_frozen(said.frozen_VR, context[0], branches, count)
+        count, absent_S[PAIRS] = _from_table(evidence.pairs, _PAIRS, key_of(context[1], context[0]), branches, count)
+    count, absent_S[FROZEN] = _from_frozen(evidence.frozen_VR, context[0], branches, count)
     for s in range(S):
         if total[s, 2] > 0:
             absent_S[s] = ABSENT + length_bucket(np.int64(total[s, 1]))
-    _add_up(said.weights, branches, count, total, absent_S)
+    _add_up(evidence.weights, branches, count, total, absent_S)
     return count
 
 
@@ -335,12 +337,12 @@ def new_scratch(nodes: int, continuations: int) -> GrowthScratch:
 
 @FixedTypes
 @kernel
-def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
+def grow(tail: Any, evidence: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
     """Take the likeliest nodes until no more pay or fit.
 
     Args:
         tail: the text's last tokens, backwards.
-        said: `DraftEvidence`.
+        evidence: `DraftEvidence`.
         ms_N: milliseconds of a step by its number of drafts, from 0; empty: take as many as fit.
         scratch: `GrowthScratch`, with at least as many nodes and continuations.
         grown: out: `GrownNodes`.
@@ -349,7 +351,7 @@ def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
         The number of nodes taken, and how many of them make the fastest step.
     """
     branches, frontier, following, depth_N, context = scratch
-    N, K = len(grown.token_N), len(said.asked.source_K)
+    N, K = len(grown.token_N), len(evidence.asked.source_K)
     for k in range(K):
         following[k] = k - 1
     used, waiting, taken, best = NONE, NONE, NONE, NONE
@@ -358,7 +360,7 @@ def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
     while True:
         if depth < DEEPEST:
             length = _path(tail, grown, node, context)
-            count = expand(context[:length], said, following, head, depth, branches)
+            count = expand(context[:length], evidence, following, head, depth, branches)
             for b in range(count):
                 if likely * branches.likely_B[b] >= _LEAST and used < _FRONTIER:
                     _wait(frontier, used, waiting, branches, b, node, likely)

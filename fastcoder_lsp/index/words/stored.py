@@ -236,8 +236,8 @@ def _sizes(header: bytes) -> tuple[int, int, int, int, int] | None:
 
 def _whole(header: bytes, blocks: Iterator[bytes]) -> bool:
     """Whether the checksum is right, so that every number in the file is one that we wrote."""
-    *known, told = _HEADER.unpack(header[: _HEADER.size])
+    *known, stored = _HEADER.unpack(header[: _HEADER.size])
     crc = zlib.crc32(_HEADER.pack(*known, 0))
     for block in blocks:
         crc = zlib.crc32(block, crc)
-    return bool(crc == told)
+    return bool(crc == stored)

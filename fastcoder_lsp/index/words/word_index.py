@@ -156,7 +156,7 @@ class WordIndex:
     def best(self, terms: npt.NDArray[np.int32], most: int) -> list[str]:
         """The `most` files that match these words best, best first; each word is given once."""
         with self._lock:
-            files, told = len(self._numbers), len(self._keys)
+            files, numbers = len(self._numbers), len(self._keys)
             if not files or not len(terms):
                 return []
             weights = self._weights(terms)
@@ -164,13 +164,13 @@ class WordIndex:
                 telling = weights > np.log(1 / COMMON)
                 terms, weights = terms[telling], weights[telling]
             rarest = np.argsort(-weights, kind="stable")[:MOST_ASKED]
-            scores = np.zeros(told, np.float32)
+            scores = np.zeros(numbers, np.float32)
             for tier in (self._base, self._changed()):
                 tier.add_scores(terms[rarest], weights[rarest], scores)
-            lengths = self._lengths[:told]
+            lengths = self._lengths[:numbers]
             scores /= 0.6 + 0.4 * np.maximum(lengths, 16.0) / max(float(lengths.mean()), 1.0)
-            wide = min(most + told - files, told)  # as many more as are gone
-            least = max(float(np.partition(scores, told - wide)[told - wide]), 1e-30)
+            wide = min(most + numbers - files, numbers)  # as many more as are gone
+            least = max(float(np.partition(scores, numbers - wide)[numbers - wide]), 1e-30)
             first = np.flatnonzero(scores >= least)
             first = first[np.argsort(-scores[first], kind="stable")]
             keys = [self._keys[number] for number in first.tolist()]
