@@ -159,7 +159,7 @@ def auto_of(pin: TaskPin, priors: Priors, *, learns: bool, without: str = "") ->
 def _along(drafter: AutoDrafter, trace: RowTrace, step: ReplayedStep) -> Iterator[PriorExample]:
     """Ask at the root, at what followed it, and so on, as far as any source knew what followed."""
     said, branches = drafter.evidence(), new_branches()
-    count = len(said.asked.source_K)
+    count = len(said.continuations.source_K)
     following, head = np.arange(-1, count, dtype=np.int32), np.int32(count - 1)
     context = np.array(step.context.tokens[: -TAIL - 1 : -1], np.int32)
     for depth, token in enumerate(trace.tokens[step.position : step.position + _AHEAD]):

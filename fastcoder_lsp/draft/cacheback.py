@@ -138,13 +138,12 @@ class CachebackDrafter(BaseDrafter):
     """
 
     def __init__(self, parameters: CachebackParameters | None = None, pin: Pin = nothing) -> None:
-        self._parameters = asked = parameters or CachebackParameters()
+        self._parameters = params = parameters or CachebackParameters()
         self._pin = pin
-        self._shape = TableShape(
-            asked.leader_length, asked.follower_length, asked.leader_capacity, asked.follower_capacity
-        )
+        leaders, followers = params.leader_capacity, params.follower_capacity
+        self._shape = TableShape(params.leader_length, params.follower_length, leaders, followers)
         self._frozen: FrozenTable | None = None
-        self._documents = PerDocument(lambda: _DocumentState(LruTable(asked.leader_capacity, asked.follower_capacity)))
+        self._documents = PerDocument(lambda: _DocumentState(LruTable(leaders, followers)))
         super().__init__(CACHEBACK, self._documents)
         self._document = self._documents.fetch("")
 

@@ -159,28 +159,28 @@ class DraftModelDrafter(SmallerDrafter):
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """A chain or a tree from the text's end, once the smaller model has read the text."""
-        asked = self._parameters
+        params = self._parameters
         if nodes < 1 or not self.models or not self.models[0].follow(context.tokens):
             return NO_DRAFT
         model = self.models[0]
         by_chance = context.sampler.temperature > 0 and context.sampler.rule == "rejection"
         if by_chance:
-            return self._drawn(model, context, model.room(min(nodes, asked.length)))
-        if asked.shape == "tree":
-            depth = model.room(asked.length)
-            return likeliest(model, context.sampler, nodes, depth, asked.branch, asked.beam, asked.least)
-        return self._chain(model, context, model.room(min(nodes, asked.length)))
+            return self._drawn(model, context, model.room(min(nodes, params.length)))
+        if params.shape == "tree":
+            depth = model.room(params.length)
+            return likeliest(model, context.sampler, nodes, depth, params.branch, params.beam, params.least)
+        return self._chain(model, context, model.room(min(nodes, params.length)))
 
     def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
         """Time as many passes as a draft is long, over a short text, in a cache of their own."""
         if not self._lent:
             return None
-        engine, asked = self._lent[0].of(_TIMED), self._parameters
-        rows = min(asked.beam if asked.shape == "tree" else 1, engine.info.max_nodes)
+        engine, params = self._lent[0].of(_TIMED), self._parameters
+        rows = min(params.beam if params.shape == "tree" else 1, engine.info.max_nodes)
         tree = DraftTree(tuple(range(rows)), (-1, *(0,) * (rows - 1)))
 
         def draft() -> None:
-            for _ in range(asked.length):
+            for _ in range(params.length):
                 engine.prefill((), lambda: False)
                 engine.step(tree, top_k=BEST)
 

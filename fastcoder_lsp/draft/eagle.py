@@ -169,16 +169,17 @@ class EagleDrafter(WeightedDrafter[EagleLayer]):
 
     @override
     def arithmetic(self, weights: EagleLayer, record: DrafterRecord) -> Callable[[], object]:
-        asked = self._parameters
-        rows = np.zeros((asked.top_k, weights.width), np.float32)
-        past, places = min(asked.window // 2, TYPICAL), np.arange(asked.top_k)
+        params = self._parameters
+        rows = np.zeros((params.top_k, weights.width), np.float32)
+        past, places = min(params.window // 2, TYPICAL), np.arange(params.top_k)
         _, one = weights.forward(rows[:1], rows[:1], places[:1], weights.none(), np.ones((1, 1), np.bool_))
-        keys, sees = Keys(*(part.repeat(past, 0) for part in one)), np.ones((asked.top_k, past + asked.top_k), np.bool_)
+        keys = Keys(*(part.repeat(past, 0) for part in one))
+        sees = np.ones((params.top_k, past + params.top_k), np.bool_)
 
         def draft() -> None:
-            for _ in range(asked.depth):
+            for _ in range(params.depth):
                 out_TE, _keys = weights.forward(rows, rows, places, keys, sees)
-                best_of(weights.logits(out_TE), asked.top_k)
+                best_of(weights.logits(out_TE), params.top_k)
 
         return draft
 

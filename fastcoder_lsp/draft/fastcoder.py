@@ -218,7 +218,7 @@ class FastcoderDrafter(BaseDrafter):
 
     def __init__(self, pin: Pin, piece: Callable[[int], bytes], parameters: FastcoderParameters | None = None) -> None:
         self._pin, self._piece = pin, piece
-        self._parameters = asked = parameters or FastcoderParameters()
+        self._parameters = params = parameters or FastcoderParameters()
         self._documents = PerDocument(_DocumentState)
         super().__init__(FASTCODER, self._documents)
         self._document = self._documents.fetch("")
@@ -227,9 +227,9 @@ class FastcoderDrafter(BaseDrafter):
         self._cut_at = 0
         self._lengths: deque[int] = deque(maxlen=2)
         """Tokens before each draft whose step is not observed yet."""
-        self._growth = Growth(4 * asked.max_hits, asked.depth)
-        self._ends_K = np.empty(asked.max_hits, np.int64)
-        self._random = random.Random(asked.seed)  # noqa: S311 a guess is no secret
+        self._growth = Growth(4 * params.max_hits, params.depth)
+        self._ends_K = np.empty(params.max_hits, np.int64)
+        self._random = random.Random(params.seed)  # noqa: S311 a guess is no secret
         self.retrievals = RetrievalCounts()
 
     def begin(self, context: DraftContext) -> None:
@@ -249,31 +249,31 @@ class FastcoderDrafter(BaseDrafter):
         self._lengths.append(len(self._history))
         self._growth.clear()
         self.retrievals.asked += 1
-        asked, room = self._parameters, min(nodes, self._parameters.draft_tokens)
+        params, room = self._parameters, min(nodes, self._parameters.draft_tokens)
         if room < 1:
             return NO_DRAFT
-        if asked.merge:
+        if params.merge:
             self._from_text()
-        found = asked.cache and len(self._document.cache) >= asked.cache_minimum and self._from_cache()
-        if (asked.merge or not found) and not self._is_missing(context) and not self._is_skipped(context):
+        found = params.cache and len(self._document.cache) >= params.cache_minimum and self._from_cache()
+        if (params.merge or not found) and not self._is_missing(context) and not self._is_skipped(context):
             self._from_stores(context)
         return self._growth.draft(room)
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:  # noqa: ARG002 the interface
         """Line 8: context + accepted draft enter the CACHE, and the verified output, cut every 20 tokens."""
-        asked, history = self._parameters, self._history
+        params, history = self._parameters, self._history
         held = self._lengths.popleft() if self._lengths else len(history)
         length = held + len(verified.emitted)
         # A draft proposed since then has brought them already.
         history.append(verified.emitted[len(history) - held :])
-        if not asked.cache:
+        if not params.cache:
             return
         if verified.path:
             accepted = held + len(verified.path)
-            self._document.cache.add(history.tokens[max(held - asked.n_max, 0) : accepted].tolist())
-        while length - self._cut_at >= asked.cut:
-            self._document.cache.add(history.tokens[self._cut_at : self._cut_at + asked.cut].tolist())
-            self._cut_at += asked.cut
+            self._document.cache.add(history.tokens[max(held - params.n_max, 0) : accepted].tolist())
+        while length - self._cut_at >= params.cut:
+            self._document.cache.add(history.tokens[self._cut_at : self._cut_at + params.cut].tolist())
+            self._cut_at += params.cut
         self.retrievals.sequences = max(self.retrievals.sequences, len(self._document.cache))
 
     @override
@@ -283,16 +283,16 @@ class FastcoderDrafter(BaseDrafter):
 
     def _from_cache(self) -> bool:
         """Line 1: the CACHE, searched by suffix like the stores."""
-        asked = self._parameters
+        params = self._parameters
         length, rows_KD = self._document.cache.search(
-            self._history.tokens, asked.n_max, asked.n_min, asked.max_hits, asked.depth
+            self._history.tokens, params.n_max, params.n_min, params.max_hits, params.depth
         )
         if not length:
             return False
         self.retrievals.cached += 1
         self._growth.add(
             rows_KD,
-            self._weight(asked.text_weight if asked.merge else 1.0, length, len(rows_KD)),
+            self._weight(params.text_weight if params.merge else 1.0, length, len(rows_KD)),
             FROM_CACHE.name,
             length,
         )
@@ -300,30 +300,30 @@ class FastcoderDrafter(BaseDrafter):
 
     def _is_missing(self, context: DraftContext) -> bool:
         """Line 3: a search for this suffix found nothing before."""
-        asked = self._parameters
-        missing = asked.missing and tuple(context.tokens[-asked.n_min :]) in self._document.missing
+        params = self._parameters
+        missing = params.missing and tuple(context.tokens[-params.n_min :]) in self._document.missing
         self.retrievals.missing += missing
         return missing
 
     def _is_skipped(self, context: DraftContext) -> bool:
         """Line 4: at a skip token, go on with probability p only."""
-        asked = self._parameters
+        params = self._parameters
         skipped = (
-            asked.skip
-            and at_skip_token(context.tokens, self._piece, asked.skip_reading)
-            and self._random.random() >= asked.skip_probability
+            params.skip
+            and at_skip_token(context.tokens, self._piece, params.skip_reading)
+            and self._random.random() >= params.skip_probability
         )
         self.retrievals.skipped += skipped
         return skipped
 
     def _from_stores(self, context: DraftContext) -> None:
         """Lines 5 and 6: D_r and D_c, each with its longest match; both empty: the suffix is missing."""
-        asked, end, found = self._parameters, context.tokens[-self._parameters.n_max :], False
+        params, end, found = self._parameters, context.tokens[-self._parameters.n_max :], False
         for store, wanted, weight, source in (
-            (self._stores.repository, asked.repository, asked.repository_weight, FROM_REPOSITORY),
-            (self._stores.corpus, asked.corpus, asked.corpus_weight, FROM_CORPUS),
+            (self._stores.repository, params.repository, params.repository_weight, FROM_REPOSITORY),
+            (self._stores.corpus, params.corpus, params.corpus_weight, FROM_CORPUS),
         ):
-            hits = search(store if wanted else None, end, asked.n_max, asked.max_hits, asked.depth, asked.n_min)
+            hits = search(store if wanted else None, end, params.n_max, params.max_hits, params.depth, params.n_min)
             if hits is not None:
                 found = True
                 rows_KD = hits.continuations_HD
@@ -332,16 +332,16 @@ class FastcoderDrafter(BaseDrafter):
             self.retrievals.found += 1
         else:
             self.retrievals.empty += 1
-            self._document.missing.add(tuple(end[-asked.n_min :]))
+            self._document.missing.add(tuple(end[-params.n_min :]))
 
     def _from_text(self) -> None:
         """Departure `merge`: search prompt and output too, as prompt lookup does."""
-        asked, tokens = self._parameters, self._history.tokens
-        length, found = match_suffix(tokens, tokens, asked.n_max, asked.n_min, self._ends_K)
+        params, tokens = self._parameters, self._history.tokens
+        length, found = match_suffix(tokens, tokens, params.n_max, params.n_min, self._ends_K)
         if found:
-            rows_KD = np.empty((found, asked.depth), np.int32)
+            rows_KD = np.empty((found, params.depth), np.int32)
             continuations(tokens, self._ends_K[:found], rows_KD)
-            self._growth.add(rows_KD, self._weight(asked.text_weight, length, found), FROM_PROMPT.name, int(length))
+            self._growth.add(rows_KD, self._weight(params.text_weight, length, found), FROM_PROMPT.name, int(length))
 
     def _weight(self, weight: float, length: int, hits: int) -> float:
         """Weight of one continuation: its source's; `growth` adds the match's length and its share of the hits."""

@@ -131,12 +131,12 @@ class LookaheadDrafter(BaseDrafter):
     """Drafts the pool's n-grams, and the window that makes new ones."""
 
     def __init__(self, parameters: LookaheadParameters | None = None) -> None:
-        self._parameters = asked = parameters or LookaheadParameters()
+        self._parameters = params = parameters or LookaheadParameters()
         # First token → the N-1 tokens after it, at most G of them.
-        self._documents = PerDocument(lambda: LruTable[int](asked.leaders_at_most, asked.guesses))
+        self._documents = PerDocument(lambda: LruTable[int](params.leaders_at_most, params.guesses))
         super().__init__(LOOKAHEAD, self._documents)
         self._pool = self._documents.fetch("")
-        self._random = random.Random(asked.seed)  # noqa: S311 a guess is no secret
+        self._random = random.Random(params.seed)  # noqa: S311 a guess is no secret
         self._levels: list[list[int]] = []
         self._width = 0
         """Columns of the window that were drafted in this step."""

@@ -61,11 +61,11 @@ class LookupDrafter(BaseDrafter):
     @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         self._history.follow(context)
-        asked, tokens = self._parameters, self._history.tokens
-        match, found = match_suffix(tokens, tokens, asked.n_max, asked.n_min, self._end_1)
+        params, tokens = self._parameters, self._history.tokens
+        match, found = match_suffix(tokens, tokens, params.n_max, params.n_min, self._end_1)
         if not found:
             return NO_DRAFT
-        start, length = int(self._end_1[0]), min(asked.length, nodes)
+        start, length = int(self._end_1[0]), min(params.length, nodes)
         copied = tokens[start : start + length].tolist()
         # A match that reaches into the text's end is a loop: continue with the drafted tokens.
         while len(copied) < length:
@@ -119,10 +119,10 @@ class RestDrafter(BaseDrafter):
 
     @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        asked = self._parameters
-        hits = search(self._stores.corpus, context.tokens, asked.n_max, asked.max_hits, asked.depth, asked.n_min)
+        params = self._parameters
+        hits = search(self._stores.corpus, context.tokens, params.n_max, params.max_hits, params.depth, params.n_min)
         if hits is None:
             return NO_DRAFT
         self._growth.clear()
         self._growth.add(hits.continuations_HD, 1.0, FROM_CORPUS.name, hits.length)
-        return self._growth.draft(min(nodes, asked.draft_tokens))
+        return self._growth.draft(min(nodes, params.draft_tokens))

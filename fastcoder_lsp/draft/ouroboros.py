@@ -59,9 +59,9 @@ class OuroborosDrafter(SmallerDrafter):
 
     def __init__(self, smaller: Smaller, parameters: OuroborosParameters | None = None) -> None:
         super().__init__(OUROBOROS, smaller)
-        self._parameters = asked = parameters or OuroborosParameters()
+        self._parameters = params = parameters or OuroborosParameters()
         self._lookahead = LookaheadDrafter(
-            LookaheadParameters(window=asked.window, gram=asked.phrase + 1, guesses=asked.phrases, prompt=True)
+            LookaheadParameters(window=params.window, gram=params.phrase + 1, guesses=params.phrases, prompt=True)
         )
 
     @override

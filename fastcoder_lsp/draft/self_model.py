@@ -130,9 +130,9 @@ class SelfDrafter(BaseDrafter):
         """Section 3.3: where fewer guesses than wanted are accepted, the threshold rises, otherwise it falls."""
         if not self._drafted:
             return
-        asked, (of_share, of_threshold) = self._parameters, self._parameters.inertia
+        params, (of_share, of_threshold) = self._parameters, self._parameters.inertia
         self._share = of_share * self._share + (1 - of_share) * min(len(verified.path) / self._drafted, 1.0)
-        wanted = self._threshold + (asked.step if self._share < asked.accepted else -asked.step)
+        wanted = self._threshold + (params.step if self._share < params.accepted else -params.step)
         self._threshold = of_threshold * self._threshold + (1 - of_threshold) * wanted
         self._drafted = 0
 
@@ -143,9 +143,9 @@ class SelfDrafter(BaseDrafter):
         return Forecast(max((1 + BELIEVED) / self._speed - 1, 0.0) * costs.step_ms(1))
 
     def _skipped(self, sublayers: int) -> frozenset[int]:
-        asked = self._parameters
-        if asked.exit:
-            return frozenset(range(2 * asked.exit, sublayers))
-        if asked.skip:
-            return frozenset(int(part) for part in asked.skip if 0 <= part < sublayers)
+        params = self._parameters
+        if params.exit:
+            return frozenset(range(2 * params.exit, sublayers))
+        if params.skip:
+            return frozenset(int(part) for part in params.skip if 0 <= part < sublayers)
         return self._found or usual_parts(sublayers)

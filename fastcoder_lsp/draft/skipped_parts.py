@@ -82,17 +82,17 @@ def trials(engines: Engines, texts: Sequence[Sequence[int]], places: int, seed: 
 
 def search(
     costs: Costs,
-    asked: Sequence[Trial],
+    places: Sequence[Trial],
     rounds: int,
     *,
     progress: Callable[[int, float], None] = lambda _tried, _speed: None,
     seed: int = 0,
 ) -> SkipSet:
-    """The set that promises the fastest decoding over `asked`.
+    """The set that promises the fastest decoding over `places`.
 
     Args:
         costs: of passes of this model.
-        asked: places to try a set at; empty: the usual set is returned.
+        places: places to try a set at; empty: the usual set is returned.
         rounds: number of sets to try.
         progress: called after each try with the number of tries and the best speed so far.
         seed: of the changes.
@@ -100,20 +100,20 @@ def search(
     chance = random.Random(seed)  # noqa: S311 a change is no secret
     parts = range(costs.sublayers)
     best = usual_parts(costs.sublayers)
-    speed = _speed(costs, asked, best)
-    for tried in range(1, rounds + 1 if asked else 1):
+    speed = _speed(costs, places, best)
+    for tried in range(1, rounds + 1 if places else 1):
         changed = best ^ frozenset(chance.sample(parts, chance.choice((1, 1, 2))))
-        if (promised := _speed(costs, asked, changed)) > speed:
+        if (promised := _speed(costs, places, changed)) > speed:
             best, speed = changed, promised
         progress(tried, speed)
     return SkipSet(best, speed)
 
 
-def _speed(costs: Costs, asked: Sequence[Trial], skipped: frozenset[int]) -> float:
+def _speed(costs: Costs, places: Sequence[Trial], skipped: frozenset[int]) -> float:
     """Tokens in the time of a plain token; a pass costs as much as the parts that it runs, however many rows it has."""
     share = costs.share(skipped)
     tokens = cost = 0.0
-    for trial in asked:
+    for trial in places:
         trial.engine.prefill(trial.text[:-1], lambda: False)
         pending, after, accepted = list(trial.text[-1:]), 0, 0
         while accepted < CHAIN:
@@ -124,7 +124,7 @@ def _speed(costs: Costs, asked: Sequence[Trial], skipped: frozenset[int]) -> flo
             pending, accepted = [int(ids_K[0])], accepted + 1
         tokens += accepted + 1
         cost += after * share + 1
-    return tokens / cost if asked else 0.0
+    return tokens / cost if places else 0.0
 
 
 def keep(cache: Path, digest: str, found: SkipSet) -> Path:

@@ -85,11 +85,11 @@ class SuffixDrafter(BaseDrafter):
     """Drafts from two automata, of this decode and of the document's earlier ones."""
 
     def __init__(self, parameters: SuffixParameters | None = None) -> None:
-        self._parameters = asked = parameters or SuffixParameters()
+        self._parameters = params = parameters or SuffixParameters()
         self._documents = PerDocument(_DocumentState)
         super().__init__(SUFFIX, self._documents)
         self._document = self._documents.fetch("")
-        self._running = SuffixAutomaton(2 * asked.window)
+        self._running = SuffixAutomaton(2 * params.window)
         self._history = History()
         self._prompt_length = 0
         self._taken = 0
@@ -111,25 +111,25 @@ class SuffixDrafter(BaseDrafter):
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """The draft of the automaton with the greater expected acceptance."""
-        asked, past = self._parameters, self._document.automaton
+        params, past = self._parameters, self._document.automaton
         self._history.follow(context)
         fresh = new = self._history.tokens[self._taken :]
         self._taken = len(self._history)
         if self._running.size + len(fresh) > self._running.capacity:
             self._running.clear()
-            fresh = self._history.tokens[-asked.window :]
+            fresh = self._history.tokens[-params.window :]
         self._running.extend(fresh)
         if nodes < 1:
             return NO_DRAFT
         found_3N = np.zeros((3, nodes), np.int32)
         count, match, score = self._running.draft(
-            found_3N, own=True, factor=asked.factor, offset=asked.offset, least=asked.least
+            found_3N, own=True, factor=params.factor, offset=params.offset, least=params.least
         )
         source = FROM_PROMPT
         if past is not None:
             past.follow(new)
             other_3N = np.zeros((3, nodes), np.int32)
-            found = past.draft(other_3N, own=False, factor=asked.factor, offset=asked.offset, least=asked.least)
+            found = past.draft(other_3N, own=False, factor=params.factor, offset=params.offset, least=params.least)
             if found[2] > score:
                 (count, match, score), found_3N, source = found, other_3N, FROM_CACHE
         tokens, parents, _ = found_3N[:, :count].tolist()
@@ -209,12 +209,12 @@ class SamDrafter(BaseDrafter):
         self._follow(context)
         if nodes < 1:
             return NO_DRAFT
-        asked = self._parameters
-        length = min(asked.length, nodes)
+        params = self._parameters
+        length = min(params.length, nodes)
         dynamic, place = self._dynamic.earlier()
         hits = search(self._stores.corpus, context.tokens, LONGEST, _PLACES, length)
-        static = 0 if hits is None else hits.length - asked.bias
-        if max(dynamic, static) < asked.threshold:
+        static = 0 if hits is None else hits.length - params.bias
+        if max(dynamic, static) < params.threshold:
             return self._auxiliary.propose(context, nodes)
         if hits is None or dynamic >= static:
             start = self._first + place

@@ -191,23 +191,23 @@ class AutoDrafter(BaseDrafter):
         more: Sequence[ContinuationSource] = (),
         adaptive: SdsatSource | None = None,
     ) -> None:
-        asked = parameters or AutoParameters()
-        self._documents = PerDocument(lambda: _DocumentState(TokenChain(asked.history)))
+        params = parameters or AutoParameters()
+        self._documents = PerDocument(lambda: _DocumentState(TokenChain(params.history)))
         super().__init__(AUTO, self._documents)
-        self._pin, self._parameters = pin, asked
-        self._costs = costs if asked.width == "cost" else None
+        self._pin, self._parameters = pin, params
+        self._costs = costs if params.width == "cost" else None
         self._kept = kept
         self.calibration = Calibration(
             shipped_priors() if priors is None else priors,
             EvidenceCounts.none() if kept is None else EvidenceCounts.load(kept),
         )
-        silent = asked.silent()
+        silent = params.silent()
         self._adaptive = adaptive if adaptive is not None and adaptive.name not in silent else None
         self._uses = [name not in silent for name in SOURCES]
         token_ms = costs.step_ms(1) if costs is not None else _TOKEN_MS
         self.sources: list[ContinuationSource] = [
-            StoreSource(REPOSITORY, hits=asked.hits, skips=asked.skips, token_ms=token_ms),
-            StoreSource(CORPUS, hits=asked.hits, skips=asked.skips, token_ms=token_ms),
+            StoreSource(REPOSITORY, hits=params.hits, skips=params.skips, token_ms=token_ms),
+            StoreSource(CORPUS, hits=params.hits, skips=params.skips, token_ms=token_ms),
             OutdatedSource(),
             *more,
             *([] if adaptive is None else [adaptive]),

@@ -69,7 +69,7 @@ class DraftEvidence(NamedTuple):
 
     text: Chains
     past: Chains
-    asked: Continuations
+    continuations: Continuations
     recycled: RowTable
     pairs: RowTable
     frozen_VR: npt.NDArray[np.int32]
@@ -153,17 +153,17 @@ def _from_text(chains: Any, source: Any, context: Any, places: Any, branches: An
 
 
 @inlined
-def _from_rows(asked: Any, following: Any, head: Any, depth: Any, branches: Any, count: Any, total: Any) -> Any:
+def _from_rows(continuations: Any, following: Any, head: Any, depth: Any, branches: Any, count: Any, total: Any) -> Any:
     """The continuations that agree with the path so far; each goes over to the child that it names."""
     k = head
     while k >= 0:
         after = following[k]
-        token = asked.rows_KD[k, depth] if depth < asked.rows_KD.shape[1] else np.int32(-1)
+        token = continuations.rows_KD[k, depth] if depth < continuations.rows_KD.shape[1] else np.int32(-1)
         b = _branch(branches, count, token) if token >= 0 else -1
         if b >= 0:
             count = max(count, b + 1)
-            source, match = asked.source_K[k], min(asked.match_K[k] + depth, TAIL)
-            weight = _WEIGHTS[asked.match_K[k]]
+            source, match = continuations.source_K[k], min(continuations.match_K[k] + depth, TAIL)
+            weight = _WEIGHTS[continuations.match_K[k]]
             branches.weight_BS[b, source] += weight
             branches.match_BS[b, source] = max(branches.match_BS[b, source], match)
             total[source, 0] += weight
@@ -228,7 +228,7 @@ def expand(context: Any, evidence: Any, following: Any, head: Any, depth: Any, b
     places = _PLACES_AT_ROOT if depth == 0 else _PLACES_BELOW
     count = _from_text(evidence.text, _TEXT, context, places, branches, NONE, total)
     count = _from_text(evidence.past, _PAST, context, places, branches, count, total)
-    count = _from_rows(evidence.asked, following, head, depth, branches, count, total)
+    count = _from_rows(evidence.continuations, following, head, depth, branches, count, total)
     count, absent_S[RECYCLED] = _from_table(
         evidence.recycled, _RECYCLED, key_of(_NO_TOKEN, context[0]), branches, count
     )
@@ -351,7 +351,7 @@ def grow(tail: Any, evidence: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
         The number of nodes taken, and how many of them make the fastest step.
     """
     branches, frontier, following, depth_N, context = scratch
-    N, K = len(grown.token_N), len(evidence.asked.source_K)
+    N, K = len(grown.token_N), len(evidence.continuations.source_K)
     for k in range(K):
         following[k] = k - 1
     used, waiting, taken, best = NONE, NONE, NONE, NONE
