@@ -146,14 +146,6 @@ class RetrievalCounts:
     empty: int = 0
     sequences: int = 0
 
-    def saved(self) -> float:
-        """The share of retrievals that the skip tokens and M spared."""
-        return (self.missing + self.skipped) / max(self.asked, 1)
-
-    def from_cache(self) -> float:
-        """The share of retrievals that the CACHE answered."""
-        return self.cached / max(self.asked, 1)
-
 
 class SequenceCache:
     """The CACHE: the latest sequences, at most `capacity` tokens in all, searched by suffix like the datastore."""
@@ -278,8 +270,9 @@ class FastcoderDrafter(BaseDrafter):
 
     @override
     def figures(self) -> Mapping[str, float]:
-        counted = self.retrievals
-        return asdict(counted) | {"saved": counted.saved(), "from_cache": counted.from_cache()}
+        counted, asked = self.retrievals, max(self.retrievals.asked, 1)
+        spared = counted.missing + counted.skipped
+        return asdict(counted) | {"saved": spared / asked, "from_cache": counted.cached / asked}
 
     def _from_cache(self) -> bool:
         """Line 1: the CACHE, searched by suffix like the stores."""

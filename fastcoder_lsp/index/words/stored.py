@@ -42,11 +42,6 @@ class Postings:
     starts: npt.NDArray[np.int32]
     files: npt.NDArray[np.uint16]
 
-    @property
-    def nbytes(self) -> int:
-        """Size of the arrays, in bytes."""
-        return self.starts.nbytes + self.files.nbytes
-
     def counts(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The number of files that hold each of these words."""
         return self.starts[terms + 1] - self.starts[terms]
@@ -69,11 +64,6 @@ class FewPostings:
 
     terms: npt.NDArray[np.int32]
     files: npt.NDArray[np.uint16]
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the arrays, in bytes."""
-        return self.terms.nbytes + self.files.nbytes
 
     def counts(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The number of files that hold each of these words."""

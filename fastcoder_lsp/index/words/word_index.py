@@ -49,13 +49,6 @@ class WordIndex:
     def __contains__(self, key: str) -> bool:
         return key in self._numbers
 
-    @property
-    def nbytes(self) -> int:
-        """Size of the lists in bytes, mapped ones included; keys do not count."""
-        recent = self._recent.nbytes if self._recent is not None else 0
-        waiting = sum(terms.nbytes for terms in self._waiting.values())
-        return self._base.nbytes + recent + waiting + self._lengths.nbytes + self._stamps.nbytes
-
     def known(self) -> list[str]:
         """All files."""
         with self._lock:
