@@ -20,7 +20,7 @@ from benchmarks.drafting.traces import ReplayPass, Trace, record, replay
 from benchmarks.harness import write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.core import Drafter
+from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.model.needs import require_packages
 from fastcoder_lsp.observe import percentile
 

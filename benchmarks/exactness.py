@@ -13,9 +13,10 @@ from benchmarks.drafting.tasks import TaskOptions, TaskParts, load_parts
 from benchmarks.harness import decode_request, top_two_gap, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.core import GREEDY, Drafter, Engine, Sampler
+from fastcoder_lsp.core import GREEDY, Engine, Sampler
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.draft.none import NoDrafter
 
 EXAMPLE = "exactness --limit 20 --tokens 32 --engine cpu-fp32"

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fastcoder_lsp.core import Draft, DraftContext, Drafter, DraftTree, Engine, Verified
+from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Engine, Verified
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.tree import GuardedDrafter
+from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.observe import Spans, percentile
 

@@ -17,10 +17,11 @@ import numpy as np
 from benchmarks.datasets import repoeval
 from benchmarks.drafting.tasks import PAPER_TOKENS, TaskParts
 from benchmarks.harness import decode_request
-from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Engine, Verified
+from fastcoder_lsp.core import DraftContext, DraftTree, Engine, Verified
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.decode.tree import build_tree
+from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.draft.suffix import SuffixDrafter
 from fastcoder_lsp.tokenizer import Tokenizer
 

@@ -4,7 +4,7 @@ Everything here is plain data that could cross a process boundary: tuples, numpy
 types, no I/O. A token id is an `int`; an offset counts characters (Unicode code points) from the start of a text.
 """
 
-from fastcoder_lsp.core.drafting import NO_DRAFT, Draft, DraftContext, Drafter, DrafterTraits
+from fastcoder_lsp.core.drafting import NO_DRAFT, Draft, DraftContext, DrafterTraits
 from fastcoder_lsp.core.engine import (
     GREEDY,
     NORMED,
@@ -47,7 +47,6 @@ __all__ = [
     "Draft",
     "DraftContext",
     "DraftTree",
-    "Drafter",
     "DrafterTraits",
     "Draw",
     "Engine",

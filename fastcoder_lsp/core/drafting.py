@@ -1,11 +1,10 @@
-"""The interface of drafters, which guess the next tokens for the decoding loop."""
+"""What passes between drafters, which guess the next tokens, and the decoding loop."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from fastcoder_lsp.core.engine import GREEDY, KeepingEngine, Sampler, SkimmingEngine
-from fastcoder_lsp.core.trees import DraftTree, Draw, Verified
+from fastcoder_lsp.core.trees import Draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,42 +68,3 @@ class DrafterTraits:
     weighs_costs: bool = False
     layers: tuple[int, ...] = ()
     skims: bool = False
-
-
-class Drafter(Protocol):
-    """Guesses the model's next tokens. It affects the speed only, never the output."""
-
-    name: str
-    traits: DrafterTraits
-
-    def begin(self, context: DraftContext) -> None:
-        """Begin a decode with this prompt."""
-        ...
-
-    def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """At most `nodes` guesses; `NO_DRAFT` if it has none."""
-        ...
-
-    def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """Learn from the outcome of the last tree (its own nodes and others')."""
-        ...
-
-    def forget(self, document: str) -> None:
-        """Drop the state of a closed document."""
-        ...
-
-    def rename(self, old: str, new: str) -> None:
-        """Carry over the state of a document to its new URI."""
-        ...
-
-    def keep(self) -> None:
-        """Write what was learnt to the disk, if it is kept; takes milliseconds, so call it between requests."""
-        ...
-
-    def warm_up(self) -> None:
-        """Run code that only some texts need, so that it is compiled; learns nothing."""
-        ...
-
-    def figures(self) -> Mapping[str, float]:
-        """Its own counts, for reports; most drafters have none."""
-        ...

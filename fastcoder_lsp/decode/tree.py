@@ -11,8 +11,11 @@ from collections.abc import Callable, Mapping
 from operator import lt
 from typing import TypeVar
 
-from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, Drafter, DraftTree, Draw, Tokens, Verified
+from typing_extensions import override
+
+from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, Draw, Tokens, Verified
 from fastcoder_lsp.decode.healing import Healing
+from fastcoder_lsp.draft.base import Drafter
 
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -86,48 +89,51 @@ def _joined(pending: Tokens, draft: Draft) -> DraftTree:
     )
 
 
-class GuardedDrafter:
-    """A drafter that passes calls to another one and catches its exceptions."""
+class GuardedDrafter(Drafter):
+    """A drafter that passes calls to another one and catches its exceptions.
+
+    One that has failed drafts nothing until the next decode, but still learns which documents are closed and renamed.
+    """
 
     def __init__(self, drafter: Drafter) -> None:
         self.name, self.traits = drafter.name, drafter.traits
         self._drafter = drafter
         self._failed = False
 
+    @override
     def begin(self, context: DraftContext) -> None:
-        """Begin a decode, which gives a failed drafter another chance."""
         self._failed = False
         self._ask(lambda: self._drafter.begin(context), None)
 
+    @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """The drafter's guesses; none if there is no room, or if it has failed in this decode."""
         if self._failed or nodes < 1:
             return NO_DRAFT
         return self._ask(lambda: self._drafter.propose(context, nodes), NO_DRAFT)
 
+    @override
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """Pass on the outcome of the last tree, unless the drafter has failed in this decode."""
         if not self._failed:
             self._ask(lambda: self._drafter.observe(tree, verified), None)
 
+    @override
     def forget(self, document: str) -> None:
-        """Pass on that the document is closed, to a failed drafter, too."""
         self._ask(lambda: self._drafter.forget(document), None)
 
+    @override
     def rename(self, old: str, new: str) -> None:
-        """Pass on the document's new URI, to a failed drafter, too."""
         self._ask(lambda: self._drafter.rename(old, new), None)
 
+    @override
     def keep(self) -> None:
-        """Let the drafter write what it learnt to the disk."""
         self._ask(self._drafter.keep, None)
 
+    @override
     def warm_up(self) -> None:
-        """Let the drafter compile code that only some texts need."""
         self._ask(self._drafter.warm_up, None)
 
+    @override
     def figures(self) -> Mapping[str, float]:
-        """The drafter's own counts."""
         return self._ask(self._drafter.figures, {})
 
     def _ask(self, question: Callable[[], Answer], otherwise: Answer) -> Answer:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Drafter, DrafterTraits, DraftTree, StepCosts, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.pricing import Forecast
 from fastcoder_lsp.draft.smaller import Smaller, no_models
@@ -206,8 +206,8 @@ class DrafterParts:
     skipped_speed: float = 0.0
 
 
-class BaseDrafter:
-    """A drafter with a name and traits that learns nothing; its memory, if it has one, is kept per document.
+class Drafter:
+    """Guesses the model's next tokens. It affects the speed only, never the output.
 
     Args:
         specification: gives the name and traits until others are set.
@@ -220,14 +220,14 @@ class BaseDrafter:
         self._memory = memory
 
     def begin(self, context: DraftContext) -> None:
-        """Prepare for a new decode."""
+        """Begin a decode with this prompt."""
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """At most `nodes` guesses below the last token of `context`."""
+        """At most `nodes` guesses below the last token of `context`; `NO_DRAFT` if it has none."""
         raise NotImplementedError
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """Learn from a verified tree; the accepted tokens also come with the next context."""
+        """Learn from the outcome of the last tree; the accepted tokens also come with the next context."""
 
     def forget(self, document: str) -> None:
         """Drop the memory of a closed document."""
@@ -240,17 +240,17 @@ class BaseDrafter:
             self._memory.rename(old, new)
 
     def keep(self) -> None:
-        """Write the learnt data to the disk."""
+        """Write what was learnt to the disk, if it is kept; takes milliseconds, so call it between requests."""
 
     def warm_up(self) -> None:
-        """Compile or load everything that `begin`, `propose` and `observe` need only sometimes."""
+        """Run code that only some texts need, so that it is compiled; learns nothing."""
 
     def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
         """Price and yield of a draft before the first one; None if unknown. `costs` of the engine, if measured."""
         return None
 
     def figures(self) -> Mapping[str, float]:
-        """Counts of its own work, for reports."""
+        """Its own counts, for reports; most drafters have none."""
         return {}
 
 

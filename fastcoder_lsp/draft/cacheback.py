@@ -18,7 +18,7 @@ from typing_extensions import override
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Draw
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft.base import FROM_CACHE, FROM_CORPUS, BaseDrafter, Pin, Source, Specification, nothing
+from fastcoder_lsp.draft.base import FROM_CACHE, FROM_CORPUS, Drafter, Pin, Source, Specification, nothing
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
 from fastcoder_lsp.draft.trees import Trie
 
@@ -129,7 +129,7 @@ class _DocumentState:
     """Windows of `seen` in the table."""
 
 
-class CachebackDrafter(BaseDrafter):
+class CachebackDrafter(Drafter):
     """Grows a tree from the tables, breadth first.
 
     Args:

@@ -29,7 +29,7 @@ from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Draw, Proposal, Sampler, StepCosts
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.base import BaseDrafter, Source, Specification, chain
+from fastcoder_lsp.draft.base import Drafter, Source, Specification, chain
 from fastcoder_lsp.draft.pricing import Forecast, timed
 from fastcoder_lsp.draft.smaller import BEST, Smaller, SmallModel, shares
 from fastcoder_lsp.draft.trees import Trie
@@ -103,7 +103,7 @@ SPECINFER = Specification(
 )
 
 
-class SmallerDrafter(BaseDrafter):
+class SmallerDrafter(Drafter):
     """Base of drafters by smaller models: the models, a KV cache per document, and noise for drawing."""
 
     def __init__(self, specification: Specification[Any], smaller: Smaller) -> None:

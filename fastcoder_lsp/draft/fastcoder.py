@@ -34,7 +34,7 @@ from fastcoder_lsp.draft.base import (
     FROM_CORPUS,
     FROM_PROMPT,
     FROM_REPOSITORY,
-    BaseDrafter,
+    Drafter,
     Pin,
     Pinned,
     Specification,
@@ -205,7 +205,7 @@ class _DocumentState:
     generation: tuple[int, ...] = ()
 
 
-class FastcoderDrafter(BaseDrafter):
+class FastcoderDrafter(Drafter):
     """Algorithm 1. `piece` gives the bytes of a token, to find skip tokens."""
 
     def __init__(self, pin: Pin, piece: Callable[[int], bytes], parameters: FastcoderParameters | None = None) -> None:

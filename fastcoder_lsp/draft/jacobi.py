@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft.base import FROM_JACOBI, BaseDrafter, Source, Specification, chain
+from fastcoder_lsp.draft.base import FROM_JACOBI, Drafter, Source, Specification, chain
 from fastcoder_lsp.draft.cacheback import LruTable
 from fastcoder_lsp.draft.trees import Trie
 
@@ -51,7 +51,7 @@ JACOBI = Specification(
 )
 
 
-class JacobiDrafter(BaseDrafter):
+class JacobiDrafter(Drafter):
     """Drafts one chain: the state of the iteration, y^(j)."""
 
     def __init__(self, parameters: JacobiParameters | None = None) -> None:
@@ -127,7 +127,7 @@ LOOKAHEAD = replace(
 )
 
 
-class LookaheadDrafter(BaseDrafter):
+class LookaheadDrafter(Drafter):
     """Drafts the pool's n-grams, and the window that makes new ones."""
 
     def __init__(self, parameters: LookaheadParameters | None = None) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
-from fastcoder_lsp.draft.base import FROM_CORPUS, FROM_PROMPT, BaseDrafter, Pin, Pinned, Specification, chain, search
+from fastcoder_lsp.draft.base import FROM_CORPUS, FROM_PROMPT, Drafter, Pin, Pinned, Specification, chain, search
 from fastcoder_lsp.draft.matching import History, match_suffix
 from fastcoder_lsp.draft.trees import Growth
 
@@ -45,7 +45,7 @@ LOOKUP = Specification(
 )
 
 
-class LookupDrafter(BaseDrafter):
+class LookupDrafter(Drafter):
     """Drafts one chain: the continuation of the latest longest match."""
 
     def __init__(self, parameters: LookupParameters | None = None) -> None:
@@ -104,7 +104,7 @@ REST = Specification(
 )
 
 
-class RestDrafter(BaseDrafter):
+class RestDrafter(Drafter):
     """Retrieves continuations of the last tokens from the corpus datastore (D_c)."""
 
     def __init__(self, pin: Pin, parameters: RestParameters | None = None) -> None:

@@ -3,12 +3,12 @@
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
-from fastcoder_lsp.draft.base import BaseDrafter, Specification
+from fastcoder_lsp.draft.base import Drafter, Specification
 
 NONE = Specification("none", "nothing: plain decoding", parameters=None, make=lambda _parameters, _parts: NoDrafter())
 
 
-class NoDrafter(BaseDrafter):
+class NoDrafter(Drafter):
     """A drafter without guesses."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft.base import FROM_RECYCLING, BaseDrafter, Specification
+from fastcoder_lsp.draft.base import FROM_RECYCLING, Drafter, Specification
 
 Matrix = dict[int, list[int]]
 """M without its empty rows; a token without a row has no candidates yet (the paper's zeros)."""
@@ -84,7 +84,7 @@ def template(parameters: RecyclingParameters) -> TreeTemplate:
     return TreeTemplate(tuple(parents), tuple(ranks))
 
 
-class RecyclingDrafter(BaseDrafter):
+class RecyclingDrafter(Drafter):
     """Fills the static tree from the matrix; every verified row refreshes the matrix."""
 
     def __init__(self, parameters: RecyclingParameters | None = None) -> None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
+from fastcoder_lsp.core import DraftContext, DraftTree, Verified
 from fastcoder_lsp.draft import (
     auto,
     cacheback,
@@ -24,7 +24,7 @@ from fastcoder_lsp.draft import (
     self_model,
     suffix,
 )
-from fastcoder_lsp.draft.base import DrafterParts, Group, Specification, Trained
+from fastcoder_lsp.draft.base import Drafter, DrafterParts, Group, Specification, Trained
 from fastcoder_lsp.errors import UsageError
 
 __all__ = [

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
-from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, Source, Specification
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, Source, Specification
 
 FROM_SDSAT = Source("sdsat", "other")
 SEEN = 8
@@ -96,7 +96,7 @@ class PositionCalibration:
         return chance
 
 
-class SdsatDrafter(BaseDrafter):
+class SdsatDrafter(Drafter):
     """Drafts on a model that was tuned by `fastcoder-lsp train sdsat`.
 
     `adaptive`: the ids that it was taught; one, or L different ones (SDSAT-D), which bound k.

@@ -23,7 +23,7 @@ from fastcoder_lsp.core import (
     StepCosts,
     Verified,
 )
-from fastcoder_lsp.draft.base import BaseDrafter, Source, Specification, chain
+from fastcoder_lsp.draft.base import Drafter, Source, Specification, chain
 from fastcoder_lsp.draft.pricing import BELIEVED, Forecast
 from fastcoder_lsp.draft.smaller import shares
 
@@ -74,7 +74,7 @@ def usual_parts(sublayers: int) -> frozenset[int]:
     return frozenset(part for layer in inner if layer % 2 for part in (2 * layer, 2 * layer + 1))
 
 
-class SelfDrafter(BaseDrafter):
+class SelfDrafter(Drafter):
     """Drafts a chain by the engine that will verify it.
 
     Args:

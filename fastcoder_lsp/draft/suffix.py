@@ -26,7 +26,7 @@ from fastcoder_lsp.draft.base import (
     FROM_CORPUS,
     FROM_PROMPT,
     FROM_RECYCLING,
-    BaseDrafter,
+    Drafter,
     Pin,
     Pinned,
     Specification,
@@ -81,7 +81,7 @@ class _DocumentState:
     automaton: SuffixAutomaton | None = None
 
 
-class SuffixDrafter(BaseDrafter):
+class SuffixDrafter(Drafter):
     """Drafts from two automata, of this decode and of the document's earlier ones."""
 
     def __init__(self, parameters: SuffixParameters | None = None) -> None:
@@ -184,7 +184,7 @@ SAM = Specification(
 )
 
 
-class SamDrafter(BaseDrafter):
+class SamDrafter(Drafter):
     """Chooses by the lengths of two matches, and leaves the rest to Token Recycling."""
 
     def __init__(self, pin: Pin, parameters: SamParameters | None = None) -> None:

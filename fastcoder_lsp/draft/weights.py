@@ -15,7 +15,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, KeepingEngine, StepCosts
-from fastcoder_lsp.draft.base import BaseDrafter, DrafterParts, Floats, Linear, MakeLinear, Specification
+from fastcoder_lsp.draft.base import Drafter, DrafterParts, Floats, Linear, MakeLinear, Specification
 from fastcoder_lsp.draft.pricing import Forecast, timed
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.drafter_files import (
@@ -40,7 +40,7 @@ def opened(name: str, folder: str, parts: DrafterParts) -> DrafterFiles | None:
     return open_drafter(Path(folder), name, parts.trained.digest) if folder else None
 
 
-class WeightedDrafter(BaseDrafter, Generic[Weights]):
+class WeightedDrafter(Drafter, Generic[Weights]):
     """A drafter with weights trained for the target, read when first needed; without `files` it drafts nothing.
 
     `linear` makes products of the matrices.

@@ -14,8 +14,9 @@ from typing import cast
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
-from fastcoder_lsp.core import Drafter, Engines, Progress
+from fastcoder_lsp.core import Engines, Progress
 from fastcoder_lsp.documents import Slots
+from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.engine.calibrated import taken_by_auto
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import Drafter, Engine, EngineInfo, Engines, Preparing, Snapshot, StepCosts, Tokens
+from fastcoder_lsp.core import Engine, EngineInfo, Engines, Preparing, Snapshot, StepCosts, Tokens
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.base import UNTRAINED, Trained
+from fastcoder_lsp.draft.base import UNTRAINED, Drafter, Trained
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder
 from fastcoder_lsp.prompt.build import begun
 from fastcoder_lsp.runtime.first_hour import FirstHour

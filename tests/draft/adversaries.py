@@ -2,7 +2,8 @@
 
 import random
 
-from fastcoder_lsp.core import Draft, DraftContext, Drafter, DraftTree, Verified
+from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.draft.none import NoDrafter
 
 

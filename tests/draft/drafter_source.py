@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
+from fastcoder_lsp.core import DraftContext, DraftTree, Verified
 from fastcoder_lsp.draft.auto.evidence import TRAINED
 from fastcoder_lsp.draft.auto.sources import ContinuationSource, FoundContinuations
-from fastcoder_lsp.draft.base import Pinned
+from fastcoder_lsp.draft.base import Drafter, Pinned
 
 
 class DrafterSource(ContinuationSource):

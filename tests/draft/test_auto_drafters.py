@@ -12,7 +12,7 @@ from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTra
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.auto.evidence import TEXT, TRAINED
 from fastcoder_lsp.draft.auto.sources import DrafterSource, FoundContinuations, JacobiSource
-from fastcoder_lsp.draft.base import BaseDrafter, Pinned
+from fastcoder_lsp.draft.base import Drafter, Pinned
 from fastcoder_lsp.draft.none import NONE, NoDrafter
 from fastcoder_lsp.draft.pricing import TRIALS, Forecast, timed
 from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up
@@ -35,7 +35,7 @@ class Clock:
         return self.seconds
 
 
-class Dear(BaseDrafter):
+class Dear(Drafter):
     """Drafts a fork, for so many milliseconds."""
 
     def __init__(self, clock: Clock, ms: float, forecast: Forecast | None = None) -> None:
@@ -188,7 +188,7 @@ def test_without_a_price_it_is_asked_in_every_step() -> None:
 def test_weights_tell_what_a_draft_takes_and_brings(tmp_path: Path) -> None:
     for method in own_weights.MADE:
         drafter = make(own_weights.write(tmp_path / method, method))
-        assert isinstance(drafter, BaseDrafter)
+        assert isinstance(drafter, Drafter)
         found = drafter.forecast(None)
         assert found is not None
         assert found.ms >= 0
@@ -239,7 +239,7 @@ def test_a_smaller_model_is_timed_before_it_is_asked(tmp_path: Path) -> None:
     for name in ("draft-model", "draft-model-tree"):
         drafter = make(name, parts)
         warm_up(drafter)
-        assert isinstance(drafter, BaseDrafter)
+        assert isinstance(drafter, Drafter)
         found = drafter.forecast(parts.costs)
         assert found is not None
         assert found.ms > 0

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import GREEDY, DraftContext, Drafter, Engine, Sampler
+from fastcoder_lsp.core import GREEDY, DraftContext, Engine, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make

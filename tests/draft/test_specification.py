@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.core import DraftContext, Drafter
+from fastcoder_lsp.core import DraftContext
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.documents import MAX_DOCUMENTS
 from fastcoder_lsp.draft.auto.evidence import GROUPED
-from fastcoder_lsp.draft.base import Pinned, Specification, Store, Trained
+from fastcoder_lsp.draft.base import Drafter, Pinned, Specification, Store, Trained
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, group_of, make, reads_datastore, require_tuned
 from fastcoder_lsp.draft.smaller import no_models
 from fastcoder_lsp.errors import UsageError

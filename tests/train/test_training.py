@@ -10,9 +10,9 @@ import pytest
 from benchmarks.trained import AcceptCount, count_accepted, count_jacobi, distinct_share, stationary
 from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
-from fastcoder_lsp.core import GREEDY, Drafter, Sampler
+from fastcoder_lsp.core import GREEDY, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.base import FROM_ADAPTIVE, load_trained
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, load_trained
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.draft.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters

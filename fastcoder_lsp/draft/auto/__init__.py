@@ -47,7 +47,7 @@ from fastcoder_lsp.draft.auto.sources import (
     resynchronise,
 )
 from fastcoder_lsp.draft.auto.tree import TAIL, DraftEvidence, GrownNodes, draft_costs, grow, new_grown, new_scratch
-from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, DrafterParts, Pin, Specification
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, DrafterParts, Pin, Specification
 from fastcoder_lsp.draft.dflash import DflashDrafter
 from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
 from fastcoder_lsp.draft.eagle import EagleDrafter
@@ -121,7 +121,7 @@ def _model_sources(parts: DrafterParts, weights: str, *, priced: bool) -> list[C
     """
     block = parts.trained.block
     found: list[ContinuationSource] = [JacobiSource(block)] if block else []
-    drafters: list[BaseDrafter] = []
+    drafters: list[Drafter] = []
     if parts.smaller is not no_models:
         drafters.append(DraftModelDrafter(parts.smaller, DRAFT_MODEL_TREE.parameters))
     if parts.skipped:
@@ -167,7 +167,7 @@ class _Step:
     drafted: int
 
 
-class AutoDrafter(BaseDrafter):
+class AutoDrafter(Drafter):
     """Grows one tree over all sources, best first, as wide as pays.
 
     Args:

@@ -17,7 +17,7 @@ from typing_extensions import override
 from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.draft.auto.evidence import OUTDATED, REPOSITORY, SOURCES, TRAINED
 from fastcoder_lsp.draft.auto.tree import TAIL, Continuations
-from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, Pinned
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, Pinned
 from fastcoder_lsp.draft.matching import GAP, match_suffix
 from fastcoder_lsp.draft.pricing import Price
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
@@ -378,7 +378,7 @@ class DrafterSource(ContinuationSource):
 
     def __init__(
         self,
-        drafter: BaseDrafter,
+        drafter: Drafter,
         clock: Callable[[], float] = time.perf_counter,
         costs: StepCosts | None = None,
         *,
