@@ -2,7 +2,6 @@
 
 import argparse
 import signal
-import stat
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -82,14 +81,9 @@ def read_key(path: Path) -> str:
     Raises:
         UsageError: there is none, it is too short, or others may read it.
     """
-    try:
-        if stat.S_IMODE(path.stat().st_mode) & 0o077 and sys.platform != "win32":
-            raise UsageError(f"other users can read {path}", f"Run: chmod 600 {path}")
-        key = path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{path} cannot be read: {error}", "Name a file that holds the key as one line of ASCII."
-        ) from None
+    from fastcoder_lsp.config.remote_access import read_key_file
+
+    key = read_key_file(path).strip()
     if len(key) < _KEY_LENGTH or not key.isprintable():
         raise UsageError(f"the key in {path} is too short", f"Use a key of {_KEY_LENGTH} characters or more.")
     return key

@@ -67,11 +67,20 @@ def _of_file(name: str) -> str:
         raise UsageError(
             f"`remote.key_file` is a relative path: {name}", "Use an absolute path, or one that begins with ~."
         )
+    return read_key_file(path, _LONGEST + 1)
+
+
+def read_key_file(path: Path, most: int = -1) -> str:
+    """The contents of a file with a key, at most `most` characters.
+
+    Raises:
+        UsageError: it cannot be read, is not ASCII, or other users can read it.
+    """
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077 and sys.platform != "win32":
             raise UsageError(f"other users can read {path}", f"Run: chmod 600 {path}")
         with path.open(encoding="ascii") as file:
-            return file.read(_LONGEST + 1)
+            return file.read(most)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path} cannot be read: {error}", "Name a file that holds the key as one line of ASCII."
