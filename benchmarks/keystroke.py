@@ -135,9 +135,10 @@ def run(options: Options) -> int:
 
 def _compare(options: Options, name: str, subset: Subset, files: Mapping[str, str]) -> int:
     """The settings of --set against these and those of --against, with no server and no clock."""
+    sides = {"without": options.settings(), "with": options.settings(*options.against)}
     model, tops, tokens = find_model(options.model), list[Ceiling](), list[float]()
-    for what, pairs in (("without", []), ("with", options.against)):
-        given = options.settings(*pairs) | {"drafter": CEILING_DRAFTER}
+    for what, settings in sides.items():
+        given = settings | {"drafter": CEILING_DRAFTER}
         with tempfile.TemporaryDirectory(prefix="fastcoder-typing-") as folder, shown(what, subset.keys) as on_key:
             tree = Tree(Path(folder).resolve(), files)
             server = FullAnswer(given, tree.root, tree.open_texts)
