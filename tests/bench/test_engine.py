@@ -1,8 +1,6 @@
 """`bench engine` on the light installation, and `bench gpu` without a GPU."""
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,41 +21,6 @@ from fastcoder_lsp.engine.static.build import Recipe, build
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.engine import StaticEngine
 from fastcoder_lsp.errors import UsageError
-
-ABSENT = """
-import sys
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"accelerate", "torch", "transformers"}:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Finder())
-"""
-
-"""What Python imports at its start."""
-
-
-def test_it_runs_without_torch_and_says_how_to_add_the_comparison(llama_folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(ABSENT, encoding="utf-8")
-    report = tmp_path / "engine.json"
-    command = [sys.executable, "-m", "fastcoder_lsp.cli.main", "bench", "engine", "--json", str(report)]
-    done = subprocess.run(
-        [*command, "--model", str(llama_folder), "--rounds", "1"],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "No comparison with transformers" in done.stderr
-    assert "pip install" in done.stderr
-    found = json.loads(report.read_text(encoding="utf-8"))
-    assert set(found["forward_ms"]) >= {"1", "64"}
-    assert found["limits"].keys() == {"limits", "bandwidth", "products"}
-    assert min(found["limits"]["limits"].values()) > 0
-    assert found["limits"]["products"]["step of 64"] > found["limits"]["products"]["step of 1"] > 0
-    assert "of memory" in done.stdout
-    assert "transformers_bf16" not in found
 
 
 def test_weights_are_unpacked_only_where_an_option_allows_it(

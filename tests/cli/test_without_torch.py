@@ -87,7 +87,6 @@ def test_a_gguf_is_made_ready_packed_and_looked_at(environment: dict[str, str], 
     assert packed.stdout.strip() == "(32,)", packed.stderr
 
 
-@pytest.mark.ci
 def test_the_engine_can_be_measured(environment: dict[str, str], tmp_path: Path) -> None:
     """`bench engine` leaves the comparison out, says how to have it, and ends with its table."""
     write_gguf(tmp_path / "tiny.gguf", context=2048)
@@ -98,8 +97,16 @@ def test_the_engine_can_be_measured(environment: dict[str, str], tmp_path: Path)
     done = run(environment, *command, *measured)
     assert done.returncode == 0, done.stderr
     assert "No comparison with transformers" in done.stderr
+    assert "pip install" in done.stderr
     assert "step of 64" in done.stdout
-    assert "prefill_ms" in (tmp_path / "engine.json").read_text()
+    found = json.loads((tmp_path / "engine.json").read_text())
+    assert {"1", "64"} <= set(found["forward_ms"])
+    assert "prefill_ms" in found
+    assert "transformers_bf16" not in found
+    assert found["limits"].keys() == {"limits", "bandwidth", "products"}
+    assert min(found["limits"]["limits"].values()) > 0
+    assert found["limits"]["products"]["step of 64"] > found["limits"]["products"]["step of 1"] > 0
+    assert "of memory" in done.stdout
 
 
 def test_who_needs_them_asks_for_them(environment: dict[str, str], tmp_path: Path) -> None:
