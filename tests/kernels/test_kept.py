@@ -92,9 +92,9 @@ def test_what_is_damaged_is_compiled_anew(folder: Path, tmp_path: Path) -> None:
         path.chmod(0o600)
         assert compiled(folder) == 1
     (tmp_path / "elsewhere").write_bytes(whole)
-    for make in (lambda: path.symlink_to(tmp_path / "elsewhere"), lambda: os.mkfifo(path, 0o600)):
+    for link in (True, False):
         path.unlink()
-        make()
+        path.symlink_to(tmp_path / "elsewhere") if link else os.mkfifo(path, 0o600)
         assert compiled(folder) == 1
     assert compiled(folder) == 0
     path.unlink()
