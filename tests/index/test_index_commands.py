@@ -12,8 +12,8 @@ import pytest
 
 from fastcoder_lsp.cli import main as command_line
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.workspace.folders import store_folder
+from tests.faults.small_model import write_model
 from tests.index import naive
 from tests.index.toy_encoder import ToyEncoder
 from tests.lsp.raw_client import RawClient, running
@@ -30,22 +30,25 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def model(tmp_path: Path) -> list[str]:
+    """A model whose every token is a byte: its tokenizer is loaded at once."""
+    return ["--model", str(write_model(tmp_path / "model"))]
+
+
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = command_line.main(arguments)
     out, err = capsys.readouterr()
     return code, out, err
 
 
-def test_index_build_search_verify_clear(
-    project: Path, llama_model: ModelFiles, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = ["--model", str(llama_model.folder)]
+def test_index_build_search_verify_clear(project: Path, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     (project / "left_out.py").write_text("unwanted = 1\n", encoding="utf-8")
     (project / "fastcoder.toml").write_text('read.exclude = ["left_out.py", "*.toml"]\n', encoding="utf-8")
     code, _, err = run(capsys, "index", "status", str(project), *model)
     assert code == 1
     assert "fastcoder-lsp index build" in err
-    assert run(capsys, "index", "build", str(project), *model)[:2] == (0, f"{project}: 1 file, 22 tokens, 0.0 MB\n")
+    assert run(capsys, "index", "build", str(project), *model)[:2] == (0, f"{project}: 1 file, 56 tokens, 0.0 MB\n")
     code, out, _ = run(capsys, "index", "status", str(project), *model)
     assert code == 0
     assert "complete" in out
@@ -66,13 +69,12 @@ def test_index_build_search_verify_clear(
     assert run(capsys, "index", "status", str(project), *model)[0] == 1
 
 
-def test_corpus_build_list_remove(project: Path, llama_model: ModelFiles, capsys: pytest.CaptureFixture[str]) -> None:
-    model = ["--model", str(llama_model.folder)]
+def test_corpus_build_list_remove(project: Path, model: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "corpus", "build", str(project), "--name", "mine", *model)[:2] == (
         0,
-        "mine: 1 file, 22 tokens, 0.0 MB\n",
+        "mine: 1 file, 56 tokens, 0.0 MB\n",
     )
-    assert run(capsys, "corpus", "list")[1].startswith("mine: 22 tokens in 1 file")
+    assert run(capsys, "corpus", "list")[1].startswith("mine: 56 tokens in 1 file")
     assert len(list((project.parent / "cache" / "tables").glob("*.npz"))) == 1
     assert run(capsys, "corpus", "remove", "mine")[0] == 0
     assert run(capsys, "corpus", "list")[1].startswith("No corpora yet")
@@ -84,11 +86,11 @@ def test_corpus_build_list_remove(project: Path, llama_model: ModelFiles, capsys
 def test_a_disk_that_takes_nothing_is_a_line_and_a_hint(
     command: str,
     project: Path,
-    llama_model: ModelFiles,
+    model: list[str],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    arguments = [command, "build", str(project), "--model", str(llama_model.folder)]
+    arguments = [command, "build", str(project), *model]
     total = shutil.disk_usage(project).total
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(total, total, 0))
