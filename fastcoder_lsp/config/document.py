@@ -20,7 +20,7 @@ Later sources override earlier ones, setting by setting:
 
 Names are dotted (`"popup.enabled": true`) or nested (`{"popup": {"enabled": true}}`), at the top or under
 `fastcoder`; null means "not set". The server reports an unknown name or a wrong value once and uses the next weaker
-one. Lists of scope *narrow* are joined over all sources. Paths in settings must be absolute or begin with `~`.
+one. Lists of scope *narrow* are joined over all sources. Paths must be absolute or begin with `~`.
 
 ## Who may set what
 
@@ -29,11 +29,10 @@ Repositories are not trusted, and editors may read settings from them, so each s
 - **workspace**: any source may set it.
 - **narrow**: a repository can only make it stricter: read less, suggest in fewer places, lower a limit.
 - **machine**: models, paths, and what your machine spends. Set it in `initializationOptions` or by an option of
-  `serve`. The server ignores it in `fastcoder.toml`, and also in `workspace/configuration` and
-  `didChangeConfiguration`, because an editor may have read those from the repository. A client that keeps machine
-  settings out of a workspace's reach, as the VS Code extension does, sends
-  `{"client": {"protectsMachineSettings": true}}` in `initializationOptions`; then every source but `fastcoder.toml`
-  may set them.
+  `serve`. The server ignores it in `fastcoder.toml`, `workspace/configuration` and `didChangeConfiguration`, because
+  an editor may have read those from the repository. A client that protects machine settings from workspaces, as the VS
+  Code extension does, sends `{"client": {"protectsMachineSettings": true}}` in `initializationOptions`; then every
+  source but `fastcoder.toml` may set them.
 
 `{"client": {"commandSuffix": ".2"}}` appends a suffix to the server's commands (`fastcoder.toggle`,
 `fastcoder.reload`, `fastcoder.stats`, `fastcoder.why`, `fastcoder.accepted`), for editors that register commands
