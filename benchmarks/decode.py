@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from benchmarks.datasets import repoeval
-from benchmarks.drafting.drafters import DrafterParts, drafter_names, label, make, warm_up
+from benchmarks.drafting.drafters import drafter_names, label, make, warm_up
 from benchmarks.drafting.pairs import Pair, figures, run_once
 from benchmarks.drafting.tasks import (
     LEAKAGE,
@@ -99,16 +99,7 @@ def run_round(
     With the engine's `costs`, `auto` chooses its width as in the server.
     """
     pin = TaskPin(parts.stores, parts.chosen[0])
-    given = DrafterParts(
-        pin,
-        parts.tokenizer.piece,
-        costs,
-        trained=parts.trained,
-        smaller=parts.lend,
-        skipped=parts.skipped.skipped,
-        linear=parts.linear,
-        skipped_speed=parts.skipped.speed,
-    )
+    given = parts.drafter_parts(pin, costs)
     drafters = {name: make(name, given) for name in names}
     for drafter in drafters.values():
         warm_up(drafter)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.drafting.drafters import all_names, drafter_names, make
-from benchmarks.drafting.tasks import TaskOptions, TaskParts, load_parts
+from benchmarks.drafting.tasks import TaskOptions, TaskParts, TaskPin, load_parts
 from benchmarks.harness import decode_request, top_two_gap, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
@@ -110,7 +110,7 @@ def told(account: ExactnessCounts) -> tuple[int, str]:
 
 def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Options) -> dict[str, ExactnessCounts]:
     """Run every prompt with every drafter; drafters keep what they learn of a file, as they do for a user."""
-    given = parts.drafter_parts(parts.chosen[0])
+    given = parts.drafter_parts(TaskPin(parts.stores, parts.chosen[0]))
     drafters = {name: make(name, given) for name in names}
     accounts = {name: ExactnessCounts() for name in names}
     for number, (document, prompt) in enumerate(prompts(parts, options.limit, options.seed)):

@@ -1,4 +1,4 @@
-"""Our figures beside published ones, and the gap between them taken apart: weights, rounding, rule.
+"""Our figures beside published ones, and the gap between them taken apart by transformers: weights, rounding, rule.
 
 The parts add up. *Weights*: the installed weights through transformers in bfloat16, by the published rule, minus the
 published figure. *Rounding*: our engine minus transformers over the same weights and prompts. *Rule*: another rule
@@ -7,16 +7,20 @@ minus the published one, on our engine.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.datasets.published import ALL, REPORT, PublishedFigure, PublishedModel, PublishedTask
 from benchmarks.harness import Mean
-from benchmarks.reference import KIND
 from benchmarks.rules import Scores
 from fastcoder_lsp.bench.report import print_table
-from fastcoder_lsp.model import ModelFiles
+from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.model import ModelFiles, require_checkpoint
 from fastcoder_lsp.model.files import gguf_of, weight_files
+from fastcoder_lsp.model.needs import require_packages
 
+KIND = "transformers"
+"""In the place of a kind of engine."""
 PUBLISHED_RULE = "qwen"
 """The rule of `REPORT`'s figures."""
 
@@ -194,3 +198,50 @@ def weights_of(files: ModelFiles) -> str:
     gguf = gguf_of(files.folder)
     held = gguf.name if gguf is not None else f"{len(weight_files(files.folder))} safetensors"
     return ", ".join(dict.fromkeys((files.name, held, files.source)))
+
+
+class TransformersReference:
+    """A model of a folder, by transformers on the CPU; a GGUF's weights are unpacked beside it the first time.
+
+    It decodes greedily by the model's forward: `generate` would obey penalties and sampling that published folders set.
+
+    Raises:
+        InstallationError: transformers is not installed.
+        ResourceError: the disk has no room for the unpacked weights.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        require_packages("the engine transformers", "torch", "transformers")
+        import torch
+        from transformers import AutoModelForCausalLM, DynamicCache
+        from transformers.utils import logging
+
+        bars: Any = logging
+        bars.disable_progress_bar()
+        require_checkpoint(folder, lambda _share, _what: None)
+        loading: Any = AutoModelForCausalLM
+        self._model = loading.from_pretrained(
+            folder, dtype=torch.bfloat16, local_files_only=True, trust_remote_code=False, use_safetensors=True
+        ).eval()
+        self._torch, self._cache = torch, DynamicCache
+
+    def decode(self, request: DecodeRequest) -> str:
+        """The text of a greedy answer, up to the request's end."""
+        said, cache, text = bytearray(), self._cache(), ""
+        ids = self._torch.tensor([request.prompt])
+        with self._torch.inference_mode():
+            for _ in range(request.max_tokens):
+                logits_V = self._model(ids, past_key_values=cache, logits_to_keep=1).logits[0, -1]
+                token = int(logits_V.argmax())
+                if token in request.end_ids:
+                    break
+                said += request.piece(token)
+                text = said.decode("utf-8", errors="ignore")
+                if (end := request.cut(text)) is not None:
+                    return text[:end]
+                ids = self._torch.tensor([[token]])
+        return text
+
+    def close(self) -> None:
+        """Give the memory back."""
+        del self._model

@@ -104,30 +104,43 @@ def key(identity: str, prompt: Prompt, limit: str) -> str:
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
 
-class Answers:
-    """key → the text that was generated."""
+class KeptRows:
+    """Rows that outlive a run, each named by its "key": a file to which lines are only appended; the last one counts.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: of the file; None keeps nothing.
+    """
+
+    def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._texts: dict[str, str] = {}
-        if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                try:
-                    row = json.loads(line)
-                except json.JSONDecodeError:
-                    continue
-                self._texts[row["key"]] = row["text"]
+        self.rows: dict[str, dict[str, Any]] = {}
+        self._torn = False
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if path and path.exists() else ():
+            self._torn = not line.endswith("\n")
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # the last line of a run that was killed
+            if "key" in row:
+                self.rows[row["key"]] = row
+
+    def put(self, name: str, **values: Any) -> None:
+        """Keep a row; on disk when this returns."""
+        row = self.rows[name] = {"key": name, **values}
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write("\n" * self._torn + json.dumps(row) + "\n")
+            self._torn = False
+
+
+class Answers(KeptRows):
+    """key → the text that was generated."""
 
     def get(self, name: str) -> str | None:
         """The answer kept under `name`."""
-        return self._texts.get(name)
-
-    def put(self, name: str, text: str) -> None:
-        """Keep an answer; on disk when this returns."""
-        self._texts[name] = text
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"key": name, "text": text}) + "\n")
+        row = self.rows.get(name)
+        return None if row is None else str(row["text"])
 
 
 def write(options: Reported, benchmark: str, results: Mapping[str, Any], **settings: Any) -> None:

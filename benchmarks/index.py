@@ -10,12 +10,10 @@ import random
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,14 +40,14 @@ N_MAX, HITS, DEPTH = 16, 64, 10
 SEARCHES, UPDATES, RESIDENT_SEARCHES = 4_000, 200, 2_000
 EDITS, SAVES, LINES, FILES = 300, 100, 1_000, 300
 BATCH_TOKENS = 4_000_000
-_CHANGED, _IDS, _ENOUGH = 0.02, 150_000, 20
+_CHANGED, _IDS = 0.02, 150_000
 _PATIENCE_S = 10.0
 Tokens = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(Reported):
-    """Measure the datastore: building and merging, searching at 1, 10 and 100 million tokens, and sizes.
+    """Measure the datastore: building it, searching it at 1, 10 and 100 million tokens, and sizes.
 
     Also a save and a keystroke in a 1,000-line file until it can be drafted from, bytes on the disk and in memory.
     """
@@ -68,20 +66,12 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class StoreFigures:
-    """One size of the store: how it is built and searched, and what an update costs, settled and during a merge.
-
-    `merge_tokens_per_s` is for the whole store woven from two halves; `segments` after all merges.
-    """
+    """One size of the store, its merges settled: how it is built and searched, and what an update costs."""
 
     tokens: int
-    segments: int
     build_tokens_per_s: float
-    merge_tokens_per_s: float
     search_us: Percentiles
-    search_merging_us: Percentiles
     update_ms: Percentiles
-    update_merging_ms: Percentiles
-    first_update_ms: float
     bytes_per_token: float
     resident_bytes_per_token: float
 
@@ -93,59 +83,38 @@ def run(options: Options) -> int:
         files = ChunkedEncoder(tokenizer).encode_many([text for _, text in standard_library()])
         sizes = SIZES[: max(1, options.limit)]
         rows = [measure_growth(files, size, Path(folder) / str(size), tokenizer.identity) for size in sizes]
-        save, keystroke, loop = measure_live(tokenizer, Path(folder) / "live")
-    results = _results(rows, save, keystroke, loop)
-    _print(rows, results)
-    write(options, "index", results, n_max=N_MAX, continuations=HITS, depth=DEPTH, tokenizer=tokenizer.identity)
-    return 0
-
-
-def _results(
-    rows: Sequence[StoreFigures], save: Percentiles, keystroke: Percentiles, loop: Percentiles
-) -> dict[str, Any]:
+        save, keystroke = measure_live(tokenizer, Path(folder) / "live")
+    _print(rows, save, keystroke)
     # The headline figures are for 10 M tokens where that size was measured.
     headline = rows[min(1, len(rows) - 1)]
-    return {
+    results = {
         "build_tokens_per_s": headline.build_tokens_per_s,
         "search_us": {f"{row.tokens // 1_000_000}M": asdict(row.search_us) for row in rows},
-        "segments": {f"{row.tokens // 1_000_000}M": row.segments for row in rows},
         "save_ms": asdict(save),
         "keystroke_ms": asdict(keystroke),
-        "event_loop_ms": asdict(loop),
         "bytes_per_token": headline.bytes_per_token,
         "resident_bytes_per_token": headline.resident_bytes_per_token,
         "growth": [asdict(row) for row in rows],
     }
+    write(options, "index", results, n_max=N_MAX, continuations=HITS, depth=DEPTH, tokenizer=tokenizer.identity)
+    return 0
 
 
-def _print(rows: Sequence[StoreFigures], results: dict[str, Any]) -> None:
+def _print(rows: Sequence[StoreFigures], save: Percentiles, keystroke: Percentiles) -> None:
     def both(value: Percentiles) -> str:
         return f"{value.p50:.1f} / {value.p99:.1f}"
 
-    names = [f"{row.tokens / 1e6:.0f} M" for row in rows]
     lines: list[tuple[str, list[str]]] = [
-        ("segments, merges settled", [str(row.segments) for row in rows]),
         ("build, M tokens/s", [f"{row.build_tokens_per_s / 1e6:.1f}" for row in rows]),
-        ("merge, M tokens/s", [f"{row.merge_tokens_per_s / 1e6:.1f}" for row in rows]),
         ("search, µs p50 / p99", [both(row.search_us) for row in rows]),
-        ("search during a merge", [both(row.search_merging_us) for row in rows]),
         ("update of a file, ms p50 / p99", [both(row.update_ms) for row in rows]),
-        ("update during a merge", [both(row.update_merging_ms) for row in rows]),
-        ("first update of a stored file, ms", [f"{row.first_update_ms:.1f}" for row in rows]),
         ("bytes a token on the disk", [f"{row.bytes_per_token:.2f}" for row in rows]),
         ("resident beyond mapped pages", [f"{row.resident_bytes_per_token:.2f}" for row in rows]),
     ]
+    names = [f"{row.tokens / 1e6:.0f} M" for row in rows]
     print_table("The datastore by size (n_max 16, 64 continuations of 10)", ["", *names], [[n, *c] for n, c in lines])
-    save, keystroke, loop = results["save_ms"], results["keystroke_ms"], results["event_loop_ms"]
-    print_table(
-        "A 1,000-line file until it can be drafted from",
-        ["", "p50 ms", "p99 ms"],
-        [
-            ["save", save["p50"], save["p99"]],
-            ["keystroke", keystroke["p50"], keystroke["p99"]],
-            ["on the event loop", f"{loop['p50']:.4f}", f"{loop['p99']:.4f}"],
-        ],
-    )
+    live = [["save", save.p50, save.p99], ["keystroke", keystroke.p50, keystroke.p99]]
+    print_table("A 1,000-line file until it can be drafted from", ["", "p50 ms", "p99 ms"], live)
 
 
 def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: str) -> StoreFigures:
@@ -158,55 +127,18 @@ def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: s
         store.add_segment(batch)
         build_s += time.perf_counter() - start
         tokens += sum(len(document.tokens) for document in batch)
-    merging = _Merging(store)
-    search_merging = _search(store, files, merging.under_way)
-    update_merging = _update(store, files, merging.under_way)
-    merge_s = merging.finish()
-    search = _search(store, files)
-    start = time.perf_counter()
-    store.overlay(IndexedFile(FileRecord(_key(0, 0), "first"), files[0]))
-    first_update_s = time.perf_counter() - start
-    update = _update(store, files)
-    store.drop_overlay(_key(0, 0))
-    segments = len(store.status().segments)
+    while store.merge():
+        pass
+    search, update = _search(store, files), _update(store, files)
     store.close()
-    resident = resident_bytes(folder, identity) / tokens
-    on_disk = sum(path.stat().st_size for path in folder.iterdir()) / tokens
     return StoreFigures(
         tokens=size,
-        segments=segments,
         build_tokens_per_s=tokens / build_s,
-        merge_tokens_per_s=tokens / merge_s,
         search_us=_percentiles(search, 1e6),
-        search_merging_us=_percentiles(search_merging, 1e6),
         update_ms=_percentiles(update, 1e3),
-        update_merging_ms=_percentiles(update_merging, 1e3),
-        first_update_ms=first_update_s * 1e3,
-        bytes_per_token=on_disk,
-        resident_bytes_per_token=resident,
+        bytes_per_token=sum(path.stat().st_size for path in folder.iterdir()) / tokens,
+        resident_bytes_per_token=resident_bytes(folder, identity) / tokens,
     )
-
-
-class _Merging:
-    """All merges that the store wants, in another thread."""
-
-    def __init__(self, store: Store) -> None:
-        self._start, self._seconds, self._store = time.perf_counter(), 0.0, store
-        self._thread = threading.Thread(target=self._merge)
-        self._thread.start()
-
-    def under_way(self) -> bool:
-        return self._thread.is_alive()
-
-    def finish(self) -> float:
-        """Wait for the end; the seconds that it took."""
-        self._thread.join()
-        return self._seconds
-
-    def _merge(self) -> None:
-        while self._store.merge():
-            pass
-        self._seconds = time.perf_counter() - self._start
 
 
 def _batches(files: Sequence[Tokens], size: int) -> Iterator[list[IndexedFile]]:
@@ -235,11 +167,7 @@ def _key(copy: int, number: int) -> str:
     return f"/benchmark/copy{copy}/file{number}.py"
 
 
-def _always() -> bool:
-    return True
-
-
-def _search(store: Store, files: Sequence[Tokens], go_on: Callable[[], bool] = _always) -> list[float]:
+def _search(store: Store, files: Sequence[Tokens]) -> list[float]:
     """Seconds of searches for contexts out of the files, of which a random number of tokens is as it was."""
     chance, seconds = random.Random(1), []  # noqa: S311
     whole = [file.tolist() for file in chance.choices(files, k=200) if len(file) > N_MAX]
@@ -253,12 +181,10 @@ def _search(store: Store, files: Sequence[Tokens], go_on: Callable[[], bool] = _
         start = time.perf_counter()
         Searcher([store.pin()]).search(context, N_MAX, HITS, DEPTH)
         seconds.append(time.perf_counter() - start)
-        if not go_on() and number > _ENOUGH:
-            break
     return seconds
 
 
-def _update(store: Store, files: Sequence[Tokens], go_on: Callable[[], bool] = _always) -> list[float]:
+def _update(store: Store, files: Sequence[Tokens]) -> list[float]:
     """Seconds of updates of a file of some 10,000 tokens that is being edited: every one changes the store."""
     tokens = max(files, key=lambda file: -abs(len(file) - 10_000)).copy()
     chance, seconds = random.Random(2), []  # noqa: S311
@@ -267,8 +193,6 @@ def _update(store: Store, files: Sequence[Tokens], go_on: Callable[[], bool] = _
         start = time.perf_counter()
         store.overlay(IndexedFile(FileRecord("/benchmark/edited.py", str(number)), tokens.copy()))
         seconds.append(time.perf_counter() - start)
-        if not go_on() and number > _ENOUGH:
-            break
     store.drop_overlay("/benchmark/edited.py")
     return seconds
 
@@ -313,8 +237,8 @@ def _anonymous_bytes() -> int:
     return int(memory.rss - getattr(memory, "shared", 0))
 
 
-def measure_live(encoder: Tokenizer, folder: Path) -> tuple[Percentiles, Percentiles, Percentiles]:
-    """Milliseconds of a save and of a keystroke in a 1,000-line file, and of handing a keystroke over."""
+def measure_live(encoder: Tokenizer, folder: Path) -> tuple[Percentiles, Percentiles]:
+    """Milliseconds from a save and from a keystroke in a 1,000-line file until it can be drafted from."""
     root = folder / "project"
     root.mkdir(parents=True)
     texts = [text for _, text in standard_library()][:FILES]
@@ -328,18 +252,16 @@ def measure_live(encoder: Tokenizer, folder: Path) -> tuple[Percentiles, Percent
     live.start()
     try:
         assert live.settle(600)
-        save, _ = _live_times(live, edited, lines, SAVES, by_disk=True)
-        keystroke, handing = _live_times(live, edited, lines, EDITS, by_disk=False)
+        save = _live_times(live, edited, lines, SAVES, by_disk=True)
+        keystroke = _live_times(live, edited, lines, EDITS, by_disk=False)
     finally:
         live.stop()
-    return _percentiles(save, 1e3), _percentiles(keystroke, 1e3), _percentiles(handing, 1e3)
+    return _percentiles(save, 1e3), _percentiles(keystroke, 1e3)
 
 
-def _live_times(
-    live: LiveIndex, path: Path, lines: list[str], times: int, *, by_disk: bool
-) -> tuple[list[float], list[float]]:
-    """Seconds from an edit until it is found, and seconds that handing it over took."""
-    chance, found, handing = random.Random(3), [], []  # noqa: S311
+def _live_times(live: LiveIndex, path: Path, lines: list[str], times: int, *, by_disk: bool) -> list[float]:
+    """Seconds from an edit until it is found."""
+    chance, found = random.Random(3), []  # noqa: S311
     for number in range(times):
         lines[chance.randrange(len(lines))] += f" # {number}"
         text = "\n".join(lines)
@@ -349,7 +271,6 @@ def _live_times(
             path.write_text(text, encoding="utf-8")
         else:
             live.document_changed(path, text)
-        handing.append(time.perf_counter() - start)
         while not _holds(live, digest):
             time.sleep(0.0002)
             assert time.perf_counter() - start < _PATIENCE_S
@@ -357,7 +278,7 @@ def _live_times(
         # A person's next keystroke comes later than this; the rest of a burst of events must not count as the next.
         time.sleep(0.03)
         assert live.settle(_PATIENCE_S)
-    return found, handing
+    return found
 
 
 def _holds(live: LiveIndex, digest: str) -> bool:

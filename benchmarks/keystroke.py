@@ -1,6 +1,6 @@
 """`bench keystroke`: a history typed as a person types, against the real server over stdio.
 
-The rules of the typing stand in `typist/hands`, what is counted in `keystroke_figures`. Sessions run one after the
+The rules of the typing stand in `typist/hands`, what is counted in `keystroke_report`. Sessions run one after the
 other; each has the machine to itself.
 """
 
@@ -16,8 +16,7 @@ from rich.console import Console
 from benchmarks.datasets import histories
 from benchmarks.drafting.drafters import drafter_names
 from benchmarks.harness import Answers, error_of_sum, write
-from benchmarks.keystroke_figures import figures, timeline
-from benchmarks.keystroke_page import page
+from benchmarks.keystroke_report import figures, page, tables, timeline
 from benchmarks.product import FullAnswer
 from benchmarks.server import ServerOptions
 from benchmarks.typist import hands
@@ -34,7 +33,6 @@ from fastcoder_lsp.model.needs import require_packages
 EXAMPLE = "keystroke --replay ../shared/data/replay/structlog --html typing.html"
 CEILING_DRAFTER = "suffix"
 """Makes the full answers; any drafter's are those of `none`."""
-SHARES = ("within_budget", "within_budget_empty", "empty_where_ceiling_shows", "typed_through")
 START_S = 12.0
 """What a session takes beside typing: the server's start, the model, the index, the end."""
 ALL_ON = "all on"
@@ -123,7 +121,8 @@ def run(options: Options) -> int:
         "speeds": [f"{speed:g}" for speed in _speeds(options.speed)],
         **by_drafter(results),
     }
-    _print(full)
+    for table in tables(full):
+        report.print_table(*table)
     told = ("model", "engine", "limit", "set", "strict", "server")
     settings = {name: getattr(options, name) for name in told}
     if options.json:
@@ -253,74 +252,3 @@ def by_drafter(results: Mapping[Arm, Mapping[str, Any]]) -> dict[str, Any]:
         row = rows.setdefault(arm.name, plain | {"by_speed": {}})
         row["by_speed"][f"{arm.speed:g}"] = dict(found)
     return tables
-
-
-def _print(full: Mapping[str, Any]) -> None:
-    """Three short tables: what a person feels, what is shown, and what it takes."""
-    subset = full["subset"]
-    found = {
-        f"{name}, {speed}/s": at_speed
-        for table in ("drafters", "ablation")
-        for name, row in full[table].items()
-        for speed, at_speed in row["by_speed"].items()
-    }
-    title = f"{full['history']}: {subset['runs']} of {subset['of_runs']} runs, {subset['keys']} keys"
-    report.print_table(
-        f"{title}: ghost text (percent but for times)",
-        ("drafter", "p50 ms", "p95 ms", "p99 ms", "in budget", "of these empty", "empty, ceiling shows", "through"),
-        [(name, *_times(row), *(_percent(row[share]) for share in SHARES)) for name, row in found.items()],
-    )
-    report.print_table(
-        f"{title}: what the keys got (texts in the way: percent of the shown)",
-        (
-            "drafter",
-            "requests",
-            "no answer",
-            "shown",
-            "from memory",
-            "empty",
-            "marks",
-            "wrong marks",
-            "longer words",
-        ),
-        [
-            (
-                name,
-                *(row[count] for count in ("requests", "cancelled", "shown", "typed_through_answers", "empty")),
-                *(_percent(share) for share in in_the_way(row)),
-            )
-            for name, row in found.items()
-        ],
-    )
-    report.print_table(
-        f"{title}: typing and work",
-        ("drafter", "not typed %", "ceiling %", "prefill/key", "steps/key", "MAT", "CPU s/key"),
-        [
-            (
-                name,
-                *(_percent(row["accepted_chars_share"]), _percent(row["ceiling_chars_share"])),
-                *(_plain(row["prefilled_tokens_per_key"]), _plain(row["steps_per_key"])),
-                *("–" if row["mat"] is None else row["mat"], row["cpu_seconds_per_char"]),
-            )
-            for name, row in found.items()
-        ],
-    )
-
-
-def in_the_way(found: Mapping[str, Any]) -> tuple[float | None, ...]:
-    """Of the texts that the model made: marks alone, those of them that were wrong, words made longer."""
-    flaws, shown = found["flaws"], found["shown"]
-    wrong = flaws["wrong marks"]
-    return tuple(count / shown if shown else None for count in (flaws["marks"] + wrong, wrong, flaws["longer word"]))
-
-
-def _times(found: Mapping[str, Any]) -> list[str]:
-    return ["–" if ms is None else f"{ms:.0f}" for ms in (found["ghost_ms"][name] for name in ("p50", "p95", "p99"))]
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f}"
-
-
-def _plain(value: float | None) -> str:
-    return "–" if value is None else f"{value:g}"

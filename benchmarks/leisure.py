@@ -75,13 +75,11 @@ class PlaceResult:
     """One place.
 
     Attributes:
-        path: the file.
         offset: the character that was asked at.
         rest: what the line goes on with.
         text: what the server showed first; "" where that was nothing.
         seconds: until then, or until it was given up.
         rested: what it showed after the rest.
-        complete: what `complete` says there.
     """
 
     path: str

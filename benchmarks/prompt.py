@@ -6,12 +6,13 @@ with the one before, as the KV cache does. A run's line is opened first, as a pe
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.datasets import histories, require
 from benchmarks.harness import Reported, write
+from benchmarks.typist.hands import cursors
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
@@ -85,28 +86,14 @@ def replay(
     builder, costs = PromptBuilder(tokenizer, options), KeystrokeCosts()
     cached: tuple[int, ...] = ()
     for typed in runs:
-        for kind, text, offset in keystrokes(typed, auto_indent=auto_indent):
+        for key, before, after in cursors(typed, auto_indent=auto_indent):
+            kind = "open" if not key else "enter" if key.startswith("\n") else "line"
             started = time.perf_counter()
-            prompt = builder.build(Snapshot(typed.path, typed.path, typed.language, 0, text), offset).tokens
+            prompt = builder.build(
+                Snapshot(typed.path, typed.path, typed.language, 0, before + after), len(before)
+            ).tokens
             costs.ms.append((time.perf_counter() - started) * 1e3)
             # The last token is always run again: its logits are what is asked for.
             costs.tokens[kind].append(max(1, len(prompt) - common_prefix(cached, prompt)))
             cached = prompt
     return costs
-
-
-def keystrokes(typed: histories.TypedRun, *, auto_indent: bool) -> Iterator[tuple[str, str, int]]:
-    """(kind, document, cursor) after each keystroke of a run; the newline that opens its line is the first."""
-    said = typed.text.removesuffix("\n")
-    head, tail = typed.document[: typed.offset], "\n" + typed.document[typed.offset :]
-    done = 0
-    kind = "open"
-    while True:
-        if auto_indent and (kind != "line"):
-            rest = said[done:]
-            done += len(rest) - len(rest.lstrip(" \t"))
-        yield kind, head + said[:done] + tail, len(head) + done
-        if done >= len(said):
-            return
-        kind = "enter" if said[done] == "\n" else "line"
-        done += 1

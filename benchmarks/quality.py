@@ -15,7 +15,7 @@ from benchmarks import gap
 from benchmarks.datasets import data_folder, infilling, published, repoeval, repositories, require, spread
 from benchmarks.datasets.published import PublishedTask
 from benchmarks.datasets.repositories import Repository
-from benchmarks.gap import ScoreColumn
+from benchmarks.gap import KIND, ScoreColumn, TransformersReference
 from benchmarks.harness import Answers, Mean, Reported, decode_request, edit_similarity, key, line_end, paired, write
 from benchmarks.questions import (
     ARMS,
@@ -27,7 +27,6 @@ from benchmarks.questions import (
     line_cases,
     prompt_of,
 )
-from benchmarks.reference import KIND, TransformersReference
 from benchmarks.rules import RULES, PublishedRule, written_marks
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import print_table, shown
@@ -333,7 +332,7 @@ class AskedModel:
                 known = self._answers.get(name)
                 if known is None:
                     known = self._decode(ask, max(CONTEXT, longest + 1))
-                    self._answers.put(name, known)
+                    self._answers.put(name, text=known)
                 said[ask.id] = known
                 tell(done)
         return said

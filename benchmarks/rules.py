@@ -35,13 +35,8 @@ class PublishedRule:
     """How a published script asks and compares.
 
     Attributes:
-        name: as `--rule` takes it.
-        tokens: the longest answer.
-        context: the longest prompt.
-        prompt: the prompt's ids.
         cut: where the answer to a task may end.
         score: of a task and the answer to it.
-        words: the rule in a line.
         needs: packages that the comparison takes.
     """
 

@@ -109,11 +109,7 @@ def fresh_workspace() -> Iterator[tuple[Path, dict[str, str]]]:
 class BenchmarkServer:
     """A server of one workspace, and what it tells; made on its event loop's thread.
 
-    Args:
-        benchmark: whose it is.
-
     Attributes:
-        client: speaks to it.
         told: version → what it told of its answer.
     """
 

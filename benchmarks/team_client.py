@@ -5,23 +5,19 @@ Qwen's family in the prompt, which vLLM has. As a person's editor, a client has 
 its connection where nobody waits any more.
 """
 
-import asyncio
 import hashlib
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
-import h11
+import httpx2
 
 from fastcoder_lsp.errors import NetworkError
 
 Interface = Literal["infill", "completions"]
 _WORDS = 24
 """Tokens of an answer at most, for servers that do not end a text by themselves."""
-_PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +26,7 @@ class Reply:
 
     Attributes:
         code: HTTP's status; 0 where the connection broke before it.
-        body: its JSON, or nothing.
-        headers: by lower-case names.
+        headers: by names in any case.
         ms: milliseconds from the first byte sent to the last one read.
     """
 
@@ -42,80 +37,32 @@ class Reply:
 
 
 class TypistConnection:
-    """One person's connection.
-
-    Args:
-        url: of the server, as in "http://127.0.0.1:8020".
-        headers: of every request.
+    """One person's connection; cancelling a request hangs up, as editors do.
 
     Raises:
         NetworkError: that is no address.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname:
+        if not httpx2.URL(url).host or httpx2.URL(url).scheme != "http":
             raise NetworkError(f"{url} is no address", "Write: http://127.0.0.1:8020")
-        self._host, self._port = parts.hostname, parts.port or 80
-        self._headers = [("Host", parts.netloc), *headers.items()]
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-        self._connection = h11.Connection(h11.CLIENT)
+        limits = httpx2.Limits(max_connections=1)
+        self._client = httpx2.AsyncClient(base_url=url, headers=headers, timeout=None, trust_env=False, limits=limits)
 
     async def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Reply:
-        """Ask. Whoever cancels it hangs up, as editors do."""
-        data, begun = json.dumps(body).encode(), time.perf_counter()
-        named = [*self._headers, *headers.items(), ("Content-Length", str(len(data)))]
+        """Send a request and wait for its answer."""
+        begun = time.perf_counter()
         try:
-            reader, writer = await self._open()
-            head = h11.Request(method="POST", target=path, headers=named)
-            for event in (head, h11.Data(data=data), h11.EndOfMessage()):
-                writer.write(self._connection.send(event) or b"")
-            response, text = await self._read(reader)
-        except (OSError, h11.RemoteProtocolError, asyncio.IncompleteReadError):
-            self.close()
+            response = await self._client.post(path, json=body, headers=headers)
+        except httpx2.TransportError:
             return Reply(0, {}, {}, 1e3 * (time.perf_counter() - begun))
-        except asyncio.CancelledError:
-            self.close()
-            raise
         ms = 1e3 * (time.perf_counter() - begun)
-        answered = {name.decode(): value.decode() for name, value in response.headers}
-        self._rest()
-        is_json = answered.get("content-type", "").startswith("application/json")
-        return Reply(response.status_code, json.loads(text) if is_json else {}, answered, ms)
+        is_json = response.headers.get("content-type", "").startswith("application/json")
+        return Reply(response.status_code, response.json() if is_json else {}, response.headers, ms)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Hang up."""
-        if self._streams is not None:
-            self._streams[1].close()
-        self._streams = None
-
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        if self._streams is None or self._streams[0].at_eof():
-            self.close()
-            self._streams = await asyncio.open_connection(self._host, self._port)
-            self._connection = h11.Connection(h11.CLIENT)
-        return self._streams
-
-    async def _read(self, reader: asyncio.StreamReader) -> tuple[h11.Response, bytes]:
-        response, text = None, bytearray()
-        while True:
-            event = self._connection.next_event()
-            if event is h11.NEED_DATA:
-                self._connection.receive_data(await reader.read(_PIECE))
-            elif isinstance(event, h11.Response):
-                response = event
-            elif isinstance(event, h11.Data):
-                text += event.data
-            elif isinstance(event, h11.EndOfMessage) and response is not None:
-                return response, bytes(text)
-            elif isinstance(event, h11.ConnectionClosed):
-                raise asyncio.IncompleteReadError(bytes(text), None)
-
-    def _rest(self) -> None:
-        if self._connection.our_state is h11.DONE and self._connection.their_state is h11.DONE:
-            self._connection.start_next_cycle()
-        else:
-            self.close()
+        await self._client.aclose()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +70,7 @@ class TargetServer:
     """Who is asked.
 
     Attributes:
-        url: its address.
         keys: of the people, one after the other; none where it asks for none.
-        interface: how it is asked.
         scripted: whether its model says checksums.
     """
 
@@ -156,18 +101,12 @@ class RequestRecord:
     """One request and what became of it.
 
     Attributes:
-        typist: who asked.
-        document: where.
         at_s: seconds since the beginning.
         code: HTTP's status; 0: the connection broke; -1: a newer key came first.
-        ms: milliseconds until the answer.
         host_ms: of them, in the replica, where it says so.
-        text: whether there was some.
         right: whether it was this request's own, where that can be told.
-        replica: who answered, where it says so.
         prefilled: prompt tokens that were computed.
         reused: prompt tokens that were in a KV cache.
-        tokens: that were made.
         why: what the server says where it did not answer, or what it said where that is not its own.
     """
 

@@ -111,7 +111,7 @@ async def _type(
         turn += 1
     if open_ is not None:
         await _ended(open_, patient=True)
-    client.close()
+    await client.close()
     return done
 
 
@@ -137,7 +137,7 @@ async def closed(
         while (at_s := clock() - begun) < seconds:
             wanted = place(client, len(done))
             done.append(await ask(connection, server.interface, wanted, client, at_s, scripted=server.scripted))
-        connection.close()
+        await connection.close()
         return done
 
     return [asked for each in await asyncio.gather(*map(one, range(clients))) for asked in each]
@@ -170,7 +170,7 @@ async def arriving(
         due += chance.expovariate(a_second)
     await asyncio.gather(*tasks)
     for connection, _ in free:
-        connection.close()
+        await connection.close()
     return done
 
 
@@ -178,8 +178,6 @@ class OwnServer:
     """It, while the block is entered.
 
     Args:
-        model: what its replicas run.
-        replicas: how many.
         rest: more of its configuration, as TOML.
     """
 

@@ -7,12 +7,19 @@ wrong, and stay. Counts of SDSAT are those of Liu et al. 2024, table 3: of k gue
 
 import gzip
 import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks import sandbox
+from typing_extensions import override
+
 from benchmarks.datasets import data_folder, infilling, repoeval, require, spread
 from benchmarks.drafting.drafters import DrafterParts, make
 from benchmarks.drafting.pairs import ObservedDrafter, Pair, figures, run_once
@@ -39,6 +46,9 @@ LINE_TOKENS = 64
 GRAM = 4
 DISTINCT_LEAST = 0.7
 """Outputs below it loop, which flatters every drafter: they are counted apart."""
+
+CPU_S, MEMORY_BYTES = 4, 512 << 20
+"""What a program that a model wrote may take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +203,7 @@ def functional(loaded: LoadedModel, limit: int) -> dict[str, float]:
     for row in spread(rows, limit):
         line = _answer(loaded, row["prompt"], "\n" + row["suffix"])
         program = f"{row['prompt']}{line}\n{row['suffix']}\n{row['test']}\ncheck({row['entry_point']})\n"
-        found[row["task_id"]] = float(sandbox.passes(program))
+        found[row["task_id"]] = float(passes(program))
     return found
 
 
@@ -211,8 +221,8 @@ class StateListener(ObservedDrafter):
         super().__init__(JacobiDrafter(JacobiParameters(length=block)))
         self.states: list[tuple[int, tuple[int, ...]]] = []
 
+    @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """Remember the state."""
         draft = super().propose(context, nodes)
         self.states.append((len(context.tokens) - context.prompt_length, draft.tokens))
         return draft
@@ -225,8 +235,8 @@ class AcceptListener(ObservedDrafter):
         super().__init__(SdsatDrafter(adaptive, SdsatParameters(k=k, branch=1, least=0.0, two_step=True)))
         self.accepted: list[int] = []
 
+    @override
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """Count, where there were guesses."""
         if FROM_SDSAT.name in tree.sources:
             self.accepted.append(len(verified.path))
         super().observe(tree, verified)
@@ -357,3 +367,78 @@ def tell(results: Mapping[str, Any]) -> None:
             lines.append(("change", 100 * change.mean, 100 * change.standard_error, change.tasks))
         if lines:
             print_table(f"Single-line infilling, {measure}, percent", ("model", "mean", "s.e.", "tasks"), lines)
+
+
+_GUARD = """
+import sys
+def _refuse(event, arguments):
+    kind = event.partition(".")[0]
+    if kind in ("socket", "subprocess", "shutil", "ctypes", "winreg", "ftplib", "urllib", "http", "smtplib"):
+        raise PermissionError(event)
+    if event in ("os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.kill", "os.remove",
+                 "os.rename", "os.rmdir", "os.mkdir", "os.chmod", "os.chown", "os.link", "os.symlink", "os.truncate",
+                 "os.putenv", "pty.spawn", "signal.pthread_kill"):
+        raise PermissionError(event)
+    if event == "open":
+        mode, flags = arguments[1], arguments[2]
+        if (isinstance(mode, str) and set(mode) & set("wax+")) or (isinstance(flags, int) and flags & 0x3):
+            raise PermissionError(event)
+source = sys.stdin.read()
+limit = {limit}
+if limit:
+    import resource
+    cpu, memory = limit
+    for kind, value in (("CPU", cpu), ("AS", memory), ("FSIZE", 0), ("CORE", 0), ("NOFILE", 32), ("NPROC", 0)):
+        try:
+            resource.setrlimit(getattr(resource, "RLIMIT_" + kind), (value, value))
+        except (ValueError, OSError, AttributeError):
+            pass
+code = compile(source, "answer", "exec")
+sys.addaudithook(_refuse)
+exec(code, {{"__name__": "answer"}})
+sys.exit({reached})
+"""
+_REACHED = 77
+"""The exit code of a program that ran to its end; one that leaves early by itself has another."""
+
+
+def passes(program: str) -> bool:
+    """Whether a program that a model wrote runs to its end without an exception, in a process of its own.
+
+    The system limits CPU and wall time and memory, and lets no file grow and no process begin; on Linux, where it
+    allows that, the network has no device. Python refuses sockets, processes and writing. This stops a code model's
+    mistakes, not an adversary.
+    """
+    posix = os.name == "posix"
+    guard = _GUARD.format(limit=(CPU_S, MEMORY_BYTES) if posix else None, reached=_REACHED)
+    command = [*_without_network(), sys.executable, "-I", "-S", "-B", "-c", guard]
+    with tempfile.TemporaryDirectory(prefix="answer-") as folder:
+        try:
+            done = subprocess.run(
+                command,
+                input=program.encode("utf-8", errors="replace"),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                env={"PATH": os.defpath, "PYTHONHASHSEED": "0"},
+                timeout=2 * CPU_S + 2,
+                start_new_session=posix,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+    return done.returncode == _REACHED
+
+
+@cache
+def _without_network() -> tuple[str, ...]:
+    """The command that gives a process a network of its own, where this system has it and lets us."""
+    tool = shutil.which("unshare")
+    if tool is None:
+        return ()
+    command = (tool, "--net", "--map-root-user", "--")
+    try:
+        tried = subprocess.run([*command, "true"], capture_output=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return command if tried.returncode == 0 else ()

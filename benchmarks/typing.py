@@ -4,7 +4,7 @@ What was typed already is kept, a line for each part and way, so that a stopped 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from statistics import fmean, median
@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from benchmarks.datasets import histories, require
-from benchmarks.harness import Reported, error_of_sum, write
+from benchmarks.harness import KeptRows, Reported, error_of_sum, write
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset, history_parts
 from benchmarks.typist.reckoned import MACHINES, Clock, DiskContext, TypingEnvironment, TypingWorkload
@@ -138,11 +138,7 @@ def _typed(options: Options) -> dict[tuple[str, int], dict[bool, TypingResult]]:
     if not parts:
         raise UsageError("nothing can be typed", "Name a history with typed runs, and some keys: --keys N")
     same = {name: getattr(options, name) for name in _SAME}
-    # Another bound on the keys cuts the last parts elsewhere: they are other parts of the same number.
-    lengths = {name: part.keys for name, part in parts.items()}
-    known = {
-        name: kept for name, kept in known_parts(options.answers, same) if kept.keys == lengths.get((name[0], name[1]))
-    }
+    kept = KeptRows(options.answers)
     settings = replace(Settings(), model=options.model, threads=options.threads)
     model = load_model(settings, lambda _share, _what: None)
     costs = _slower(MACHINES[options.costs], options.slower)
@@ -150,17 +146,19 @@ def _typed(options: Options) -> dict[tuple[str, int], dict[bool, TypingResult]]:
     typed: dict[tuple[str, int], dict[bool, TypingResult]] = {}
     try:
         for name, number in sorted(parts, key=lambda one: one[::-1]):
+            typed[name, number] = {}
             for way in WAYS:
-                if (name, number, way) not in known:
+                key = part_key((name, number, way), same)
+                done = known_part(kept, key, parts[name, number].keys)
+                if done is None:
                     chosen = replace(settings, context_enabled=way)
 
                     def make(shared: Model, seat: str, context: Context, chosen: Settings = chosen) -> Runtime:
                         return make_runtime(shared, chosen, WorkspaceView(context=context), seat)
 
                     done = type_part(room, parts[name, number], histories.base(folder, name), make)
-                    known[name, number, way] = done
-                    keep_part(options.answers, same, (name, number, way), done)
-            typed[name, number] = {way: known[name, number, way] for way in WAYS}
+                    kept.put(key, **asdict(done))
+                typed[name, number][way] = done
     finally:
         model.close()
     return typed
@@ -229,23 +227,17 @@ def _waits(side: Sequence[TypingResult]) -> list[float]:
     return [wait_ms for one in side for wait_ms in one.waits_ms]
 
 
-def known_parts(path: Path | None, same: Mapping[str, Any]) -> Iterator[tuple[Name, TypingResult]]:
-    """What was typed by the same options; nothing where no file is named, or there is none yet."""
-    for line in path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else ():
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if row["same"] == same and row["typed"].keys() == {field.name for field in fields(TypingResult)}:
-            typed = row["typed"] | {"waits_ms": tuple(row["typed"]["waits_ms"])}
-            yield (row["history"], row["part"], row["context"]), TypingResult(**typed)
+def part_key(name: Name, same: Mapping[str, Any]) -> str:
+    """Names a part that was typed with code of other files or without, by options that decide what it comes to."""
+    return json.dumps([*name, dict(same)])
 
 
-def keep_part(path: Path | None, same: Mapping[str, Any], name: Name, typed: TypingResult) -> None:
-    """Keep what a part came to; on the disk when this returns, where a file is named."""
-    if path is not None:
-        history, part, context = name
-        row = {"same": dict(same), "history": history, "part": part, "context": context, "typed": asdict(typed)}
-        torn = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n" * torn + json.dumps(row) + "\n")
+def known_part(kept: KeptRows, key: str, keys: int) -> TypingResult | None:
+    """What a part of so many keys came to, if it was typed already."""
+    row = kept.rows.get(key, {})
+    # Another bound on the keys cuts the last parts elsewhere: they are other parts of the same number.
+    if row.get("keys") != keys or row.keys() != {"key", *(field.name for field in fields(TypingResult))}:
+        return None
+    return TypingResult(
+        **{name: value for name, value in row.items() if name != "key"} | {"waits_ms": tuple(row["waits_ms"])}
+    )

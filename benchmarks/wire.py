@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from benchmarks.harness import Reported, write
 from fastcoder_lsp.bench.report import print_table
@@ -122,14 +123,14 @@ def _wait_for(address: Address) -> None:
     raise ResourceError("the host does not begin", "Run it again with FASTCODER_TRACEBACK=1.")
 
 
-class InstantHost:
+class InstantHost(ModelHost):
     """A `ModelHost` that answers every question at once with the same line, and says when it had the question."""
 
     def __init__(self, listener: HostListener, *_: object) -> None:
         self._listener = listener
 
+    @override
     def send(self, command: Command) -> None:
-        """Answer."""
         match command:
             case Ask(question):
                 taken = time.perf_counter() * 1e3
@@ -140,10 +141,11 @@ class InstantHost:
             case Load(ticket):
                 self._listener(LoadFinished(ticket, True))
 
+    @override
     def facts(self) -> HostFacts:
-        """Nothing is known."""
         return HostFacts()
 
+    @override
     def close(self, wait_s: float) -> None:
         """Nothing to do."""
 
@@ -151,14 +153,15 @@ class InstantHost:
 class Instant(LazyModelServer):
     """What the fronts of a process with such a host share."""
 
+    @override
     def open(self, *front: Any) -> ModelHost:
-        """Such a host."""
         return InstantHost(*front)
 
+    @override
     def probe(self, reply: Callable[[], object]) -> None:
-        """It always works."""
         reply()
 
+    @override
     def close(self, wait_s: float) -> None:
         """Nothing to do."""
 

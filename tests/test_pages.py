@@ -66,6 +66,12 @@ def test_commands_can_be_typed_as_printed(name: str, capsys: pytest.CaptureFixtu
     assert refused == [], capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", [name for name in PAGES if name != "docs/dev/moved.md"])
+def test_files_that_are_named_exist(name: str) -> None:
+    named = re.findall(r"`(?:\./)?((?:scripts|tests|fastcoder_lsp|benchmarks)/[\w./-]+)", PAGES[name])
+    assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
+
+
 def test_a_broken_link_or_command_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     page = "# A [b](README.md#no-such)\n[c](#a-bno-such) [d](no.md)\n```\nfastcoder-lsp serve --no-such  # e\n```\n"
     monkeypatch.setitem(PAGES, "made-up.md", page)

@@ -31,9 +31,7 @@ class PublishedTask:
 
     Attributes:
         id: the authors', with the language where they need it to tell tasks apart.
-        language: as LSP names it.
         before, after: the texts around it; what separates them from `expected` is the benchmark's own affair.
-        expected: the code as it was written.
         group: its file or problem; errors are clustered by it.
         found: code of other files as one text, as the benchmark wrote it into the prompt.
         chunks: the same in pieces.
@@ -98,26 +96,22 @@ def _of_crosscodeeval(retrieval: str) -> SuiteFiles:
     return SuiteFiles(paths, _crosscodeeval)
 
 
+def _of_repocoder(level: str) -> SuiteFiles:
+    return SuiteFiles({"python": f"repoeval_lines/{level}_level_completion_2k_context_codex.test.jsonl"}, _repocoder)
+
+
+def _of_repoeval(level: str) -> SuiteFiles:
+    return SuiteFiles({"python": f"repoeval_lines/python_{level}_completion_sparse_oracle.jsonl"}, _crosscodeeval)
+
+
 SOURCES: Mapping[tuple[str, str], SuiteFiles] = {
     ("humaneval-fim", "qwen"): SuiteFiles({"": "humaneval_fim/fim_singleline.jsonl"}, _humaneval),
     ("crosscodeeval", "official"): _of_crosscodeeval("rg1_unixcoder_cosine_sim"),
     ("crosscodeeval", "qwen"): _of_crosscodeeval("oracle_bm25"),
-    **{
-        (f"repoeval-{level}", rule): source
-        for level in ("line", "api")
-        for rule, source in (
-            (
-                "official",
-                SuiteFiles(
-                    {"python": f"repoeval_lines/{level}_level_completion_2k_context_codex.test.jsonl"}, _repocoder
-                ),
-            ),
-            (
-                "qwen",
-                SuiteFiles({"python": f"repoeval_lines/python_{level}_completion_sparse_oracle.jsonl"}, _crosscodeeval),
-            ),
-        )
-    },
+    ("repoeval-line", "official"): _of_repocoder("line"),
+    ("repoeval-line", "qwen"): _of_repoeval("line"),
+    ("repoeval-api", "official"): _of_repocoder("api"),
+    ("repoeval-api", "qwen"): _of_repoeval("api"),
 }
 """(suite, rule) → its files. A suite's first rule is its own."""
 SUITES = tuple(dict.fromkeys(suite for suite, _ in SOURCES))
@@ -186,11 +180,20 @@ class PublishedModel:
     figures: Mapping[str, Mapping[str, PublishedFigure]]
 
 
-def _printed(name: str, shape: tuple[str, int, int], *percent: float) -> PublishedModel:
-    """A row of the report's tables.
+_PRINTED = """
+Qwen2.5-Coder-0.5B    qwen2  896 24  70.3 77.7  22.7 66.2  21.9 67.2  24.6 68.9  44.2 72.6  35.6 68.5
+Qwen2.5-Coder-1.5B    qwen2 1536 28  77.0 83.5  35.5 74.3  37.6 77.4  40.2 78.2  59.8 82.6  51.0 80.1
+Qwen2.5-Coder-3B      qwen2 2048 36  78.7 85.7  38.4 76.1  41.6 80.5  44.9 80.9  64.9 85.0  54.7 81.3
+Qwen2.5-Coder-7B      qwen2 3584 28  79.7 86.2  42.4 78.6  46.8 83.4  49.3 83.1  67.3 86.1  58.4 83.9
+DeepSeek-Coder-1.3B   llama 2048 24  72.8 80.7  33.4 72.6  36.7 76.4  37.9 76.8  58.7 80.4  45.8 75.0
+"""
+"""Name, model type, width, layers; HumanEval-FIM Python and all; then exact match and edit similarity of CrossCodeEval
+Python, TypeScript and all, RepoEval line and API."""
 
-    HumanEval-FIM Python, all; then pairs: CrossCodeEval Python, TypeScript, all; RepoEval line, API.
-    """
+
+def _published(row: str) -> PublishedModel:
+    name, kind, width, layers, *printed = row.split()
+    percent = [float(value) for value in printed]
     pairs = [PublishedFigure(exact, similar) for exact, similar in zip(percent[2::2], percent[3::2], strict=True)]
     figures = {
         "humaneval-fim": {"python": PublishedFigure(percent[0]), ALL: PublishedFigure(percent[1])},
@@ -198,46 +201,10 @@ def _printed(name: str, shape: tuple[str, int, int], *percent: float) -> Publish
         "repoeval-line": {"python": pairs[3], ALL: pairs[3]},
         "repoeval-api": {"python": pairs[4], ALL: pairs[4]},
     }
-    return PublishedModel(name, shape, figures)
+    return PublishedModel(name, (kind, int(width), int(layers)), figures)
 
 
-PUBLISHED = (
-    _printed(
-        "Qwen2.5-Coder-0.5B",
-        ("qwen2", 896, 24),
-        *(70.3, 77.7),
-        *(22.7, 66.2, 21.9, 67.2, 24.6, 68.9),
-        *(44.2, 72.6, 35.6, 68.5),
-    ),
-    _printed(
-        "Qwen2.5-Coder-1.5B",
-        ("qwen2", 1536, 28),
-        *(77.0, 83.5),
-        *(35.5, 74.3, 37.6, 77.4, 40.2, 78.2),
-        *(59.8, 82.6, 51.0, 80.1),
-    ),
-    _printed(
-        "Qwen2.5-Coder-3B",
-        ("qwen2", 2048, 36),
-        *(78.7, 85.7),
-        *(38.4, 76.1, 41.6, 80.5, 44.9, 80.9),
-        *(64.9, 85.0, 54.7, 81.3),
-    ),
-    _printed(
-        "Qwen2.5-Coder-7B",
-        ("qwen2", 3584, 28),
-        *(79.7, 86.2),
-        *(42.4, 78.6, 46.8, 83.4, 49.3, 83.1),
-        *(67.3, 86.1, 58.4, 83.9),
-    ),
-    _printed(
-        "DeepSeek-Coder-1.3B",
-        ("llama", 2048, 24),
-        *(72.8, 80.7),
-        *(33.4, 72.6, 36.7, 76.4, 37.9, 76.8),
-        *(58.7, 80.4, 45.8, 75.0),
-    ),
-)
+PUBLISHED = tuple(map(_published, _PRINTED.strip().splitlines()))
 
 
 def published_model(config: Mapping[str, Any]) -> PublishedModel | None:

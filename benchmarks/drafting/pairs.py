@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from typing_extensions import override
+
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Engine, Verified
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.draft.base import Drafter
-from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.observe import Spans, percentile
 
 LONG_ENOUGH = 48
@@ -53,7 +54,7 @@ class Pair:
 def run_once(engine: Engine, drafter: Drafter, request: DecodeRequest) -> Run:
     """Decode to the end; the clock runs from the end of the prefill."""
     timed = Stopwatch(drafter)
-    decoding = Decoding(engine, GuardedDrafter(timed), request, Spans())
+    decoding = Decoding(engine, timed, request, Spans())
     done = decoding.prefill(lambda: False)
     assert done
     started, cpu = time.perf_counter(), time.process_time()
@@ -93,35 +94,15 @@ def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
     }
 
 
-class ObservedDrafter(NoDrafter):
-    """A drafter whose drafts and outcomes are handed on unchanged, for somebody to listen to.
+class ObservedDrafter(GuardedDrafter):
+    """A drafter whose drafts and outcomes are passed on unchanged, for a subclass to listen to.
 
-    It is not told late: whoever listens would be told in another step.
+    It is told of each outcome at once, because a subclass would hear of a late one in another step.
     """
 
     def __init__(self, drafter: Drafter) -> None:
-        super().__init__()
-        self.drafter, self.name, self.traits = drafter, drafter.name, replace(drafter.traits, late=False)
-
-    def begin(self, context: DraftContext) -> None:
-        """Hand on the beginning of a decode."""
-        self.drafter.begin(context)
-
-    def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """Hand on the drafter's draft."""
-        return self.drafter.propose(context, nodes)
-
-    def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """Hand on what became of the last tree."""
-        self.drafter.observe(tree, verified)
-
-    def forget(self, document: str) -> None:
-        """Hand on that a document is closed."""
-        self.drafter.forget(document)
-
-    def rename(self, old: str, new: str) -> None:
-        """Hand on a document's new URI."""
-        self.drafter.rename(old, new)
+        super().__init__(drafter)
+        self.traits = replace(drafter.traits, late=False)
 
 
 class Stopwatch(ObservedDrafter):
@@ -131,15 +112,15 @@ class Stopwatch(ObservedDrafter):
         super().__init__(drafter)
         self.us: list[float] = []
 
+    @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """The drafter's draft; its time begins a step."""
         started = time.perf_counter_ns()
-        draft = self.drafter.propose(context, nodes)
+        draft = super().propose(context, nodes)
         self.us.append((time.perf_counter_ns() - started) / 1e3)
         return draft
 
+    @override
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """What became of the last tree; its time ends the step."""
         started = time.perf_counter_ns()
-        self.drafter.observe(tree, verified)
+        super().observe(tree, verified)
         self.us[-1] += (time.perf_counter_ns() - started) / 1e3

@@ -15,9 +15,10 @@ from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from benchmarks.datasets import repoeval
-from benchmarks.drafting.tasks import TaskParts
+from benchmarks.drafting.tasks import TaskParts, TaskPin
 from fastcoder_lsp.core import Draft, DraftContext, DrafterTraits, DraftTree, Engine, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.base import Drafter
@@ -98,11 +99,7 @@ def replay_rows(drafter: Drafter, trace: RowTrace, nodes: int, document: str = "
 
 
 class RowRecorder:
-    """Recordings of one model in a folder, a file a task.
-
-    Args:
-        parts: the tasks, the model, its datastores.
-    """
+    """Recordings of one model in a folder, a file a task."""
 
     def __init__(self, parts: TaskParts) -> None:
         self._parts = parts
@@ -129,7 +126,7 @@ class RowRecorder:
         parts = self._parts
         if self._engine is None:
             self._engine = parts.engine()
-        pin = parts.drafter_parts(task).pin
+        pin = TaskPin(parts.stores, task)
         drafter = _Wide(FastcoderDrafter(pin, parts.tokenizer.piece, PRODUCT))
         request = parts.request(task, _TOKENS, to_body_end=True, nodes=NODES)
         result = decode(self._engine, drafter, request, lambda: False)
@@ -148,11 +145,12 @@ class _Wide(NoDrafter):
         self._both = retrieval, RecyclingDrafter(RecyclingParameters(prompt=True))
         self.steps: list[tuple[DraftTree, Verified]] = []
 
+    @override
     def begin(self, context: DraftContext) -> None:
-        """Begin a decode in both drafters."""
         for drafter in self._both:
             drafter.begin(context)
 
+    @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """One draft after the other; the tree that is built of them merges the twins."""
         retrieved, recycled = self._both
@@ -161,8 +159,8 @@ class _Wide(NoDrafter):
         parents = (parent if parent < 0 else parent + shift for parent in right.parents)
         return Draft((*left.tokens, *right.tokens), (*left.parents, *parents))
 
+    @override
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """Both learn, and what came of the step is kept."""
         for drafter in self._both:
             drafter.observe(tree, verified)
         self.steps.append((tree, verified))

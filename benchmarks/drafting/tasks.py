@@ -21,11 +21,11 @@ from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.config.engines import ENGINES
-from fastcoder_lsp.core import Engine
+from fastcoder_lsp.core import Engine, StepCosts
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft import skipped_parts
-from fastcoder_lsp.draft.base import MakeLinear, Pinned, Trained, load_trained
+from fastcoder_lsp.draft.base import MakeLinear, Pin, Pinned, Trained, load_trained
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.engine.int8.linear import packed_linear
@@ -72,8 +72,6 @@ class TaskStores:
     """D_r of any task and D_c.
 
     Args:
-        tokenizer: of the model.
-        tasks: the tasks and their repositories.
         cache: folder where D_c's tokens are kept.
     """
 
@@ -176,11 +174,12 @@ class TaskParts:
         """The chosen tasks, those of one file one after the other, from its top down."""
         return sorted(self.chosen, key=lambda task: (task.repo, task.path, task.start))
 
-    def drafter_parts(self, task: repoeval.FunctionTask) -> DrafterParts:
-        """What drafters of one task are made of."""
+    def drafter_parts(self, pin: Pin, costs: StepCosts | None = None) -> DrafterParts:
+        """What drafters of the tasks that `pin` names are made of; with `costs`, `auto` chooses its width by them."""
         return DrafterParts(
-            lambda _: self.stores.pin(task),
+            pin,
             self.tokenizer.piece,
+            costs,
             trained=self.trained,
             smaller=self.lend,
             skipped=self.skipped.skipped,

@@ -7,7 +7,7 @@ draft's path as far as it says what was recorded, through the same tree building
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.datasets import repoeval
 from benchmarks.drafting.tasks import PAPER_TOKENS, TaskParts
-from benchmarks.harness import decode_request
+from benchmarks.harness import KeptRows, decode_request
 from fastcoder_lsp.core import DraftContext, DraftTree, Engine, Verified
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import decode
@@ -41,23 +41,12 @@ class Trace:
     tokens: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """What is kept of a task: tokens so far, and whether the model ended the text itself."""
-
-    tokens: tuple[int, ...]
-    ended: bool
-
-
 class Recorder:
-    """Recordings of one model, in a file to which lines are only appended; the last line of a task counts.
+    """Recordings of one model.
 
     Args:
-        tasks: what is recorded.
-        tokenizer: of the model.
         engine: makes an engine when one is first needed.
         identity: names model and engine.
-        cache: the cache folder.
     """
 
     def __init__(
@@ -71,36 +60,34 @@ class Recorder:
         self._tasks, self._tokenizer, self._make_engine = tasks, tokenizer, engine
         self._engine: Engine | None = None
         name = hashlib.sha256(f"{FORMAT} {identity} {tokenizer.identity}".encode()).hexdigest()[:16]
-        self._path = cache / "bench" / f"traces-{name}.jsonl"
-        self._records = dict(self._read())
+        self._kept = KeptRows(cache / "bench" / f"traces-{name}.jsonl")
 
     def trace(self, task: repoeval.FunctionTask, setting: Setting) -> Trace:
         """The recording of a task; what is missing of it is recorded now."""
         prompt = repoeval.prompt(self._tokenizer, self._tasks.before(task))
-        key = self._key(task, prompt)
-        record = self._records.get(key, _Record((), ended=False))
-        tokens = self._cut(record, setting)
+        key = task.id + " " + hashlib.sha256(json.dumps(prompt).encode()).hexdigest()[:12]
+        row = self._kept.rows.get(key, {"tokens": (), "ended": False})
+        tokens = self._cut(tuple(row["tokens"]), setting, ended=row["ended"])
         if tokens is None:
-            record = self._records[key] = self._record(prompt, record, setting)
-            self._append(key, record)
-            tokens = self._cut(record, setting)
+            said, ended = self._record(prompt, tuple(row["tokens"]), setting)
+            self._kept.put(key, tokens=said, ended=ended)
+            tokens = self._cut(said, setting, ended=ended)
             assert tokens is not None
         return Trace(task, prompt, tokens)
 
-    def _cut(self, record: _Record, setting: Setting) -> tuple[int, ...] | None:
-        """The tokens that `setting` takes of a record; None where it holds too few."""
+    def _cut(self, said: tuple[int, ...], setting: Setting, *, ended: bool) -> tuple[int, ...] | None:
+        """The tokens that `setting` takes of what was said; None for too few. `ended`: the model ended the text."""
         if setting == "paper":
-            return record.tokens[:PAPER_TOKENS] if record.ended or len(record.tokens) >= PAPER_TOKENS else None
-        end = product_end(record.tokens, self._tokenizer.piece)
+            return said[:PAPER_TOKENS] if ended or len(said) >= PAPER_TOKENS else None
+        end = product_end(said, self._tokenizer.piece)
         if end is not None:
-            return record.tokens[:end]
-        return record.tokens if record.ended or len(record.tokens) >= PRODUCT_TOKENS else None
+            return said[:end]
+        return said if ended or len(said) >= PRODUCT_TOKENS else None
 
-    def _record(self, prompt: tuple[int, ...], record: _Record, setting: Setting) -> _Record:
-        """Let the model go on from where the record ends. A drafter makes it quicker, never different."""
+    def _record(self, prompt: tuple[int, ...], said: tuple[int, ...], setting: Setting) -> tuple[tuple[int, ...], bool]:
+        """Let the model go on behind `said`: all tokens, and whether it ended. The drafter only makes it quicker."""
         if self._engine is None:
             self._engine = self._make_engine()
-        said = record.tokens
         before = b"".join(map(self._tokenizer.piece, said)).decode("utf-8", errors="ignore")
 
         def cut(text: str) -> int | None:
@@ -115,26 +102,7 @@ class Recorder:
         # The token that ended the text is not told by the loop; which one it was makes no difference to a draft.
         ended = result.finish == "eos"
         end = (min(self._tokenizer.end_ids),) if ended else ()
-        return _Record((*said, *result.tokens, *end), ended)
-
-    def _key(self, task: repoeval.FunctionTask, prompt: tuple[int, ...]) -> str:
-        return task.id + " " + hashlib.sha256(json.dumps(prompt).encode()).hexdigest()[:12]
-
-    def _append(self, key: str, record: _Record) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"key": key, "tokens": record.tokens, "ended": record.ended})
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
-
-    def _read(self) -> Iterable[tuple[str, _Record]]:
-        if not self._path.exists():
-            return
-        for line in self._path.read_text(encoding="utf-8").splitlines():
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError:
-                continue  # the last line of a run that was killed
-            yield row["key"], _Record(tuple(row["tokens"]), row["ended"])
+        return (*said, *result.tokens, *end), ended
 
 
 def record(parts: TaskParts, setting: Setting) -> list[Trace]:
@@ -163,12 +131,8 @@ class ReplayPass:
     """One forward pass of a replay.
 
     Attributes:
-        position: output tokens before it.
         emitted: tokens that it gave.
-        drafted: nodes of the draft.
         us: microseconds of propose and observe.
-        sources: of the accepted drafts.
-        matches: of the accepted drafts.
     """
 
     position: int

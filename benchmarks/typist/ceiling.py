@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from typing_extensions import override
+
 from benchmarks.datasets.histories import RecordedEdit, apply, typed
 from benchmarks.harness import Answers, key
 from benchmarks.product import FullAnswer
@@ -56,15 +58,7 @@ def ceiling(
     on_key: Callable[[int], None],
     taker: hands.Accepter = hands.TAB,
 ) -> Ceiling:
-    """Wait at every key of the subset's typed runs.
-
-    Args:
-        subset: of a history.
-        files: its tree before the first step; the steps are made in it.
-        ask: gives full answers.
-        on_key: told how many keys are behind.
-        taker: who accepts.
-    """
+    """Wait at every key of the subset's typed runs."""
     runs, behind = subset.typed_steps(), 0
     answers: dict[KeyPosition, str] = {}
     saved: dict[int, int] = {}
@@ -82,18 +76,13 @@ def ceiling(
 def full_answers(step: RecordedEdit, tree: Mapping[str, str], ask: Ask, on_key: Callable[[int], None]) -> list[str]:
     """The full answer before each key of a run, and the one behind the last."""
     run = typed(tree, step)
-    said = run.text.removesuffix("\n")
-    head, tail = run.document[: run.offset], run.text[len(said) :] + run.document[run.offset :]
-    opened, strokes = hands.opening(said), hands.keys(said)
-    there, last, answers = opened, "", []
-    for count, stroke in enumerate(("", *strokes)):
-        there += stroke
-        goes_on = bool(stroke) and last.startswith(stroke) and len(stroke) < len(last)
-        if goes_on:
+    last, answers = "", list[str]()
+    for count, (stroke, before, after) in enumerate(hands.cursors(run)):
+        if stroke and last.startswith(stroke) and len(stroke) < len(last):
             last = last[len(stroke) :]
         else:
-            snapshot = Snapshot(run.path, run.path, run.language, count, head + there + tail)
-            last = ask(CompletionRequest(snapshot, len(head) + len(there)))
+            snapshot = Snapshot(run.path, run.path, run.language, count, before + after)
+            last = ask(CompletionRequest(snapshot, len(before)))
         answers.append(last)
         on_key(count)
     return answers
@@ -113,7 +102,6 @@ class FullAnswers:
     """The model's full answers, each made once.
 
     Args:
-        answers: kept from run to run.
         identity: names model and engine.
         server: what answers; its drafter may be any.
     """
@@ -133,7 +121,7 @@ class FullAnswers:
         found = self._answers.get(name)
         if found is None:
             found = self._server.text(request)
-            self._answers.put(name, found)
+            self._answers.put(name, text=found)
         return found
 
 
@@ -159,12 +147,7 @@ def answered_in(tree: "Tree", full: Ask) -> Ask:
 
 
 class Tree(dict[str, str]):
-    """path → text, as `histories.apply` changes it; what is new or closed goes to the disk.
-
-    Args:
-        root: an empty folder.
-        files: the tree before the first step.
-    """
+    """path → text, as `histories.apply` changes it; what is new or closed goes to the disk."""
 
     def __init__(self, root: Path, files: Mapping[str, str]) -> None:
         super().__init__(files)
@@ -195,8 +178,8 @@ class Tree(dict[str, str]):
         super().__delitem__(path)
         self._gone(path)
 
+    @override
     def pop(self, path: str, *default: str | None) -> str | None:  # type: ignore[override]
-        """A file ceases to be."""
         text: str | None = super().pop(path, *default)
         self._gone(path)
         return text

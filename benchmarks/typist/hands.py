@@ -23,10 +23,10 @@ also looks around before typing at a new place, and at times thinks at the start
 import math
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.datasets.histories import RecordedEdit, Step
+from benchmarks.datasets.histories import RecordedEdit, Step, TypedRun
 
 SPREAD = 0.3
 """Standard deviation of the logarithm of the time between two keys."""
@@ -84,11 +84,6 @@ def history_parts(steps: Sequence[Step], most_keys: int | None, seed: int) -> li
 
     Each run is in one part at most, so that parts can be typed in any order. Another bound on keys changes the last
     parts alone.
-
-    Args:
-        steps: of the history.
-        most_keys: of all parts together; None: as many as there are.
-        seed: of the order.
     """
     lengths = _lengths(steps)
     order = [place for place, length in lengths.items() if 0 < length <= LONGEST_RUN]
@@ -116,6 +111,17 @@ def opening(said: str) -> str:
 def keys(said: str) -> tuple[str, ...]:
     """What each key inserts; `opening` and all of them together are `said`."""
     return tuple(_KEY.findall(said, len(opening(said))))
+
+
+def cursors(run: TypedRun, *, auto_indent: bool = True) -> Iterator[tuple[str, str, str]]:
+    """Yield (key, text before the cursor, text after it): "" for the opened line, then each key of the run."""
+    said = run.text.removesuffix("\n")
+    opened, strokes = (opening(said), keys(said)) if auto_indent else ("", tuple(said))
+    before, after = run.document[: run.offset] + opened, run.text[len(said) :] + run.document[run.offset :]
+    yield "", before, after
+    for key in strokes:
+        before += key
+        yield key, before, after
 
 
 def waits(strokes: Sequence[str], speed: float, seed: str) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from benchmarks.datasets.histories import RecordedEdit, Step, apply
 from benchmarks.typist.ceiling import Tree
@@ -40,7 +41,7 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
-from fastcoder_lsp.prompt import PromptContext
+from fastcoder_lsp.prompt import Context, PromptContext
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
@@ -69,17 +70,12 @@ class Clock:
         return self.ms
 
 
-class ReckonedEngines:
+class ReckonedEngines(Engines):
     """A model's engines, whose work takes reckoned time (`core.Engines`).
 
     Attributes:
         computed: prompt tokens by the slot's name.
         steps, emitted: forward passes after the prompts, and the tokens that came of them.
-
-    Args:
-        engines: do the work.
-        clock: moved by it.
-        costs: what it takes.
     """
 
     def __init__(self, engines: Engines, clock: Clock, costs: StepCosts) -> None:
@@ -89,40 +85,41 @@ class ReckonedEngines:
         self._slots: dict[tuple[str, bool], _Reckoned] = {}
 
     @property
+    @override
     def info(self) -> EngineInfo:
-        """As `Engines` has it."""
         return self._engines.info
 
+    @override
     def slot(self, name: str) -> Engine:
-        """As `Engines` has it."""
         return self._slots.setdefault((name, False), _Reckoned(self._engines.slot(name), name, self))
 
+    @override
     def beside(self, name: str) -> Engine | None:
-        """As `Engines` has it."""
         engine = self._engines.beside(name)
         return None if engine is None else self._slots.setdefault((name, True), _Reckoned(engine, name, self))
 
+    @override
     def exchange(self, name: str) -> None:
-        """As `Engines` has it."""
         self._drop(name)
         self._engines.exchange(name)
 
+    @override
     def swap(self, name: str) -> None:
-        """As `Engines` has it."""
         self._drop(name)
         self._engines.swap(name)
 
+    @override
     def forget(self, name: str) -> None:
-        """As `Engines` has it."""
         self._drop(name)
         self._engines.forget(name)
 
+    @override
     def rename(self, old: str, new: str) -> None:
-        """As `Engines` has it."""
         self._drop(old)
         self._drop(new)
         self._engines.rename(old, new)
 
+    @override
     def close(self) -> None:
         """The model is used on by others."""
 
@@ -131,22 +128,25 @@ class ReckonedEngines:
             self._slots.pop((name, beside), None)
 
 
-class _Reckoned:
+class _Reckoned(Engine):
     """One slot (`core.Engine`)."""
 
     def __init__(self, engine: Engine, name: str, of: ReckonedEngines) -> None:
         self._engine, self._name, self._of = engine, name, of
 
     @property
+    @override
     def info(self) -> EngineInfo:
         return self._engine.info
 
+    @override
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         done = self._engine.prefill(tokens, should_stop)
         self._of.clock.ms += done.computed * self._of.costs.prefill_ms
         self._of.computed[self._name] += done.computed
         return done
 
+    @override
     def step(
         self,
         tree: DraftTree,
@@ -160,9 +160,11 @@ class _Reckoned:
         self._of.emitted += len(verified.emitted)
         return verified
 
+    @override
     def cached(self) -> tuple[int, ...]:
         return self._engine.cached()
 
+    @override
     def close(self) -> None:
         self._engine.close()
 
@@ -209,11 +211,7 @@ class TypingEnvironment:
     """Where people type at a model that is loaded, and that is not closed.
 
     Attributes:
-        model: does the work.
         costs: of the work, whatever it takes here.
-        policy: what the editors ask for.
-        speed: keys a second.
-        seed: of the rhythm.
     """
 
     model: Model
@@ -255,7 +253,6 @@ class Person(Typist):
 
     Attributes:
         due_ms: when the next key is pressed.
-        account: what it came to.
     """
 
     def __init__(
@@ -301,41 +298,41 @@ class Person(Typist):
         self.due_ms += wait_s * 1e3
         return True
 
+    @override
     def text(self) -> str:
-        """As it stands."""
         return self._files[self.path]
 
+    @override
     def take(self, step: Step) -> None:
-        """Make a step at once."""
         apply(self._files, step)
 
+    @override
     def edit(self, delete: int, text: str) -> None:
-        """Change the document."""
         apply(self._files, RecordedEdit(self.path, self.cursor, delete, text, typed=True))
         self._version += 1
 
-    def tell_accepted(self, ghost: Ghost) -> None:  # noqa: ARG002 of every typist
-        """Tell the service."""
+    @override
+    def tell_accepted(self, ghost: Ghost) -> None:
         self._service.accepted(self._request(), self._policy)
 
-    def ask(self, place: KeyPosition | None, *, through: bool) -> None:  # noqa: ARG002 of every typist
-        """Ask the service."""
+    @override
+    def ask(self, place: KeyPosition | None, *, through: bool) -> None:
         self.account.asked += 1
         self._asked_ms = self.due_ms
         self._send()
 
+    @override
     def cancel(self) -> None:
-        """Give the open request up."""
         asking, self._asking = self._asking, None
         if asking is not None:
             asking.cancel()
 
+    @override
     def rests(self) -> None:
-        """Note what was computed so far."""
         self._before = self._computed()
 
+    @override
     def goes_on(self) -> None:
-        """Note what was computed since."""
         self.account.computed.append(self._computed() - self._before)
 
     def _computed(self) -> int:
@@ -367,11 +364,10 @@ class Person(Typist):
             self._send()
 
 
-class DiskContext:
+class DiskContext(Context):
     """Code of a history's files for prompts of documents that are named from its root (`prompt.Context`).
 
     Args:
-        disk: the tree.
         now_s: reckoned seconds, by which the folder is looked through again.
     """
 
@@ -380,18 +376,18 @@ class DiskContext:
         self._root = disk.root
         self._context = RepositoryContext(lambda _path: folder, disk.open_texts, _LOOKED_S, now_s)
 
+    @override
     def observe(self, snapshot: Snapshot) -> None:
-        """As `Context` has it."""
         self._context.observe(self._placed(snapshot))
 
+    @override
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
     ) -> PromptContext:
-        """As `Context` has it."""
         return self._context.find(self._placed(snapshot), offset, shown, kept)
 
+    @override
     def may_show(self, sources: Collection[str]) -> bool:
-        """As `Context` has it."""
         return self._context.may_show(sources)
 
     def _placed(self, snapshot: Snapshot) -> Snapshot:

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 import psutil
+from typing_extensions import override
 
 from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
 from benchmarks.server import SERVER, BenchmarkServer, fresh_workspace
@@ -57,14 +58,10 @@ class Request:
     Attributes:
         place: where; None while the text is not what the history has (a wrong rest is not deleted yet).
         through: whether the key before it was the next character of the suggestion then shown.
-        outcome: what became of it.
         ms: until the answer; of a cancelled one, its age then.
         finish: why decoding ended, as the server told of its answer, and so the rest.
         parts: span → ms.
-        steps: forward passes.
-        tokens: tokens of the output.
         prefilled: prompt tokens that were computed.
-        flaw: of the text that is shown.
     """
 
     place: KeyPosition | None
@@ -110,16 +107,12 @@ class ReplaySession:
     """One session: a drafter at a speed.
 
     Attributes:
-        requests: all requests.
         work: the server's after each request.
-        typed: keys that were typed.
         saved: keys that accepts made unnecessary.
-        accepts: times that Tab was pressed.
         budget_ms: what an automatic request had.
         cpu_s: the server's processor time while typing.
         wall_s: the time by the clock while typing.
         memory_bytes: the server's resident memory at the end.
-        server: what the server says of itself.
     """
 
     requests: tuple[Request, ...]
@@ -227,14 +220,10 @@ class Replay(Typist):
     """A person at the keyboard of an editor.
 
     Attributes:
-        requests: what became of each.
         work: the server's counts shortly before each key.
 
     Args:
-        client: speaks to the server.
-        editor: holds the documents.
         told: version → what the server told of its answer; filled by whoever listens to the server.
-        given: of every typist.
     """
 
     def __init__(self, client: LanguageClient, editor: Editor, told: dict[int, Params], **given: Any) -> None:
@@ -258,27 +247,28 @@ class Replay(Typist):
                 await asyncio.sleep(0)  # the server's messages are taken in between
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    @override
     def text(self) -> str:
-        """As the editor shows it."""
         return self._editor.text(self.path)
 
+    @override
     def take(self, step: Step) -> None:
-        """Make a step at once."""
         self._editor.take(step)
 
+    @override
     def edit(self, delete: int, text: str) -> None:
-        """Have the editor tell the server."""
         self._editor.replace(self.path, self.cursor, self.cursor + delete, text)
 
+    @override
     def tell_accepted(self, ghost: Ghost) -> None:
-        """Tell the server."""
         self._start(self._client.accepted(ghost.suggestion))
 
+    @override
     def ask(self, place: KeyPosition | None, *, through: bool) -> None:
-        """Send a request."""
         self._asking = _OpenRequest(place, through, self._editor.version)
         self._newest = self._start(self._await(self._asking))
 
+    @override
     def cancel(self) -> None:
         """Give the open request up; the moment counts as its end."""
         asked, self._asking = self._asking, None

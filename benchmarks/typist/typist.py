@@ -28,16 +28,10 @@ class Typist:
     """Somebody who types runs of a history. What the keys go to is said by the methods from `text` on.
 
     Attributes:
-        ghost: what is shown at the cursor.
-        path, cursor: where is typed.
-        strokes: the keys of the run that is typed.
         typed, saved, accepts: keys that were pressed, keys that an accept brought in, and accepts.
 
     Args:
-        speed: keys a second.
-        seed: of the rhythm.
         on_key: told at each key how many are behind.
-        taker: who accepts.
     """
 
     def __init__(

@@ -16,8 +16,9 @@ from benchmarks.drafting.row_traces import RowTrace
 from benchmarks.drafting.tasks import TaskStores
 from benchmarks.leisure import PlaceResult, ShownTexts, ask, choose, summed
 from benchmarks.priors import PriorExample, collect, fit, starting_priors
-from benchmarks.prompt import keystrokes, replay
+from benchmarks.prompt import replay
 from benchmarks.server import SERVER, server_command
+from benchmarks.typist.hands import cursors
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
 from fastcoder_lsp.draft.auto.evidence import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT, Priors
 from fastcoder_lsp.draft.base import Pinned
@@ -100,13 +101,11 @@ RUN = histories.TypedRun("a.py", "python", "a = 1\nz = 9\n", 6, "if a:\n    b = 
 
 
 def test_keystrokes_make_the_run() -> None:
-    strokes = list(keystrokes(RUN, auto_indent=True))
-    assert strokes[0] == ("open", "a = 1\n\nz = 9\n", 6)
-    assert strokes[-1][1] == "a = 1\nif a:\n    b = 2\nz = 9\n"
-    assert [kind for kind, _, _ in strokes].count("enter") == 1
-    assert ("enter", "a = 1\nif a:\n    \nz = 9\n", 16) in strokes
-    slow = list(keystrokes(RUN, auto_indent=False))
-    assert len(slow) == len(strokes) + 4
+    strokes = list(cursors(RUN))
+    assert strokes[0] == ("", "a = 1\n", "\nz = 9\n")
+    assert strokes[-1] == ("2", "a = 1\nif a:\n    b = 2", "\nz = 9\n")
+    assert [key for key, _, _ in strokes if key.startswith("\n")] == ["\n    "]
+    assert len(list(cursors(RUN, auto_indent=False))) == len(strokes) + 4
 
 
 def test_replay_counts_every_keystroke() -> None:
@@ -189,7 +188,6 @@ class NoStores:
 
 
 def test_what_repeats_is_an_example_of_the_running_text() -> None:
-    """Along a text that says itself again, the next token is mostly among what `auto`'s sources say."""
     said = (7, 8, 9, 10) * 6
     trace = RowTrace(FunctionTask("t", "r", "p", 0, 0), (1, 7, 8, 9, 10, 7, 8), (9, 10, *said), {}, {})
     examples = list(collect(cast("TaskStores", NoStores()), [trace], starting_priors()))

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from benchmarks import gap, quality
 from benchmarks.datasets import published
 from benchmarks.datasets.published import FoundChunk, PublishedFigure, PublishedModel, PublishedTask
-from benchmarks.gap import ScoreColumn
-from benchmarks.reference import KIND
+from benchmarks.gap import KIND, ScoreColumn
 from benchmarks.rules import (
     FILE,
     RULES,

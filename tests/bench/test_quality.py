@@ -57,7 +57,7 @@ def test_absent_tasks(tmp_path: Path) -> None:
 def test_answers_survive_a_stop(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "answers.jsonl"
     name = key("engine", Prompt((1, 2), b"a", "", "t"), "line")
-    Answers(path).put(name, "text\nmore")
+    Answers(path).put(name, text="text\nmore")
     with path.open("a") as file:
         file.write('{"key": "x", "te')
     assert Answers(path).get(name) == "text\nmore"

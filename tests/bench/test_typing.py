@@ -1,12 +1,13 @@
 """`bench typing` and `bench sharing`: people who type at one model in simulated time."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.datasets.histories import RecordedEdit, Step, apply
-from benchmarks.typing import TypingResult, compared, keep_part, known_parts, type_part
+from benchmarks.harness import KeptRows
+from benchmarks.typing import TypingResult, compared, known_part, part_key, type_part
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import LONGEST_RUN, Subset, history_parts
 from benchmarks.typist.reckoned import (
@@ -48,7 +49,6 @@ def test_each_run_is_in_one_part_and_no_long_one_in_any() -> None:
 
 
 def test_code_is_found_in_the_tree_as_it_is_at_that_moment(tmp_path: Path) -> None:
-    """Saved files from the disk, open ones as they stand in the editor."""
     disk = Tree(tmp_path, {"a.py": "", "b.py": "def frobnicate(gizmo):\n    return gizmo\n"})
     context, text = DiskContext(disk, lambda: 0.0), "gizmo = 1\nfrobnicate(gizmo)\n"
     snapshot = Snapshot("file:///a.py", "/a.py", "python", 1, text)
@@ -106,20 +106,27 @@ def test_a_difference_is_pooled_over_keys_and_its_error_taken_by_part(
 
 
 def test_a_stopped_run_goes_on_with_what_was_typed_by_the_same_options(tmp_path: Path) -> None:
-    kept, same = tmp_path / "typing.jsonl", {"model": "auto", "speed": 3.0}
-    assert dict(known_parts(kept, same)) == {}
-    assert dict(known_parts(None, same)) == {}
-    keep_part(kept, same, ("svcs", 0, True), ONE)
-    keep_part(kept, same | {"speed": 5.0}, ("svcs", 1, True), ONE)
-    keep_part(kept, same, ("svcs", 2, False), replace(ONE, saved=1))
-    kept.write_text(kept.read_text() + '{"same": {"mod')
-    assert dict(known_parts(kept, same)) == {("svcs", 0, True): ONE, ("svcs", 2, False): replace(ONE, saved=1)}
-    keep_part(kept, same, ("svcs", 3, True), ONE)
-    assert ("svcs", 3, True) in dict(known_parts(kept, same))
-    keep_part(None, same, ("svcs", 4, True), ONE)
-    earlier = kept.read_text().replace('"waits_ms": [0.0, 0.0, 2.0, 400.0, 600.0]', '"wait_ms": 2.0')
-    kept.write_text(earlier)
-    assert dict(known_parts(kept, same)) == {}, "a line of an earlier version is typed again"
+    file, same = tmp_path / "typing.jsonl", {"model": "auto", "speed": 3.0}
+    key, other = part_key(("svcs", 0, True), same), part_key(("svcs", 0, True), same | {"speed": 5.0})
+    KeptRows(file).put(key, **asdict(ONE))
+    kept = KeptRows(file)
+    assert known_part(kept, key, ONE.keys) == ONE
+    assert known_part(kept, key, ONE.keys - 1) is None
+    assert known_part(kept, other, ONE.keys) is None
+    file.write_text(file.read_text().replace('"saved"', '"spared"'))
+    assert known_part(KeptRows(file), key, ONE.keys) is None
+
+
+def test_kept_rows_survive_a_line_that_was_cut_short(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "rows.jsonl"
+    KeptRows(file).put("a", text="one")
+    file.write_text(file.read_text() + '{"key": "tor')
+    KeptRows(file).put("b", text="two")
+    KeptRows(file).put("a", text="three")
+    assert KeptRows(file).rows == {"a": {"key": "a", "text": "three"}, "b": {"key": "b", "text": "two"}}
+    nowhere = KeptRows(None)
+    nowhere.put("a", text="one")
+    assert nowhere.rows["a"]["text"] == "one"
 
 
 COSTS = StepCosts((1, 2), (20.0, 30.0), 0.5)
@@ -148,7 +155,6 @@ def text(*runs: str) -> TypingWorkload:
 
 @pytest.mark.parametrize("costs", MACHINES.values())
 def test_the_scheduler_believes_the_machines_that_are_reckoned_with(costs: StepCosts) -> None:
-    """Else it plans by a machine that nothing is known about, while the clock goes by another."""
     assert believable(costs)
 
 

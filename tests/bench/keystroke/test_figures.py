@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.keystroke_figures import empty_where_shown, figures, ghost_times, origins, typed_through
+from benchmarks.keystroke_report import empty_where_shown, figures, ghost_times, origins, typed_through
 from benchmarks.typist.ceiling import Ceiling
 from benchmarks.typist.replay import ReplaySession, Request, ServerWork
 from benchmarks.typist.typist import KeyPosition

@@ -1,14 +1,13 @@
 """The HTML report: one page that needs nothing else."""
 
 import re
-from html.parser import HTMLParser
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from benchmarks.keystroke import by_drafter
-from benchmarks.keystroke_figures import figures, timeline
-from benchmarks.keystroke_page import page
+from benchmarks.keystroke_report import figures, page, timeline
 from benchmarks.typist.ceiling import Ceiling
 from benchmarks.typist.replay import Arm, ReplaySession, Request, ServerWork
 from benchmarks.typist.typist import KeyPosition
@@ -17,35 +16,6 @@ from fastcoder_lsp.bench import report
 pytest.importorskip("matplotlib")
 PARTS = {"queue": 1.0, "prompt": 1.0, "prefill": 30.0, "draft": 1.0, "verify": 60.0, "post": 1.0, "total": 94.0}
 SHOWN = Request(KeyPosition(0, 0), through=False, outcome="shown", ms=95.0, finish="stop", parts=PARTS)
-VOID = frozenset({"meta", "br", "img"})
-
-
-class Outline(HTMLParser):
-    """Which elements are open, what is fetched."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.fetched: list[str] = []
-        self.seen: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.add(tag)
-        if tag not in VOID:
-            self.open.append(tag)
-        self._look(attrs)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.add(tag)
-        self._look(attrs)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def _look(self, attrs: list[tuple[str, str | None]]) -> None:
-        for name, value in attrs:
-            if name in ("src", "href", "data", "action") and not (value or "").startswith("data:image/"):
-                self.fetched.append(value or "")
 
 
 def made_up(history: str = "small") -> dict[str, Any]:
@@ -71,14 +41,14 @@ def made_up(history: str = "small") -> dict[str, Any]:
 
 
 def test_the_page_needs_no_network_and_no_script() -> None:
-    outline = Outline()
     drawn = page(made_up())
-    outline.feed(drawn)
-    assert outline.open == []
-    assert not outline.fetched
-    assert "script" not in outline.seen
+    elements = list(ET.fromstring(drawn.removeprefix("<!doctype html>\n")).iter())
+    assert "script" not in {element.tag for element in elements}
+    fetched = [element.get(name, "data:image/") for element in elements for name in ("src", "href", "data", "action")]
+    assert all(address.startswith("data:image/") for address in fetched)
     assert not re.findall(r"url\(|@import", drawn)
-    assert drawn.count("<img") == 4
+    assert [element.tag for element in elements].count("img") == 4
+    assert [element.tag for element in elements].count("table") == 5
 
 
 def test_names_are_written_as_they_are() -> None:

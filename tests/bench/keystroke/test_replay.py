@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.datasets import histories
-from benchmarks.keystroke_figures import figures
+from benchmarks.keystroke_report import figures
 from benchmarks.typist.ceiling import ceiling
 from benchmarks.typist.hands import choose_runs
 from benchmarks.typist.replay import Arm, play

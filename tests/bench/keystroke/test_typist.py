@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
-from benchmarks.keystroke import in_the_way
-from benchmarks.keystroke_figures import flaws
+from benchmarks.keystroke_report import flaws, in_the_way
 from benchmarks.typist import hands
 from benchmarks.typist.ceiling import patient
 from benchmarks.typist.hands import TAB, Accepter, Subset, keys_of
