@@ -1,4 +1,4 @@
-"""What `auto` promises beside what whole models of these shapes take: a step, and a prompt of 400 tokens.
+"""Times that `auto` promises beside those of whole models in shape: a step, and a prompt of 400 tokens.
 
 `fastcoder-lsp bench choice`. The promise is the product's own measurement on slices; the whole models have random
 weights of the published shapes, and run by as many threads. Both are taken in turns, and the least of each counts.

@@ -26,7 +26,7 @@ from fastcoder_lsp.observe import percentile
 
 EXAMPLE = "draft --nodes 16 --drafters fastcoder,cacheback:follower_length=4"
 COLUMNS, LINES = 13, 16
-"""Of the heat map: token indexes 0–12, as in the paper, and the first lines of the output."""
+"""The heat map's size: token indexes 0–12, as in the paper, and the first lines of the output."""
 Shares = npt.NDArray[np.float64]
 """[LINES, COLUMNS], NaN where no token ever stood."""
 
@@ -138,7 +138,7 @@ def replay_all(name: str, parts: TaskParts, traces: Sequence[Trace], nodes: int,
     given = DrafterParts(pin, parts.tokenizer.piece, smaller=parts.lend)
     drafter = make(name, given)
     vocabulary = parts.tokenizer.vocabulary
-    # The first replay compiles; it is not counted, and its document is kept by nobody.
+    # The first replay compiles: it has a drafter of its own and is not counted.
     replay(make(name, given), traces[0], nodes, "", vocabulary)
     steps = {}
     for trace in traces:

@@ -104,7 +104,7 @@ def run(options: Options) -> int:
 
 
 def told(account: ExactnessCounts) -> tuple[int, str]:
-    """What the table says of the differences: how many, and the largest gap among them."""
+    """The table's cells on the differences: their count, and the largest gap among them."""
     return len(account.differences), f"{max((d.gap for d in account.differences), default=0.0):.4f}"
 
 

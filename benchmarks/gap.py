@@ -27,7 +27,7 @@ PUBLISHED_RULE = "qwen"
 
 @dataclass(frozen=True, slots=True)
 class ScoreColumn:
-    """What one engine's answers are worth by one rule: `scores` is measure → task → score from 0 to 1."""
+    """The scores of one engine's answers by one rule: measure → task → score from 0 to 1."""
 
     rule: str
     engine: str

@@ -32,7 +32,7 @@ FIRST: Mapping[str, Sequence[str]] = {
     "exactness": ("exactness", "--limit", "4", "--tokens", "32", "--drafters", "auto"),
     "ghost text": ("keystroke", "--drafters", "auto", "--speed", "5", "--limit", "1"),
 }
-"""Of a first look: name → benchmark and options."""
+"""The parts of a first look: name → benchmark and options."""
 ALL: Mapping[str, Sequence[str]] = {
     "steps": ("engine",),
     "exactness, strict": ("exactness", "--strict", *_EXACT),
@@ -88,7 +88,7 @@ def run(options: Options) -> int:
 
 
 def _commands(options: Options, engine: str, chosen: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """What is run, in the order of its worth: a look at the machine, the real model, then shapes by random weights."""
+    """The commands, the most useful first: a look at the machine, the real model, then shapes by random weights."""
     program = [sys.executable, "-m", "fastcoder_lsp.cli.main"]
     commands = {"doctor": [*program, "doctor"]}
     for name, (benchmark, *rest) in chosen.items():

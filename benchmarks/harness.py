@@ -1,4 +1,4 @@
-"""What benchmarks share: decode requests, answers that are kept, reports, means and their errors."""
+"""Shared by benchmarks: decode requests, kept answers, reports, means and their errors."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ def decode_request(
     nodes: int = NODES,
     may_end: bool = True,
 ) -> DecodeRequest:
-    """What is decoded after `prompt`.
+    """A request to decode after `prompt`.
 
     Args:
         tokenizer: the model's; None for made-up weights, whose tokens stand for no text.

@@ -209,7 +209,7 @@ def _warm_up(store: Store) -> None:
 
 
 def resident_bytes(folder: Path, identity: str) -> int:
-    """What opening and searching a store adds to the memory of a process of its own, mapped pages left out."""
+    """Bytes that opening and searching a store add to a process of its own, without mapped pages."""
     command = python_command("benchmarks.index", str(folder.absolute()), identity)
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=neutral_folder())
     return int(done.stdout)

@@ -34,7 +34,7 @@ EXAMPLE = "keystroke --replay ../shared/data/replay/structlog --html typing.html
 CEILING_DRAFTER = "suffix"
 """Makes the full answers; any drafter's are those of `none`."""
 START_S = 12.0
-"""What a session takes beside typing: the server's start, the model, the index, the end."""
+"""Seconds of a session beside typing: the server's start, the model, the index, the end."""
 ALL_ON = "all on"
 WITHOUT: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ALL_ON: ("auto", {}),
@@ -49,7 +49,7 @@ WITHOUT: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "no work ahead": ("auto", {"power": "saver"}),
     "no budget": ("auto", {"budget.automatic_ms": 60_000}),
 }
-"""Of the ablation: what is off → the drafter and the settings that make it so.
+"""The ablation: what is off → the drafter and the settings that turn it off.
 
 A mechanism that no setting switches off is not among them: the KV cache between keystrokes (`bench prompt` has its
 worth) and the answers from memory.
@@ -88,7 +88,7 @@ class Options(ServerOptions):
 
     @property
     def taker(self) -> hands.Accepter:
-        """Who accepts."""
+        """The rule by which suggestions are accepted."""
         return hands.STRICT if self.strict else hands.TAB
 
 
@@ -161,7 +161,7 @@ def _compare(options: Options, name: str, subset: Subset, files: Mapping[str, st
 
 @dataclass(frozen=True, slots=True)
 class SavedKeysDifference:
-    """Of two shares of saved keys, in points, over the same runs; its standard error takes a run as one."""
+    """The difference of two shares of saved keys over the same runs, in points; the error is clustered by run."""
 
     left: float
     right: float
@@ -172,7 +172,7 @@ class SavedKeysDifference:
 
 
 def difference(subset: Subset, left: Mapping[int, int], right: Mapping[int, int]) -> SavedKeysDifference:
-    """What `right` saves more than `left`, of all keys, in points."""
+    """The keys that `right` saves beyond `left`, in points of all keys."""
     lengths = {place: len(keys_of(step)) for place, step in subset.typed_steps().items()}
     total = sum(lengths.values())
     gained = sum(right[place] - left[place] for place in lengths) / total
@@ -232,7 +232,7 @@ def _ceiling(options: Options, subset: Subset, files: Mapping[str, str]) -> Ceil
 
 
 def _announce(name: str, subset: Subset, arms: Sequence[Arm]) -> None:
-    """What is to come, and how long it will take; accepts make it shorter."""
+    """Print the sessions to come and their length at most, because accepts make it shorter."""
     strokes = [keys_of(step) for step in subset.typed_steps().values()]
     seconds = sum(hands.typing_seconds(each, arm.speed) for arm in arms for each in strokes) + START_S * len(arms)
     Console(stderr=True).print(

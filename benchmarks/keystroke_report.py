@@ -4,7 +4,7 @@ What counts as what:
 
 - *Ghost time*: the age of an answer that shows text which the model made, and of a request at the moment when it was
   cancelled, if its budget had passed by then. Answers from memory (typed through) and empty ones are counted apart, and
-  so are requests cancelled before their budget had passed: nobody was late with them.
+  so are requests cancelled before their budget had passed, because no answer was late.
 - *Shown*: answers with text that the model made; those from memory are `typed_through_answers`.
 - *Within budget*: of all requests that were answered, or cancelled after their budget had passed, those answered in it.
 - *Typed through*: keys that were the next character of the suggestion shown; the share of the answered ones among
@@ -125,13 +125,13 @@ def ghost_times(requests: Sequence[Request], budget_ms: float) -> list[float]:
 
 
 def typed_through(requests: Sequence[Request]) -> float | None:
-    """Of the answered requests after a key that went along the ghost text, those that needed no model."""
+    """The share of requests answered without the model, among those after a key along the ghost text."""
     through = [request for request in requests if request.through and request.outcome != "cancelled"]
     return _share(sum(request.finish == TYPED_THROUGH for request in through), len(through))
 
 
 def empty_where_shown(requests: Sequence[Request], ceiling: Ceiling) -> float | None:
-    """Of the answers at places where the full one shows text, those that show none."""
+    """The share of empty answers at places where the full answer shows text."""
     answers = [
         request
         for request in requests
@@ -141,7 +141,7 @@ def empty_where_shown(requests: Sequence[Request], ceiling: Ceiling) -> float | 
 
 
 def origins(requests: Sequence[Request]) -> dict[str, int]:
-    """What became of the requests, and how the answers ended: "cancelled", "empty", or shown by which `finish`."""
+    """Count the requests by outcome: "cancelled", "empty", or the `finish` of a shown answer."""
     return dict(
         Counter(
             request.finish or "shown" if request.outcome == "shown" else request.outcome for request in requests
@@ -172,7 +172,7 @@ def _median(values: Sequence[int]) -> float | None:
 
 
 def tables(full: Found) -> Iterator[Table]:
-    """What a person feels, what the keys got, what typing took, and what each mechanism contributed."""
+    """The tables of all sessions: time to ghost text, outcomes of the requests, typing and work."""
     subset, found = full["subset"], _sessions(full)
     title = f"{full['history']}: {subset['runs']} of {subset['of_runs']} runs, {subset['keys']} keys"
     yield (
@@ -205,7 +205,7 @@ def tables(full: Found) -> Iterator[Table]:
 
 
 def in_the_way(found: Found) -> tuple[float | None, ...]:
-    """Of the texts that the model made: marks alone, those of them that were wrong, words made longer."""
+    """Shares of the texts that the model made: marks alone, wrong marks, words made longer."""
     flaws, shown = found["flaws"], found["shown"]
     wrong = flaws["wrong marks"]
     return tuple(_share(count, shown) for count in (flaws["marks"] + wrong, wrong, flaws["longer word"]))

@@ -107,7 +107,7 @@ class PlaceResult:
 
 @dataclass(frozen=True, slots=True)
 class ShownTexts:
-    """What the server showed at a place: at first, after so many seconds, and after the rest."""
+    """The server's texts at a place: the first one, with the seconds until it, and the one after the rest."""
 
     text: str
     seconds: float
@@ -193,7 +193,7 @@ async def ask(client: LanguageClient, uri: str, place: CutLine, version: int, re
 def complete(
     settings: Mapping[str, Any], root: Path, places: Sequence[CutLine], on_place: Callable[[int], None]
 ) -> list[str]:
-    """What `complete` says at each place: a fresh question each, with no budget."""
+    """The text of `complete` at each place, without earlier requests and without a budget."""
     model = FullAnswer(settings, root)
     said = []
     try:

@@ -44,7 +44,7 @@ _LEARNT_AT = 32
 _AHEAD = 8
 """Tokens along what was said that each step is learnt from."""
 _RIDGE = 3.0
-"""What a cell's log odds cost the likelihood for each square of their distance from the start."""
+"""Weight of the squared distance of a cell's log odds from the starting ones, in the loss."""
 _STEPS = 40
 
 
@@ -135,7 +135,7 @@ def mat(
 
 
 def collect(stores: TaskStores, traces: Sequence[RowTrace], priors: Priors) -> Iterator[PriorExample]:
-    """What was said of all tokens that might have followed, at each node along what did follow.
+    """The evidence for all tokens that might have followed, at each node along the recorded text.
 
     Each task twice: with caches that hold nothing, and with what the earlier tasks of its file left.
     """
@@ -197,7 +197,7 @@ def starting_priors() -> Priors:
 def fit(examples: Sequence[PriorExample]) -> Priors:
     """The likeliest log odds, where to stray from the starting ones costs `_RIDGE` (L-BFGS on a convex loss).
 
-    What no task tells anything of (outdated suggestions, trained sources) is believed like the running text.
+    Sources without examples (outdated suggestions, trained sources) get the running text's log odds.
     """
     import torch
 

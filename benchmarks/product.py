@@ -1,6 +1,6 @@
-"""The one door from the benchmarks to the parts that answer in the server.
+"""The parts of the server that benchmarks use; only this module imports them.
 
-What else a benchmark uses of the product lies below it: engine, drafters, decoding, prompt.
+Benchmarks import engine, drafters, decoding and prompt directly.
 """
 
 import math
@@ -66,14 +66,14 @@ class FullAnswer:
         self._asked: dict[str, tuple[int, ...]] = {}
 
     def prompt(self, request: CompletionRequest) -> Prompt:
-        """What the model is asked; depends on the requests for the same document before."""
+        """The prompt of a request, which depends on the earlier requests for the same document."""
         prompt, uri = self._runtime.prompts.build(request.snapshot, request.offset), request.snapshot.uri
         self.computed += len(prompt.tokens) - common_prefix(self._asked.get(uri, ()), prompt.tokens)
         self._asked[uri] = prompt.tokens
         return prompt
 
     def text(self, request: CompletionRequest) -> str:
-        """What would be inserted at the cursor, with no deadline."""
+        """The text to insert at the cursor, made without a deadline."""
         return _suggest(self._runtime, request)
 
     def forget(self, uri: str) -> None:
@@ -86,7 +86,7 @@ class FullAnswer:
 
 
 def _suggest(runtime: Runtime, request: CompletionRequest) -> str:
-    """What would be inserted at the cursor, "" where there is nothing worth showing."""
+    """The text to insert at the cursor; "" if none is worth showing."""
     place = place_of(request)
     estimator = LatencyEstimator(runtime.costs, _milliseconds)
     generation = begin(runtime, estimator, _milliseconds, request, place, (), Spans())
@@ -101,7 +101,7 @@ def _milliseconds() -> float:
 
 
 def smaller_models(names: Sequence[str], model: BenchModel, kind: str, context: int) -> SmallerModels:
-    """Those that `names` say, for drafting for `model`; loaded when a drafter first asks for them.
+    """Smaller models that draft for `model`, loaded when a drafter first asks for them.
 
     Args:
         names: as the setting `draft.models`.

@@ -56,7 +56,7 @@ def arm(name: str) -> PromptVariant:
 
 
 class RepositoryFiles:
-    """The files of a repository, all of them; who asks leaves out the one that the question is about."""
+    """All files of a repository; a question's own file is left out by the arm that asks."""
 
     def __init__(self, name: str, files: Mapping[str, str]) -> None:
         self.name = name
@@ -116,7 +116,7 @@ class _ByWords:
     repository: RepositoryFiles
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Remember nothing: nobody edits here."""
+        """Remember nothing, because these documents are never edited."""
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
@@ -195,7 +195,7 @@ _KNOWN_RUST = frozenset(
         *("read_line", "lines", "start", "open", "create", "write", "flush", "none", "some", "contains", "extend"),
     )
 )
-"""What the standard library's own types have; a repository's may be called the same."""
+"""Names of the standard library's own types, which a repository may define too."""
 
 
 @dataclass(frozen=True, slots=True)

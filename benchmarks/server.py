@@ -30,7 +30,7 @@ READY_S = 300.0
 QUIET_S = 1.5
 """No index work is announced for so long: there is none."""
 OF_A_WORKSPACE = frozenset({"index", "learnt"})
-"""What the cache folder holds for one workspace each: a session begins without."""
+"""Parts of the cache folder that belong to one workspace: a session begins without them."""
 _SCRATCH = "untitled:before-typing.py"
 
 

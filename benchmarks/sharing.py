@@ -1,4 +1,4 @@
-"""`bench sharing`: people who type at once and share one model, in reckoned time; what editors' servers take to start.
+"""`bench sharing`: people who type at once at one model, in reckoned time; starts of editors' servers.
 
 Each person types alone, then all of them at once, over the same model and the same keys.
 """
@@ -115,7 +115,7 @@ def _people(options: Options) -> int:
 
 
 def _figures(account: TypingTotals) -> list[str]:
-    """Of a row: shares in percent, prompt tokens from key to key (median, mean)."""
+    """The cells of a row: shares in percent, prompt tokens from key to key (median, mean)."""
     computed = account.computed or [0]
     return [
         f"{100 * account.accepted:.1f}",
@@ -128,7 +128,7 @@ def _figures(account: TypingTotals) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StartFigures:
-    """Of one server.
+    """CPU seconds of one server's start.
 
     Attributes:
         initialized_cpu_s: of the server, until it had answered `initialize`.

@@ -1,4 +1,4 @@
-"""`bench team`: people who type at a team's server: time to text, fairness, what kills and upgrades cost."""
+"""`bench team`: people who type at a team's server: time to text, fairness, cost of kills and upgrades."""
 
 import asyncio
 from collections import Counter
@@ -89,7 +89,7 @@ async def _disturbed(options: Options, server: TargetServer, own: OwnServer | No
 
 
 async def _overload(options: Options, server: TargetServer, _: OwnServer | None) -> dict[str, Any]:
-    """What it can do in a closed loop, then so many times as much."""
+    """Measure the capacity in a closed loop, then send a multiple of it."""
     clients = _OPEN * options.replicas
     await closed(server, clients, 3.0)  # its documents are read
     able = [one for one in await closed(server, clients, options.seconds) if one.code == 200]
@@ -114,7 +114,7 @@ async def _overhead(options: Options, server: TargetServer, own: OwnServer | Non
 
 
 def _cpu(before: Mapping[str, float], own: OwnServer | None, requests: int) -> dict[str, Any]:
-    """What processors did for a request since then: it says the same on a busy machine."""
+    """CPU time a request since `before`, which is the same on a busy machine."""
     used = own.cpu_s() if own else {}
     return {"cpu_ms_a_request": {name: 1e3 * (used[name] - before[name]) / max(1, requests) for name in used}}
 
@@ -187,7 +187,7 @@ def figures(asked: Sequence[RequestRecord], seconds: float, typists: int) -> dic
 
 
 def prefixes(taken: Sequence[RequestRecord]) -> tuple[int, int]:
-    """Of documents that were asked for before: how often the same replica answered, and how often they were."""
+    """(requests for known documents that the same replica answered, all requests for known documents)."""
     last: dict[str, str] = {}
     found = again = 0
     for one in sorted(taken, key=lambda one: one.at_s):
@@ -208,7 +208,7 @@ def fairness(taken: Sequence[RequestRecord]) -> float | None:
 
 
 def windows(taken: Sequence[RequestRecord]) -> list[dict[str, float]]:
-    """Of every few seconds: when they begin, how many were answered, the 95th percentile of their times."""
+    """Every few seconds: their begin, the count of answers, and the 95th percentile of the times."""
     by: dict[int, list[float]] = {}
     for one in taken:
         by.setdefault(int(one.at_s // WINDOW_S), []).append(one.ms)

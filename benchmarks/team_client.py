@@ -2,7 +2,7 @@
 
 The interfaces are llama.cpp's `/infill`, which llama-server has too, and OpenAI's `/v1/completions` with the marks of
 Qwen's family in the prompt, which vLLM has. As a person's editor, a client has one request open at a time, and closes
-its connection where nobody waits any more.
+its connection when it cancels one.
 """
 
 import hashlib
@@ -67,7 +67,7 @@ class TypistConnection:
 
 @dataclass(frozen=True, slots=True)
 class TargetServer:
-    """Who is asked.
+    """A server to ask.
 
     Attributes:
         keys: of the people, one after the other; none where it asks for none.
@@ -153,7 +153,7 @@ async def ask(
 
 
 def checksum(before: str, letters: int) -> str:
-    """What the scripted model of the team's server says."""
+    """The answer of the scripted model of the team's server."""
     return f"~{hashlib.blake2b(before.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"[:letters]
 
 

@@ -1,4 +1,4 @@
-"""Requests to a team's server: people who type recorded histories, crowds that nobody types, a server of our own.
+"""Requests to a team's server: people who type recorded histories, generated loads, a server of our own.
 
 Each person is at a place of their own, and asks at every key. How a person types is `typist/hands`.
 """
@@ -56,7 +56,7 @@ async def type_all(
     """All of them at once, for so long: what became of every request.
 
     Args:
-        server: who is asked.
+        server: the server to ask.
         runs: what is typed; each person begins at another one, and goes on with the next.
         typists: how many.
         seconds: how long.

@@ -48,7 +48,7 @@ DISTINCT_LEAST = 0.7
 """Outputs below it loop, which flatters every drafter: they are counted apart."""
 
 CPU_S, MEMORY_BYTES = 4, 512 << 20
-"""What a program that a model wrote may take."""
+"""CPU seconds and memory of a program that a model wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ def _measure(model: BenchModel, options: Options) -> dict[str, Any]:
 
 
 def requests_of(loaded: LoadedModel, options: Options) -> list[DecodeRequest]:
-    """What is decoded for counts and speed: functions of RepoEval, or places in the user's own files."""
+    """The requests for counts and speed: functions of RepoEval, or places in the user's own files."""
     prompts: list[tuple[int, ...]] = []
     if options.data or data_folder() is None:
         sources = [Path(source) for source in options.data or ()]

@@ -1,4 +1,4 @@
-"""`bench typing`: what code of other files is worth to who types: the same keys with and without, in reckoned time.
+"""`bench typing`: the same keys with code of other files in the prompt and without, in reckoned time.
 
 What was typed already is kept, a line for each part and way, so that a stopped run goes on where it ended.
 """
@@ -56,7 +56,7 @@ class Options(Reported):
 
 @dataclass(frozen=True, slots=True)
 class TypingResult:
-    """What typing a part came to.
+    """The totals of typing a part.
 
     Attributes:
         keys: of the part, with no accept.
@@ -99,7 +99,7 @@ def type_part(room: TypingEnvironment, part: Subset, files: Mapping[str, str], m
 
 
 MakeWithContext = Callable[[Model, str, Context], Runtime]
-"""What one person has of the model, given their name and where code of other files is found."""
+"""Makes one person's runtime over the shared model, by their name and context."""
 
 
 def run(options: Options) -> int:
@@ -170,7 +170,7 @@ def _slower(costs: StepCosts, factor: float) -> StepCosts:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Of the same parts, `left` and `right`, pooled over all keys.
+    """`left` and `right` over the same parts, pooled over all keys.
 
     Attributes:
         parts, keys: how many.
@@ -233,7 +233,7 @@ def part_key(name: Name, same: Mapping[str, Any]) -> str:
 
 
 def known_part(kept: KeptRows, key: str, keys: int) -> TypingResult | None:
-    """What a part of so many keys came to, if it was typed already."""
+    """The kept totals of a part of so many keys; None if it has to be typed."""
     row = kept.rows.get(key, {})
     # Another bound on the keys cuts the last parts elsewhere: they are other parts of the same number.
     if row.get("keys") != keys or row.keys() != {"key", *(field.name for field in fields(TypingResult))}:

@@ -151,7 +151,7 @@ class InstantHost(ModelHost):
 
 
 class Instant(LazyModelServer):
-    """What the fronts of a process with such a host share."""
+    """The model server of a process with such hosts."""
 
     @override
     def open(self, *front: Any) -> ModelHost:

@@ -58,7 +58,7 @@ Step: TypeAlias = RecordedEdit | Save | Create | Remove
 class TypedRun:
     """A run of whole lines that a person typed: `text` (it ends with a newline) goes to `offset` of `document`.
 
-    What it replaced is deleted from `document` already.
+    `document` no longer has the text that the run replaced.
     """
 
     path: str
@@ -85,7 +85,7 @@ def typed_runs(folder: Path, name: str) -> Iterator[TypedRun]:
 
 
 def typed(files: Mapping[str, str], step: RecordedEdit) -> TypedRun:
-    """What a person has before the eyes when typing `step` into the tree `files`."""
+    """The run that `step` types into the tree `files`."""
     text = files[step.path]
     rest = text[: step.offset] + text[step.offset + step.delete :]
     return TypedRun(step.path, language_of(Path(step.path)), rest, step.offset, step.text)

@@ -1,1 +1,1 @@
-"""What the benchmarks of drafters share: names, the tasks to draft for, recordings of the model, timed pairs."""
+"""Shared by the benchmarks of drafters: names, tasks to draft for, recordings of the model, timed pairs."""

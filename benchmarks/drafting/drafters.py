@@ -68,5 +68,5 @@ def all_names(trained: Trained, smaller: int = 0) -> list[str]:
 
 
 def label(name: str) -> str:
-    """What tables call a drafter."""
+    """A drafter's name in tables."""
     return ABLATION.get(name, name)

@@ -1,4 +1,4 @@
-"""What the model says to each task, with its best ids at every row of wide trees: recorded once, then replayed.
+"""The model's answer to each task, with its best ids at every row of wide trees: recorded once, then replayed.
 
 Drafters that learn from the model's rows (recycling, auto) cannot be replayed from text alone. Here every step of a
 recording verified 64 rows, of likely and unlikely tokens, and kept what the model would have said after each: a replay
@@ -55,7 +55,7 @@ class RowTrace:
         return found
 
     def verify(self, draft: Draft, position: int) -> tuple[DraftTree, Verified]:
-        """What the model would have made of a draft; rows that it never ran hold no ids (-1)."""
+        """The outcome of a draft for the recorded model; rows that it never ran hold no ids (-1)."""
         positions = self.positions(draft, position)
         parents = (-1, *(parent + 1 for parent in draft.parents))
         last = self.tokens[position - 1] if position else self.prompt[-1]

@@ -1,4 +1,4 @@
-"""What benchmarks of drafters decode: tasks, a model, and the datastores of both.
+"""The inputs of benchmarks of drafters: tasks, a model, and the datastores of both.
 
 D_r is a task's repository without the target's body, D_c the standard library alone. Both are built in memory; D_c's
 tokens are kept between runs. Nothing of them is ever written into a user's index.
@@ -37,7 +37,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 CONTEXT = 2048
 PAPER_TOKENS = 512
 LEAKAGE = "the target's body is in no index and no prompt"
-"""What reports say of it."""
+"""A line of each report."""
 REPLAYED = "lookup,suffix,rest,fastcoder,fastcoder-paper,cacheback"
 """Drafters that can be replayed over recorded text."""
 NOT_COMMON = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
@@ -175,7 +175,7 @@ class TaskParts:
         return sorted(self.chosen, key=lambda task: (task.repo, task.path, task.start))
 
     def drafter_parts(self, pin: Pin, costs: StepCosts | None = None) -> DrafterParts:
-        """What drafters of the tasks that `pin` names are made of; with `costs`, `auto` chooses its width by them."""
+        """The parts of drafters for the tasks that `pin` names; with `costs`, `auto` chooses its width by them."""
         return DrafterParts(
             pin,
             self.tokenizer.piece,

@@ -1,4 +1,4 @@
-"""What the model says to each task, greedily: recorded once by the real engine, kept, and resumed where it ended.
+"""The model's greedy answer to each task: recorded once by the real engine, kept, and resumed where it ended.
 
 A recording belongs to a model, an engine and a prompt: with another of these it is another one. A replay accepts a
 draft's path as far as it says what was recorded, through the same tree building as the decoding loop.
@@ -175,7 +175,7 @@ def replay(drafter: Drafter, trace: Trace, nodes: int, document: str, vocabulary
 
 
 def accept(tree: DraftTree, truth: Sequence[int]) -> Verified:
-    """What an engine that says `truth` would accept of `tree`; the text's last token is never followed by another."""
+    """The outcome of `tree` for an engine that says `truth`; the text's last token is never followed by another."""
     below, node, path = tree.children(), tree.pending - 1, []
     for token in truth[:-1]:
         child = below.get(node, {}).get(token)

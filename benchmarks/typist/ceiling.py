@@ -1,4 +1,4 @@
-"""The ceiling: what a typist gets who waits at each keystroke for the full answer, without any budget.
+"""The ceiling: a typist waits at each keystroke for the full answer, without any budget.
 
 The answers are the model's own, in this process: the product's prompt, decoding and post-processing, with a drafter
 that makes them quicker and, by exactness, no different from those of `none`. Where the last answer goes on with the key
@@ -27,7 +27,7 @@ from fastcoder_lsp.decode import stop
 Ask = Callable[[CompletionRequest], str]
 """The full answer to a request: what would be inserted at the cursor."""
 RULES = (postprocess, stop, syntax)
-"""What decides where an answer ends and what is shown of it; answers made by other rules are not these."""
+"""Modules that decide where an answer ends and which part is shown; kept answers belong to their sources."""
 OPEN_FILES = 8
 """Files that are open in the editor: the last ones that were edited; the others were saved and closed."""
 
@@ -89,7 +89,7 @@ def full_answers(step: RecordedEdit, tree: Mapping[str, str], ask: Ask, on_key: 
 
 
 def patient(answers: Sequence[str], strokes: Sequence[str], taker: hands.Accepter = hands.TAB) -> int:
-    """The keys that accepts save a typist who sees every full answer."""
+    """The keys that accepts save if every full answer is shown."""
     saved = at = 0
     while at < len(strokes):
         here = taker.accepted_keys(answers[at], strokes[at:])
@@ -136,7 +136,7 @@ def _rules() -> str:
 
 
 def answered_in(tree: "Tree", full: Ask) -> Ask:
-    """What asks in a tree on the disk: the document is open there, and named by its path."""
+    """`full` for a tree on the disk, where the document is open and named by its path."""
 
     def ask(request: CompletionRequest) -> str:
         path = request.snapshot.path or ""
@@ -190,7 +190,7 @@ class Tree(dict[str, str]):
         self._shown = {path: text}
 
     def open_texts(self) -> Mapping[Path, str]:
-        """What is open, as it stands in the editor; the latest last."""
+        """The open documents' texts in the editor; the latest last."""
         return {self.root / path: self._shown.get(path, self[path]) for path in self._open}
 
     def _gone(self, path: str) -> None:

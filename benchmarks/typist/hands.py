@@ -102,14 +102,14 @@ def keys_of(step: RecordedEdit) -> tuple[str, ...]:
 
 
 def opening(said: str) -> str:
-    """What is there once the line is opened: the indentation of the first line of `said`."""
+    """The indentation that an opened line begins with: that of the first line of `said`."""
     match = _BLANKS.match(said)
     assert match is not None
     return match.group()
 
 
 def keys(said: str) -> tuple[str, ...]:
-    """What each key inserts; `opening` and all of them together are `said`."""
+    """The text of each key; `opening` and all keys together are `said`."""
     return tuple(_KEY.findall(said, len(opening(said))))
 
 
@@ -161,7 +161,7 @@ def strictly_accepted_keys(suggestion: str, coming: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Accepter:
-    """Who accepts.
+    """A rule by which a person accepts suggestions.
 
     Attributes:
         accepted_keys: how many of the keys to come an accept of a suggestion saves.
@@ -188,7 +188,7 @@ def agreeing(suggestion: str, text: str) -> int:
 
 
 def typing_seconds(strokes: Sequence[str], speed: float) -> float:
-    """What typing `strokes` takes on average, without accepts."""
+    """The average seconds of typing `strokes`, without accepts."""
     lines = sum(key.startswith("\n") for key in strokes)
     thinking = lines * THINKING_SHARE * math.fsum(THINKING_S) / 2
     return len(strokes) / speed + math.fsum(NEW_PLACE_S) / 2 + thinking

@@ -1,4 +1,4 @@
-"""People who type at one model in reckoned time: an engine's work moves a clock by what it takes on an idle machine.
+"""People who type at one model in reckoned time: an engine's work moves a clock by its time on an idle machine.
 
 So the figures are the same on a busy machine. What the engine says is its own. Each person has a service in this
 process; keys are pressed when they are due, and between them the scheduler does what it finds to do.
@@ -171,7 +171,7 @@ class _Reckoned(Engine):
 
 @dataclass(slots=True)
 class TypingTotals:
-    """What the typing comes to.
+    """The totals of one person's typing.
 
     Attributes:
         asked, shown: requests, and those that were answered by text before the next key.
@@ -189,17 +189,17 @@ class TypingTotals:
 
     @property
     def accepted(self) -> float:
-        """Of all characters, those that were not typed."""
+        """The share of all characters that were not typed."""
         return self.saved / max(1, self.typed + self.saved)
 
 
 MakeRuntime = Callable[[Model, str, Clock], Runtime]
-"""What one person has of the model, by their name."""
+"""Makes one person's runtime over the shared model, by their name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypingWorkload:
-    """What somebody types into `files`, the tree before it; `make`: what they have of the model."""
+    """A history to type into `files`, the tree before it; `make` gives the typist's runtime."""
 
     subset: Subset
     files: MutableMapping[str, str]
@@ -221,7 +221,7 @@ class TypingEnvironment:
     seed: int
 
     def type(self, texts: Sequence[TypingWorkload]) -> "tuple[list[TypingTotals], ReckonedEngines]":
-        """What each comes to who types one of `texts`, all beginning at once; and what the model did."""
+        """Type all `texts` at once, a person each: their totals, and the model's work."""
         clock = Clock()
         engines = ReckonedEngines(self.model.engines, clock, self.costs)
         ours = replace(self.model, engines=engines, costs=self.costs)

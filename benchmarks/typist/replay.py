@@ -30,19 +30,19 @@ POLL_S = 0.03
 OPEN_AT_MOST = 20
 """Documents open at once; those that were used longest ago and are saved go first."""
 BUDGET_MS = 400.0
-"""What an automatic request may take where the server has no budget: the product's promise."""
+"""The budget of an automatic request if the server has none: the product's promise."""
 NO_BUDGET_MS = 10_000.0
 """A budget of this much is none."""
 TYPED_THROUGH = "typed-through"
 """How the server names an answer that it gave without the model."""
 Outcome = Literal["shown", "empty", "cancelled"]
 Flaw = Literal["", "marks", "wrong marks", "longer word"]
-"""What is wrong with a text that is shown: see `flaw_of`."""
+"""The flaw of a text that is shown, by `flaw_of`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What is compared: a drafter at a speed; `settings` of the server beside it, as an editor would send them."""
+    """One side of a comparison: a drafter at a speed, with settings as an editor would send them."""
 
     name: str
     drafter: str
@@ -92,7 +92,7 @@ class ServerWork:
     mechanisms: Mapping[str, int] = field(default_factory=dict)
 
     def since(self, before: "ServerWork") -> "ServerWork":
-        """What was done after `before`."""
+        """The work done after `before`."""
         return ServerWork(
             self.steps - before.steps,
             self.tokens - before.tokens,
@@ -140,7 +140,7 @@ class Editor:
         self._client, self._root, self._files = client, root, files
         self._open: OrderedDict[str, bool] = OrderedDict()
         self.version = 0
-        """Of the last change; one count for all documents, so that it names a request."""
+        """The version of the last change; one count for all documents, so that it names a request."""
         for path in files:
             self._write(path)
 
@@ -383,7 +383,7 @@ async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> Rep
 
 
 def _budget_ms(stats: Params) -> float:
-    """What an automatic request has; the promise where the server sets it no bound."""
+    """The budget of an automatic request; the product's promise if the server sets none."""
     told: float = stats["budget_ms"].get("automatic", NO_BUDGET_MS)
     return told if told < NO_BUDGET_MS else BUDGET_MS
 
@@ -410,7 +410,7 @@ def _less(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
 
 
 def flaw_of(shown: str, before: str, coming: str) -> Flaw:
-    """What is in the way of a person who has typed `before`, sees `shown` and will type `coming`; "" where nothing is.
+    """The flaw of `shown` behind the typed text `before`, where `coming` will be typed; "" for none.
 
     Marks that come next are "marks", any others "wrong marks". A word is finished where none of its letters come next.
     """

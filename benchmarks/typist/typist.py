@@ -13,7 +13,7 @@ from benchmarks.typist.hands import Subset
 from fastcoder_lsp.client.client import Ghost
 
 AFTER_S = 0.7
-"""What a person looks at a finished run before going on to the next place."""
+"""Seconds that a person looks at a finished run before going on to the next place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class KeyPosition:
 
 
 class Typist:
-    """Somebody who types runs of a history. What the keys go to is said by the methods from `text` on.
+    """A person who types runs of a history. A subclass says where the keys go, by the methods from `text` on.
 
     Attributes:
         typed, saved, accepts: keys that were pressed, keys that an accept brought in, and accepts.
