@@ -65,7 +65,7 @@ def one(server: TargetServer, typist: int = 0, number: int = 1) -> RequestRecord
         try:
             return await ask(client, "infill", place(typist, number), typist, 0.0, scripted=True)
         finally:
-            client.close()
+            await client.close()
 
     return asyncio.run(asked())
 
