@@ -29,6 +29,8 @@ _OPEN_ENDS = tuple("=.+-*/%&|^")
 _NAMES_ALONE = re.compile(r"\s*(?:[\w$]*$|(?:import|from|use|using|case|package)\b)")
 """Lines with little more than a name, which may begin another name."""
 _ENDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac", "endif", "#endif"})
+_DATA = frozenset({"css", "json", "jsonc", "less", "scss", "sql", "toml", "xml", "yaml"})
+"""Languages whose texts are rows of like entries."""
 _CLOSING_TAG = re.compile(r"</[\w:.-]*>")
 
 
@@ -121,12 +123,18 @@ def _entries_again(whole: list[str], cursor: int, around: TextAround) -> Iterato
 
 
 def _below_again(lines: list[str], around: TextAround) -> Iterator[int]:
-    """The cursor's line, if it and the next ones are the lines right below, however the text continues."""
+    """The cursor's line, if it and the next ones are the lines right below, however the text continues.
+
+    In data, entries often differ by a name only: there, a text may leave the entry and begin another one.
+    """
     if around.left.strip() or (around.right.strip() and not around.closing):
         return
-    said, below = ([line.rstrip() for line in side if line.strip()][:_BELOW] for side in (lines, around.below))
-    block = list(takewhile(lambda line: any(map(str.isalnum, line)), below))
-    if block and said[: len(block)] == block and _telling(block):
+    said, below = ([line.rstrip() for line in side if line.strip()] for side in (lines, around.below))
+    block = list(takewhile(lambda line: any(map(str.isalnum, line)), below[:_BELOW]))
+    if not block or said[: len(block)] != block or not _telling(block):
+        return
+    leaves = any(width(indent(line)) < width(indent(said[0])) for line in said[len(block) :])
+    if not (leaves and around.language in _DATA):
         yield 0
 
 

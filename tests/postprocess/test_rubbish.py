@@ -176,6 +176,46 @@ fourth = third + 1▮
 first = open_store(path)
 second = first.orders()
 third = total_of(second)
+--- json: entries that begin like the one below
+{
+  "Items": {
+    ▮"input_token": "NextToken",
+    "limit_key": "MaxResults",
+    "output_token": "NextToken"
+  },
+  "Domains": {▮
+    "input_token": "NextToken",
+    "limit_key": "MaxResults",
+    "output_token": "NextToken"
+  }
+}
+--- json: the keys below, and another one
+{
+  "Items": {
+    ▮▮"input_token": "NextToken",
+    "limit_key": "MaxResults",
+    "output_token": "NextToken",
+    "more_results": "IsTruncated",▮
+    "input_token": "NextToken",
+    "limit_key": "MaxResults",
+    "output_token": "NextToken",
+    "result_key": "Items"
+  }
+}
+--- sql: statements that end alike
+CREATE OPERATOR &< (
+  LEFTARG = seg,
+  ▮RESTRICT = positionsel,
+  JOIN = positionjoinsel
+);
+
+CREATE OPERATOR &> (
+  LEFTARG = seg,▮
+  RESTRICT = positionsel,
+  JOIN = positionjoinsel
+);
+
+CREATE INDEX i ON t;
 --- python: the rest of the list, which stands below, and entries from above
 names = [
     ("py:class", "TypeForm"),
