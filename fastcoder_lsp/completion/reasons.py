@@ -19,7 +19,7 @@ CODES = (
     "off",  # completion is switched off
     "rejected",  # you dismissed or typed over several suggestions in a row
     "nothing",  # the suggestion was filtered out
-    "unsure",  # the model is unsure of it
+    "unsure",  # the suggestion is a mark or two, or the model is unsure of it
     "end",  # the model had nothing to add
     "error",  # something failed; the text says what
     "host",  # the shared model process is gone, or does not answer; the text says which
@@ -141,8 +141,8 @@ def nothing_worth_showing() -> Reason:
 
 
 def unsure() -> Reason:
-    """The model is unsure of its suggestion, which only a request by key shows."""
-    return Reason("unsure", "The model is unsure of its suggestion here.", _BY_KEY)
+    """The suggestion is a mark or two, or the model is unsure of it: only a request by key shows it."""
+    return Reason("unsure", "The suggestion is too short or too uncertain to show while you type.", _BY_KEY)
 
 
 def models_end() -> Reason:

@@ -18,6 +18,7 @@ _CLOSING = re.compile(r"""[ \t]*("{3}|'{3}|["'`])?[)\]}>;, \t]*""")
 _MOST_CLOSERS = 200
 _UNINDENTED = re.compile(r"\n(?=[\w@#/])")
 _LINE_END = re.compile(r"\n")
+_WORD = re.compile(r"\w+")
 _CODE_LINE = re.compile(
     r"^[ \t]*(?:def|class|return|import|from|if|for|while|elif|else|try|except|self|with|raise|assert|const|let|var|"
     r"function|export|func|type|package|pub|fn|impl|use|struct|enum|await|async|switch|case|throw|new)\b",
@@ -85,6 +86,14 @@ class TextAround:
         return all(
             width(indent(line)) > (closer.column or 0) for line in lines if line.strip() and not line.startswith("#")
         )
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words near the cursor, without the one that ends there."""
+        words = _WORD.findall(self.near_before)
+        if words and self.near_before.endswith(words[-1]):
+            words.pop()
+        return frozenset(words).union(_WORD.findall(self.near_after))
 
     @cached_property
     def above(self) -> str:

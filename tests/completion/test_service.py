@@ -26,12 +26,12 @@ def test_ghost_text_and_popup_share_an_answer() -> None:
 
 
 def test_a_selected_popup_entry_is_continued() -> None:
-    simulation = Simulation(script("printer()\n", "\n"), Policy())
+    simulation = Simulation(script("printer(a)\n", "\n"), Policy())
     request = replace(simulation.request("\npri"), selected=SelectedCompletion(1, 4, "printer"))
     future = simulation.service.submit(request, simulation.policy)
     simulation.work()
     answer = future.result(0)
-    assert (answer.text, answer.start, answer.end) == ("printer()", 1, 4)
+    assert (answer.text, answer.start, answer.end) == ("printer(a)", 1, 4)
 
 
 def test_a_closed_document_is_forgotten() -> None:
