@@ -9,6 +9,7 @@ import pytest
 
 from fastcoder_lsp.engine.int4.grouped import grouped_tile, unpacked_tile
 from fastcoder_lsp.engine.int4.unfold import folded_tile
+from fastcoder_lsp.engine.int8 import tiles
 from fastcoder_lsp.engine.int8.dot import AVX2, VNNI_256, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.tiles import mix_tile, product_tile, score_tile
 from fastcoder_lsp.kernels.processor import limited
@@ -48,6 +49,14 @@ def test_avx2_takes_few_instructions_a_product(
     multiplied = {"vpmaddwd": 16, "vpmaddubsw": 32}[inner] * sum(line.startswith(inner) for line in code.loop)
     assert len(code.loop) / multiplied <= most
     assert code.spills <= spills
+
+
+@pytest.mark.parametrize("make", [tiles.score_tile, tiles.mix_tile])
+def test_attention_stays_in_avx2s_registers(make: Callable[[int, int], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "REGISTERS", tiles.REGISTERS_OF_AVX2)
+    code = code_for("avx2", make(7, 64), "vfmadd", "znver3")
+    assert sum(line.startswith("vfmadd") for line in code.loop) >= 8
+    assert code.spills == 0
 
 
 @pytest.mark.parametrize(

@@ -148,11 +148,11 @@ def lines_in(builder: ir.IRBuilder, groups: ir.Value) -> ir.Value:
     return builder.udiv(groups, ir.Constant(I64, 2 * PIECES))
 
 
-def prefetch_piece(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, piece: int) -> None:
+def prefetch_piece(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, piece: int, ahead: int = AHEAD) -> None:
     """Prefetch a piece's share of a later line's cache lines: all at once would compete with each other."""
     cache_lines = -(-kind.line_bytes // 64)
     for number in range(cache_lines * piece // (2 * PIECES), cache_lines * (piece + 1) // (2 * PIECES)):
-        prefetch(builder, w_here, 64 * number + AHEAD, level=2)
+        prefetch(builder, w_here, 64 * number + ahead, level=2)
 
 
 def _pair(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place, piece: int) -> ir.Value:

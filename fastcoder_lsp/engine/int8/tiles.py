@@ -28,7 +28,7 @@ from fastcoder_lsp.engine.int8.simd import (
     pointer,
     store_at,
 )
-from fastcoder_lsp.kernels.processor import is_arm
+from fastcoder_lsp.kernels.processor import features, is_arm
 
 BLOCK = 32
 """Columns of a key block, [D][32]: one score of 32 columns reads memory sequentially."""
@@ -36,8 +36,10 @@ AHEAD = 4096
 """Prefetch distance in bytes."""
 REGISTERS_OF_NEON = 5
 """Vectors of 16 sums with 32 registers of four floats each: the other registers are for operands."""
-REGISTERS = REGISTERS_OF_NEON if is_arm() else 24
-"""Registers that sums may take, of the 32 (or of 16 pairs)."""
+REGISTERS_OF_AVX2 = 5
+"""Vectors of 16 sums with 16 registers of eight floats each."""
+REGISTERS = REGISTERS_OF_NEON if is_arm() else 24 if features().get("avx512f") else REGISTERS_OF_AVX2
+"""Vectors of 16 sums that fit beside their operands: AVX-512 has 32 registers of one each."""
 
 PARTIAL_SUMS = 8
 """Registers of partial sums, of AVX2's 16."""
@@ -221,7 +223,8 @@ def mix_tile(heads: int, dim: int) -> Any:
     layout of `halves`, start, stop, address of the output [heads][dim].
     """
     vectors = next(count for count in (4, 2, 1) if dim % (LANES * count) == 0)
-    vectors = max(1, min(vectors, REGISTERS // heads))
+    # Two vectors are loaded together, so fewer heads at once are better than one vector.
+    vectors = max(min(2, vectors, REGISTERS // 3), min(vectors, REGISTERS // heads))
     while dim % (LANES * vectors):
         vectors -= 1
     most = max(1, REGISTERS // vectors)
