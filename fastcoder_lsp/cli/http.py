@@ -130,7 +130,8 @@ def _alone(settings: "Settings") -> tuple["OpenSessionHost", Callable[[], None]]
     """Opens sessions with a model in this process; the second function closes it."""
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.host.local import ModelServer
-    from fastcoder_lsp.runtime.load import load_model, make_runtime
+    from fastcoder_lsp.runtime.load import make_runtime
+    from fastcoder_lsp.runtime.succession import load_first
 
-    core = ModelServer(load_model, make_runtime, settings, cache_folder())
+    core = ModelServer(load_first, make_runtime, settings, cache_folder())
     return lambda listener: core.open(listener, settings, {}), lambda: core.close(_END_S)

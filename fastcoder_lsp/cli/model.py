@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.cli.progress import progress_shown
+from fastcoder_lsp.cli.progress import progress_shown, shares
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
 
@@ -117,7 +117,7 @@ def _measured_choice(*, every: bool = False) -> "Choice":
     with progress_shown() as shown:
         return chosen_model(
             cache_folder(),
-            lambda share, what: shown.advance(ProgressStep(what, int(share * 100), 100, in_bytes=False)),
+            shares(shown),
             every=every,
         )
 
@@ -168,7 +168,7 @@ def _pull(arguments: argparse.Namespace) -> int:
     with progress_shown() as shown, CompileAhead() as ahead:
         dialogue = Dialogue(announce=announce, accept=accept, advance=advance, note=_say)
         files = model.pull(arguments.name, None, dialogue, exact=arguments.exact)
-        ahead.wait(lambda share, what: shown.advance(ProgressStep(what, int(share * 100), 100, in_bytes=False)))
+        ahead.wait(shares(shown))
     print(f"{files.name} is ready: {files.folder}")
     if offers and offers[-1].instead_of:
         wanted = "" if arguments.name == "auto" else f" {arguments.name}"
@@ -191,7 +191,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     with progress_shown() as shown:
         done = calibrate(
             arguments.name,
-            lambda share, what: shown.advance(ProgressStep(what, int(share * 100), 100, in_bytes=False)),
+            shares(shown),
         )
     chosen, plain, kept = done.found.chosen, done.found.plain, done.found.kept
     print(f"{done.model}: four-bit weights lose {chosen.nats:.3f} ± {chosen.standard_error:.3f} nats a token")

@@ -106,9 +106,10 @@ def _open_alone(
     listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]", texts: "OpenTexts"
 ) -> "ModelHost":
     from fastcoder_lsp.host.local import open_alone
-    from fastcoder_lsp.runtime.load import load_model, make_runtime
+    from fastcoder_lsp.runtime.load import make_runtime
+    from fastcoder_lsp.runtime.succession import load_first
 
-    return open_alone(load_model, make_runtime, listener, settings, folders, texts)
+    return open_alone(load_first, make_runtime, listener, settings, folders, texts)
 
 
 def take_wire() -> tuple[BinaryIO, BinaryIO]:

@@ -20,6 +20,7 @@ from fastcoder_lsp.core import Counts
 from fastcoder_lsp.core.bounds import MOST_NAMES, Moment, Name, Natural, Short, Whole
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
+Percent: TypeAlias = Annotated[int, Meta(ge=0, le=100)]
 Turn = Literal["", "own", "other"]
 """While a client waits for an answer: whether the scheduler works on its own question or on another client's."""
 
@@ -190,6 +191,30 @@ class Notice(Message, frozen=True):
     text: Short
 
 
+class Succession(Message, frozen=True):
+    """A smaller model answers while a larger one is made ready.
+
+    Attributes:
+        answering: the smaller model.
+        following: the model that takes over; empty once it has, or cannot.
+        what: the stage, in words.
+        percent: of this stage, where it is known.
+    """
+
+    answering: Short = ""
+    following: Short = ""
+    what: Short = ""
+    percent: Percent | None = None
+
+    @property
+    def text(self) -> str:
+        """Which model answers, and until when; empty where no other follows."""
+        if not self.following:
+            return ""
+        share = "" if self.percent is None else f", {self.percent} %"
+        return f"{self.answering} answers until {self.following} is ready ({self.what}{share})"
+
+
 class LoadFinished(Message, frozen=True):
     """The reply to `Load`: whether the model is loaded."""
 
@@ -197,7 +222,9 @@ class LoadFinished(Message, frozen=True):
     well: bool
 
 
-Event: TypeAlias = Answered | Made | Forgotten | Counted | Worked | StatusChanged | Indexing | Notice | LoadFinished
+Event: TypeAlias = (
+    Answered | Made | Forgotten | Counted | Worked | StatusChanged | Indexing | Notice | Succession | LoadFinished
+)
 
 
 # Hosts ----------------------------------------------------------------------------------------------------------------
@@ -218,6 +245,7 @@ class HostFacts:
         asks: the server that questions are sent to; empty: nothing leaves the machine.
         turn: whose question the scheduler works on, while this client waits for an answer.
         context: whether prompts of this client hold other files' code; None before a model reports it.
+        succession: which model answers until a larger one is ready, in words; empty where none follows.
     """
 
     model: Short = ""
@@ -230,11 +258,12 @@ class HostFacts:
     turn: Turn = ""
     asks: str = ""
     context: bool | None = None
+    succession: Short = ""
 
     @property
-    def company(self) -> tuple[int, int, Turn, bool | None]:
-        """The part of every status that describes the host: process, clients, whose question it works on, context."""
-        return self.process_id, self.fronts, self.turn, self.context
+    def company(self) -> tuple[int, int, Turn, bool | None, str]:
+        """The part of every status that describes the host: process, clients, whose turn it is, context, model."""
+        return self.process_id, self.fronts, self.turn, self.context, self.model
 
 
 class ModelHost(Protocol):

@@ -40,7 +40,7 @@ class CompletionService:
         open_host: opens the host for this listener, with the current settings, which include whether completion is on.
         on_status: receives every change of state, on the host's thread.
         on_late: receives, on that thread, the late answer at the last question's place: more text, or why none.
-        on_indexing, on_notice: receive `Indexing` and `Notice`, on any thread.
+        on_indexing, on_notice, on_succession: receive `Indexing`, `Notice` and `Succession`, on any thread.
         enabled: while False every request is answered empty.
         clock: milliseconds, the same for the host.
     """
@@ -55,10 +55,12 @@ class CompletionService:
         on_late: Callable[[Late], object] = lambda _: None,
         on_indexing: Callable[[int, int, bool], object] = lambda _done, _total, _building: None,
         on_notice: Callable[[str], object] = lambda _: None,
+        on_succession: Callable[[protocol.Succession], object] = lambda _: None,
     ) -> None:
         self.lock = threading.RLock()
         self._clock, self._enabled, self._closing = clock, enabled, False
         self._on_status, self._on_late, self._on_indexing, self._on_notice = on_status, on_late, on_indexing, on_notice
+        self._on_succession = on_succession
         self._status = Status("starting")
         self._number = self._tickets = 0
         self._heard = 0  # questions up to this number are answered, or never will be
@@ -207,6 +209,8 @@ class CompletionService:
                 _tell(partial(self._on_indexing, done, total), building)
             case protocol.Notice(text):
                 _tell(self._on_notice, text)
+            case protocol.Succession():
+                _tell(self._on_succession, event)
             case protocol.LoadFinished(ticket, well):
                 if (future := self._loads.pop(ticket, None)) is not None:
                     settle(future, well)

@@ -118,6 +118,8 @@ def _parse(value: object, spec: Spec) -> object:
         return tuple(value)
     if not isinstance(value, str):
         raise _RefusedError(f"must be a string, not {_shown(value)}")
+    if spec.default and not value:
+        raise _RefusedError(f"must not be empty; the default is {spec.default}")
     if spec.choices and value not in spec.choices:
         raise _RefusedError(f"must be one of {', '.join(spec.choices)}, not {_shown(value)}")
     return value

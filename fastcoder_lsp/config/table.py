@@ -124,6 +124,12 @@ class Settings:
         "Smaller models with the same tokenizer, for drafters that use one. Named as in `model`; loaded when "
         "a drafter needs them.",
     )
+    draft_automatic: bool = _row(
+        True,
+        Scope.MACHINE,
+        "If `draft.models` is empty, let the smallest Qwen2.5-Coder draft for a larger one, if it is on this "
+        "machine, its drafts are likely to save time, and both fit into a quarter of the memory.",
+    )
     draft_memory_mb: int = _row(
         1024,
         Scope.MACHINE,

@@ -29,6 +29,10 @@ _KINDS = ("qwen2", "qwen3", "llama", "mistral", "starcoder2", *_GRANITES)
 _WINDOWS = {"mistral": 4096, "starcoder2": None}
 """Models whose sliding window, if any, holds in every layer, and the window where `config.json` has none."""
 
+_KV_HEADS = {"qwen2": 32, "qwen3": 32, "mistral": 8, "starcoder2": 2}
+_HEAD_DIMS = {"qwen3": 128}
+"""Key/value heads, and a head's size, where `config.json` has none: transformers does not write its defaults."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -188,7 +192,7 @@ def _shape(config: Mapping[str, Any]) -> Shape | None:
     eps = ("norm_epsilon", 1e-5) if config["model_type"] == "starcoder2" else ("rms_norm_eps", 1e-6)
     try:
         heads, width = int(config["num_attention_heads"]), int(config["hidden_size"])
-        head_dim = int(config.get("head_dim") or width // max(1, heads))
+        head_dim = int(config.get("head_dim", _HEAD_DIMS.get(config["model_type"])) or width // max(1, heads))
         with np.errstate(all="ignore"):  # the results of garbled numbers are refused below
             angles_H = rope_angles(config, min(max(2, head_dim), MOST_HEAD_DIM))
             factors = multipliers(config)
@@ -201,7 +205,7 @@ def _shape(config: Mapping[str, Any]) -> Shape | None:
             layers=int(config["num_hidden_layers"]),
             width=width,
             heads=heads,
-            kv_heads=int(config.get("num_key_value_heads") or heads),
+            kv_heads=int(config.get("num_key_value_heads", _KV_HEADS.get(config["model_type"])) or heads),
             head_dim=head_dim,
             inner=int(config["shared_intermediate_size" if hybrid else "intermediate_size"]),
             vocabulary=int(config["vocab_size"]),

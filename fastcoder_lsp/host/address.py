@@ -25,7 +25,10 @@ from fastcoder_lsp.host.listening import Address, LoopbackAddress, UnixAddress
 LONGEST_PATH: Final = 103
 """Longest path of a Unix socket, in bytes, that every system allows."""
 _UNIX: Final = hasattr(socket, "AF_UNIX")
-MODEL: Final = ("model", "engine", "threads", "context_tokens", "gpu_memory_percent", "gpu_strict", "memory_kv_mb")
+MODEL: Final = (
+    *("model", "engine", "threads", "context_tokens", "gpu_memory_percent", "gpu_strict", "memory_kv_mb"),
+    *("draft_models", "draft_automatic", "draft_memory_mb"),
+)
 """Settings of the shared model: fronts that differ in one of them have separate hosts."""
 FRONT: Final = ("drafter", "index_enabled", "context_enabled")
 """Settings of a front's runtime."""

@@ -31,6 +31,7 @@ from fastcoder_lsp.completion.protocol import (
     OpenHost,
     Rename,
     StatusChanged,
+    Succession,
     Use,
     Withdraw,
 )
@@ -156,6 +157,10 @@ class ClientConnection:
                 self._outbox.put(event, key="indexing")
             case Notice(text):
                 self._outbox.put(Notice(told(text)), key=("notice", text))
+            case Succession():
+                texts = told(event.answering), told(event.following), told(event.what)
+                self._outbox.put(Succession(*texts, event.percent), key="succession")
+                self.tell_facts()
             case _:
                 self._outbox.put(event)
 
@@ -237,7 +242,7 @@ class ClientConnection:
             return ()
         if facts.model:
             self.known = facts
-        facts = replace(facts, model=told(facts.model), engine=told(facts.engine))
+        facts = replace(facts, model=told(facts.model), engine=told(facts.engine), succession=told(facts.succession))
         return (Facts(replace(facts, process_id=os.getpid(), fronts=self._fronts())),)
 
 

@@ -5,6 +5,7 @@ The shared process runs it behind a socket; with `host.enabled = false` the lang
 """
 
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -25,9 +26,11 @@ from fastcoder_lsp.completion.protocol import (
     Indexing,
     Notice,
     Reload,
+    Succession,
     Turn,
     Use,
 )
+from fastcoder_lsp.completion.status import failure
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.address import front_part, model_part
@@ -40,8 +43,11 @@ from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 
 if TYPE_CHECKING:
+    from fastcoder_lsp.runtime.succession import Successor
     from fastcoder_lsp.workspace.live_index import IndexProgress
 
+SHOWN_EVERY_S = 1.0
+"""Between two reports of the same stage."""
 LoadModel = Callable[[Settings, Progress], Model]
 """Loads the model that fronts share; called in the scheduler's thread."""
 MakeRuntime = Callable[[Model, Settings, WorkspaceView, str], Runtime]
@@ -67,6 +73,8 @@ class ModelServer:
         self._names = (f"front-{number}" for number in itertools.count(1))
         self._fronts: dict[LocalHost, None] = {}
         self.make, self.stores = make, SharedStores(cache)
+        self._stop_successor = threading.Event()
+        self.succession = Succession()
         self.scheduler: Scheduler[Model] = Scheduler(self._loading(settings))
         self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
         self._thread.start()
@@ -83,6 +91,8 @@ class ModelServer:
             front = LocalHost(self, next(self._names), listener, settings, folders, texts)
             self._fronts[front] = None
         self.want(settings)
+        if self.succession.following:
+            listener(self.succession)
         return front
 
     def want(self, settings: Settings) -> None:
@@ -97,7 +107,10 @@ class ModelServer:
 
     def reload(self) -> None:
         """Reload the model."""
-        self.scheduler.use(self._loading(self._settings))
+        with self._lock:
+            self._stop_successor.set()
+            self.scheduler.use(self._loading(self._settings))
+        self._follow(Succession())
 
     def _loading(self, settings: Settings) -> Callable[[Progress], Model]:
         # A front's drafter may not fit the model; that must not keep the model from other fronts.
@@ -106,11 +119,61 @@ class ModelServer:
 
     def _load_and_tell(self, settings: Settings, progress: Progress) -> Model:
         model = self._load(settings, progress)
+        self._announce(model)
+        self._stop_successor.set()
+        self._stop_successor = threading.Event()
+        if model.successor is None:
+            self._follow(Succession(answering=model.info.model if self.succession.following else ""))
+        else:
+            arguments = model.info.model, model.successor, self._stop_successor
+            threading.Thread(target=self._succeed, args=arguments, name="fastcoder-successor", daemon=True).start()
+        return model
+
+    def _announce(self, model: Model) -> None:
         if model.news:
             self._tell(model.news)
         if model.first_hour is not None:
             model.first_hour.tell = self._tell
-        return model
+
+    def _succeed(self, answering: str, successor: "Successor", stopped: threading.Event) -> None:
+        """Prepare the model that follows, and let it take over between two requests; in a thread of its own."""
+        shown_s = -math.inf
+
+        def tell(what: str, percent: int | None) -> None:
+            nonlocal shown_s
+            now, told = time.monotonic(), Succession(answering, successor.name, what, percent)
+            if what.partition(":")[0] == self.succession.what.partition(":")[0] and now - shown_s < SHOWN_EVERY_S:
+                return
+            shown_s = now
+            if not stopped.is_set():
+                self._follow(told)
+
+        try:
+            model = successor.make(tell, stopped)
+        except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions; this model goes on
+            if not stopped.is_set():
+                why = failure(f"{successor.name} cannot be prepared", error)
+                self._tell(f"{successor.name} cannot take over: {why.message}. {answering} goes on. {why.hint}".strip())
+                self._follow(Succession())
+            return
+        handover = _Handover(model, self._take_over)
+        with self._lock:
+            if not stopped.is_set():
+                self.scheduler.succeed(self._loading(self._settings), handover.take if model is not None else None)
+        while not handover.taken and not stopped.wait(SHOWN_EVERY_S):
+            pass
+        handover.drop()
+
+    def _take_over(self, model: Model) -> None:
+        self._announce(model)
+        self._follow(Succession(answering=model.info.model))
+
+    def _follow(self, succession: Succession) -> None:
+        """Tell every front which model answers until when."""
+        if succession != self.succession:
+            self.succession = succession
+            for front in tuple(self._fronts):
+                front.follow(succession)
 
     def _tell(self, text: str) -> None:
         """Show a notice in every front."""
@@ -139,8 +202,37 @@ class ModelServer:
 
     def close(self, wait_s: float) -> None:
         """End after the current piece of work, and free the model; waits at most `wait_s`."""
+        self._stop_successor.set()
         self.scheduler.close()
         self._thread.join(wait_s)
+
+
+class _Handover:
+    """A loaded model on its way to the scheduler: taken there once, or closed.
+
+    Args:
+        model: the model; None where the scheduler loads it.
+        on_taken: called with it when it is taken.
+    """
+
+    def __init__(self, model: Model | None, on_taken: Callable[[Model], object]) -> None:
+        self._model, self._on_taken, self._lock = model, on_taken, threading.Lock()
+        self.taken = False
+
+    def take(self) -> Model:
+        """The model, for the scheduler."""
+        with self._lock:
+            model, self.taken = self._model, True
+        assert model is not None, "taken after it was dropped"
+        self._on_taken(model)
+        return model
+
+    def drop(self) -> None:
+        """Free the model, unless it was taken."""
+        with self._lock:
+            model, self._model = self._model, None
+        if model is not None and not self.taken:
+            model.close()
 
 
 class LocalHost:
@@ -200,6 +292,7 @@ class LocalHost:
             process_id=self._process.pid,
             fronts=self._server.fronts(),
             turn=self._turn(),
+            succession=self._server.succession.text,
             context=loaded.runtime.prompts.options.context_tokens > 0 if isinstance(loaded, LocalModel) else None,
         )
 
@@ -234,6 +327,10 @@ class LocalHost:
 
     def _indexing(self, progress: "IndexProgress") -> None:
         self._listener(Indexing(progress.done, progress.total, progress.building))
+
+    def follow(self, succession: Succession) -> None:
+        """Tell which model answers until a larger one is ready; from any thread."""
+        self._listener(succession)
 
     def tell(self, text: str) -> None:
         """Show a notice to the user; from any thread."""

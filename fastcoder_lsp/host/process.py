@@ -114,9 +114,10 @@ class LazyModelServer:
             if self._core is None:
                 # These imports take seconds; fronts are greeted before.
                 from fastcoder_lsp.host.local import ModelServer  # noqa: PLC0415
-                from fastcoder_lsp.runtime.load import load_model, make_runtime  # noqa: PLC0415
+                from fastcoder_lsp.runtime.load import make_runtime  # noqa: PLC0415
+                from fastcoder_lsp.runtime.succession import load_first  # noqa: PLC0415
 
-                self._core = ModelServer(load_model, make_runtime, settings, cache_folder())
+                self._core = ModelServer(load_first, make_runtime, settings, cache_folder())
             core = self._core
         return core.open(listener, settings, folders, texts)
 

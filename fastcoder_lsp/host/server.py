@@ -217,7 +217,7 @@ class HostServer:
         return Fronts(
             process_id=os.getpid(),
             build=told(self._build),
-            model=told(facts.model),
+            model=told(facts.succession or facts.model),
             engine=told(facts.engine),
             resident_bytes=psutil.Process().memory_info().rss,
             running_s=now - self._started,

@@ -191,6 +191,7 @@ class Session:
             on_late=partial(self._call_soon, self._handle_late),
             on_indexing=partial(self._call_soon, self.reporter.indexing),
             on_notice=partial(self._call_soon, self.reporter.notice),
+            on_succession=partial(self._call_soon, self.reporter.follow),
         )
         self.reporter.facts = self.service.host.facts
         self.reporter.context = self.uses_context

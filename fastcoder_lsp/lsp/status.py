@@ -11,7 +11,7 @@ from typing import Final
 
 from lsprotocol import types
 
-from fastcoder_lsp.completion.protocol import HostFacts
+from fastcoder_lsp.completion.protocol import HostFacts, Succession
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Late
 from fastcoder_lsp.core.wording import counted
@@ -99,11 +99,18 @@ class Reporter:
         self._status = Status("starting")
         self._sent_host: dict[str, object] | None = None
         self._sent_context = False
+        self._succession, self._sent_model = Succession(), ""
         self._noticed: set[str] = set()
         self._explained: set[str] = set()
         self._waiting: list[tuple[str, types.MessageType]] = []
         self._loading = WorkProgress(endpoint, "loading", "fastcoder: loading the model")
         self._indexing = WorkProgress(endpoint, "indexing", "fastcoder: reading the workspace")
+        self._preparing = WorkProgress(endpoint, "preparing", "fastcoder: preparing a larger model")
+
+    @property
+    def answering(self) -> str:
+        """Which model answers, in words; empty while none does."""
+        return self._succession.text or (self.facts().model if self._status.state in ("ready", "thinking") else "")
 
     @property
     def current(self) -> Status:
@@ -120,12 +127,25 @@ class Reporter:
 
     def status(self, status: Status) -> None:
         """Send the status if it, the host's clients or the use of other files' code has changed."""
-        now = status, self._host(), self.context()
-        if now == (self._status, self._sent_host, self._sent_context):
+        now = status, self._host(), self.context(), self.facts().model
+        if now == (self._status, self._sent_host, self._sent_context, self._sent_model):
             return
-        self._status, self._sent_host, self._sent_context = now
+        self._status, self._sent_host, self._sent_context, self._sent_model = now
         if self._client is not None:
             self._send_status(self._client)
+
+    def follow(self, succession: Succession) -> None:
+        """A smaller model answers until a larger one is ready; an empty value: no larger one follows any more."""
+        if succession == self._succession:
+            return
+        over, self._succession = self._succession.following, succession
+        if self._client is None:
+            return
+        self._send_status(self._client)
+        if self._client.progress and succession.following:
+            self._preparing.update(succession.text, succession.percent or 0)
+        elif self._client.progress:
+            self._preparing.end(f"{succession.answering} answers" if succession.answering else f"without {over}")
 
     def indexing(self, done: int, total: int, building: bool) -> None:
         """Report that `done` of `total` files of a folder are read; not `building`: all are."""
@@ -168,7 +188,16 @@ class Reporter:
 
     def _send_status(self, client: EditorFeatures) -> None:
         status, host = self._status, self._sent_host
-        fields = {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint}
+        follows, working = self._succession, status.state in ("ready", "thinking")
+        message = status.message or (follows.text if working else "")
+        fields: dict[str, object] = {
+            "state": status.state,
+            "percent": status.percent,
+            "message": message,
+            "hint": status.hint,
+        }
+        successor = {"model": follows.following, "what": follows.what, "percent": follows.percent}
+        fields |= {"model": self._sent_model or None, "follows": successor if follows.following else None}
         asks, context = self.facts().asks or None, self._sent_context
         self._endpoint.notify(STATUS_METHOD, {**fields, "host": host, "asks": asks, "context": context})
         if client.shows_status:

@@ -19,6 +19,7 @@ from fastcoder_lsp.model.catalogue import (
 )
 from fastcoder_lsp.model.choice import current_choice, words
 from fastcoder_lsp.model.digest import known_sha256, remembered_sha256
+from fastcoder_lsp.model.downloads import Download, read_download
 from fastcoder_lsp.model.files import (
     PICKLE_HINT,
     PICKLE_MESSAGE,
@@ -84,7 +85,11 @@ def understand(name: str) -> Reference:
         UsageError: the name means nothing.
         ModelInvalidError: it names a file of an unsafe or unknown format.
     """
-    if name in ("", AUTO):
+    if not name:
+        raise UsageError(
+            "the model has no name", "Name a folder, a .gguf file, a model on the hub (owner/name), or auto."
+        )
+    if name == AUTO:
         return Reference(NameKind.AUTO, AUTO)
     if name.startswith(WHEELS_PREFIX):
         return Reference(NameKind.WHEELS, name, wheel_model(name.removeprefix(WHEELS_PREFIX)).key)
@@ -144,8 +149,18 @@ def _find(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> Mod
         case NameKind.AUTO:
             found = _chosen(store, gpu_bytes)
     if found is None:
+        if (download := download_of(reference, store.cache, gpu_bytes)) is not None and download.under_way:
+            what = f"the model {download.name} is being downloaded: {download.told}"
+            raise ModelMissingError(what, "Suggestions begin when it is ready.")
         raise missing(reference, *_half(reference, store, gpu_bytes))
     return found
+
+
+def download_of(reference: Reference, cache: Path, gpu_bytes: int | None) -> Download | None:
+    """The download of a model that a name may mean, under way or broken off; None where none has begun."""
+    hub_ids, wheels = reference.hub_ids(cache, gpu_bytes), reference.wheel_models(cache, gpu_bytes)
+    begun = (read_download(cache, name) for name in (*hub_ids, *(known.name for known in wheels)))
+    return next((download for download in begun if download is not None), None)
 
 
 def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int | None = None) -> ModelFiles:
@@ -188,7 +203,8 @@ def _half(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> tup
         return _half_of_wheels(wheel_model(reference.value), store)
     for hub_id in reference.hub_ids(store.cache, gpu_bytes):
         if here := hub.unfinished_bytes(hub_id):
-            return here, 0
+            begun = read_download(store.cache, hub_id)
+            return here, max(here, begun.total) if begun is not None else 0
         known = stand_in(hub_id)
         if known is not None and (half := _half_of_wheels(known, store))[0]:
             return half

@@ -8,6 +8,7 @@ after a kill, and checked before they get their names; the client then finds the
 import fnmatch
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,6 +154,7 @@ def fetch(remote: HubModel, dialogue: Dialogue) -> Path:
 
     cache, blobs = _cache(), repository_folder(remote.hub_id) / "blobs"
     total = sum(file.size for file in remote.files)
+    here = sum(_bytes_here(file, blobs) for file in remote.files)
 
     def advance(here: int) -> None:
         dialogue.advance(ProgressStep(remote.hub_id, done + here, total))
@@ -160,16 +162,17 @@ def fetch(remote: HubModel, dialogue: Dialogue) -> Path:
     dialogue.announce(
         DownloadOffer(
             what=remote.hub_id,
-            download_bytes=total,
-            disk_bytes=total,
+            download_bytes=total - here,
+            disk_bytes=total - here,
             origin=f"the hub, commit {remote.commit[:12]}",
             licence=remote.licence,
             folder=str(cache),
         )
     )
+    dialogue.advance(ProgressStep(remote.hub_id, here, total))
     try:
         blobs.mkdir(parents=True, exist_ok=True)
-        require_space(cache, max(0, total - folder_bytes(blobs)) + (16 << 20), f"downloading {remote.hub_id}")
+        require_space(cache, total - here + (16 << 20), f"downloading {remote.hub_id}")
         done = 0
         for file in remote.files:
             if file.sha256 and not (blobs / file.sha256).exists():
@@ -186,6 +189,19 @@ def fetch(remote: HubModel, dialogue: Dialogue) -> Path:
         raise unreachable(error) from error
     except ValueError as error:
         raise unreachable(error) from error
+
+
+def _partial(blobs: Path, sha256: str) -> Path:
+    """The file that an unfinished download continues."""
+    return blobs / f"{sha256}.fastcoder.incomplete"
+
+
+def _bytes_here(file: RemoteFile, blobs: Path) -> int:
+    """Bytes of a large file that need not be downloaded any more."""
+    for path in (blobs / file.sha256, _partial(blobs, file.sha256)) if file.sha256 else ():
+        with suppress(OSError):
+            return min(path.stat().st_size, file.size)
+    return 0
 
 
 def _cache() -> Path:
@@ -241,7 +257,7 @@ def fetch_blob(blob: HubFile, blobs: Path, advance: Callable[[int], None]) -> No
         ModelInvalidError: the sum is wrong; the file was deleted.
         OSError, that of `transport_error`: the download failed; the part that came is kept.
     """
-    partial = blobs / f"{blob.sha256}.fastcoder.incomplete"
+    partial = _partial(blobs, blob.sha256)
     partial.touch()
     here, tries = partial.stat().st_size, 0
     while here < blob.size:

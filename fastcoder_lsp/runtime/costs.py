@@ -64,7 +64,13 @@ longer one, a minute's work in a document would gain little."""
 
 
 def step_costs(
-    engine: Engine, identity: str, cache: Path, progress: Progress, clock: Callable[[], float] = time.perf_counter
+    engine: Engine,
+    identity: str,
+    cache: Path,
+    progress: Progress,
+    clock: Callable[[], float] = time.perf_counter,
+    *,
+    probes: bool = True,
 ) -> StepCosts:
     """The costs of `engine`'s steps: read from the cache, or measured (under two seconds) and written there.
 
@@ -74,10 +80,11 @@ def step_costs(
         cache: the cache folder.
         progress: receives the progress of a measurement.
         clock: returns seconds.
+        probes: whether to check costs that were read, by some steps.
     """
     path = cache / "costs" / f"{_name(engine, identity)}.json"
     known = read_cached(path, _parsed)
-    if known is not None and _holds(known, engine, clock):
+    if known is not None and (not probes or _holds(known, engine, clock)):
         return known
     progress(0.0, "timing the model on this machine")
     costs = measure(engine, clock)
@@ -234,6 +241,11 @@ def context_tokens(
         return most if wanted else 0
     quick = min(most, int((BESIDE_MS if beside else LATER_MS) / prefill_ms))
     return quick if quick >= LEAST_TOKENS else 0
+
+
+def prompt_room(context: int, max_tokens: int) -> int:
+    """Tokens of a prompt in a context that the longest suggestion fits into, too: at least half of the context."""
+    return max(context - max_tokens, context // 2)
 
 
 def prompt_options(told: int, room: int, prefill_ms: float = 0.0) -> PromptOptions:

@@ -21,14 +21,16 @@ from fastcoder_lsp.engine.calibrated import taken_by_auto
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
-from fastcoder_lsp.runtime.costs import context_tokens, prompt_options, step_costs
+from fastcoder_lsp.runtime.costs import PROMPT_TOKENS, context_tokens, prompt_options, prompt_room, step_costs
 from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice, gpu_for_choice
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
-from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
+from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, names_of_drafters
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 
 _TIMED = "timed"
+LEAST_WINDOW = 64
+"""Tokens of a context: fewer hold the marks, and hardly a line of code."""
 _DRAFTER_FUNCTIONS = 110
 """Functions that are compiled for the drafter and the search."""
 
@@ -48,13 +50,14 @@ def wants_datastore(settings: Settings) -> bool:
     return settings.index_enabled and reads_datastore(settings.drafter)
 
 
-def load_model(settings: Settings, progress: Progress, *, datastore: bool | None = None) -> Model:
+def load_model(settings: Settings, progress: Progress, *, datastore: bool | None = None, alone: bool = True) -> Model:
     """Load the parts that fronts share, and compile all that a front with these settings needs.
 
     Args:
         settings: the host's; the drafter that they name is compiled.
         progress: receives the stages.
         datastore: whether a datastore will be searched; None: as the settings say.
+        alone: False while another model of this process works: known times are then not checked.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
@@ -69,7 +72,7 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool | None
         CompileAhead() as ahead,
     ):
         try:
-            return _load(settings, record, record.telling(progress), ahead, datastore=searched)
+            return _load(settings, record, record.telling(progress), ahead, datastore=searched, alone=alone)
         finally:
             record.start.compiled = compiled.count
 
@@ -89,11 +92,11 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
     from fastcoder_lsp.draft.registry import require_smaller, require_tuned, warm_up  # noqa: PLC0415 as above
 
     require_tuned(settings.drafter, model.trained)
-    require_smaller(settings.drafter, len(settings.draft_models))
+    require_smaller(settings.drafter, len(model.smaller) if model.smaller is not None else 0)
     drafter = _drafter(model, settings.drafter, around, front)
     warm_up(drafter)
     slots = Slots(model.engines, front)
-    room = slots.info.context - settings.completion_max_tokens
+    room = prompt_room(slots.info.context, settings.completion_max_tokens)
     prefill_ms, beside = model.costs.prefill_ms, model.engines.beside(_TIMED) is not None
     told = context_tokens(settings.context_enabled, prefill_ms, room, beside=beside)
     fills_rows = slots.info.name.startswith("cpu-") and not drafter.traits.weighs_costs
@@ -117,7 +120,7 @@ def load_runtime(settings: Settings, progress: Progress, around: WorkspaceView =
 
 
 def _load(
-    settings: Settings, record: StartRecord, progress: Progress, ahead: CompileAhead, *, datastore: bool
+    settings: Settings, record: StartRecord, progress: Progress, ahead: CompileAhead, *, datastore: bool, alone: bool
 ) -> Model:
     from fastcoder_lsp.draft.base import load_trained  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import require_tuned  # noqa: PLC0415 brings a compiler along
@@ -140,14 +143,17 @@ def _load(
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
     engine = _engine(settings, files, bits, record, progress)
     require_same_words(tokenizer, engine.info.vocabulary, files.name)
+    record.start.notes.extend(_window_notes(engine.info.context, settings, files.name))
     record.enter("drafter")
     ahead.wait(progress)  # timing needs the machine alone
     record.enter("timing")
-    costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress)
+    costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress, probes=alone)
     engine.forget(_TIMED)
     news, first_hour = follow_choice(settings, files.hub_id, engine.info.name, costs, cache, gpu, progress)
-    lending = SmallerModelOptions.by(settings, cache)
-    smaller = SmallerModels(lending, tokenizer, progress) if lending.names else None
+    names = names_of_drafters(settings, files.hub_id, engine.info.name, costs, cache, gpu)
+    smaller = SmallerModels(SmallerModelOptions.by(settings, names, cache), tokenizer, progress) if names else None
+    if names and not settings.draft_models:
+        record.start.notes.append(f"{names[0]} drafts; to switch it off, set `draft.automatic` to false")
     model = Model(engine, tokenizer, costs, trained, files.digest, smaller, news, first_hour)
     with _closed_on_failure(model):
         _compile(model, settings.drafter, record, progress, datastore=datastore)
@@ -172,6 +178,23 @@ def require_same_words(tokenizer: Tokenizer, vocabulary: int, name: str) -> None
             f"{name}: the tokenizer's ids go up to {max(used)}, but the weights' only up to {vocabulary - 1}",
             "The files belong to different models. Download the model again, or use another folder.",
         )
+
+
+def _window_notes(context: int, settings: Settings, name: str) -> list[str]:
+    """What the user should know of a model that reads fewer tokens than an ordinary prompt and a suggestion have.
+
+    Raises:
+        ModelInvalidError: they are too few for any prompt.
+    """
+    if context < LEAST_WINDOW:
+        raise ModelInvalidError(
+            f"{name} reads at most {context} tokens, too few for a prompt of code",
+            "Use a model with a longer context (max_position_embeddings in its config.json).",
+        )
+    room = prompt_room(context, settings.completion_max_tokens)
+    if room >= PROMPT_TOKENS:
+        return []
+    return [f"prompts have at most {room} tokens instead of {PROMPT_TOKENS:,}: the context is {context:,} tokens long"]
 
 
 def _engine(

@@ -5,6 +5,7 @@ Times that were taken on battery, or while other programs had the cores, are tak
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def chosen_model(
     threads: int | None = None,
     gpu_bytes: int | None = None,
     every: bool = False,
+    among: Sequence[int] = BITS,
 ) -> Choice:
     """The choice of `auto`; about a second where times are measured, and the time to compile the kernels at first.
 
@@ -50,19 +52,20 @@ def chosen_model(
         gpu_bytes: memory of the GPU that may be used; None to ask the driver.
         every: measure all sizes in both precisions; otherwise four bits only where they could change the choice, and
             nothing where a GPU decides.
+        among: precisions that may be measured; of others the known times count.
     """
     gpu = usable_gpu_bytes() if gpu_bytes is None else gpu_bytes
     choice = current_choice(cache, gpu)
     if choice.chosen.gpu and not every:
         return choice
     try:
-        _measure(cache, progress, threads, every=every)
+        _measure(cache, progress, threads, every=every, among=among)
     except Exception:
         logger.exception("the speed of models on this machine cannot be measured")
     return current_choice(cache, gpu)
 
 
-def _measure(cache: Path, progress: Progress, threads: int | None, *, every: bool) -> None:
+def _measure(cache: Path, progress: Progress, threads: int | None, *, every: bool, among: Sequence[int] = BITS) -> None:
     from fastcoder_lsp.engine.int8.dot import kinds_here  # noqa: PLC0415 brings a compiler along
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
     from fastcoder_lsp.engine.speeds import Timed, measure_speeds  # noqa: PLC0415
@@ -77,9 +80,9 @@ def _measure(cache: Path, progress: Progress, threads: int | None, *, every: boo
             before, tries = known.speeds, known.disturbed
         known = Measured({}, count, version, on_battery(), tries)
     timed, hope = list[Timed](), _HOPE_GROUPED if kinds_here()[0].grouped else _HOPE_PROMPT
-    for bits in BITS:
+    for bits in among:
         done = (FAMILY[0].hub_id, bits) in known.speeds
-        if not done and (every or bits == BITS[0] or four_bits_may_decide(known.speeds, hope)):
+        if not done and (every or bits == among[0] or four_bits_may_decide(known.speeds, hope)):
             progress(0.0, WHAT)
             timed.append(measure_speeds(FAMILY, bits, count, kernels_folder(), progress))
             found = {key: _least(speed, before.get(key)) for key, speed in timed[-1].speeds.items()}
@@ -114,13 +117,13 @@ def _least(speed: Speed, before: Speed | None) -> Speed:
 
 def gpu_for_choice(settings: Settings) -> int:
     """Memory of the GPU that `auto` may count on; 0 where the settings leave no choice. Asks the driver."""
-    chosen = settings.model in ("", AUTO) and not settings.engine.startswith("cpu-")
+    chosen = settings.model == AUTO and not settings.engine.startswith("cpu-")
     return usable_gpu_bytes() if chosen else 0
 
 
 def bits_by_choice(settings: Settings, hub_id: str, cache: Path, gpu_bytes: int) -> int | None:
     """Bits of a weight that the rule takes for a model of the family; None where the engine decides by itself."""
-    if settings.model not in ("", AUTO) or settings.engine != "auto":
+    if settings.model != AUTO or settings.engine != "auto":
         return None
     verdict = current_choice(cache, gpu_bytes).best(hub_id)
     if verdict is None or verdict.bits == (16 if verdict.gpu else 8):
@@ -133,7 +136,8 @@ def follow_choice(
 ) -> tuple[str, FirstHour | None]:
     """What to tell the user of the choice, empty for nothing, and the comparison with what it promised.
 
-    Measures the machine where that was not done yet: nothing else may run meanwhile.
+    Measures the machine where that was not done yet, in the precision whose pass is compiled: nothing else may run
+    meanwhile, and compiling another pass would keep the user waiting. `model list` and `model pull` measure both.
 
     Args:
         settings: of the start.
@@ -144,11 +148,12 @@ def follow_choice(
         gpu_bytes: memory of the GPU that may be used.
         progress: told what is measured.
     """
-    if settings.model not in ("", AUTO) or not hub_id:
+    if settings.model != AUTO or not hub_id:
         return "", None
-    choice = chosen_model(cache, progress, threads=settings.threads or None, gpu_bytes=gpu_bytes)
-    measured = read_measured(cache)
     bits = next((bits for bits in BITS if engine.startswith(f"cpu-int{bits}")), 0)
+    compiled = (bits,) if bits and hub_id == FAMILY[0].hub_id else ()  # slices have heads like this model's
+    choice = chosen_model(cache, progress, threads=settings.threads or None, gpu_bytes=gpu_bytes, among=compiled)
+    measured = read_measured(cache)
     promised = measured.speeds.get((hub_id, bits)) if measured is not None else None
     watched = FirstHour(cache, hub_id, promised, costs) if promised is not None else None
     return larger_offer(cache, choice, hub_id), watched

@@ -24,6 +24,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from fastcoder_lsp.draft.base import Pin
+    from fastcoder_lsp.runtime.succession import Successor
 
 CPU_NODES = 8
 """Least rows of a verification on a CPU: with AVX-512 VNNI eight rows cost a quarter more than one."""
@@ -81,6 +82,7 @@ class Model(Preparing):
         smaller: models that draft for it, if any.
         news: to be told to the user, empty for nothing.
         first_hour: compares its times with those that `auto` promised, if it chose this model.
+        successor: makes the wanted model ready, if this one only answers meanwhile.
     """
 
     engines: Engines
@@ -91,6 +93,7 @@ class Model(Preparing):
     smaller: SmallerModels | None = None
     news: str = ""
     first_hour: FirstHour | None = None
+    successor: "Successor | None" = None
 
     @property
     def info(self) -> EngineInfo:

@@ -11,11 +11,17 @@ from typing import cast
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, kernels_folder
-from fastcoder_lsp.core import Engines, Progress
+from fastcoder_lsp.core import Engines, Progress, StepCosts
 from fastcoder_lsp.documents import Slots
+from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE
+from fastcoder_lsp.draft.pricing import Forecast, Price
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
-from fastcoder_lsp.errors import ResourceError, UsageError
+from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
+from fastcoder_lsp.model.catalogue import BITS, FAMILY
+from fastcoder_lsp.model.choice import MEMORY_SHARE, read_measured
 from fastcoder_lsp.model.files import ModelFiles
+from fastcoder_lsp.model.find import AUTO
+from fastcoder_lsp.model.machine import available_bytes, installed_bytes
 from fastcoder_lsp.tokenizer import Tokenizer
 
 LEAST_KV_MB = 32
@@ -45,16 +51,53 @@ class SmallerModelOptions:
     cache: Path
 
     @classmethod
-    def by(cls, settings: Settings, cache: Path) -> "SmallerModelOptions":
-        """The options in the settings."""
+    def by(cls, settings: Settings, names: tuple[str, ...], cache: Path) -> "SmallerModelOptions":
+        """The options in the settings, for these models."""
         return cls(
-            settings.draft_models,
+            names,
             settings.engine,
             settings.context_tokens,
             settings.threads or None,
             settings.draft_memory_mb,
             cache,
         )
+
+
+def names_of_drafters(
+    settings: Settings, hub_id: str, engine: str, costs: StepCosts, cache: Path, gpu_bytes: int
+) -> tuple[str, ...]:
+    """The models in `draft.models`; without any, and with `draft.automatic`, one that is here and pays.
+
+    That is the smallest model of the family, if it is smaller than the one in use, its drafts are forecast to save more
+    time than they take, and both together take at most a quarter of the installed memory and what is free.
+
+    Args:
+        settings: of the start.
+        hub_id: the model in use, empty for one of another family.
+        engine: the engine in use.
+        costs: of its steps.
+        cache: the cache folder.
+        gpu_bytes: memory of the GPU; with one, none drafts by itself.
+    """
+    large, small = next((size for size in FAMILY if size.hub_id == hub_id), None), FAMILY[0]
+    if settings.draft_models or not settings.draft_automatic or settings.drafter.partition(":")[0] != AUTO:
+        return settings.draft_models
+    bits = next((bits for bits in BITS if engine.startswith(f"cpu-int{bits}")), 0)
+    measured = read_measured(cache)
+    speed = measured.speeds.get((small.hub_id, bits)) if measured is not None else None
+    if large is None or large is small or gpu_bytes or speed is None:
+        return ()
+    price = Price(costs, priced=True)
+    price.expect(Forecast(DRAFT_MODEL_TREE.parameters.length * speed.step_ms))
+    added = small.read_bytes(bits) + LEAST_KV_MB * 1_000_000
+    fits = large.memory_bytes(bits) + added <= installed_bytes() * MEMORY_SHARE and added <= available_bytes()
+    if not price.pays() or not fits or added > settings.draft_memory_mb * 1_000_000:
+        return ()
+    try:
+        models.find(small.hub_id, cache, gpu_bytes=0)
+    except FastcoderError:
+        return ()
+    return (small.hub_id,)
 
 
 class SmallerModels:

@@ -143,13 +143,16 @@ class SharedModel(Generic[SomeModel]):
                     # Keep no exception: its frames hold the parts of the model that were loaded.
                     self._failure = failure(NOT_LOADED, error), self._clock()
                 else:
-                    first_hour = model.first_hour if isinstance(model, Model) else None
-                    self.loaded = model, LatencyEstimator(model.costs, self._clock, first_hour)
-                    self._failure = None
+                    self.put(model)
             if self.loaded is None:
                 assert self._failure is not None
                 raise FastcoderError(self._failure[0].message, self._failure[0].hint)
         return self.loaded
+
+    def put(self, model: SomeModel) -> None:
+        """Take a model that is loaded."""
+        first_hour = model.first_hour if isinstance(model, Model) else None
+        self.loaded, self._failure = (model, LatencyEstimator(model.costs, self._clock, first_hour)), None
 
     def settle(self) -> None:
         """Exempt all current objects from garbage collection: they live as long as the model.

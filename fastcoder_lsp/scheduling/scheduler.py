@@ -101,6 +101,8 @@ class Scheduler(Generic[SomeModel]):
         """The client being served: an error is its failure, and no other client's."""
         self._served: Client | None = None
         """The client whose question had the last piece of work."""
+        self._successor: Callable[[], None] | None = None
+        """Puts another model in place of this one, once no client waits for an answer."""
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
@@ -130,6 +132,15 @@ class Scheduler(Generic[SomeModel]):
     def use(self, load: Callable[[Progress], SomeModel]) -> None:
         """Replace the model, or its settings, for all clients from their next questions on."""
         self._inbox.put(partial(self._use, load))
+
+    def succeed(self, load: Callable[[Progress], SomeModel], make: Callable[[], SomeModel] | None = None) -> None:
+        """Replace the model as soon as no client waits for an answer.
+
+        Args:
+            load: loads the new model, now unless `make` is given, and whenever it was unloaded.
+            make: gives the new model, which is loaded already.
+        """
+        self._inbox.put(partial(setattr, self, "_successor", partial(self._take_over, load, make)))
 
     def close(self) -> None:
         """End within a piece of work, and free the model's memory."""
@@ -181,6 +192,10 @@ class Scheduler(Generic[SomeModel]):
                 others = [] if self._clients.keeps(client) else [other for other in asking if other is not client]
                 wait_ms = client.serve(sum(other.piece_ms() for other in others))
                 return 0.0 if others else wait_ms
+            if self._successor is not None:
+                take_over, self._successor = self._successor, None
+                take_over()
+                return 0.0
             if expecting := [client for client in self._clients if client.upcoming is not None]:
                 self._acting = self._clients.next(expecting)
                 self._acting.prefetch()
@@ -273,8 +288,22 @@ class Scheduler(Generic[SomeModel]):
                 with logged("a listener failed"):
                     client.emit(StatusChanged(failed or Status("starting")))
 
+    def _take_over(self, load: Callable[[Progress], SomeModel], make: Callable[[], SomeModel] | None) -> None:
+        """Put a new model in place of this one, for the clients that had one at once."""
+        serving = [client for client in self._clients if client.model.loaded is not None]
+        self._use(load)
+        if make is not None:
+            self._model.put(make())
+        for client in serving:
+            self._acting = client
+            if client.enabled:
+                self._ready(client)
+        if make is not None:
+            self._model.settle()
+
     def _use(self, load: Callable[[Progress], SomeModel]) -> None:
         self._unload()
+        self._successor = None
         self._model.replace(load)
         for client in self._clients:
             self._act(client, client.replace)

@@ -127,9 +127,14 @@ def test_a_download_that_failed_goes_on_in_the_next_run(run: Run, hub: Hub, tmp_
     done = run("pull", HUB_ID)
     assert done.returncode == NetworkError.exit_code
     assert "Traceback" not in done.stderr
+    (kept,) = (tmp_path / "cache" / "downloads").iterdir()
+    assert SIZE // 3 <= json.loads(kept.read_text())["done"] < SIZE, "what is here, small files included"
     hub.cut.clear()
     hub.asked.clear()
-    assert run("pull", HUB_ID).returncode == 0
+    again = run("pull", HUB_ID)
+    assert again.returncode == 0
+    assert "Download: some/model, 203 kB from the hub" in again.stderr, "only the rest is left"
+    assert not list((tmp_path / "cache" / "downloads").iterdir())
     assert next(line for line in hub.asked if "bytes=" in line).endswith(f"bytes={SIZE // 3}-")
     assert (snapshot(tmp_path) / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
 
@@ -177,6 +182,13 @@ def test_no_stand_in_where_none_is_wanted_or_none_exists(run: Run, options: tupl
     done = run("pull", *options, HF_ENDPOINT=CLOSED)
     assert done.returncode == NetworkError.exit_code
     assert "replaces" not in done.stderr
+
+
+def test_a_name_of_nothing_without_a_network(run: Run) -> None:
+    done = run("pull", "nonsense", HF_ENDPOINT=CLOSED)
+    assert done.returncode == NetworkError.exit_code
+    assert "there is no folder or file nonsense, and the hub cannot be reached" in done.stderr
+    assert "owner/name" in done.stderr
 
 
 def test_a_switched_off_hub_is_not_asked(run: Run, hub: Hub) -> None:

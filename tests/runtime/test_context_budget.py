@@ -108,3 +108,14 @@ def test_keys_blanks_and_data_are_no_places() -> None:
         recent.observe("b", "/b.py", text)
         recent.observe("b", "/b.py", f"y{text}" if text.strip() else f"\n{text}")
     assert recent.places("") == ()
+
+
+def test_larger_models_get_what_this_machine_reads_in_time() -> None:
+    """Prefills of 400 tokens in 0.3 to 5 s: prompts, code of other files and its moment follow the measured cost."""
+    rows = [(limit, told, later) for ms in (0.7, 2.5, 4.0, 12.5) for limit, told, later in [budgets(ms)]]
+    assert rows == [(2000, 600, True), (2000, 600, True), (1775, 375, True), (800, 0, False)]
+
+
+def budgets(prefill_ms: float) -> tuple[int, int, bool]:
+    options = prompt_options(context_tokens("auto", prefill_ms), 3968, prefill_ms)
+    return options.limit, options.context_tokens, options.context_later

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.runtime.load import load_model
+from fastcoder_lsp.runtime.start_record import read_start
 from tests.faults.small_model import CONTROL, WIDTH, tokenizer, write_model
 
 
@@ -53,3 +54,16 @@ def test_control_tokens_that_no_prompt_holds_may_be_unknown(folder: Path) -> Non
     changed(folder, added_tokens=lambda tokens: [*tokens, {**tokens[0], **more}])
     assert "<|never|>" not in CONTROL
     load(folder)
+
+
+def test_a_context_that_is_shorter_than_a_prompt(folder: Path) -> None:
+    """A prompt gets at least half of it; one that holds no prompt is refused."""
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 200}))
+    load(folder)
+    start = read_start(cache_folder())
+    assert start is not None
+    assert "prompts have at most 100 tokens instead of 1,400: the context is 200 tokens long" in start.notes
+    (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 40}))
+    with pytest.raises(ModelInvalidError, match="at most 40 tokens, too few"):
+        load(folder)

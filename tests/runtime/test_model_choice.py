@@ -221,3 +221,14 @@ def test_what_was_kept_may_be_damaged(tmp_path: Path) -> None:
     for number in (float("nan"), float("inf"), -1e9, 10**400):
         path.write_text(json.dumps({"use": {NEXT: whole | {"seconds": number}}}))
         assert FirstHour(tmp_path, NEXT, Speed(1, 1), COSTS)._use.seconds == 0.0
+
+
+@pytest.mark.parametrize(("engine", "hub_id", "asked"), [("cpu-int8", SMALL, [8]), ("cpu-int4", SMALL, [4])])
+def test_a_start_compiles_no_pass_to_measure_it(
+    tmp_path: Path, on: Callable[[int], Measuring], engine: str, hub_id: str, asked: list[int]
+) -> None:
+    """Only the precision in use is timed, and nothing where the model in use has other heads than the slices."""
+    measuring = on(3)  # where four bits may decide
+    follow_choice(Settings(), hub_id, engine, COSTS, tmp_path, 0, quiet)
+    follow_choice(Settings(), NEXT, engine, COSTS, tmp_path / "other", 0, quiet)
+    assert measuring.asked == asked

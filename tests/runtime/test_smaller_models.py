@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.core import GREEDY, Sampler
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import GREEDY, Sampler, StepCosts
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_smaller
 from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
-from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
+from fastcoder_lsp.model.catalogue import FAMILY
+from fastcoder_lsp.model.choice import Measured, Speed, write_measured
+from fastcoder_lsp.runtime import smaller_models
+from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, names_of_drafters
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.draft.test_exactness import request
 from tests.engine import tiny_models
@@ -104,3 +108,26 @@ def test_a_model_that_drafts_for_itself_is_nearly_always_right(
     assert drafter.figures()["draft passes"] > 0
     smaller.close()
     engine.close()
+
+
+def test_a_smaller_model_drafts_by_itself_where_it_pays_and_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its measured times and the larger one's; both within a quarter of the memory; never against the settings."""
+    monkeypatch.setattr("fastcoder_lsp.model.find", lambda *_, **__: None)
+    monkeypatch.setattr(smaller_models, "available_bytes", lambda: 64 << 30)
+    small, large = FAMILY[0].hub_id, FAMILY[1].hub_id
+    speeds = {(small, 8): Speed(2.0, 100.0)}
+    write_measured(tmp_path, Measured(speeds, 1, "k", battery=False, disturbed=0))
+
+    def names(installed: int = 64, step_ms: float = 100.0, model: str = large, **more: object) -> tuple[str, ...]:
+        monkeypatch.setattr(smaller_models, "installed_bytes", lambda: installed << 30)
+        settings = replace(Settings(), **more)  # type: ignore[arg-type]
+        return names_of_drafters(settings, model, "cpu-int8", StepCosts((1,), (step_ms,), 1.0), tmp_path, 0)
+
+    assert names() == (small,)
+    assert names(step_ms=10.0) == (), "its drafts take longer than what they save"
+    assert names(installed=8) == (), "both take more than a quarter"
+    assert names(model=small) == names(model="") == names(draft_automatic=False) == names(drafter="none") == ()
+    assert names(draft_memory_mb=64) == ()
+    assert names(draft_models=("own",)) == ("own",)

@@ -46,13 +46,15 @@ def check_model(settings: Settings) -> Check:
 def check_choice(settings: Settings) -> Iterator[Check]:
     """The size that `auto` chooses for this machine, why, and the speeds of the others."""
     from fastcoder_lsp.cli.model_table import OTHERWISE, table
+    from fastcoder_lsp.cli.progress import progress_shown, shares
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.runtime.model_choice import chosen_model, gpu_for_choice
 
     if settings.model != "auto":
         return
     threads, gpu = settings.threads or None, gpu_for_choice(settings)
-    choice = chosen_model(cache_folder(), lambda _share, _what: None, threads=threads, gpu_bytes=gpu)
+    with progress_shown() as shown:
+        choice = chosen_model(cache_folder(), shares(shown), threads=threads, gpu_bytes=gpu)
     state = "note" if choice.chosen.against else "ok"
     details: dict[str, object] = {"model": choice.chosen.size.hub_id, "engine": choice.chosen.engine}
     yield Check("choice", state, f"{choice.reason}\n{table(choice)}", OTHERWISE, details)
@@ -101,13 +103,20 @@ def check_template(folder: Path) -> Check:
 def check_completion(settings: Settings) -> Check:
     """One completion through the service that the editors use, timed."""
     from fastcoder_lsp.cli.once import complete_once
+    from fastcoder_lsp.cli.progress import progress_shown, shares
     from fastcoder_lsp.core import CompletionRequest, Snapshot
     from fastcoder_lsp.runtime.costs import context_tokens
 
     snapshot = Snapshot("untitled:doctor.py", None, "python", 0, SAMPLE + SAMPLE_AFTER)
     request = CompletionRequest(snapshot, len(SAMPLE), invoked=True)
     prompts: list[LatestPrompt] = []
-    completion, _ = complete_once(settings, request, lambda _percent, _message: None, shown=prompts.append)
+    with progress_shown() as display:
+
+        def advance(percent: int | None, what: str) -> None:
+            if percent is not None and what:
+                shares(display)(percent / 100, what)
+
+        completion, _ = complete_once(settings, request, advance, shown=prompts.append)
     spans = {name: round(ms, 1) for name, ms in completion.ms.items()}
     details: dict[str, object] = {"engine": completion.engine, "text": completion.text, "ms": spans}
     counts = completion.counts

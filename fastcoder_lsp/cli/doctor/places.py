@@ -59,6 +59,7 @@ def _parts(cache: Path) -> list[Path]:
 
 def check_unfinished() -> Iterator[Check]:
     """Unfinished work: partial downloads, which resume, and partial conversions, which are deleted."""
+    from fastcoder_lsp.model.downloads import downloads
     from fastcoder_lsp.model.store import ModelStore, folder_bytes, size_text
 
     store = ModelStore.at(None)
@@ -68,6 +69,13 @@ def check_unfinished() -> Iterator[Check]:
         yield Check(
             "download", "note", f"an unfinished download: {sizes}", "To continue it, run: fastcoder-lsp model pull"
         )
+    for download in downloads(store.cache):
+        if download.under_way:
+            text, hint = f"{download.name} is being downloaded: {download.told}", ""
+        else:
+            text = f"the download of {download.name} broke off at {download.told}"
+            hint = f"To continue it, run: fastcoder-lsp model pull {download.name}"
+        yield Check("download", "note", text, hint)
     left = [folder for folder in store.root.glob("work/*") if folder.is_dir()]
     left += sorted(path for bits in (4, 8) for path in store.cache.glob(f"int{bits}/*.partial"))
     size = sum(folder_bytes(path) if path.is_dir() else path.stat().st_size for path in left)

@@ -48,7 +48,8 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
     """Why a document has no suggestion, as text and as items."""
     silences, ago_s = session.outcomes.reasons.silences(uri), session.outcomes.reasons.ago_s
     headline = _headline(session, uri)
-    lines = [*headline, *_context(session, uri), f"Now: {_described(session.reporter.current)}"]
+    model = [f"Model: {answering}."] if (answering := session.reporter.answering) else []
+    lines = [*headline, *_context(session, uri), *model, f"Now: {_described(session.reporter.current)}"]
     if earlier := [one for one in silences if one.reason.text not in headline[0]][:_MAX_LISTED]:
         lines += ["Before:", *(f"- {' '.join(_sentences(_when(session, one), one.reason))}" for one in earlier)]
     items = [

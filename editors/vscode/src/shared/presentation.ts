@@ -78,8 +78,9 @@ export function describeHost(host: Host): string {
 
 function presentRunning(condition: Condition & { kind: 'running' }, switches: Switches): Presentation {
     const presented = presentState(condition, switches)
-    const { asks, host, state } = condition.status
+    const { asks, follows, host, message, state } = condition.status
     const more = [
+        ...(follows === '' || state === 'error' ? [] : [`${message}.`]),
         ...(host === undefined ? [] : [`The model: ${describeHost(host)}.`]),
         // Of an error, which may be that nobody has allowed it, the server's own words say what is sent.
         ...(asks === '' || state === 'error' ? [] : [`Code around the cursor is sent to ${asks}.`]),

@@ -19,6 +19,8 @@ export interface ServerStatus {
     readonly asks: string
     /** Whether other files' code goes along with suggestions, so that the server has a use for places in it. */
     readonly context: boolean
+    /** The model that takes over from the one which answers, once it is ready; empty where none does. */
+    readonly follows: string
 }
 
 /** The process that has the model, how many editors share it, and whose turn it is while this one waits. */
@@ -70,6 +72,7 @@ export function readStatus(value: unknown): ServerStatus | undefined {
         host: readHost(at(value, 'host')),
         asks: text(at(value, 'asks')),
         context: at(value, 'context') === true,
+        follows: text(at(at(value, 'follows'), 'model')),
     }
 }
 

@@ -51,6 +51,13 @@ void test('who shares the model is said beside the state, with whose turn it is'
     assert.deepEqual(present(running('ready', { host: before }), ON).lines, ['Ready.'])
 })
 
+void test('a model that answers until a larger one is ready is named', () => {
+    const follows = { model: 'B', what: 'preparing', percent: 3 }
+    const message = 'A answers until B is ready (preparing, 3 %)'
+    assert.deepEqual(present(running('ready', { message, follows }), ON).lines, ['Ready.', `${message}.`])
+    assert.deepEqual(present(running('ready', { message, follows: null }), ON).lines, ['Ready.'])
+})
+
 void test('which server is asked in the model’s place is said beside the state, and not where nothing is sent', () => {
     const lines = (state: State, asks: unknown): readonly string[] => present(running(state, { asks, message: 'No.' }), ON).lines
     assert.deepEqual(lines('ready', 'models.example'), ['Ready.', 'Code around the cursor is sent to models.example.'])

@@ -1,0 +1,223 @@
+"""A smaller model that answers until the wanted one is ready: real models of some hundred kilobytes, real processes."""
+
+import itertools
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import huggingface_hub.constants
+import psutil
+import pytest
+
+from fastcoder_lsp.completion.protocol import Ask, Event, Succession
+from fastcoder_lsp.completion.question import Policy, Question, place_of
+from fastcoder_lsp.config import Settings, kernels_folder
+from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.host.local import LocalHost, ModelServer
+from fastcoder_lsp.model import choice as rule
+from fastcoder_lsp.model.catalogue import FAMILY
+from fastcoder_lsp.model.choice import Measured, Speed, write_measured
+from fastcoder_lsp.model.dialogue import Dialogue, ProgressStep
+from fastcoder_lsp.model.downloads import read_download, recorded
+from fastcoder_lsp.model.find import find
+from fastcoder_lsp.runtime import succession
+from fastcoder_lsp.runtime.load import make_runtime
+from tests.faults.small_model import write_model
+from tests.host.scripted import Heard
+
+SMALL, LARGE, HUGE = FAMILY[0].hub_id, FAMILY[1].hub_id, FAMILY[3].hub_id
+SETTINGS = Settings(model=LARGE, engine="cpu-int8", threads=1, index_enabled=False, context_enabled=False)
+NOBODY = Dialogue(lambda _: None, lambda _: True, lambda _: None, lambda _: None)
+
+
+class Listener(Heard):
+    """Keeps what is told of the succession, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Succession] = []
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Succession):
+            self.told.append(event)
+        super().__call__(event)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder and a hub's cache of this test's own, here and in the processes that are started."""
+    monkeypatch.setenv("FASTCODER_KERNELS", str(kernels_folder()))
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(succession, "LOOK_S", 0.05)
+    monkeypatch.setattr(succession, "SELDOM_S", 0.05)
+    return tmp_path / "cache"
+
+
+def place_of_model(cache: Path, hub_id: str) -> Path:
+    return cache.parent / "hub" / f"models--{hub_id.replace('/', '--')}" / "snapshots" / "c0ffee"
+
+
+def put(cache: Path, hub_id: str, says: str) -> None:
+    """A model in the hub's cache, all at once."""
+    place = place_of_model(cache, hub_id)
+    write_model(cache.parent / "written" / says.strip(), says)
+    place.parent.mkdir(parents=True)
+    (cache.parent / "written" / says.strip()).rename(place)
+
+
+@pytest.fixture
+def server(cache: Path) -> Iterator[ModelServer]:
+    made = ModelServer(succession.load_first, make_runtime, SETTINGS, cache, alone=True)
+    yield made
+    made.close(30)
+
+
+_numbers = itertools.count(1)
+
+
+def ask(host: LocalHost, heard: Listener) -> str:
+    """What is suggested for a new question, "" for nothing; it is answered once."""
+    number = next(_numbers)
+    request = CompletionRequest(Snapshot("file:///a.py", None, "python", number, "\n"), 0, invoked=True)
+    host.send(Ask(Question(number, request, place_of(request), Policy(), time.monotonic() * 1e3, 0.0)))
+    heard.wait(lambda: number in heard.answers)
+    (answer,) = heard.answers[number]
+    assert answer.outcome != "failed", heard.statuses
+    return answer.candidates[0].text if answer.candidates else ""
+
+
+def open_host(server: ModelServer) -> tuple[LocalHost, Listener]:
+    heard = Listener()
+    return server.open(heard, SETTINGS, {}), heard
+
+
+def test_a_smaller_model_answers_while_the_wanted_one_comes(cache: Path, server: ModelServer) -> None:
+    """While it is downloaded, and prepared; then it takes over, and no request is lost."""
+    put(cache, SMALL, "few\n")
+    host, heard = open_host(server)
+    with recorded(cache, LARGE, NOBODY) as download:
+        download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+        assert ask(host, heard) == "few"
+        heard.wait(lambda: heard.told and heard.told[-1].percent == 25)
+        assert heard.told[-1].text == f"{SMALL} answers until {LARGE} is ready (downloading: 1 MB of 4 MB, 25 %)"
+        assert host.facts().succession == heard.told[-1].text
+        _, late = open_host(server)
+        assert late.told == heard.told[-1:], "who comes later is told, too"
+        put(cache, LARGE, "many\n")
+        said = [ask(host, heard)]
+        ends_s = time.monotonic() + 60
+        while said[-1] != "many":
+            time.sleep(0.01)  # nobody types faster
+            said.append(ask(host, heard))
+            assert time.monotonic() < ends_s, (heard.told[-3:], heard.others[-2:])
+    assert said == sorted(said), "the smaller one until the larger one took over"
+    assert set(said) <= {"few", "many"}
+    heard.wait(lambda: not heard.told[-1].following)
+    assert {one.what for one in heard.told if one.following} > {"preparing"}
+    assert (host.facts().model, host.facts().succession) == (LARGE, "")
+    assert ask(host, heard) == "many"
+
+
+def test_a_second_start_loads_the_wanted_one_at_once(cache: Path, server: ModelServer) -> None:
+    """What was prepared is in the cache folder, and needs nobody to stand in for it."""
+    put(cache, SMALL, "few\n")
+    put(cache, LARGE, "many\n")
+    assert succession.plan_for(SETTINGS, cache) is not None
+    host, heard = open_host(server)
+    assert ask(host, heard) == "few"
+    heard.wait(lambda: host.facts().model == LARGE)
+    assert succession.plan_for(SETTINGS, cache) is None
+    server.reload()
+    assert ask(host, heard) == "many"
+
+
+@pytest.mark.parametrize("dies", ["import os; os.kill(os.getpid(), 9)", "print('[]'); raise SystemExit(3)"])
+def test_the_smaller_one_goes_on_where_the_process_that_prepares_is_killed(
+    cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch, dies: str
+) -> None:
+    monkeypatch.setattr(succession, "python_command", lambda _: (sys.executable, "-c", dies))
+    put(cache, SMALL, "few\n")
+    put(cache, LARGE, "many\n")
+    host, heard = open_host(server)
+    assert ask(host, heard) == "few"
+    heard.wait(lambda: any("cannot take over" in str(event) for event in heard.others))
+    heard.wait(lambda: not heard.told[-1].following)
+    assert ask(host, heard) == "few"
+
+
+def test_other_settings_and_the_end_stop_what_is_prepared(
+    cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleeper = (sys.executable, "-c", "import time; time.sleep(1e6)")
+    monkeypatch.setattr(succession, "python_command", lambda _: sleeper)
+    put(cache, SMALL, "few\n")
+    put(cache, LARGE, "many\n")
+    host, heard = open_host(server)
+    assert ask(host, heard) == "few"
+
+    def sleeping() -> list[psutil.Process]:
+        found = []
+        for child in psutil.Process().children():
+            with suppress(psutil.Error):  # it has ended
+                if child.cmdline()[1:] == list(sleeper[1:]):
+                    found.append(child)
+        return found
+
+    heard.wait(sleeping)
+    server.want(replace(SETTINGS, model=SMALL))
+    heard.wait(lambda: not sleeping())
+    assert ask(host, heard) == "few"
+    assert not host.facts().succession
+    server.want(SETTINGS)
+    assert ask(host, heard) == "few"
+    heard.wait(sleeping)
+    server.close(30)
+    heard.wait(lambda: not sleeping())
+
+
+def test_a_download_that_broke_off_is_told_with_what_to_do(cache: Path, server: ModelServer) -> None:
+    put(cache, SMALL, "few\n")
+    with suppress(OSError), recorded(cache, LARGE, NOBODY) as download:
+        download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+        raise OSError
+    assert read_download(cache, LARGE) is not None
+    (path,) = (cache / "downloads").iterdir()
+    path.write_text(path.read_text().replace(f'"process": {os.getpid()}', '"process": 4194305'))
+    host, heard = open_host(server)
+    assert ask(host, heard) == "few"
+    heard.wait(lambda: heard.told)
+    assert "broke off at 1 MB of 4 MB. To continue, run: fastcoder-lsp model pull" in heard.told[-1].text
+
+
+def test_what_stands_in_for_what(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of starts: what is on the disk, what is wanted, and what answers first."""
+    monkeypatch.setattr(rule, "installed_bytes", lambda: 64 << 30)
+    monkeypatch.setattr(rule, "available_bytes", lambda: 64 << 30)
+    speeds = {(size.hub_id, bits): Speed(1.0, 1.0) for size in FAMILY[:2] for bits in (8, 4)}
+    write_measured(cache, Measured(speeds, 1, "k", battery=False, disturbed=0))
+
+    def first(model: str, **more: object) -> tuple[str, str, bool] | None:
+        plan = succession.plan_for(replace(SETTINGS, model=model, **more), cache)  # type: ignore[arg-type]
+        return (plan.first.model, plan.wanted.model, plan.here) if plan is not None else None
+
+    assert first(LARGE) is first("auto") is None, "nothing is here"
+    put(cache, SMALL, "few\n")
+    assert first(LARGE) is None, "nobody has begun to fetch it: loading says what to do"
+    assert first("auto") == ("auto", LARGE, False), "the larger one takes over once it is fetched"
+    assert first(SMALL) is first("no/such") is first("./nowhere") is None
+    put(cache, LARGE, "many\n")
+    assert first("auto") == first(LARGE) == (SMALL, LARGE, True)
+    assert first(LARGE, drafter="sdsat") is None, "a drafter of the wanted model's own"
+    with recorded(cache, HUGE, NOBODY) as download:
+        download.advance(ProgressStep(HUGE, 0, 15_000_000_000))
+        assert first(HUGE) == (LARGE, HUGE, False), "the largest smaller one"
+    with recorded(cache, "some/model", NOBODY) as download:
+        download.advance(ProgressStep("some/model", 0, 2_000_000_000))
+        assert first("some/model") == (SMALL, "some/model", False)
+    assert find(LARGE, cache).hub_id == LARGE
