@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.config.processor import processor
+from fastcoder_lsp.config.processor import forced_kind, processor
 from fastcoder_lsp.core.files import read_cached
 from fastcoder_lsp.model.catalogue import BITS, FAMILY, GPU_BITS, Size
 from fastcoder_lsp.model.machine import available_bytes, installed_bytes, on_battery, usable_gpu_bytes
@@ -254,8 +254,9 @@ class Measured:
 
 
 def measured_path(cache: Path) -> Path:
-    """The file with the measured times."""
-    return cache / "tuning" / "speeds.json"
+    """The file with the measured times, one for each kind of instructions that was asked for."""
+    kind = forced_kind()
+    return cache / "tuning" / ("speeds.json" if kind is None else f"speeds-{kind}.json")
 
 
 def write_measured(cache: Path, measured: Measured) -> None:
