@@ -85,8 +85,8 @@ class Download:
 
     @property
     def told(self) -> str:
-        """Size, speed and remaining time in words."""
-        return transfer_text(self.done, self.total, self.rate)
+        """Size in words; while it is under way, speed and remaining time, too."""
+        return transfer_text(self.done, self.total, self.rate if self.under_way else 0.0)
 
 
 def transfer_text(done: int, total: int, rate: float) -> str:

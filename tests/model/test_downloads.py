@@ -7,6 +7,7 @@ import pytest
 
 from fastcoder_lsp.model.dialogue import Dialogue, ProgressStep
 from fastcoder_lsp.model.downloads import (
+    Download,
     TransferRate,
     downloads,
     duration_text,
@@ -63,3 +64,7 @@ def test_a_damaged_file_is_none(tmp_path: Path, content: bytes) -> None:
         (path,) = (tmp_path / "downloads").iterdir()
         path.write_bytes(content)
         assert read_download(tmp_path, "some/model") is None
+
+
+def test_a_download_that_broke_off_has_no_speed() -> None:
+    assert Download("some/model", 1_000_000, 4_000_000, 2e6, process=1 << 22).told == "1 MB of 4 MB"
