@@ -161,7 +161,9 @@ class DesiredState:
 
 
 class RemoteHost:
-    """A host in another process; it is started if there is none, and again if it dies.
+    """The shared process, as a front sees it; started if there is none, and again if it dies.
+
+    It runs on this machine: a remote server's host is `remote.host.ServerHost`.
 
     Args:
         listener: receives the events, in the connection's thread.
