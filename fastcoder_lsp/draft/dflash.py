@@ -98,7 +98,7 @@ class DflashParameters:
 
 DFLASH = Specification(
     "dflash",
-    "a small model that says a block from the model's own features",
+    "a small model that drafts a block from the model's hidden states",
     DflashParameters(),
     lambda parameters, parts: DflashDrafter(opened("dflash", parameters.weights, parts), parameters, parts.linear),
     paper="DFlash 2026, section 4",

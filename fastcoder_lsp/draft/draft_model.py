@@ -72,7 +72,7 @@ class SpecInferParameters:
 
 DRAFT_MODEL = Specification(
     "draft-model",
-    "what a smaller model with the same tokenizer says next",
+    "the next tokens of a smaller model with the same tokenizer",
     DraftModelParameters(),
     lambda parameters, parts: DraftModelDrafter(parts.smaller, parameters),
     paper="Leviathan et al. 2023, section 2; Chen et al. 2023, Algorithm 2",
@@ -82,14 +82,14 @@ DRAFT_MODEL = Specification(
 DRAFT_MODEL_TREE = replace(
     DRAFT_MODEL,
     name="draft-model-tree",
-    guesses_from="the likeliest paths of what a smaller model with the same tokenizer may say next",
+    guesses_from="the likeliest paths of a smaller model with the same tokenizer",
     parameters=DraftModelParameters(shape="tree", least=0.01),
     paper="Leviathan et al. 2023, section 2; the tree: Li et al. 2024, EAGLE-2, section 4",
 )
 DRAFT_DISTILLED = replace(
     DRAFT_MODEL,
     name="draft-distilled",
-    guesses_from="what a smaller model says that `train distill` tuned on the model's own outputs",
+    guesses_from="the next tokens of a smaller model that `train distill` tuned on the model's outputs",
     paper="Zhou et al. 2024, DistillSpec, section 4",
 )
 SPECINFER = Specification(

@@ -136,7 +136,7 @@ class EagleParameters:
 
 EAGLE = Specification(
     "eagle",
-    "a layer that goes on with the model's own features",
+    "a layer that continues the model's hidden states",
     EagleParameters(),
     lambda parameters, parts: EagleDrafter(opened("eagle", parameters.weights, parts), parameters, parts.linear),
     paper="Li et al. 2024, EAGLE-2, section 4; Li et al. 2025, EAGLE-3, section 3",

@@ -41,7 +41,7 @@ class RecyclingParameters:
 
 RECYCLING_PAPER = Specification(
     "recycling-paper",
-    "the model's own best next tokens, of rejected guesses too",
+    "the model's own best next tokens, also after rejected guesses",
     RecyclingParameters(),
     lambda parameters, _parts: RecyclingDrafter(parameters),
     paper="Luo et al. 2024, Token Recycling, sections 3.1 to 3.3",
@@ -52,7 +52,7 @@ RECYCLING_PAPER = Specification(
 RECYCLING = replace(
     RECYCLING_PAPER,
     name="recycling",
-    guesses_from="the model's own best next tokens, and at first what followed in the prompt",
+    guesses_from="the model's own best next tokens; at first, the tokens that follow in the prompt",
     parameters=RecyclingParameters(prompt=True),
 )
 

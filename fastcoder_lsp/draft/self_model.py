@@ -58,7 +58,7 @@ class SelfParameters:
 
 SELF = Specification(
     "self",
-    "the model itself with parts of it left out",
+    "the model itself without some of its sublayers",
     SelfParameters(),
     lambda parameters, parts: SelfDrafter(parameters, parts.skipped, parts.skipped_speed),
     paper="Zhang et al. 2024, Draft & Verify, section 3; `exit`: Elhoushi et al. 2024, LayerSkip",

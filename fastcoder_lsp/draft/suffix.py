@@ -64,7 +64,7 @@ class SuffixParameters:
 
 SUFFIX = Specification(
     "suffix",
-    "the likeliest continuations of the longest matches in prompt, output and what the model said in this document",
+    "the likeliest continuations of the longest matches in prompt, output and earlier output in this document",
     SuffixParameters(),
     lambda parameters, _parts: SuffixDrafter(parameters),
     paper="Oliaro et al. 2024, SuffixDecoding; Hu et al. 2024, SAM-Decoding",
@@ -173,7 +173,7 @@ class SamParameters:
 
 SAM = Specification(
     "sam",
-    "what followed the longest match in prompt and output or in D_c, else the model's own best next tokens",
+    "the continuation of the longest match in prompt and output or in D_c, else the model's own best next tokens",
     SamParameters(),
     lambda parameters, parts: SamDrafter(parts.pin, parameters),
     paper="Hu et al. 2024, SAM-Decoding, sections 3.1 to 3.3",

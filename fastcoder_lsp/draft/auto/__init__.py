@@ -1,4 +1,4 @@
-"""`auto`: one tree over all sources, as wide as pays.
+"""`auto`: one tree over all sources, sized by measured cost.
 
 Before each step every source (`sources`) proposes continuations; one tree grows best first by the probability of each
 path (`tree`), with probabilities learnt from outcomes (`evidence`); and the tree ends where one more row would cost
@@ -139,7 +139,7 @@ def _model_sources(parts: DrafterParts, weights: str, *, priced: bool) -> list[C
 
 AUTO = Specification(
     "auto",
-    "all sources of the others in one tree, as wide as pays; the default",
+    "all other drafters' sources in one tree, sized by measured cost; the default",
     AutoParameters(),
     _make,
     sources=(*GROUPED, FROM_ADAPTIVE),
@@ -168,7 +168,7 @@ class _Step:
 
 
 class AutoDrafter(Drafter):
-    """Grows one tree over all sources, best first, as wide as pays.
+    """Grows one tree over all sources, best first, sized by measured cost.
 
     Args:
         pin: gives the stores D_r and D_c, and Cacheback's frozen table.

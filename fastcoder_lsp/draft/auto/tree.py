@@ -1,4 +1,4 @@
-"""One tree over all sources, grown best first, and as wide as pays; compiled.
+"""One tree over all sources, grown best first and sized by measured cost; compiled.
 
 Every node asks all sources for its next tokens, given the whole path to it: running text and history by all their
 places with the same last tokens, continuations of the root as far as they agree with the path, tables by the last one
