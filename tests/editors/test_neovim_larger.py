@@ -40,7 +40,7 @@ def test_a_smaller_model_answers_first(tmp_path: Path, monkeypatch: pytest.Monke
             wait_for(lambda: message().startswith(f"{SMALL} answers until {LARGE} is ready (downloading"), "the status")
             put(cache, LARGE, "many\n")
             wait_for(lambda: message() == "", "the larger model takes over")
-            editor.type("y = 2<CR>")
+            editor.type("<Esc>:edit! other.py<CR>ix = 1<CR>")  # the scripted text comes at a document's first question
             wait_for(lambda: editor.ghost() == "many", "text of the larger model")
             assert "Error" not in editor.messages()
         finally:
