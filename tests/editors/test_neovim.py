@@ -290,8 +290,8 @@ def test_what_was_late_is_shown_when_it_is_made(slow: Neovim) -> None:
     assert slow.lua("return told") is True
     slow.type("<Esc>")
     slow.rpc.command("FastCoder why")
-    wait_for(lambda: "Not ready within 100 ms" in slow.text(), "the reason")
-    slow.type("q")
+    wait_for(lambda: "Not ready within 100 ms" in notices(slow), "the reason")
+    slow.type("k")
 
 
 def _ends_with(editor: Neovim, letter: str) -> bool:
