@@ -44,7 +44,7 @@ from fastcoder_lsp.host.address import named_address
 from fastcoder_lsp.host.connection import greet
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.process import LazyModelServer, run_host
-from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.host.remote import SharedProcessHost
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 EXAMPLE = "wire --json wire.json"
@@ -95,7 +95,7 @@ def measure(folder: Path, requests: int, lines: int, pause_ms: float) -> npt.NDA
     asker = AskingFront()
     address = named_address(folder, KEY)
     _wait_for(address)
-    front = RemoteHost(asker.on, Settings(), {}, OpenTexts(), lambda _: greet(address, BUILD), pauses_s=(0.05,))
+    front = SharedProcessHost(asker.on, Settings(), {}, OpenTexts(), lambda _: greet(address, BUILD), pauses_s=(0.05,))
     half = "    value = compute(value, other)\n" * (lines // 2)
     taken = []
     for number in range(1, requests + 2):

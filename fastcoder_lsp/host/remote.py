@@ -160,7 +160,7 @@ class DesiredState:
             self.upcoming = self.upcoming.renamed(new)
 
 
-class RemoteHost:
+class SharedProcessHost:
     """The shared process, as a front sees it; started if there is none, and again if it dies.
 
     It runs on this machine: a remote server's host is `remote.host.ServerHost`.

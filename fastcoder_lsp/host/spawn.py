@@ -29,7 +29,7 @@ from fastcoder_lsp.host.connection import GreetedHost, SilentError, VersionError
 from fastcoder_lsp.host.host_log import log_path, open_log
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import resume
-from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.host.remote import SharedProcessHost
 from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
@@ -180,9 +180,11 @@ class FindOrStart:
 
 def open_shared(
     listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
-) -> RemoteHost:
+) -> SharedProcessHost:
     """Open a front of the shared process (`completion.protocol.OpenHost`)."""
-    return RemoteHost(listener, settings, folders, texts, FindOrStart(notice=lambda text: listener(Notice(text))))
+    return SharedProcessHost(
+        listener, settings, folders, texts, FindOrStart(notice=lambda text: listener(Notice(text)))
+    )
 
 
 @contextlib.contextmanager

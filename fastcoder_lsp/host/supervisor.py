@@ -24,7 +24,7 @@ from fastcoder_lsp.host.liveness import Heartbeat, SilenceLimits, resume
 from fastcoder_lsp.host.transport import Codec, ProtocolError
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.host.remote import RemoteHost
+    from fastcoder_lsp.host.remote import SharedProcessHost
 
 logger = logging.getLogger(__name__)
 
@@ -58,11 +58,11 @@ class ConnectionSupervisor:
         supervised: the owner of the connection.
         reach: finds or starts a host.
         patience: how long a host may be silent.
-        pauses_s: see `RemoteHost`.
+        pauses_s: see `SharedProcessHost`.
     """
 
     def __init__(
-        self, supervised: "RemoteHost", reach: Reach, patience: SilenceLimits, pauses_s: tuple[float, ...]
+        self, supervised: "SharedProcessHost", reach: Reach, patience: SilenceLimits, pauses_s: tuple[float, ...]
     ) -> None:
         self._supervised, self._reach, self._patience, self._pauses_s = supervised, reach, patience, pauses_s
         self._codec = Codec()

@@ -54,7 +54,7 @@ from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 
 class ServerHost:
-    """A remote server as the model's host; `host.remote.RemoteHost` is the shared process on this machine.
+    """A remote server as the model's host; `host.remote.SharedProcessHost` is the shared process on this machine.
 
     `open_local` opens the model on this machine, for `remote.fallback`. `listener` receives events, on the scheduler's
     thread, the loop's or the local model's.

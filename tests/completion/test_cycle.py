@@ -49,7 +49,7 @@ async def test_a_keystroke_passes_through_few_functions() -> None:
             "inline_completion",
             "CompletionService.submit",
             "BackendSelector.send",
-            "RemoteHost.send",
+            "SharedProcessHost.send",
             "Outbox.make",
         ]
         assert host_way.split() == [

@@ -26,7 +26,7 @@ from fastcoder_lsp.host.host_log import log_to_stderr
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.local import ModelServer
 from fastcoder_lsp.host.process import LazyModelServer, run_host
-from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.host.remote import SharedProcessHost
 from fastcoder_lsp.host.selector import BackendSelector
 from fastcoder_lsp.host.spawn import FindOrStart
 from fastcoder_lsp.lsp.methods import METHODS
@@ -84,7 +84,7 @@ def serve_traced(folder: Path) -> None:
     def shared(
         listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
     ) -> ModelHost:
-        return RemoteHost(listener, settings, folders, texts, FindOrStart([folder], command, VERSION))
+        return SharedProcessHost(listener, settings, folders, texts, FindOrStart([folder], command, VERSION))
 
     def open_host(
         listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts

@@ -12,7 +12,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.address import cache_part, named_address
 from fastcoder_lsp.host.connection import greet
 from fastcoder_lsp.host.listening import Address, LoopbackAddress
-from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.host.remote import SharedProcessHost
 from fastcoder_lsp.host.server import HostServer
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import Heard, ScriptedHost
@@ -31,7 +31,7 @@ class Place:
 
     def __init__(self, address: Address) -> None:
         self.address, self.hosts = address, list[ScriptedHost]()
-        self.fronts = list[RemoteHost]()
+        self.fronts = list[SharedProcessHost]()
         self.start()
 
     def start(self) -> None:
@@ -41,9 +41,9 @@ class Place:
 
     def front(
         self, heard: Heard, settings: Settings | None = None, folders: Mapping[Path, Settings] | None = None
-    ) -> RemoteHost:
+    ) -> SharedProcessHost:
         """A front that is connected soon."""
-        front = RemoteHost(
+        front = SharedProcessHost(
             heard,
             settings or Settings(),
             folders or {},

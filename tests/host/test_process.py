@@ -25,7 +25,7 @@ from fastcoder_lsp.host.control import find_hosts, stop_host
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import SilenceLimits
 from fastcoder_lsp.host.process import MOST_FILES
-from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.host.remote import SharedProcessHost
 from fastcoder_lsp.host.spawn import FindOrStart
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import Heard, question
@@ -37,7 +37,7 @@ class Machine:
     """Fronts and processes of one runtime folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.options, self.fronts = folder / "run", list[str](), list[RemoteHost]()
+        self.folder, self.options, self.fronts = folder / "run", list[str](), list[SharedProcessHost]()
         self.settings = Settings(host_linger_s=1)
 
     def command(self, address: Address, settings: Settings) -> Sequence[str]:
@@ -46,16 +46,16 @@ class Machine:
 
     def front(
         self, heard: Heard, settings: Settings | None = None, patience: SilenceLimits | None = None
-    ) -> RemoteHost:
+    ) -> SharedProcessHost:
         reach = FindOrStart([self.folder], self.command, "test")
         self.fronts.append(
-            RemoteHost(
+            SharedProcessHost(
                 heard, settings or self.settings, {}, OpenTexts(), reach, patience or SilenceLimits(), pauses_s=PAUSES_S
             )
         )
         return self.fronts[-1]
 
-    def asked(self, patience: SilenceLimits | None = None) -> tuple[Heard, RemoteHost]:
+    def asked(self, patience: SilenceLimits | None = None) -> tuple[Heard, SharedProcessHost]:
         """A front that has had its first answer."""
         heard = Heard()
         front = self.front(heard, patience=patience)
@@ -83,16 +83,16 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
         machine.close()
 
 
-def ask(heard: Heard, front: RemoteHost, number: int, text: str = "say x") -> None:
+def ask(heard: Heard, front: SharedProcessHost, number: int, text: str = "say x") -> None:
     front.send(Ask(question(number, text)))
     heard.wait(lambda: number in heard.answers)
 
 
-def other_process(front: RemoteHost, process_id: int) -> bool:
+def other_process(front: SharedProcessHost, process_id: int) -> bool:
     return front.facts().process_id != process_id
 
 
-def answered(heard: Heard, front: RemoteHost, number: int, process_id: int) -> Callable[[], bool]:
+def answered(heard: Heard, front: SharedProcessHost, number: int, process_id: int) -> Callable[[], bool]:
     """Whether a question has its answer, or would have had to be asked of a process that is gone."""
     return lambda: number in heard.answers or other_process(front, process_id)
 
@@ -122,7 +122,7 @@ def gone(process_id: int, seconds: float = 20) -> bool:
 
 def test_fronts_that_start_at_once_find_one_process(machine: Machine) -> None:
     heards = [Heard() for _ in range(4)]
-    fronts = list[RemoteHost]()
+    fronts = list[SharedProcessHost]()
     threads = [threading.Thread(target=lambda heard=heard: fronts.append(machine.front(heard))) for heard in heards]
     for thread in threads:
         thread.start()
@@ -288,7 +288,7 @@ def test_a_log_that_cannot_be_written_costs_no_suggestion(machine: Machine) -> N
     (cache_folder() / "host").write_text("no folder")
     heard = Heard()
     reach = FindOrStart([machine.folder], machine.command, "test", lambda text: heard(Notice(text)))
-    front = RemoteHost(heard, machine.settings, {}, OpenTexts(), reach, pauses_s=PAUSES_S)
+    front = SharedProcessHost(heard, machine.settings, {}, OpenTexts(), reach, pauses_s=PAUSES_S)
     machine.fronts.append(front)
     ask(heard, front, 1)
     process_id = front.facts().process_id
