@@ -44,7 +44,7 @@ CODES = (
     "changed",  # the document has changed since
 )
 
-_BY_KEY = "To get one anyway, press the key that requests a suggestion."
+_BY_KEY = "To get a suggestion anyway, press the key that requests one."
 
 
 def off() -> Reason:
@@ -84,7 +84,7 @@ def secret_file() -> Reason:
     """The file's name marks it as a file of secrets."""
     return Reason(
         "secret",
-        "This file's name says that it holds secrets.",
+        "The file's name suggests that it holds secrets.",
         "Such files are never read. No setting changes that.",
     )
 
@@ -94,7 +94,7 @@ def secret_line() -> Reason:
     return Reason(
         "secret",
         "The text before the cursor looks like a secret.",
-        "If it is none, set `where.secrets` to true.",
+        "If it is not a secret, set `where.secrets` to true.",
     )
 
 
