@@ -56,7 +56,7 @@ def test_of_the_benchmarks_the_package_has_one(wheel: Path) -> None:
     assert not [name for name in all_names if name.startswith("benchmarks")]
     names = [name for name in all_names if name.startswith("fastcoder_lsp/bench/")]
     inside = {name.removeprefix("fastcoder_lsp/bench/") for name in names}
-    assert inside == {"__init__.py", "engine.py", "model.py", "report.py"}
+    assert inside == {"__init__.py", "engine.py", "limits.py", "model.py", "report.py"}
 
 
 def test_bench_engine_is_there(installed: Path) -> None:
