@@ -13,8 +13,6 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, kernels_folder
 from fastcoder_lsp.core import Engines, Progress, StepCosts
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE
-from fastcoder_lsp.draft.pricing import Forecast, Price
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
 from fastcoder_lsp.model.catalogue import BITS, FAMILY
@@ -87,6 +85,10 @@ def names_of_drafters(
     speed = measured.speeds.get((small.hub_id, bits)) if measured is not None else None
     if large is None or large is small or gpu_bytes or speed is None:
         return ()
+    # Not at the top: they bring a compiler along, which a front does without.
+    from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE  # noqa: PLC0415
+    from fastcoder_lsp.draft.pricing import Forecast, Price  # noqa: PLC0415
+
     price = Price(costs, priced=True)
     price.expect(Forecast(DRAFT_MODEL_TREE.parameters.length * speed.step_ms))
     added = small.read_bytes(bits) + LEAST_KV_MB * 1_000_000
