@@ -59,7 +59,7 @@ class Download:
         name: the model, as `model pull` takes it: a hub id, or `wheels:KEY`.
         done, total: bytes.
         rate: bytes a second; 0 while unknown.
-        process: the process that downloads.
+        process: the process that downloads; -1 once it has given up.
         began: when that process began, in seconds since 1970: ids are used again.
     """
 
@@ -152,6 +152,7 @@ def recorded(cache: Path, name: str, dialogue: Dialogue) -> Iterator[Dialogue]:
     try:
         yield replace(dialogue, advance=advance)
     except BaseException:
+        state = replace(state, process=-1) if state is not None else None
         keep()
         raise
     forget_download(cache, name)

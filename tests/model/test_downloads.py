@@ -1,6 +1,7 @@
 """The speed of a download and its remaining time, and the file that tells other processes."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,16 @@ def test_other_processes_see_it_until_it_is_over(tmp_path: Path) -> None:
         assert (found.percent, found.process, found.under_way) == (25, os.getpid(), True)
         assert downloads(tmp_path) == [found]
     assert downloads(tmp_path) == []
+
+
+def test_a_download_that_failed_is_not_under_way_although_its_process_runs(tmp_path: Path) -> None:
+    """`model pull` may go on with a replacement from the package index."""
+    with suppress(OSError), recorded(tmp_path, "some/model", NOBODY) as told:
+        told.advance(ProgressStep("some/model", 10, 40))
+        raise OSError
+    found = read_download(tmp_path, "some/model")
+    assert found is not None
+    assert (found.done, found.under_way) == (10, False)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"name": "x", "done": 9, "total": 1}', b"\xff" * 50])
