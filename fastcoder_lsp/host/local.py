@@ -73,7 +73,7 @@ class ModelServer:
         self._names = (f"front-{number}" for number in itertools.count(1))
         self._fronts: dict[LocalHost, None] = {}
         self.make, self.stores = make, SharedStores(cache)
-        self._stop_successor = threading.Event()
+        self._successor: Successor | None = None
         self.succession = Succession()
         self.scheduler: Scheduler[Model] = Scheduler(self._loading(settings))
         self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
@@ -108,7 +108,6 @@ class ModelServer:
     def reload(self) -> None:
         """Reload the model."""
         with self._lock:
-            self._stop_successor.set()
             self.scheduler.use(self._loading(self._settings))
         self._follow(Succession())
 
@@ -120,12 +119,11 @@ class ModelServer:
     def _load_and_tell(self, settings: Settings, progress: Progress) -> Model:
         model = self._load(settings, progress)
         self._announce(model)
-        self._stop_successor.set()
-        self._stop_successor = threading.Event()
+        self._successor = model.successor
         if model.successor is None:
             self._follow(Succession(answering=model.info.model if self.succession.following else ""))
         else:
-            arguments = model.info.model, model.successor, self._stop_successor
+            arguments = model.info.model, model.successor
             threading.Thread(target=self._succeed, args=arguments, name="fastcoder-successor", daemon=True).start()
         return model
 
@@ -135,9 +133,12 @@ class ModelServer:
         if model.first_hour is not None:
             model.first_hour.tell = self._tell
 
-    def _succeed(self, answering: str, successor: "Successor", stopped: threading.Event) -> None:
-        """Prepare the model that follows, and let it take over between two requests; in a thread of its own."""
-        shown_s = -math.inf
+    def _succeed(self, answering: str, successor: "Successor") -> None:
+        """Prepare the model that follows, and let it take over between two requests; in a thread of its own.
+
+        Ends early once the model that answers is unloaded, for example for other settings, or where it is switched off.
+        """
+        shown_s, stopped = -math.inf, successor.stopped
 
         def tell(what: str, percent: int | None) -> None:
             nonlocal shown_s
@@ -149,22 +150,29 @@ class ModelServer:
                 self._follow(told)
 
         try:
-            model = successor.make(tell, stopped)
+            model = successor.make(tell)
         except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions; this model goes on
             if not stopped.is_set():
                 why = failure(f"{successor.name} cannot be prepared", error)
                 self._tell(f"{successor.name} cannot take over: {why.message}. {answering} goes on. {why.hint}".strip())
-                self._follow(Succession())
+            self._end(successor)
             return
-        handover = _Handover(model, self._take_over)
+        handover = _Handover(model, stopped)
         with self._lock:
             if not stopped.is_set():
-                self.scheduler.succeed(self._loading(self._settings), handover.take if model is not None else None)
-        while not handover.taken and not stopped.wait(SHOWN_EVERY_S):
-            pass
+                made = (handover.take, self._took_over) if model is not None else None
+                self.scheduler.succeed(self._loading(self._settings), made)
+        stopped.wait()
         handover.drop()
+        if not handover.taken:
+            self._end(successor)
 
-    def _take_over(self, model: Model) -> None:
+    def _end(self, successor: "Successor") -> None:
+        """Tell that no larger model follows any more, unless another one does."""
+        if self._successor is successor:
+            self._follow(Succession())
+
+    def _took_over(self, model: Model) -> None:
         self._announce(model)
         self._follow(Succession(answering=model.info.model))
 
@@ -202,7 +210,6 @@ class ModelServer:
 
     def close(self, wait_s: float) -> None:
         """End after the current piece of work, and free the model; waits at most `wait_s`."""
-        self._stop_successor.set()
         self.scheduler.close()
         self._thread.join(wait_s)
 
@@ -212,20 +219,18 @@ class _Handover:
 
     Args:
         model: the model; None where the scheduler loads it.
-        on_taken: called with it when it is taken.
+        stopped: set once the model is no longer wanted.
     """
 
-    def __init__(self, model: Model | None, on_taken: Callable[[Model], object]) -> None:
-        self._model, self._on_taken, self._lock = model, on_taken, threading.Lock()
+    def __init__(self, model: Model | None, stopped: threading.Event) -> None:
+        self._model, self._stopped, self._lock = model, stopped, threading.Lock()
         self.taken = False
 
-    def take(self) -> Model:
-        """The model, for the scheduler."""
+    def take(self) -> Model | None:
+        """The model, for the scheduler; None where it is no longer wanted."""
         with self._lock:
-            model, self.taken = self._model, True
-        assert model is not None, "taken after it was dropped"
-        self._on_taken(model)
-        return model
+            self.taken = not self._stopped.is_set()
+            return self._model if self.taken else None
 
     def drop(self) -> None:
         """Free the model, unless it was taken."""

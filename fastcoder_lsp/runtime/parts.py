@@ -105,7 +105,9 @@ class Model(Preparing):
         return isinstance(self.engines, Preparing) and self.engines.prepare()
 
     def close(self) -> None:
-        """Free the model's memory; none of its runtimes may be used afterwards."""
+        """Free the model's memory, and stop its successor; none of its runtimes may be used afterwards."""
+        if self.successor is not None:
+            self.successor.stopped.set()
         self.engines.close()
         if self.smaller is not None:
             self.smaller.close()

@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
+import psutil
+
 from fastcoder_lsp import errors
 from fastcoder_lsp.config import Settings, SettingsLayer, cache_folder, resolve, specs
 from fastcoder_lsp.config.processes import neutral_folder, python_command
@@ -29,6 +31,7 @@ from fastcoder_lsp.model.find import AUTO, download_of, find, understand
 from fastcoder_lsp.model.inventory import engine_conversions
 from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.model.store import folder_bytes
+from fastcoder_lsp.model.tuned import RECORD
 from fastcoder_lsp.runtime.compile_ahead import BITS, shape_of
 from fastcoder_lsp.runtime.load import load_model
 from fastcoder_lsp.runtime.parts import Model
@@ -100,6 +103,8 @@ def plan_for(settings: Settings, cache: Path) -> SuccessionPlan | None:
         return None
     if files is not None and (gpu or _is_prepared(files, wanted, cache)):
         return None
+    if files is not None and (files.folder / RECORD).is_file():
+        return None  # a front's drafter may need its tuning: a shared process learns of drafters only after loading
     most = folder_bytes(files.folder) if files is not None else begun.total if begun is not None else 0
     smaller = _smaller(wanted.model, most, cache)
     if smaller is None:
@@ -153,20 +158,20 @@ class Successor:
 
     Attributes:
         name: the wanted model's.
+        stopped: set from any thread where the model is no longer wanted; closing the one that answers sets it.
 
     Args:
         plan: which model is wanted.
     """
 
     def __init__(self, plan: SuccessionPlan) -> None:
-        self.name, self._plan = plan.name, plan
+        self.name, self._plan, self.stopped = plan.name, plan, threading.Event()
 
-    def make(self, tell: Tell, stopped: threading.Event) -> Model | None:
+    def make(self, tell: Tell) -> Model | None:
         """Wait for the files, and prepare the model; takes as long as that takes.
 
         Args:
             tell: receives the stages.
-            stopped: set from any thread where the model is no longer wanted.
 
         Returns:
             The model; None if stopped, and where it cannot be loaded beside the one that answers: unload that first.
@@ -174,8 +179,8 @@ class Successor:
         Raises:
             FastcoderError: it cannot be made ready.
         """
-        plan = self._plan
-        if (not plan.here and not self._awaited(tell, stopped)) or plan.on_gpu:
+        plan, stopped = self._plan, self.stopped
+        if (not plan.here and not self._awaited(tell)) or plan.on_gpu:
             return None
 
         def progress(share: float, what: str) -> None:
@@ -185,9 +190,9 @@ class Successor:
         _prepare(plan.wanted, progress, stopped)
         return None if stopped.is_set() else load_model(plan.wanted, progress, alone=False)
 
-    def _awaited(self, tell: Tell, stopped: threading.Event) -> bool:
+    def _awaited(self, tell: Tell) -> bool:
         """Wait until all files are here; returns False if stopped."""
-        cache, name = cache_folder(), self._plan.wanted.model
+        stopped, cache, name = self.stopped, cache_folder(), self._plan.wanted.model
         reference = understand(name)
         while (files := _found(name, cache)) is None:
             begun = download_of(reference, cache, 0)
@@ -257,7 +262,9 @@ def main() -> NoReturn:
     """Load the model of the settings on stdin, and print progress or the error; runs in the second process."""
     settings, _ = resolve([SettingsLayer("parent", json.loads(sys.stdin.buffer.readline()), trusted=True)])
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if os.name == "posix":
+    if sys.platform == "win32":
+        psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
+    else:
         os.nice(_NICENESS)
     try:
         load_model(settings, lambda share, what: _say(share=share, what=what)).close()

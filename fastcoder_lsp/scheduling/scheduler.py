@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Generic
+from typing import Generic, TypeAlias
 
 from fastcoder_lsp.completion.protocol import HostListener, StatusChanged
 from fastcoder_lsp.completion.question import Clock
@@ -33,6 +33,9 @@ STEPS_AT_ONCE = 8
 def now_ms() -> float:
     """The clock of all fronts of this machine."""
     return time.monotonic() * 1e3
+
+
+Made: TypeAlias = tuple[Callable[[], SomeModel | None], Callable[[SomeModel], object]]
 
 
 class RoundRobin:
@@ -133,14 +136,15 @@ class Scheduler(Generic[SomeModel]):
         """Replace the model, or its settings, for all clients from their next questions on."""
         self._inbox.put(partial(self._use, load))
 
-    def succeed(self, load: Callable[[Progress], SomeModel], make: Callable[[], SomeModel] | None = None) -> None:
+    def succeed(self, load: Callable[[Progress], SomeModel], made: Made[SomeModel] | None = None) -> None:
         """Replace the model as soon as no client waits for an answer.
 
         Args:
-            load: loads the new model, now unless `make` is given, and whenever it was unloaded.
-            make: gives the new model, which is loaded already.
+            load: loads the new model, now unless `made` is given, and whenever it was unloaded.
+            made: gives the new model, which is loaded already, or None where it is no longer wanted; and is told once
+                it has taken over.
         """
-        self._inbox.put(partial(setattr, self, "_successor", partial(self._take_over, load, make)))
+        self._inbox.put(partial(setattr, self, "_successor", partial(self._take_over, load, made)))
 
     def close(self) -> None:
         """End within a piece of work, and free the model's memory."""
@@ -288,18 +292,22 @@ class Scheduler(Generic[SomeModel]):
                 with logged("a listener failed"):
                     client.emit(StatusChanged(failed or Status("starting")))
 
-    def _take_over(self, load: Callable[[Progress], SomeModel], make: Callable[[], SomeModel] | None) -> None:
+    def _take_over(self, load: Callable[[Progress], SomeModel], made: Made[SomeModel] | None) -> None:
         """Put a new model in place of this one, for the clients that had one at once."""
+        model = made[0]() if made is not None else None
+        if made is not None and model is None:
+            return
         serving = [client for client in self._clients if client.model.loaded is not None]
         self._use(load)
-        if make is not None:
-            self._model.put(make())
+        if model is not None:
+            self._model.put(model)
         for client in serving:
             self._acting = client
             if client.enabled:
                 self._ready(client)
-        if make is not None:
+        if made is not None and model is not None:
             self._model.settle()
+            made[1](model)
 
     def _use(self, load: Callable[[Progress], SomeModel]) -> None:
         self._unload()

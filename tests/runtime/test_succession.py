@@ -1,8 +1,8 @@
 """A smaller model that answers until the wanted one is ready: real models of some hundred kilobytes, real processes."""
 
 import itertools
-import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,10 +13,10 @@ import huggingface_hub.constants
 import psutil
 import pytest
 
-from fastcoder_lsp.completion.protocol import Ask, Event, Succession
+from fastcoder_lsp.completion.protocol import Ask, Enable, Event, Load, Succession
 from fastcoder_lsp.completion.question import Policy, Question, place_of
 from fastcoder_lsp.config import Settings, kernels_folder
-from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.core import CompletionRequest, Progress, Snapshot
 from fastcoder_lsp.host.local import LocalHost, ModelServer
 from fastcoder_lsp.model import choice as rule
 from fastcoder_lsp.model.catalogue import FAMILY
@@ -24,8 +24,10 @@ from fastcoder_lsp.model.choice import Measured, Speed, write_measured
 from fastcoder_lsp.model.dialogue import Dialogue, ProgressStep
 from fastcoder_lsp.model.downloads import read_download, recorded
 from fastcoder_lsp.model.find import find
+from fastcoder_lsp.model.tuned import RECORD
 from fastcoder_lsp.runtime import succession
 from fastcoder_lsp.runtime.load import make_runtime
+from fastcoder_lsp.runtime.parts import Model
 from tests.faults.small_model import write_model
 from tests.host.scripted import Heard
 
@@ -181,14 +183,58 @@ def test_other_settings_and_the_end_stop_what_is_prepared(
     heard.wait(lambda: not sleeping())
 
 
+def prepares() -> bool:
+    """Whether a larger model is awaited or prepared."""
+    return any(thread.name == "fastcoder-successor" for thread in threading.enumerate())
+
+
+def test_nothing_follows_once_the_smaller_one_is_switched_off(cache: Path, server: ModelServer) -> None:
+    """Else a model that nobody wants takes the memory, and the status tells of it."""
+    put(cache, SMALL, "few\n")
+    host, heard = open_host(server)
+    with recorded(cache, LARGE, NOBODY) as download:
+        download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+        assert ask(host, heard) == "few"
+        heard.wait(lambda: host.facts().succession)
+        host.send(Enable(False))
+        heard.wait(lambda: not prepares())
+        assert not host.facts().succession
+        host.send(Enable(True))
+        assert ask(host, heard) == "few"
+        heard.wait(lambda: host.facts().succession)
+    put(cache, LARGE, "many\n")
+    heard.wait(lambda: host.facts().model == LARGE)
+
+
+def test_settings_that_change_while_the_smaller_one_is_loaded_count(cache: Path) -> None:
+    put(cache, SMALL, "few\n")
+    put(cache, LARGE, "many\n")
+    began, go = threading.Event(), threading.Event()
+
+    def load(settings: Settings, progress: Progress) -> Model:
+        began.set()
+        assert go.wait(60)
+        return succession.load_first(settings, progress)
+
+    server = ModelServer(load, make_runtime, SETTINGS, cache, alone=True)
+    try:
+        host, heard = open_host(server)
+        host.send(Load(1))
+        assert began.wait(60)
+        server.want(replace(SETTINGS, model=SMALL))
+        go.set()
+        heard.wait(lambda: heard.loads and not prepares())
+        assert ask(host, heard) == "few"
+    finally:
+        server.close(30)
+
+
 def test_a_download_that_broke_off_is_told_with_what_to_do(cache: Path, server: ModelServer) -> None:
     put(cache, SMALL, "few\n")
     with suppress(OSError), recorded(cache, LARGE, NOBODY) as download:
         download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
         raise OSError
     assert read_download(cache, LARGE) is not None
-    (path,) = (cache / "downloads").iterdir()
-    path.write_text(path.read_text().replace(f'"process": {os.getpid()}', '"process": 4194305'))
     host, heard = open_host(server)
     assert ask(host, heard) == "few"
     heard.wait(lambda: heard.told)
@@ -214,6 +260,9 @@ def test_what_stands_in_for_what(cache: Path, monkeypatch: pytest.MonkeyPatch) -
     put(cache, LARGE, "many\n")
     assert first("auto") == first(LARGE) == (SMALL, LARGE, True)
     assert first(LARGE, drafter="sdsat") is None, "a drafter of the wanted model's own"
+    (place_of_model(cache, LARGE) / RECORD).touch()
+    assert first(LARGE) is None, "another editor's drafter may be the model's own"
+    (place_of_model(cache, LARGE) / RECORD).unlink()
     with recorded(cache, HUGE, NOBODY) as download:
         download.advance(ProgressStep(HUGE, 0, 15_000_000_000))
         assert first(HUGE) == (LARGE, HUGE, False), "the largest smaller one"
