@@ -277,7 +277,7 @@ while a keyboard macro is recorded (it would replay the key, not the text),
 while an entry is selected in a menu of Company or Corfu, and in Evil's states
 other than insert."
   (or buffer-read-only
-      (use-region-p)
+      (region-active-p) ; an empty region too: C-SPC begins one
       (bound-and-true-p isearch-mode)
       defining-kbd-macro
       (and (bound-and-true-p company-candidates) (bound-and-true-p company-selection-changed))

@@ -415,13 +415,14 @@ b"))))
 
 (ert-deftest it-goes-where-nobody-types-any-more ()
   (dolist (state (list (lambda () (read-only-mode 1))
+                       (lambda () (push-mark (point) t t))
                        (lambda () (isearch-mode t))
                        (lambda () (setq defining-kbd-macro t))
                        (lambda () (setq company-candidates '("a") company-selection-changed t))
                        (lambda () (setq completion-in-region-mode t corfu--preselect 0 corfu--index 1))
                        (lambda () (setq evil-local-mode t evil-state 'normal))))
     (let (defining-kbd-macro company-candidates company-selection-changed completion-in-region-mode
-          (corfu--index -1) (corfu--preselect -1) evil-local-mode evil-state)
+          (corfu--index -1) (corfu--preselect -1) evil-local-mode evil-state (transient-mark-mode t))
       (with-ghost
        (unwind-protect
            (progn (funcall state)
