@@ -71,7 +71,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Complete and print; 0 with or without a suggestion. The reason for none goes to stderr."""
+    """Complete and print; 0 with or without a suggestion, 2 where it is refused. The reason for none goes to stderr."""
     keep_log_quiet()
     named, line, column = parse_place(arguments.place)
     require_writable(arguments.trace_html)
@@ -79,36 +79,37 @@ def run(arguments: argparse.Namespace) -> int:
     text = read_text(path)
     offset = offset_of(text, line, column)
 
-    with Loading("loading the model") as loading:  # imports take time, too
-        from fastcoder_lsp.cli.once import complete_once
-        from fastcoder_lsp.completion.question import nothing
-        from fastcoder_lsp.config import SettingsLayer, resolve
-        from fastcoder_lsp.decode.trace import as_plain
-        from fastcoder_lsp.prompt.account import account
-        from fastcoder_lsp.workspace.languages import language_of
+    from fastcoder_lsp.config import SettingsLayer, resolve
+    from fastcoder_lsp.workspace.languages import language_of
 
-        chosen = {
-            "model": arguments.model,
-            "engine": arguments.engine,
-            "drafter": arguments.drafter,
-            "draft.models": arguments.draft_model,
-            "completion.max_tokens": arguments.max_tokens,
-            "context.enabled": arguments.context or None,
-        }
-        own = SettingsLayer("command line", {k: v for k, v in chosen.items() if v is not None}, trusted=True)
-        settings, problems = resolve([own])
-        if problems:
-            raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")
-        snapshot = Snapshot(path.as_uri(), str(path), language_of(path), 0, text)
-        request = CompletionRequest(snapshot, offset, invoked=True)
-        prompts: list[LatestPrompt] = []
-        folders = workspace(arguments.workspace, path, own)
-        refused = refusal(snapshot, path, folders, settings)
-        if refused is not None:
-            completion, source = nothing(request, refused.code, refused), ""
-        else:
+    chosen = {
+        "model": arguments.model,
+        "engine": arguments.engine,
+        "drafter": arguments.drafter,
+        "draft.models": arguments.draft_model,
+        "completion.max_tokens": arguments.max_tokens,
+        "context.enabled": arguments.context or None,
+    }
+    own = SettingsLayer("command line", {k: v for k, v in chosen.items() if v is not None}, trusted=True)
+    settings, problems = resolve([own])
+    if problems:
+        raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")
+    folders = workspace(arguments.workspace, path, own)
+    request = CompletionRequest(Snapshot(path.as_uri(), str(path), language_of(path), 0, text), offset, invoked=True)
+    refused = refusal(request, path, folders, settings)
+    prompts: list[LatestPrompt] = []
+    if refused is not None:
+        from fastcoder_lsp.completion.question import nothing
+
+        completion, source = nothing(request, refused.code, refused), ""
+    else:
+        with Loading("loading the model") as loading:  # imports take time, too
+            from fastcoder_lsp.cli.once import complete_once
+
             completion, source = complete_once(settings, request, loading, folders, shown=prompts.append)
     if arguments.json:
+        from fastcoder_lsp.decode.trace import as_plain
+
         trace = {"trace": as_plain(completion.trace)} if arguments.trace else {}
         print(json.dumps(as_json(completion, source, text) | trace, ensure_ascii=False))
     else:
@@ -118,23 +119,36 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.trace:
             print("\n" + "\n".join(trace_lines(completion)))
         for shown in prompts if arguments.show_prompt else ():
+            from fastcoder_lsp.prompt.account import account
+
             print("\n" + "\n".join(account(shown, text, offset)) + "\n\n" + shown.text)
     if arguments.trace_html is not None:
+        from fastcoder_lsp.prompt.account import account
+
         along = [line.strip() for shown in prompts for line in account(shown, text, offset)]
         write_page(arguments.trace_html, arguments.place, completion, text, offset, along)
-    return 0
+    return 0 if refused is None else UsageError.exit_code
 
 
-def refusal(snapshot: Snapshot, path: Path, folders: "Mapping[Path, Settings]", settings: "Settings") -> Reason | None:
-    """Why editors get no suggestion in this file, by its names and its size; None if they do."""
+def refusal(
+    request: CompletionRequest, path: Path, folders: "Mapping[Path, Settings]", settings: "Settings"
+) -> Reason | None:
+    """Why editors get no suggestion here: the file's name or size, or the text before the cursor; None if they do."""
+    from fastcoder_lsp.completion.reasons import secret_line
     from fastcoder_lsp.lsp.reasons import of_rule
     from fastcoder_lsp.workspace.rules import ReadingRules
+    from fastcoder_lsp.workspace.secret_lines import in_secret
 
     settings = next(iter(folders.values()), settings)
+    text, language = request.snapshot.text, request.snapshot.language
+    longest = max(map(len, text.split("\n")))
     rules = ReadingRules(tuple(folders), settings)
-    longest = max(map(len, snapshot.text.split("\n")))
-    rule = rules.may_complete(path, snapshot.language) or rules.size_reason(len(snapshot.text), longest)
-    return of_rule(rule, len(snapshot.text), settings.read_max_file_bytes) if rule is not None else None
+    rule = rules.may_complete(path, language) or rules.size_reason(len(text), longest)
+    if rule is not None:
+        return of_rule(rule, len(text), settings.read_max_file_bytes)
+    if not settings.where_secrets and in_secret(text[: request.offset], language):
+        return secret_line()
+    return None
 
 
 def workspace(named: Path | None, file: Path, own: "SettingsLayer") -> "dict[Path, Settings]":
@@ -142,7 +156,9 @@ def workspace(named: Path | None, file: Path, own: "SettingsLayer") -> "dict[Pat
     from fastcoder_lsp.config import resolve
     from fastcoder_lsp.workspace.folders import Folder, read_settings_file, workspace_of
 
-    if named is not None and not named.is_dir():
+    if named is not None and named.exists() and not named.is_dir():
+        raise UsageError(f"{named} is a file, not a folder", "Name the workspace's folder.")
+    if named is not None and not named.exists():
         raise UsageError(f"{named}: no such folder", "Name the workspace's folder.")
     root = named.absolute() if named is not None else workspace_of(file, _home())
     if root is None:

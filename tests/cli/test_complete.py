@@ -37,21 +37,33 @@ def test_other_forms_are_refused(place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "code", "says"),
+    ("name", "text", "column", "code", "says"),
     [
-        ("a.py", "x = 1\n" * 200_000, "large", "File too large: 1.2 MB, and the limit is 1 MB."),
-        ("a.py", "x" * 6_000, "large", "Raise `read.max_line_length`."),
-        (".env", "KEY=1\n", "secret", "holds secrets"),
+        ("a.py", "x = 1\n" * 200_000, 1, "large", "File too large: 1.2 MB, and the limit is 1 MB."),
+        ("a.py", "x" * 6_000, 1, "large", "Raise `read.max_line_length`."),
+        (".env", "KEY=1\n", 1, "secret", "holds secrets"),
+        ("a.py", 'password = "som"\n', 16, "secret", "The text before the cursor looks like a secret."),
     ],
 )
-def test_a_file_that_editors_refuse_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, line: str, code: str, says: str
+def test_a_place_that_editors_refuse_is_refused(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    text: str,
+    column: int,
+    code: str,
+    says: str,
 ) -> None:
-    (tmp_path / name).write_text(line)
-    command = ["complete", f"{tmp_path / name}:1:1", "--workspace", str(tmp_path), "--model", "nowhere/none"]
-    assert main(command) == 0
-    assert says in capsys.readouterr().err
-    assert main([*command, "--json"]) == 0
+    """Before a model is loaded, and with the exit code of wrong use."""
+    monkeypatch.setattr(terminal, "SILENT_S", 0)
+    (tmp_path / name).write_text(text)
+    command = ["complete", f"{tmp_path / name}:1:{column}", "--workspace", str(tmp_path), "--model", "nowhere/none"]
+    assert main(command) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert "loading the model" not in err
+    assert main([*command, "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["reason"]["code"] == code
 
 
@@ -69,6 +81,7 @@ def test_ranges_of_the_json_are_places_too() -> None:
         (["complete", "binary.py:1:1"], 2, "not UTF-8 text"),
         (["complete", "folder:1:1"], 2, "folder is a directory"),
         (["complete", "a.py:1:1", "--trace-html", "absent/page.html"], 2, "absent: no such folder"),
+        (["complete", "a.py:1:1", "--workspace", "a.py"], 2, "a.py is a file, not a folder"),
         (["doctor", "--report", "a.py"], 2, "a.py exists"),
         (["doctor", "--report", "absent/report.json"], 2, "absent: no such folder"),
         (["bench", "engine", "--json", "absent/engine.json"], 2, "absent: no such folder"),
