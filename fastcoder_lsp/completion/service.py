@@ -236,9 +236,9 @@ class CompletionService:
             if waiting is None or waiting.question.number != number:
                 return
             self._waiting, completion = None, answer.to(waiting.question.request)
-            recalled = self._known.recall(waiting.question) if answer.outcome == "empty" else ()
+            recalled = self._known.fallback(waiting.question) if answer.outcome == "empty" else ()
             if recalled and not self._known.held_back(waiting.question, recalled):
-                completion = self._known.completion(waiting.question, recalled)  # a better text takes longer than this
+                completion = self._known.completion(waiting.question, recalled)
             if waiting.wanted() and answer.outcome != "failed":
                 self._known.shows(waiting.question, completion)
             self._tally.count(answer.outcome, waiting.answer(completion))

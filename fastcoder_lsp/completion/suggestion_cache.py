@@ -81,6 +81,11 @@ class SuggestionCache:
         recalled = self._memory.recall(uri, place)
         return () if recalled is None else (recalled,)
 
+    def fallback(self, question: Question) -> tuple[CachedSuffix, ...]:
+        """As `recall`, or one candidate alone: better than nothing where the model had no time for a better text."""
+        recalled = self._memory.recall(question.uri, question.place)
+        return self.recall(question) or (() if recalled is None else (recalled,))
+
     def held_back(self, question: Question, recalled: Sequence[CachedSuffix]) -> bool:
         """Whether to hide the recalled text: the model was unsure of it, and the request is not by key."""
         return not question.request.invoked and recalled[0].unsure

@@ -222,5 +222,5 @@ def threaded(
 
 
 def plain(letter: NextLetter, before: str, after: str = "\n") -> str:
-    """What is shown after `before` where nobody is in a hurry."""
-    return Simulation(letter, Policy(), after).answer(before).text
+    """What is shown after `before` to a request by key without a deadline, which no rule holds back."""
+    return Simulation(letter, Policy(), after).answer(before, invoked=True).text

@@ -241,3 +241,12 @@ def test_a_key_shows_an_interim_text_before_it_asks_for_a_better_one() -> None:
     assert not again.done()
     simulation.work(until=again.done)
     assert again.result(0).text == "value = compute()"
+
+
+@pytest.mark.parametrize("alternatives", [1, 3])
+def test_a_better_text_that_takes_too_long_leaves_the_shown_one(alternatives: int) -> None:
+    policy = Policy(automatic_ms=0, invoked_ms=20, background_ms=0, alternatives=alternatives)
+    simulation, place = Simulation(LINE, policy), CursorContext(LONG, "\n")
+    simulation.service.on(Made(URI, Suggestion(place, "first()", interim=True)))
+    for _ in range(2):
+        assert simulation.answer(LONG, invoked=True).text == "first()"

@@ -48,8 +48,8 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
     """Why a document has no suggestion, as text and as items."""
     silences, ago_s = session.outcomes.reasons.silences(uri), session.outcomes.reasons.ago_s
     headline = _headline(session, uri)
-    model = [f"Model: {answering}."] if (answering := session.reporter.answering) else []
-    lines = [*headline, *_context(session, uri), *model, f"Now: {_described(session.reporter.current)}"]
+    now, answering = _described(session.reporter.current), session.reporter.answering
+    lines = [*headline, *_context(session, uri), f"Now: {now} ({answering})" if answering else f"Now: {now}"]
     if earlier := [one for one in silences if one.reason.text not in headline[0]][:_MAX_LISTED]:
         lines += ["Before:", *(f"- {' '.join(_sentences(_when(session, one), one.reason))}" for one in earlier)]
     items = [
