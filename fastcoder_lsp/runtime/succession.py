@@ -213,13 +213,16 @@ def _prepare(settings: Settings, progress: Progress, stopped: threading.Event) -
         FastcoderError: the model cannot be loaded, or the process was killed.
     """
     values = {spec.name: getattr(settings, spec.attribute) for spec in specs().values()}
-    with subprocess.Popen(
-        python_command(__name__),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd=neutral_folder(),
-    ) as process:
+    with (
+        suppress(BrokenPipeError),  # it has ended, and closing its stdin fails, too: its exit code says why
+        subprocess.Popen(
+            python_command(__name__),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=neutral_folder(),
+        ) as process,
+    ):
         assert process.stdin is not None
         assert process.stdout is not None
         watch = threading.Thread(target=_kill_when, args=(stopped, process), name="fastcoder-prepare", daemon=True)
@@ -230,8 +233,6 @@ def _prepare(settings: Settings, progress: Progress, stopped: threading.Event) -
             for line in process.stdout:
                 if line.startswith(b"{"):  # a library may print, too
                     _take(json.loads(line), progress)
-        except BrokenPipeError:
-            pass  # it has ended: its exit code says why
         finally:
             process.kill()
     if process.returncode != 0 and not stopped.is_set():
@@ -268,8 +269,9 @@ def main() -> NoReturn:
         os.nice(_NICENESS)
     try:
         load_model(settings, lambda share, what: _say(share=share, what=what)).close()
-    except FastcoderError as error:
-        _say(error=type(error).__name__, message=error.message, hint=error.hint)
+    except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions
+        known = errors.understood(error)
+        _say(error=type(known).__name__, message=known.message, hint=known.hint)
     os._exit(0)  # a thread still reads stdin, which the interpreter's own end cannot lock
 
 

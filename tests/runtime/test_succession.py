@@ -139,16 +139,33 @@ def test_a_second_start_loads_the_wanted_one_at_once(cache: Path, server: ModelS
     assert ask(host, heard) == "many"
 
 
-@pytest.mark.parametrize("dies", ["import os; os.kill(os.getpid(), 9)", "print('[]'); raise SystemExit(3)"])
-def test_the_smaller_one_goes_on_where_the_process_that_prepares_is_killed(
-    cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch, dies: str
+FULL_DISK = """
+import errno, os
+from fastcoder_lsp.runtime import succession
+def load(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+succession.load_model = load
+succession.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("dies", "why"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "the system stopped it"),
+        ("print('[]'); raise SystemExit(3)", "exit code 3"),
+        (FULL_DISK, "the disk is full"),
+    ],
+)
+def test_the_smaller_one_goes_on_where_the_wanted_one_cannot_be_prepared(
+    cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch, dies: str, why: str
 ) -> None:
     monkeypatch.setattr(succession, "python_command", lambda _: (sys.executable, "-c", dies))
     put(cache, SMALL, "few\n")
     put(cache, LARGE, "many\n")
     host, heard = open_host(server)
     assert ask(host, heard) == "few"
-    heard.wait(lambda: any("cannot take over" in str(event) for event in heard.others))
+    heard.wait(lambda: any("cannot take over" in str(event) and why in str(event) for event in heard.others))
     heard.wait(lambda: not heard.told[-1].following)
     assert ask(host, heard) == "few"
 
