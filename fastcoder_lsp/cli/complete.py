@@ -13,7 +13,7 @@ from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.terminal import Loading, keep_log_quiet
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
 from fastcoder_lsp.core.wording import counted
-from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.errors import ModelMissingError, UsageError
 
 if TYPE_CHECKING:
     from fastcoder_lsp.config import Settings, SettingsLayer
@@ -106,7 +106,13 @@ def run(arguments: argparse.Namespace) -> int:
         with Loading("loading the model") as loading:  # imports take time, too
             from fastcoder_lsp.cli.once import complete_once
 
-            completion, source = complete_once(settings, request, loading, folders, shown=prompts.append)
+            try:
+                completion, source = complete_once(settings, request, loading, folders, shown=prompts.append)
+            except ModelMissingError:
+                from fastcoder_lsp.model.store import ModelStore
+
+                ModelStore.at(None).open()  # without a cache folder the hint, `model pull`, fails too
+                raise
     if arguments.json:
         from fastcoder_lsp.decode.trace import as_plain
 

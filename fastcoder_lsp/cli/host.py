@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastcoder_lsp.cli.options import at_least
 
@@ -38,6 +38,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     hidden.add_argument("--linger", type=float, required=True)
     hidden.add_argument("--detach", action="store_true")
     hidden.set_defaults(run=run)
+    verbs.choices = _Verbs(verbs.choices or {})
+
+
+class _Verbs(dict[str, Any]):
+    """All verbs; error messages list those that are for users."""
+
+    def __iter__(self) -> Iterator[str]:
+        return (verb for verb in super().__iter__() if verb != "run")
 
 
 def status(_: argparse.Namespace) -> int:

@@ -60,6 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     here = arguments.host in LOOPBACK
     key = read_key(whole_path(arguments.key_file, arguments.here)) if arguments.key_file else ""
     if not here and not key:
+        from fastcoder_lsp.http.server import family_of
+
+        family_of(arguments.host, arguments.port)
         raise UsageError(
             f"other machines can reach {arguments.host}, so clients need a key",
             "Name a file with a key: --key-file FILE",

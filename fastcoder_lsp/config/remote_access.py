@@ -82,8 +82,9 @@ def read_key_file(path: Path, most: int = -1) -> str:
         with path.open(encoding="ascii") as file:
             return file.read(most)
     except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
         raise UsageError(
-            f"{path} cannot be read: {error}", "Name a file that holds the key as one line of ASCII."
+            f"{path} cannot be read: {reason}", "Name a file that holds the key as one line of ASCII."
         ) from None
 
 

@@ -114,9 +114,21 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         UsageError: the port is in use, or the address is not this machine's.
     """
+    family = family_of(host, port)
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise _refused(host, port, error) from None
+
+
+def family_of(host: str, port: int) -> int:
+    """The family of a host's first address.
+
+    Raises:
+        UsageError: the host has no address.
+    """
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except (OSError, OverflowError, UnicodeError) as error:
         raise _refused(host, port, error) from None
 
@@ -151,6 +163,10 @@ def _refused(host: str, port: int, error: Exception) -> UsageError:
         return UsageError(f"port {port} needs an administrator's rights", "Choose one above 1023: --port 8013")
     if isinstance(error, OverflowError):
         return UsageError(f"there is no port {port}", "Choose one from 1 to 65535: --port 8013")
+    if isinstance(error, socket.gaierror):
+        return UsageError(
+            f"{host} has no address ({error.strerror})", "Choose an address of this machine: --host 127.0.0.1"
+        )
     return UsageError(f"this machine cannot listen at {host}: {error}", "Choose one of its addresses: --host 127.0.0.1")
 
 

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -39,6 +40,11 @@ logger = logging.getLogger(__name__)
 GRACE_S: Final = 5.0
 """How long the event loop has to end the process after its input has ended."""
 _INTERVAL_S: Final = 1.0
+_NO_CLIENT: Final = """\
+fastcoder-lsp: the input ended, and no client had connected
+Editors start this command and speak the Language Server Protocol (LSP) to it.
+To see ghost text, run: fastcoder-lsp play
+"""
 
 
 def process_of(process_id: int) -> psutil.Process | None:
@@ -158,6 +164,9 @@ class _LanguageServer(LanguageServer):
                 logger.exception("a message was not handled")
             await asyncio.sleep(0)
         self._stop("the client closed the connection")
+        if self._session is None:
+            with contextlib.suppress(OSError):
+                sys.stderr.write(_NO_CLIENT)
 
     def _stop(self, why: str) -> None:
         if not self._stopped.done():

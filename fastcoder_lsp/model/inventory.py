@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, UsageError
 from fastcoder_lsp.model import hub
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS, WheelModel, wheel_model
 from fastcoder_lsp.model.digest import known_sha256
@@ -55,7 +55,10 @@ def remove(name: str, cache: Path | None = None) -> Entry:
     store, reference = ModelStore.at(cache), understand(name)
     if reference.kind is NameKind.FOLDER:
         raise UsageError(f"{name} is your own folder, not a download", "Delete it yourself if you no longer need it.")
-    entry = _named(reference, store, cache)
+    try:
+        entry = _named(reference, store, cache)
+    except ModelMissingError as error:
+        raise ModelMissingError(error.message, "List the models that are here: fastcoder-lsp model list") from None
     for path in (*entry.paths, *engine_conversions(entry.digest, store.cache)):
         if path.is_dir():
             shutil.rmtree(path)

@@ -82,6 +82,8 @@ def test_ranges_of_the_json_are_places_too() -> None:
         (["complete", "folder:1:1"], 2, "folder is a directory"),
         (["complete", "a.py:1:1", "--trace-html", "absent/page.html"], 2, "absent: no such folder"),
         (["complete", "a.py:1:1", "--workspace", "a.py"], 2, "a.py is a file, not a folder"),
+        (["http", "--key-file", "absent"], 2, "absent cannot be read: No such file or directory\n"),
+        (["model", "remove", "nowhere/none"], 3, "fastcoder-lsp model list"),
         (["doctor", "--report", "a.py"], 2, "a.py exists"),
         (["doctor", "--report", "absent/report.json"], 2, "absent: no such folder"),
         (["bench", "engine", "--json", "absent/engine.json"], 2, "absent: no such folder"),
@@ -111,6 +113,18 @@ def test_bad_input_gets_a_line_of_what_to_do(
     assert out == ""
     assert says in err
     assert len(err.strip().splitlines()) == 2
+
+
+def test_a_cache_that_cannot_be_made_is_named_before_the_download(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("x = 1\n", encoding="utf-8")
+    monkeypatch.setenv("FASTCODER_CACHE", str(file / "cache"))
+    assert main(["complete", f"{file}:1:1", "--model", "nowhere/none"]) == 6
+    err = capsys.readouterr().err
+    assert str(file / "cache") in err
+    assert "model pull" not in err
 
 
 def test_starting_is_light() -> None:

@@ -24,6 +24,17 @@ def test_off_loopback_it_needs_a_key(capsys: pytest.CaptureFixture[str]) -> None
     assert "--key-file" in capsys.readouterr().err
 
 
+def test_a_name_without_an_address_is_said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert main(["http", "--host", "nonsense.invalid"]) == 2
+    err = capsys.readouterr().err
+    assert "nonsense.invalid has no address" in err
+    assert "key" not in err
+
+
 def test_a_port_that_is_taken_is_said() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match=r"port \d+ is in use"):
         listen("127.0.0.1", taken.getsockname()[1])

@@ -41,6 +41,7 @@ def test_wrong_options_are_refused(arguments: tuple[str, ...]) -> None:
 def test_no_client_at_all() -> None:
     done = run()
     assert (done.returncode, done.stdout) == (1, "")
+    assert "Editors start this command" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="shell redirections")
