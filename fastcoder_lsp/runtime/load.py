@@ -50,7 +50,14 @@ def wants_datastore(settings: Settings) -> bool:
     return settings.index_enabled and reads_datastore(settings.drafter)
 
 
-def load_model(settings: Settings, progress: Progress, *, datastore: bool | None = None, alone: bool = True) -> Model:
+def load_model(
+    settings: Settings,
+    progress: Progress,
+    *,
+    datastore: bool | None = None,
+    alone: bool = True,
+    recorded: bool = True,
+) -> Model:
     """Load the parts that fronts share, and compile all that a front with these settings needs.
 
     Args:
@@ -58,6 +65,7 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool | None
         progress: receives the stages.
         datastore: whether a datastore will be searched; None: as the settings say.
         alone: False while another model of this process works: known times are then not checked.
+        recorded: whether this is the last start, which `doctor` reports.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
@@ -67,7 +75,7 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool | None
 
     searched = wants_datastore(settings) if datastore is None else datastore
     with (
-        StartRecord.kept(cache, settings.model) as record,
+        StartRecord.kept(cache, settings.model, written=recorded) as record,
         compiling(_unheard, "", 1) as compiled,
         CompileAhead() as ahead,
     ):

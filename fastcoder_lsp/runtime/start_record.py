@@ -75,18 +75,18 @@ class ModelStart:
 class StartRecord:
     """Keeps the record while a model is loaded."""
 
-    def __init__(self, cache: Path, model: str) -> None:
+    def __init__(self, cache: Path, model: str, *, written: bool = True) -> None:
         self.start = ModelStart(model, time.time(), os.getpid())
-        self._path = start_path(cache)
+        self._path, self._written = start_path(cache), written
         self._began, self._began_cpu = time.perf_counter(), _cpu_seconds()
         self._entered = self._began, self._began_cpu
         self._what = ""
 
     @classmethod
     @contextmanager
-    def kept(cls, cache: Path, model: str) -> Iterator["StartRecord"]:
-        """Record a start in a `with` block: "ready" at its end, "failed" if it raises."""
-        record = cls(cache, model)
+    def kept(cls, cache: Path, model: str, *, written: bool = True) -> Iterator["StartRecord"]:
+        """Record a start in a `with` block: "ready" at its end, "failed" if it raises; in memory unless `written`."""
+        record = cls(cache, model, written=written)
         try:
             yield record
         except FastcoderError as error:
@@ -129,6 +129,8 @@ class StartRecord:
     def _write(self) -> None:
         self.start.seconds = round(time.perf_counter() - self._began, 3)
         self.start.cpu_seconds = round(_cpu_seconds() - self._began_cpu, 3)
+        if not self._written:
+            return
         with suppress(OSError):
             private_folder(self._path.parent)
             replace_file(self._path, json.dumps(asdict(self.start), indent=1).encode())

@@ -268,7 +268,7 @@ def main() -> NoReturn:
     else:
         os.nice(_NICENESS)
     try:
-        load_model(settings, lambda share, what: _say(share=share, what=what)).close()
+        load_model(settings, lambda share, what: _say(share=share, what=what), recorded=False).close()
     except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions
         known = errors.understood(error)
         _say(error=type(known).__name__, message=known.message, hint=known.hint)

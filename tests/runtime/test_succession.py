@@ -28,6 +28,7 @@ from fastcoder_lsp.model.tuned import RECORD
 from fastcoder_lsp.runtime import succession
 from fastcoder_lsp.runtime.load import make_runtime
 from fastcoder_lsp.runtime.parts import Model
+from fastcoder_lsp.runtime.start_record import read_start
 from tests.faults.small_model import write_model
 from tests.host.scripted import Heard
 
@@ -142,7 +143,7 @@ def test_a_second_start_loads_the_wanted_one_at_once(cache: Path, server: ModelS
 FULL_DISK = """
 import errno, os
 from fastcoder_lsp.runtime import succession
-def load(*_):
+def load(*_, **__):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 succession.load_model = load
 succession.main()
@@ -244,6 +245,33 @@ def test_settings_that_change_while_the_smaller_one_is_loaded_count(cache: Path)
         assert ask(host, heard) == "few"
     finally:
         server.close(30)
+
+
+def test_the_process_that_prepares_is_no_start(
+    cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`doctor` reports the last start, and a process that was stopped by an editor's end as a crash."""
+    hangs = """
+import time
+from fastcoder_lsp.runtime import load, succession
+class Tokenizer:
+    @staticmethod
+    def load(*_):
+        print('{"share": 0, "what": "hangs"}', flush=True)
+        time.sleep(1e6)
+load.Tokenizer = Tokenizer
+succession.main()
+"""
+    monkeypatch.setattr(succession, "python_command", lambda _: (sys.executable, "-c", hangs))
+    put(cache, SMALL, "few\n")
+    put(cache, LARGE, "many\n")
+    host, heard = open_host(server)
+    assert ask(host, heard) == "few"
+    heard.wait(lambda: any(one.what == "hangs" for one in heard.told))
+    server.close(30)
+    start = read_start(cache)
+    assert start is not None
+    assert (start.model, start.state) == (SMALL, "ready")
 
 
 def test_a_download_that_broke_off_is_told_with_what_to_do(cache: Path, server: ModelServer) -> None:
