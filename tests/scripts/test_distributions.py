@@ -36,7 +36,7 @@ def test_the_wheel_holds_the_program_and_its_data(wheel: Path) -> None:
     assert "fastcoder_lsp/cli/play/sample/web/src/api.ts" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     benches = {name.rpartition("/")[2] for name in names if name.startswith("fastcoder_lsp/bench/")}
-    assert benches == {"__init__.py", "engine.py", "model.py", "report.py"}
+    assert benches == {"__init__.py", "engine.py", "limits.py", "model.py", "report.py"}
     assert {name.partition("/")[0] for name in names} == {"fastcoder_lsp", f"fastcoder_lsp-{__version__}.dist-info"}
 
 
