@@ -20,7 +20,7 @@ from fastcoder_lsp.remote.failures import NotSentError, not_sent
 from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.folders import workspace_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import beginning, in_secret, judge
+from fastcoder_lsp.workspace.secret_lines import beginning, in_secret, judge, judge_lines
 from fastcoder_lsp.workspace.secret_text import NOTHING_OPEN, OpenConstructs
 
 _MAX_RULES: Final = 16
@@ -200,8 +200,8 @@ def _without_secrets(
     The whole lines are judged; `first` and `last` are the bounds of what is sent of the first and the last one.
     """
     kept = []
-    for number, line in enumerate(lines):
-        secret, opened = judge(line, language, opened)
+    judged, opened = judge_lines(lines, language, opened)
+    for number, (line, secret) in enumerate(zip(lines, judged, strict=True)):
         if not secret:
             end = last if number == len(lines) - 1 else None
             kept.append(line[first if number == 0 else 0 : end])

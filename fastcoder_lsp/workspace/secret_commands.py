@@ -6,9 +6,12 @@ Each pattern is a form in which a program or library takes a password. Pure.
 import re
 
 from fastcoder_lsp.workspace.secret_names import LIKELY
-from fastcoder_lsp.workspace.secret_values import LiteralShape, shape_of
+from fastcoder_lsp.workspace.secret_values import LiteralShape, is_conspicuous, shape_of
 
-_ADDRESS = re.compile(r"""://(?:[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}|[0-9a-fA-F]{24,64})@""")
+_ADDRESS = re.compile(
+    r"""://(?:[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}|[0-9a-fA-F]{24,64})@"""
+    r"""|api\.telegram\.org/bot\d{4,12}:[\w-]{5}"""
+)
 """A URL with a password or a key, `https://me:…@host`."""
 _COMMANDS = tuple(
     map(
@@ -32,6 +35,17 @@ _COMMANDS = tuple(
             r"""\bvault\s+(?:login|kv\s+put\s+\S+)\s+(?:\w+=)?(\S+)|\bnet\s+user\s+\w+\s+([^\s/*]\S*)""",
             r"""(?i:(?:\b|_)(?:auth|btoa|userpwd|buffer\.from)["']?\W{1,8})["'][^:"'\s/{]{1,60}:(?![/:])([^\s"'/{]{3,})""",
             r"""["'][\w.-]{1,40}:([^\s:@"'/{$%]{1,60})@tcp\(""",
+            r"""(?i)\bpassword\s{1,8}\$\w{0,20}\$([^$\s]{1,200})\$""",
+            r"""\bsudo\s-\w{0,6}S\w{0,6}\s.{0,200}?<<<\s{0,3}["']?([^\s"'$]{3,})""",
+            (
+                r"""\b(?:echo|printf)\s(?:-\w{1,3}\s)?["']?([^\s"'$>|%]{3,200})["']?\s{0,3}>{1,2}\s{0,3}["']?"""
+                r"""[^\s"']{0,80}?(?:password|passwd|passphrase|secret|api[_-]?key|token)(?:\.\w{1,8})?["']?\s*$"""
+            ),
+            r"""\blftp\b.{0,120}?\s-u\s{0,3}["']?[^\s,"']{1,60},([^\s"']+)""",
+            r"""\b(?:requirepass|masterauth)\s{1,8}["']?([^\s"']+)""",
+            r"""\bnet\s+use\s+\S{1,40}\s+\\\\\S{1,200}\s+([^\s/*]\S*)""",
+            r"""^(?:\S{0,200}:)?_auth\s{0,8}=\s{0,8}["']?([A-Za-z0-9+/]{6,200}={1,2})["']?\s*$""",
+            r"""^[\w.*-]{1,80}:(?:\d{4,5}|\*):[\w*-]{1,60}:[\w*.@-]{1,60}:([^\s:]+)$""",
         ),
     )
 )
@@ -69,8 +83,20 @@ _UNNAMED = tuple(
     )
 )
 """Patterns of unnamed passwords, with the least shape of the literal there."""
+_CONSPICUOUS = tuple(
+    map(
+        re.compile,
+        (
+            r"""\bhttps?://([\w.~+-]{6,200})@""",
+            r"""["'](?:pin|PIN|[pP]in_?[cC]ode)["']\s{0,3}:\s{0,3}["']([^"'\s]{4,200})["']""",
+            r"""^\s*user\s+[\w.@-]{1,60}\s+(?:on\s.{0,60}?>)?([^\s;{}()\[\]=]{6,200})(?:\s.*[~+].*)?$""",
+            r"""^(?:\S{0,200}:)?_auth\s{0,8}=\s{0,8}["']?([A-Za-z0-9+/]{8,200})["']?\s*$""",
+        ),
+    )
+)
+"""Patterns of unnamed passwords that count only where they look like nothing else."""
 _PROGRAM = re.compile(
-    r"\b(?:sshpass|plink|pscp|mysql\w{0,20}|mariadb\w{0,20}|docker|podman|az|mongo\w{0,10}|helm|cf|oc|unzip|zip|7z|"
+    r"\b(?:sqlcmd|sshpass|plink|pscp|mysql\w{0,20}|mariadb\w{0,20}|docker|podman|az|mongo\w{0,10}|helm|cf|oc|unzip|zip|7z|"
     r"redis-cli|ldap\w{2,10}|openssl|useradd|usermod|gpg)\b"
 )
 _FLAG = re.compile(r"""\s-(?:pw|[apPkw])[ =]{0,2}["'{]{0,2}([^\s"'=,-][^\s"'=,]+)""")
@@ -88,6 +114,8 @@ def has_unnamed_password(line: str) -> bool:
     program = _PROGRAM.search(plain)
     found = [match for command in _COMMANDS for match in command.finditer(plain)]
     found += _FLAG.finditer(plain, program.end()) if program is not None else []
+    if any(is_conspicuous(match[1]) for pattern in _CONSPICUOUS for match in pattern.finditer(line)):
+        return True
     if any(shape_of(match[1]) >= least for pattern, least in _UNNAMED for match in pattern.finditer(line)):
         return True
     return any(shape_of(value) >= LiteralShape.WORD for match in found for value in filter(None, match.groups()))

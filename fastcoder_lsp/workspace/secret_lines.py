@@ -6,10 +6,11 @@ Owns the judgement of files; `rules` excludes files whose names suggest secrets.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
+from fastcoder_lsp.workspace.secret_entries import read_entry
 from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, secrecy_of
 from fastcoder_lsp.workspace.secret_text import (
     BARE_LANGUAGES,
@@ -54,13 +55,17 @@ def beginning(text: str, language: str) -> OpenConstructs:
 
 def judge(line: str, language: str, above: OpenConstructs) -> Judged:
     """Whether a line is a secret or part of one that began above, and the constructs that it leaves open."""
-    if above.body is None:
-        return _judge(line, language, above)
-    secret, opened = _judge(line, language, replace(above, body=None))
-    if (body := above.body.below(line)) is None:
+    alone = above if above.body is None and above.entry is None else replace(above, body=None, entry=None)
+    secret, opened = _judge(line, language, alone)
+    if above.body is not None and (body := above.body.below(line)) is not None:
+        secret = secret or body.returns_secret(line, language)
+        opened = replace(opened, body=body) if opened.body is None else opened
+    if len(line) > _MAX_LINE:
         return secret, opened
-    secret = secret or body.returns_secret(line, language)
-    return secret, replace(opened, body=body) if opened.body is None else opened
+    given, entry = read_entry(above.entry, line, language, bare=language in BARE_LANGUAGES)
+    if given and entry is not None and entry.scalar:
+        opened = replace(opened, end=DEEPER, depth=depth_of(line), left=MAX_LINES)
+    return secret or given, replace(opened, entry=entry) if entry is not None else opened
 
 
 def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
@@ -92,17 +97,25 @@ def _is_outdented(line: str, language: str, above: OpenConstructs) -> bool:
     return bool(above.frames) and (depth < above.depth or (item and depth == above.depth))
 
 
-def judge_all(lines: Iterable[str], language: str, above: OpenConstructs) -> Iterator[bool]:
-    """Whether each of some consecutive lines looks like a secret."""
+def judge_lines(lines: Iterable[str], language: str, above: OpenConstructs) -> tuple[list[bool], OpenConstructs]:
+    """Whether each of some consecutive lines looks like a secret, and the constructs that they leave open.
+
+    A name below its value makes a secret of the lines above it.
+    """
+    judged: list[bool] = []
     for line in lines:
         secret, above = judge(line, language, above)
-        yield secret
+        judged.append(secret)
+        for distance in above.entry.hidden if above.entry is not None else ():
+            if distance < len(judged):
+                judged[-1 - distance] = True
+    return judged, above
 
 
 def without_secrets(text: str, language: str) -> str:
     """A file without the lines that look like secrets or parts of secrets."""
     lines = text.split("\n")
-    judged = judge_all(lines, language, beginning(text, language))
+    judged, _ = judge_lines(lines, language, beginning(text, language))
     return "\n".join(line for line, secret in zip(lines, judged, strict=True) if not secret)
 
 
@@ -110,7 +123,7 @@ def without_secrets(text: str, language: str) -> str:
 def secret_lines(text: str, language: str) -> frozenset[str]:
     """The lines of a file that look like secrets, stripped."""
     lines = text.split("\n")
-    judged = judge_all(lines, language, beginning(text, language))
+    judged, _ = judge_lines(lines, language, beginning(text, language))
     return frozenset(line.strip() for line, secret in zip(lines, judged, strict=True) if secret)
 
 

@@ -22,7 +22,8 @@ _WORDS = words(
     "passwort kennwort contraseña contrasena senha motdepasse mdp пароль парола пароли hasło haslo heslo wachtwoord "
     "lösenord losenord salasana şifre sifre parola jelszó jelszo 密码 密碼 口令 パスワード 비밀번호 암호 mnemonic "
     "kodeord passord palavrapasse clavesecreta requirepass authtoken accesstoken secretkey privatekey accesskey "
-    "stringdata chararray identified basicauth bearerauth securestring pgpass seedphrase recoveryphrase"
+    "stringdata chararray identified basicauth bearerauth securestring pgpass seedphrase recoveryphrase "
+    "totpseed otpseed mfaseed"
 )
 _LAST = frozenset(("pass", "pw"))
 """Last words that mark a secret."""
@@ -71,8 +72,8 @@ LIKELY = re.compile(
     r"|wachtwoord|l[öo]senord|salasana|[şs]ifre|parola|jelsz|密|口令|パスワード|비밀번호|암호|mnemonic|kodeord|://|\b(?:curl|mysql|login|"
     r"redis-cli|ldap|docker|mongo|az\b|htpasswd)|connect|PDO|SecureString|session|cookie|\bsid\b|signature|salt|nonce|jwt|\botp\b"
     r"|hmac|aes|chararray|string_?data|sign|crypt|cipher|login|logon|mysql|wifi|ftp|compare|b64|timing|fernet|create_?user|smbclient|unzip|7z|openssl|sudo"
-    r"|chpasswd|unlock|ldap|imap|useradd|usermod|zip|pscp|plink|mariadb|helm|podman|\b(?:wget|http|net user) |@tcp"
-    r"|users[\"']?\s{0,3}[:=]|seed|phrase|argon|pin(?:_?code)?[\"']?\s{0,3}[:=]"
+    r"|chpasswd|unlock|ldap|imap|useradd|usermod|zip|pscp|plink|mariadb|helm|podman|\b(?:wget|http|net user?) |@tcp"
+    r"|users[\"']?\s{0,3}[:=]|seed|phrase|argon|pin(?:_?code)?[\"']?\s{0,3}[:=]|sqlcmd|telegram|^\s*(?:user|define)\s|^[\w.*-]{1,80}:[\d*]{1,5}:|^\s*\?\s"
 )
 """A quick filter: matches every line with such a name, or with a secret that has no name."""
 

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from fastcoder_lsp.workspace.secret_commands import has_unnamed_password
+from fastcoder_lsp.workspace.secret_entries import SecretEntry
 from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, is_credential_call, name_words, secrecy_of, words
 from fastcoder_lsp.workspace.secret_returns import Body, body_below
 from fastcoder_lsp.workspace.secret_values import BRACKETED, LiteralShape, Token, is_conspicuous, shape_of, tokens_of
@@ -62,6 +63,7 @@ _TAG = re.compile(r"<(?!input|meta|link|img|br|/)[^<>]*(?<!/)>\s*$")
 _HEREDOC = re.compile(
     r"""(?<!<)(?:<<[-~]?\s*|<<<)["']?(?P<end>[A-Za-z_]\w*)["']?(?=[\s;)|]|$)|=\s*@(?P<here>["'])\s*$"""
 )
+_DEFINE = re.compile(r"\s*(?:override\s+|export\s+)?define\s")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|digest)\s+(?=\S+$)")
 _FALLBACK = re.compile(r"\$\{[\w.]*:[-=]?([^}]*)\}")
 """The default of a variable, `${PASSWORD:-…}`."""
@@ -94,6 +96,7 @@ class Frame:
         peak: the highest secrecy of all names in it.
         key: whether it holds a key, as in `settings["name"]`.
         table: the depth of brackets within a table of users; 0 outside one.
+        maps: the depth of brackets within a map or list of a short plural name, as in `tokens`; 0 outside one.
     """
 
     secrecy: NameSecrecy = NameSecrecy.NONE
@@ -105,6 +108,7 @@ class Frame:
     peak: NameSecrecy = NameSecrecy.NONE
     key: bool = False
     table: int = 0
+    maps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,7 @@ class OpenConstructs:
         pair: the secrecy of a name that is itself a value, and whose own value follows.
         manifest: whether the file is a Kubernetes manifest of secrets.
         body: the body of a function with a secret's name.
+        entry: the entry whose name and value may stand on lines of their own.
     """
 
     end: str = ""
@@ -130,6 +135,7 @@ class OpenConstructs:
     pair: NameSecrecy = NameSecrecy.NONE
     manifest: bool = False
     body: Body | None = None
+    entry: SecretEntry | None = None
 
 
 _THRESHOLD = 3
@@ -137,6 +143,8 @@ _THRESHOLD = 3
 _MAX_COUNT_DIGITS = 4
 """A longer number is not a count."""
 _MAX_NAME = 60
+_MAX_WORDS_OF_MAP = 3
+"""A name of more words is a description, as in an interface's `ListVoiceConnectorCredentials`."""
 _MAX_DEPTH = 2
 """Levels of nested strings that are read."""
 _MAX_FRAMES = 12
@@ -227,7 +235,9 @@ class Text:
         if text in _OPENS:
             before = self._tokens[at - 1] if at else None
             joined = before is not None and before.end == token.start and (before.kind == "name" or before.text in ")]")
-            secrecy = max(top.current, NameSecrecy.NONE if top.other else top.secrecy)
+            nested = top.maps > 0 and text != "(" and not joined
+            outside = (top.other and not nested) or (top.maps > 1 and text == "(")
+            secrecy = max(top.current, NameSecrecy.NONE if outside else top.secrecy)
             names = self._callee(at)
             callee = [word for name in names for word in name_words(name)]
             wraps = (not names or set(callee) <= _WRAPPERS or not joined) and not (
@@ -243,6 +253,7 @@ class Text:
                     commas=top.commas if wraps else 0,
                     call=(wraps and top.call) or (called and not self._defines),
                     table=top.table + 1 if top.table else int(self._word(at - 1) in _IS and _is_table(names)),
+                    maps=top.maps + (top.maps > 0 and bool(top.other)),
                     key=joined and text == "[" and self._language not in {"go", "shellscript", *_MARKUP},
                 )
             )
@@ -258,6 +269,7 @@ class Text:
                 current=NameSecrecy.NONE,
                 other=False,
                 plural=top.plural and len(self._frames) > 1,
+                maps=top.maps if len(self._frames) > 1 else 0,
             )
 
     def _begins_array(self, at: int) -> bool:
@@ -295,9 +307,11 @@ class Text:
             return False
         top = self._frames[-1]
         word = token.text.strip(_TRIM)
-        if word.lower() in _SCHEMES and self._tokens[at + 1 : at + 2] and self._tokens[at + 1].kind != "sign":
-            return False
-        if (at == 0 and self._above.current) or (before.lower() in _SCHEMES and self._word(at - 2) in _IS):
+        alone = self._language == "yaml" and bool(self._above.frames) and len(self._tokens) == 1
+        scheme = word.lower() in _SCHEMES and self._tokens[at + 1 : at + 2] and self._tokens[at + 1].kind != "sign"
+        if scheme or (top.maps > 1 and before not in _IS):
+            return alone
+        if alone or (at == 0 and self._above.current) or (before.lower() in _SCHEMES and self._word(at - 2) in _IS):
             return True
         last = at + 1 == len(self._tokens)
         mixed = shape_of(word) >= LiteralShape.MIXED
@@ -365,12 +379,14 @@ class Text:
         if string or (self._word(at - 2).lower() in _NEUTRAL and self._word(at - 1) in _IS):
             self._named = max(self._named, secrecy)
         self.peak = max(self.peak, secrecy)
+        plural = secrecy > NameSecrecy.NONE and _is_plural(name)
         self._frames[-1] = replace(
             top,
             current=max(top.current, secrecy),
             peak=max(top.peak, secrecy),
             other=other,
-            plural=top.plural or (secrecy > NameSecrecy.NONE and _is_plural(name)),
+            plural=top.plural or plural,
+            maps=max(top.maps, int(plural and len(name_words(name)) <= _MAX_WORDS_OF_MAP)),
         )
 
     def _owner(self, at: int) -> str:
@@ -447,20 +463,34 @@ class Text:
         many_lines = self._multiline_text()
         if many_lines is not None:
             return many_lines
+        if (named := self._named_alone()) is not NameSecrecy.NONE:
+            return replace(closed, depth=depth_of(self._line), current=named, left=_MAX_PAIR_LINES)
+        if last is None and (self._above.frames or self._above.current) and not self._named:
+            return replace(self._above, left=self._above.left - 1)
         if last is None or (self._language in _PROSE and last.text != "\\"):
             return replace(closed, pair=self._named, left=_MAX_PAIR_LINES) if self._comment and self._named else closed
         if (
             self._language == "yaml"
             and self._above.frames
             and (self._frames[-1].other is not False and last.text == ":")
+            and (self._frames[-1].other is None or not self._frames[-1].maps)
         ):
             return closed
         if self._language == "yaml" and last.text == ":" and (self._frames[-1].current or self._above.frames):
             plural = self._frames[-1].plural or self._above.manifest
-            heading = Frame(max(self._frames[-1].current, self._frames[-1].secrecy), plural=plural)
+            maps = self._frames[-1].maps + bool(self._above.frames and self._frames[-1].maps)
+            heading = Frame(max(self._frames[-1].current, self._frames[-1].secrecy), plural=plural, maps=maps)
             depth = self._above.depth if self._above.frames else depth_of(self._line)
             return replace(closed, depth=depth, left=MAX_LINES, frames=(heading,))
         return self._brackets(closed, self._frames[-1].current if self._expects_value(last) else NameSecrecy.NONE)
+
+    def _named_alone(self) -> NameSecrecy:
+        """The secrecy of a name that ends its line without a sign: of a YAML key behind `?`, or in a netrc file."""
+        parts = self._line.split()
+        if self._language == "yaml" and len(parts) == 2 and parts[0] == "?":
+            return secrecy_of(parts[1].strip("\"'"))
+        netrc = len(parts) > 2 and parts[-1] == "password" and (parts[0] == "machine" or parts[-3] == "login")
+        return NameSecrecy.SURE if netrc and self._bare else NameSecrecy.NONE
 
     def _multiline_text(self) -> OpenConstructs | None:
         """The construct of a text that continues below; None if there is none."""
@@ -469,6 +499,8 @@ class Text:
             return replace(closed, end=self._text, left=MAX_LINES)
         if max(self.peak, *(max(frame.secrecy, frame.current) for frame in self._frames)) < NameSecrecy.MAYBE:
             return None
+        if self._language == "makefile" and _DEFINE.match(self._line):
+            return replace(closed, end="endef", left=MAX_LINES)
         if (here := _HEREDOC.search(self._line)) is not None and self._language != "cpp":
             return replace(closed, end=here["end"] or f"{here['here']}@", left=MAX_LINES)
         if self._language in BARE_LANGUAGES and _SCALAR.search(self._line):

@@ -40,6 +40,7 @@ def test_a_line_that_is_too_long_to_judge_goes_along_in_no_case(part: str, langu
         ("cpp", 'WiFi.begin("home", "swordfish");'),
         ("python", "# The password is Tr0ub4dor3."),
         ("javascript", "unlock('swordfish'); // the password"),
+        ("ini", "_auth = c29tbWVyMjAyNA=="),
     ],
 )
 def test_a_secret_without_a_name_of_its_own(language: str, line: str) -> None:
@@ -127,6 +128,19 @@ def test_a_bracket_that_is_closed_behind_a_secret_takes_no_line_below_along() ->
         ("shellscript", "git clone https://me@example.org/cafe.git"),
         ("javascript", "const hash = await bcrypt.hash(password, 10);"),
         ("java", 'String changePassword() {\n    return "change-view";\n}'),
+        ("yaml", "- name: LOG_LEVEL\n  value: abc1234\n- name: password\n  type: string"),
+        ("yaml", "- name: password\n  type: string\n- name: level\n  value: abc1234"),
+        ("yaml", "apikeys:\n  operations:\n    supported_apis:\n    - v2alpha1"),
+        ("json", '{\n  "key": "login.password",\n  "value": "Your password, please"\n}'),
+        ("json", '{"DeleteVoiceConnectorTerminationCredentials": {\n  "http": {\n    "method": "POST"\n  }\n}}'),
+        ("python", 'call(\n    # the password of each user\n    "abc1234",\n)'),
+        ("python", 'add_argument(\n    "--password",\n    help="of the database",\n    default=None,\n)'),
+        ("python", "tokens = {'root': [(words(('delete', 'new0'), suffix=r'x'), Name)]}"),
+        ("python", "self._auth = Basic2Authenticator"),
+        ("gitconfig", "[credential]\n\thelper = store"),
+        ("shellscript", 'echo "$TOKEN" > token.txt'),
+        ("plaintext", "Please login with your password\nand wait for the answer"),
+        ("plaintext", "app/main.py:12:5:E501:long"),
     ],
 )
 def test_ordinary_code_stays(language: str, text: str) -> None:

@@ -195,6 +195,15 @@ def test_a_string_that_ends_in_its_line_takes_none_below_along(line: str) -> Non
         "-e ",
         "key=",
         "echo aaa | ",
+        "echo aaa>token ",
+        "name: password\nvalue: ",
+        "- value: a\n",
+        '"--token",',
+        "sudo -S <<<",
+        "a:5432:",
+        "user a on ",
+        "https://aaaaaa",
+        "net use a \\\\\\\\",
     ],
 )
 def test_long_lines_take_no_longer_than_their_length(part: str) -> None:

@@ -1,0 +1,149 @@
+"""Names and values of one entry that stand on lines of their own, in either order.
+
+An entry is an object, a block, an element or the arguments of a call: `name: DB_PASSWORD`, `type: string`, `value: …`.
+Its lines have the same indentation.
+
+Owns how an entry's lines name a secret and give its value. Pure.
+"""
+
+import re
+from dataclasses import dataclass, replace
+
+from fastcoder_lsp.workspace.secret_names import NameSecrecy, secrecy_of
+from fastcoder_lsp.workspace.secret_values import LiteralShape, shape_of
+
+_MAX_LINES = 20
+"""Of an entry."""
+_MIN_SUM = 4
+"""The least sum of a name's secrecy and a value's shape that makes a secret."""
+_MAX_COMMENT_WORDS = 4
+"""A longer comment describes more than the argument below it."""
+_LIKELY = re.compile(
+    r"""(?i)(?:-\s+)?(?:<\w[\w:.-]{0,60}\s{1,8}|[<"'])?(?:\w{0,20}name|key|id|var|param|option|val|default|content|"""
+    r"""plaintext|secret_?value|string)|[\[\#/]|["']--"""
+)
+"""A quick filter: matches every text that may begin an entry, except options of a command, `"--token"`."""
+_SIGN = r"""["']?\s{0,20}(?:=>|[:=>])\s{0,20}"""
+_NAME = re.compile(
+    r"""(?:(?P<tag><\w[\w:.-]{0,60}\s{1,8})|[<"'])?(?:\w{0,20}[nN]ame|[kK]ey|id|var(?:iable)?|param(?:eter)?|option)"""
+    + _SIGN
+    + r"""["']?(?P<name>[^\s"'<>,;{}]{2,80})["']?\s{0,8}(?:[,;]|/?>|</\w{1,20}>|(?:\#|//).*)?$"""
+)
+_FLAG = re.compile(r"""(?:^|\(|,\s?)["']--([A-Za-z][\w-]{1,60})["'],""")
+_SECTION = re.compile(r"\[([\w. -]{1,80})\]$")
+_SECTIONS = frozenset(("ini", "toml", "properties"))
+_VALUE = re.compile(
+    r"""(?i)[<"']?(?:value|val|default_?value|default|content|plaintext|secret_?value|string)"""
+    + _SIGN
+    + r"""(?P<value>\S.*)$"""
+)
+_QUOTED = re.compile(r"""[rbufRBUF@$]{0,2}(?:"([^"\s]{1,400})"|'([^'\s]{1,400})'|`([^`\s]{1,400})`)""")
+_WORD = re.compile(r"[^\s,;<>\"'(){}\[\]]{1,400}(?=\s*(?:$|#|<))")
+_SCALAR = re.compile(r"[|>][-+\d]{0,2}\s{0,8}(?:#.*)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class SecretEntry:
+    """An open entry.
+
+    Attributes:
+        depth: the indentation of its lines; its least, where `loose`.
+        loose: whether the next line decides the indentation, as after the beginning of a call.
+        left: lines that it may still have.
+        secrecy: of the name that its lines give.
+        comment: whether a comment gives the name of a lone argument.
+        values: the lines above with values so far: how many lines above the last one read, and the shape of each.
+        hidden: the lines above, counted from this one, whose values the name of this line makes secret.
+        scalar: whether the lines below that are indented more belong to its value.
+    """
+
+    depth: int
+    loose: bool = False
+    left: int = _MAX_LINES
+    secrecy: NameSecrecy = NameSecrecy.NONE
+    comment: bool = False
+    values: tuple[tuple[int, LiteralShape], ...] = ()
+    hidden: tuple[int, ...] = ()
+    scalar: bool = False
+
+
+def read_entry(entry: SecretEntry | None, line: str, language: str, *, bare: bool) -> tuple[bool, SecretEntry | None]:
+    """Whether a line gives the value of an entry that names a secret, and the entry that is open below it.
+
+    Args:
+        entry: the entry that is open above.
+        line: the line.
+        language: its language.
+        bare: whether values have no quotes.
+    """
+    text = line.lstrip()
+    if entry is None and not _LIKELY.match(text) and "--" not in text:
+        return False, None
+    item = text.startswith("- ")
+    text = text[2:].lstrip() if item else text
+    depth = len(line) - len(text)
+    text = text.rstrip()
+    if entry is not None:
+        values = tuple((above + 1, shape) for above, shape in entry.values)
+        entry = replace(entry, left=entry.left - 1, values=values, hidden=()) if entry.left else None
+    if not text:
+        return False, entry
+    section = _SECTION.match(text) if language in _SECTIONS else None
+    if entry is not None and (depth < entry.depth or (item and depth <= entry.depth) or section is not None):
+        entry = None
+    if entry is not None and entry.loose:
+        entry = replace(entry, depth=depth, loose=False)
+    if entry is not None and depth > entry.depth:
+        grown = entry.values + ((0, LiteralShape.LONG),) * entry.scalar
+        return False, replace(entry, values=grown)
+    if section is not None:
+        return False, _named(SecretEntry(depth), section[1])
+    return _read(entry or SecretEntry(depth), text, depth, bare=bare)
+
+
+def _read(entry: SecretEntry, text: str, depth: int, *, bare: bool) -> tuple[bool, SecretEntry | None]:
+    """The judgement of a line with an entry's indentation."""
+    entry = replace(entry, scalar=False)
+    if entry.comment:
+        value = _QUOTED.match(text)
+        lone = value is not None and text[value.end() :] in {"", ","}
+        return lone and _is_secret(entry.secrecy, _shape(text, bare=False)), None
+    if text[0] in "#/":
+        spoken = text.strip("#/* :.").split()
+        named = 0 < len(spoken) <= _MAX_COMMENT_WORDS and secrecy_of(spoken[-1]) is NameSecrecy.SURE
+        kept = entry if entry.secrecy or entry.values else None
+        return False, SecretEntry(depth, left=1, secrecy=NameSecrecy.SURE, comment=True) if named and not kept else kept
+    if (value := _VALUE.match(text)) is not None:
+        shape = _shape(value["value"], bare=bare or text[0] == "<")
+        scalar = bare and _SCALAR.match(value["value"]) is not None
+        shape = LiteralShape.LONG if scalar else shape
+        entry = replace(entry, values=(*entry.values, (0, shape)), scalar=scalar)
+        return _is_secret(entry.secrecy, shape), entry
+    if (flag := _FLAG.search(text)) is not None and not text.endswith(")"):
+        return False, _named(SecretEntry(depth + (text[0] not in "\"'"), loose=text[0] not in "\"'"), flag[1])
+    if (name := _NAME.match(text)) is not None:
+        if name["tag"]:
+            return False, _named(SecretEntry(depth + 1, loose=True), name["name"]) if text[-1] != ">" else None
+        return False, _named(entry, name["name"]) or entry
+    return False, entry if entry.secrecy or entry.values else None
+
+
+def _named(entry: SecretEntry, name: str) -> SecretEntry | None:
+    """The entry with a secret's name; None if the name is none of a secret."""
+    secrecy = secrecy_of(re.split(r"[.:/]", name.rstrip(".:/"))[-1])
+    if secrecy < NameSecrecy.MAYBE:
+        return None
+    hidden = tuple(above for above, shape in entry.values if _is_secret(secrecy, shape))
+    return replace(entry, secrecy=max(secrecy, entry.secrecy), hidden=hidden)
+
+
+def _is_secret(secrecy: NameSecrecy, shape: LiteralShape) -> bool:
+    return secrecy >= NameSecrecy.MAYBE and shape > LiteralShape.NONE and secrecy + shape >= _MIN_SUM
+
+
+def _shape(text: str, *, bare: bool) -> LiteralShape:
+    """The shape of the value with which a text begins."""
+    if (quoted := _QUOTED.match(text)) is not None:
+        return shape_of(next(filter(None, quoted.groups())))
+    word = _WORD.match(text) if bare else None
+    return shape_of(word[0]) if word is not None else LiteralShape.NONE
