@@ -58,8 +58,8 @@ def test_data_that_is_not_there_is_told_before_anything_is_written(
     capsys.readouterr()
     for action in ("sdsat", "cllm", "medusa", "eagle"):
         out = tmp_path / action
-        assert main(["train", action, *model, "--data", "/nonexist", "--out", str(out)]) == 2
-        assert "/nonexist: no such file or folder" in capsys.readouterr().err
+        assert main(["train", action, *model, "--data", str(tmp_path / "absent"), "--out", str(out)]) == 2
+        assert f"{tmp_path / 'absent'}: no such file or folder" in capsys.readouterr().err
         assert not out.exists()
     assert not list((tmp_path / "cache").rglob("model.safetensors"))
 
