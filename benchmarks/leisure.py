@@ -193,14 +193,20 @@ async def ask(client: LanguageClient, uri: str, place: CutLine, version: int, re
 def complete(
     settings: Mapping[str, Any], root: Path, places: Sequence[CutLine], on_place: Callable[[int], None]
 ) -> list[str]:
-    """The text of `complete` at each place, without earlier requests and without a budget."""
-    model = FullAnswer(settings, root)
+    """The text of `complete` at each place, without earlier requests and without a budget.
+
+    The cut text is open, as in the editor: the file on the disk still has the rest of the line.
+    """
+    opened: dict[Path, str] = {}
+    model = FullAnswer(settings, root, lambda: opened)
     said = []
     try:
         for count, place in enumerate(places, 1):
             path = root / place.path
             snapshot = Snapshot(path.as_uri(), str(path), place.language, 0, place.text)
             model.forget(snapshot.uri)
+            opened.clear()
+            opened[path] = place.text
             said.append(model.text(CompletionRequest(snapshot, place.offset, invoked=True)))
             on_place(count)
         return said

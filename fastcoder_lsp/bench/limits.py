@@ -84,9 +84,12 @@ def _spin(turns: int, _thread: int, _threads: int) -> int:
 
 def _product_loop(kind: DotKind) -> tuple[Any, int, int]:
     """A compiled function of an address and turns, the products of each turn, and the turns to take."""
+    if kind.in_bytes is not None and not kind.grouped:
+        # Four bits are unpacked into bytes. These have more registers of columns, and so fewer reads of a row.
+        kind = kind.in_bytes
     if kind.tiled:
         vectors, columns = kind.vectors, kind.vectors * LANES
-        tile = tiled_product(kind.in_bytes or kind, 2, add=False)
+        tile = tiled_product(kind, 2, add=False)
 
         @unkept
         def multiply_tiles(address: int, turns: int, _thread: int, _threads: int) -> None:
