@@ -150,7 +150,9 @@ class Runtime:
         """The engine with this document's KV cache."""
         return self.slots.of(document)
 
-    def prompt_for(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:
+    def prompt_for(
+        self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None, by_key: bool = False
+    ) -> Prompt:
         """The document's prompt at `offset`, from the second cache if that costs no extra token.
 
         In the middle of a line the caches are exchanged only if the window is read anew or is a short one; otherwise
@@ -162,12 +164,16 @@ class Runtime:
             offset: the cursor.
             hurried: see `PromptBuilder.build`.
             room: see `PromptBuilder.build`; ignored without a second cache for the whole prompt.
+            by_key: plan the whole prompt now, not in a pause: the document's prompt may hold the code of another place,
+                and its text is then interim.
         """
         prompts, uri = self.prompts, snapshot.uri
         second = self.slots.beside(uri)
         prompt = prompts.build(snapshot, offset, hurried=hurried, room=room if second is not None else None)
         if second is None:
             return prompt
+        if by_key and room is not None:
+            prompts.plan(snapshot, offset)
         first = self.engine_for(uri)
         new, held = missing(first, prompt.tokens), len(first.cached())
         if prompts.is_short(uri) and held - (len(prompt.tokens) - new) > len(prompt.tokens):

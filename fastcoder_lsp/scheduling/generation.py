@@ -361,7 +361,8 @@ def begin(
     """
     snapshot = replace(request.snapshot, text=place.before + place.after)
     with spans.measure("prompt"):
-        prompt_of = runtime.whole_prompt_for if whole else partial(runtime.prompt_for, hurried=hurried, room=room)
+        some = partial(runtime.prompt_for, hurried=hurried, room=room, by_key=request.invoked)
+        prompt_of = runtime.whole_prompt_for if whole else some
         prompt = prompt_of(snapshot, len(place.before))
         healing = prompt.healing.decode()
         asked = DecodeRequest(

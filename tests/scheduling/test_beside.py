@@ -108,6 +108,25 @@ def test_asking_again_by_key_waits_for_the_text_of_the_whole_prompt(candidates: 
     assert changed
 
 
+def test_by_key_elsewhere_in_a_known_file_the_text_of_the_first_prompt_is_interim() -> None:
+    """The prompt there still holds the code that was found for the last place."""
+    changed = 0
+    for number in range(8):
+        given = Given(SNIPPETS)
+        one = Typist(whole=True, given=given, policy=Policy(automatic_ms=260, invoked_ms=0))
+        one.answer(invoked=True)
+        one.rest(5000)
+        assert one.shown() == SHOWN
+        given.snippets = SECOND
+        one.before += f"v{number} = "
+        first = one.answer(invoked=True).text
+        whole = Typist(before=one.before, whole=True, edited=False, given=Given(SECOND), policy=Policy()).answer().text
+        if first and whole:
+            assert one.answer(invoked=True).text == whole
+            changed += first != whole
+    assert changed
+
+
 def test_a_short_window_gives_way_in_the_middle_of_a_line() -> None:
     long = "".join(f"value_{number} = compute({number})\n" for number in range(400))
     one = Typist(before=long + "    value = one", budget=0, slower=6.0)
