@@ -1,0 +1,70 @@
+"""The published formats of edit models: by name, by the model's name, and by a prompt in them."""
+
+import re
+from typing import Final
+
+from fastcoder_lsp.edits.instinct import Instinct
+from fastcoder_lsp.edits.prompts import EditFormat, EditLimits, EditPrompt, Mark, encode_parts
+from fastcoder_lsp.edits.sweep import SweepCursortab, SweepV1, SweepV2
+from fastcoder_lsp.edits.zeta import Zeta1, Zeta2, Zeta21
+
+__all__ = [
+    "FORMATS",
+    "EditFormat",
+    "EditLimits",
+    "EditPrompt",
+    "Mark",
+    "encode_parts",
+    "format_named",
+    "format_of_model",
+    "recognise",
+]
+
+FORMATS: Final[tuple[EditFormat, ...]] = (
+    SweepV1(),
+    SweepV2(),
+    SweepCursortab(),
+    Zeta1(),
+    Zeta1("zeta-1-cursortab", cursortab=True),
+    Zeta2(),
+    Zeta2("zeta-2-cursortab", cursortab=True),
+    Zeta21(),
+    Instinct(),
+)
+"""Every format; of two that recognise the same prompts, the first one is found."""
+
+_MODELS = (
+    (r"sweep-next-edit-v2", "sweep-v2"),
+    (r"sweep-next-edit", "sweep-v1"),
+    (r"zeta[-_.]?2[-_.]1", "zeta-2.1"),
+    (r"zeta[-_.]?2", "zeta-2"),
+    (r"zeta", "zeta-1"),
+    (r"instinct", "instinct"),
+)
+
+
+def format_named(name: str) -> EditFormat:
+    """The format by its name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {one.name: one for one in FORMATS}[name]
+
+
+def format_of_model(model: str) -> EditFormat | None:
+    """The format of a model by its hub id, or the name of its folder or file; None if it is no known edit model."""
+    name = re.split(r"[/\\]", model.rstrip("/\\"))[-1].lower()
+    for pattern, found in _MODELS:
+        if re.search(rf"(?<![a-z]){pattern}(?![a-z0-9])", name):
+            return format_named(found)
+    return None
+
+
+def recognise(prompt: str) -> tuple[EditFormat, str] | None:
+    """The format of a prompt that another program built, and the answer to it that changes nothing."""
+    for one in FORMATS:
+        old = one.recognise(prompt)
+        if old is not None:
+            return one, old
+    return None

@@ -1,0 +1,247 @@
+r"""Sweep's formats: the window before the last changes, as it is, and as the model updates it.
+
+Sources: the scripts published with sweepai/sweep-next-edit-0.5B and -1.5B (version 1) and with -v2-7B (version 2), both
+Apache-2.0; cursortab.nvim's server/provider/sweep, MIT, whose prompts mix the two.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastcoder_lsp.core import Extra
+from fastcoder_lsp.edits.prompts import (
+    EditLimits,
+    EditPrompt,
+    Mark,
+    Window,
+    contains_any,
+    expand,
+    lines_of,
+    newest,
+    settled,
+    tokens_of,
+    undone,
+    unix,
+    window_at,
+)
+from fastcoder_lsp.edits.values import Change, EditQuestion
+
+_FILE, _CURSOR = Mark("<|file_sep|>"), "<|cursor|>"
+_MARKS = (_FILE, _CURSOR, "<|endoftext|>")
+_AROUND = 10
+"""Lines of the window on each side of the cursor."""
+_FILE_LINES = 150
+"""Lines of the file on each side of the window, before the changes."""
+_MOST_CHANGES = 6
+_RANGE = re.compile(r":\d+:\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class SweepV1:
+    """The format of the 0.5B and 1.5B, which Zed sends too. The window has no cursor, and the answer begins it."""
+
+    name: str = "sweep-v1"
+
+    def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
+        """As of `EditFormat`."""
+        window = window_at(question, _AROUND, _AROUND, limits.region_tokens)
+        if window is None or contains_any(window.text, _MARKS):
+            return None
+        path, last = question.path, question.history[-1:]
+        shown = [
+            *(_FILE, f"original/{path}\n{undone(window.text, path, last)}\n"),
+            *(_FILE, f"current/{path}\n{window.text}\n"),
+            *(_FILE, f"updated/{path}"),
+        ]
+        room = limits.prompt_tokens - sum(map(tokens_of, shown))
+        changes = newest([_change_v1(change) for change in question.history], room, _size)
+        room -= sum(map(_size, changes))
+        others = newest([_other(file) for file in files], room, _size)
+        parts = (*(part for piece in (*others, *changes) for part in piece), *shown)
+        return _prompt(parts, window, f"\n{window.text}\n", (_FILE, "</s>"), 512)
+
+    def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
+        """As of `EditFormat`."""
+        return settled(prompt, _ended(answer).removeprefix("\n"), complete=complete)
+
+    def recognise(self, prompt: str) -> str | None:
+        """As of `EditFormat`."""
+        found = _sections(prompt)
+        if found is None or _RANGE.search(found.head):
+            return None
+        return f"{found.window}\n" if found.updated else f"\n{found.window}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepV2:
+    """The format of the 7B: the file, the last changes with their lines, and windows with line numbers.
+
+    The prompt ends with the region's lines above the cursor's. After a change above the cursor it ends with the first
+    line and the blank ones below it, so that the model can change what follows.
+    """
+
+    name: str = "sweep-v2"
+
+    def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
+        """As of `EditFormat`."""
+        window = window_at(question, _AROUND, _AROUND, limits.region_tokens)
+        if window is None or contains_any(window.text, _MARKS):
+            return None
+        recent = question.history[-_MOST_CHANGES:]
+        last = recent[-1] if recent else None
+        line = window.line + window.text.count("\n", 0, window.cursor)
+        above = last is not None and last.path == question.path and last.line < line
+        prefill = _first_lines(window) if above else window.text[: window.cursor_line]
+        shown = _windows(question.path, window, undone(window.text, question.path, recent), prefill)
+        room = limits.prompt_tokens - sum(map(tokens_of, shown))
+        changes = newest([_change_v2(change) for change in recent], room, _size)
+        room -= sum(map(_size, changes))
+        whole, room = _file(question, window, room)
+        others = newest([_other(file) for file in files], room, _size)
+        joined = [part for piece in changes for part in (*piece, "\n")] or ["\n"]
+        parts = (*(part for piece in others for part in piece), *whole, *joined, *shown)
+        return _prompt(parts, window, _rest(window, prefill), ("<|endoftext|>", _FILE), 1024, prefill)
+
+    def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
+        """As of `EditFormat`."""
+        return settled(prompt, prompt.prefill + _ended(answer), complete=complete)
+
+    def recognise(self, prompt: str) -> str | None:
+        """As of `EditFormat`; prompts of Sweep's own server, which have no prefill, are of this format too."""
+        found = _sections(prompt)
+        return found.rest() if found and _RANGE.search(found.head) and ".diff\noriginal:\n" not in prompt else None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCursortab:
+    """What cursortab.nvim sends to every Sweep model: version 2's windows, version 1's changes.
+
+    Its window before the changes equals the current one, and is as large as the region may be.
+    """
+
+    name: str = "sweep-cursortab"
+
+    def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
+        """As of `EditFormat`."""
+        lines = question.text.count("\n")
+        window = window_at(question, lines, lines, limits.region_tokens)
+        if window is None or contains_any(window.text, _MARKS):
+            return None
+        prefill = window.text[: window.cursor_line]
+        shown = _windows(question.path, window, window.text, prefill)
+        room = limits.prompt_tokens - sum(map(tokens_of, shown))
+        changes = newest([_change_v1(change) for change in question.history], room, _size)
+        room -= sum(map(_size, changes))
+        whole, room = _file(question, window, room)
+        retrieved = newest([_other(file) for file in files], room, _size)
+        others = [_FILE, "context/retrieval\n", *(part for piece in retrieved for part in piece)] if retrieved else []
+        parts = (*whole, *others, *(part for piece in changes for part in piece), *shown)
+        return _prompt(parts, window, _rest(window, prefill), (_FILE, "<|endoftext|>"), 1024, prefill)
+
+    def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
+        """As of `EditFormat`."""
+        return settled(prompt, prompt.prefill + _ended(answer), complete=complete)
+
+    def recognise(self, prompt: str) -> str | None:
+        """As of `EditFormat`."""
+        found = _sections(prompt)
+        return found.rest() if found and _RANGE.search(found.head) and ".diff\noriginal:\n" in prompt else None
+
+
+def _size(parts: Sequence[str]) -> int:
+    return sum(map(tokens_of, parts))
+
+
+def _other(file: Extra) -> tuple[str, str]:
+    return _FILE, f"{file.name}\n{unix(file.text)}\n"
+
+
+def _change_v1(change: Change) -> tuple[str, str]:
+    old, new = "\n".join(lines_of(change.old)), "\n".join(lines_of(change.new))
+    return _FILE, f"{change.path}.diff\noriginal:\n{old}\nupdated:\n{new}\n"
+
+
+def _change_v2(change: Change) -> tuple[str, str]:
+    """A change with a line of context on each side, as the published script cuts it."""
+    above, below = lines_of(change.above)[-1:], lines_of(change.below)[:1]
+    old, new = [*above, *lines_of(change.old), *below], [*above, *lines_of(change.new), *below]
+    first = change.line + 1 - len(above)
+    sides = "\noriginal:\n{}\nupdated:\n{}".format("\n".join(old).strip("\n"), "\n".join(new).strip("\n"))
+    return _FILE, f"{change.path}:{first}:{first + len(new) - 1}{sides}"
+
+
+def _file(question: EditQuestion, window: Window, room: int) -> tuple[list[str], int]:
+    """The file around the window, if there is room for it, and the room that is left."""
+    text = question.text
+    start, end = expand(text, window.start, window.end, _FILE_LINES, _FILE_LINES, room - tokens_of(window.text))
+    shown = unix(text[start:end])
+    used = tokens_of(shown)
+    return ([_FILE, f"{question.path}\n{shown}\n"], room - used) if used <= room else ([], room)
+
+
+def _windows(path: str, window: Window, original: str, prefill: str) -> list[str]:
+    lines = f"{path}:{window.line + 1}:{window.line + 1 + window.text.count(chr(10))}"
+    return [
+        *(_FILE, f"original/{lines}\n{original}\n"),
+        *(_FILE, f"current/{lines}\n", *window.with_cursor(_CURSOR), "\n"),
+        *(_FILE, f"updated/{lines}\n{prefill}"),
+    ]
+
+
+def _first_lines(window: Window) -> str:
+    """The window's first line, and the blank ones after it, as far as the cursor."""
+    above = window.text[: window.cursor]
+    first, newline, rest = above.partition("\n")
+    return first + newline + "\n" * (len(rest) - len(rest.lstrip("\n")))
+
+
+def _rest(window: Window, prefill: str) -> str:
+    return window.text[len(prefill) :] + "\n"
+
+
+def _prompt(
+    parts: Sequence[str], window: Window, old: str, stops: tuple[str, ...], most: int, prefill: str = ""
+) -> EditPrompt:
+    return EditPrompt(
+        parts=tuple(parts),
+        region_start=window.start,
+        region_end=window.end,
+        region=window.text,
+        old=old,
+        stops=tuple(map(str, stops)),
+        max_tokens=most,
+        prefill=prefill,
+        newline=window.newline,
+    )
+
+
+def _ended(answer: str) -> str:
+    """The answer before the first mark."""
+    for mark in (_FILE, "<|endoftext|>", "</s>"):
+        answer = answer.partition(mark)[0]
+    return answer.replace(_CURSOR, "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sections:
+    """The last sections of a prompt: the path in their heads, the current window, and what follows the last head."""
+
+    head: str
+    window: str
+    updated: str
+    prefill: str
+
+    def rest(self) -> str:
+        return self.window.removeprefix(self.prefill) + "\n"
+
+
+def _sections(prompt: str) -> _Sections | None:
+    last = prompt.rfind(_FILE + "updated/")
+    current = prompt.rfind(_FILE + "current/", 0, max(last, 0))
+    if current < 0:
+        return None
+    head, updated, prefill = prompt[last + len(_FILE + "updated/") :].partition("\n")
+    path, _, window = prompt[current + len(_FILE + "current/") : last].partition("\n")
+    if path != head or _FILE in prefill:
+        return None
+    return _Sections(head, window.removesuffix("\n").replace(_CURSOR, "", 1), updated, prefill)
