@@ -6,6 +6,7 @@ limit on D so that hostile texts cost little.
 
 from collections.abc import Sequence
 
+from fastcoder_lsp.core.differences import common_end, first_difference
 from fastcoder_lsp.edits.values import MOST_EDITS, Edit
 
 Hunk = tuple[int, int, int, int]
@@ -118,8 +119,8 @@ def _grouped(hunks: Sequence[Hunk]) -> list[Hunk]:
 
 def _trimmed(at: int, old: str, new: str) -> Edit:
     """The edit of `old` at `at`, without its common ends."""
-    head = _common(old, new, min(len(old), len(new)))
-    tail = _common(old[::-1], new[::-1], min(len(old), len(new)) - head)
+    head = first_difference(old, new)
+    tail = common_end(old, new, min(len(old), len(new)) - head)
     if head + tail < min(len(old), len(new)):  # a replacement: whole words
         inner = (old[head], old[-1 - tail], new[head], new[-1 - tail])
         if any(map(_in_word, (inner[0], inner[2]))):

@@ -27,7 +27,7 @@ from fastcoder_lsp.edits.prompts import (
 from fastcoder_lsp.edits.values import Change, EditQuestion
 
 _FILE, _CURSOR = Mark("<|file_sep|>"), "<|cursor|>"
-_MARKS = (_FILE, _CURSOR, "<|endoftext|>")
+_ENDS = (_FILE, "<|endoftext|>", "</s>")
 _AROUND = 10
 """Lines of the window on each side of the cursor."""
 _FILE_LINES = 150
@@ -45,7 +45,7 @@ class SweepV1:
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
         window = window_at(question, _AROUND, _AROUND, limits.region_tokens)
-        if window is None or contains_any(window.text, _MARKS):
+        if window is None or contains_any(window.text, (*_ENDS, _CURSOR)):
             return None
         path, last = question.path, question.history[-1:]
         shown = [
@@ -85,7 +85,7 @@ class SweepV2:
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
         window = window_at(question, _AROUND, _AROUND, limits.region_tokens)
-        if window is None or contains_any(window.text, _MARKS):
+        if window is None or contains_any(window.text, (*_ENDS, _CURSOR)):
             return None
         recent = question.history[-_MOST_CHANGES:]
         last = recent[-1] if recent else None
@@ -125,7 +125,7 @@ class SweepCursortab:
         """As of `EditFormat`."""
         lines = question.text.count("\n")
         window = window_at(question, lines, lines, limits.region_tokens)
-        if window is None or contains_any(window.text, _MARKS):
+        if window is None or contains_any(window.text, (*_ENDS, _CURSOR)):
             return None
         prefill = window.text[: window.cursor_line]
         shown = _windows(question.path, window, window.text, prefill)
@@ -217,7 +217,7 @@ def _prompt(
 
 def _ended(answer: str) -> str:
     """The answer before the first mark."""
-    for mark in (_FILE, "<|endoftext|>", "</s>"):
+    for mark in _ENDS:
         answer = answer.partition(mark)[0]
     return answer.replace(_CURSOR, "")
 

@@ -134,7 +134,7 @@ class Zeta21:
     def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
         """As of `EditFormat`."""
         window = _window(question, limits)
-        if window is None or contains_any(window.text, ("<|marker_", _CURSOR_2)):
+        if window is None or contains_any(window.text, ("<|marker_", _CURSOR_2, _EOS)):
             return None
         blocks, shown, at = blocks_of(window.text), list[str](), 0
         for number, block in enumerate(blocks, 1):
