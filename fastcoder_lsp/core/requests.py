@@ -77,6 +77,21 @@ class SelectedCompletion:
 
 
 @dataclass(frozen=True, slots=True)
+class RawPrompt:
+    """A whole prompt that another program built: its control tokens are parsed, and its answer is not cleaned.
+
+    Attributes:
+        likely: what the answer probably repeats, as a draft.
+        stops: the answer ends before the first of these.
+        max_tokens: the longest answer.
+    """
+
+    likely: str
+    stops: Annotated[tuple[Name, ...], Meta(max_length=64)]
+    max_tokens: Annotated[int, Meta(ge=1, le=100_000)]
+
+
+@dataclass(frozen=True, slots=True)
 class CompletionRequest:
     """A request for a completion at `offset`, in characters of the snapshot's text.
 
@@ -84,6 +99,7 @@ class CompletionRequest:
         invoked: whether the user triggered it manually.
         selected: the selected entry of the completion menu.
         max_tokens: the longest answer; None: the model's limit.
+        raw: the snapshot's text is a whole prompt, and the cursor is at its end.
     """
 
     snapshot: Snapshot
@@ -91,6 +107,7 @@ class CompletionRequest:
     invoked: bool = False
     selected: SelectedCompletion | None = None
     max_tokens: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    raw: RawPrompt | None = None
 
 
 @dataclass(frozen=True, slots=True)

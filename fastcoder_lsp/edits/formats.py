@@ -4,7 +4,15 @@ import re
 from typing import Final
 
 from fastcoder_lsp.edits.instinct import Instinct
-from fastcoder_lsp.edits.prompts import EditFormat, EditLimits, EditPrompt, Mark, encode_parts
+from fastcoder_lsp.edits.prompts import (
+    EditFormat,
+    EditLimits,
+    EditPrompt,
+    Mark,
+    answer_tokens,
+    encode_parts,
+    encode_raw,
+)
 from fastcoder_lsp.edits.sweep import SweepCursortab, SweepV1, SweepV2
 from fastcoder_lsp.edits.zeta import Zeta1, Zeta2, Zeta21
 
@@ -14,7 +22,9 @@ __all__ = [
     "EditLimits",
     "EditPrompt",
     "Mark",
+    "answer_tokens",
     "encode_parts",
+    "encode_raw",
     "format_named",
     "format_of_model",
     "recognise",

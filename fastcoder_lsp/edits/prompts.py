@@ -89,6 +89,24 @@ def encode_parts(parts: Sequence[str], tokenizer: Tokenizer) -> list[int]:
     return ids
 
 
+def encode_raw(text: str, tokenizer: Tokenizer) -> list[int]:
+    """The ids of a text in which every control token's name is that token, as in prompts of other programs."""
+    names = sorted((name for name in tokenizer.control if name in text), key=len, reverse=True)
+    pieces = re.split(f"({'|'.join(map(re.escape, names))})", text) if names else [text]
+    return encode_parts([Mark(piece) if at % 2 else piece for at, piece in enumerate(pieces)], tokenizer)
+
+
+def answer_tokens(tokenizer: Tokenizer) -> tuple[Callable[[int], bytes], frozenset[int]]:
+    """The bytes of an answer's tokens, and those that end it; marks that answers hold are text in every tokenizer."""
+    names = {token: name.encode() for name, token in tokenizer.control.items() if _IN_ANSWERS.fullmatch(name)}
+    return lambda token: names.get(token) or tokenizer.piece(token), tokenizer.end_ids - names.keys()
+
+
+_IN_ANSWERS = re.compile(
+    r"<\|(marker_\d+|editable_region_start|editable_region_end|user_cursor|user_cursor_is_here|cursor)\|>"
+)
+
+
 class EditFormat(Protocol):
     """The prompts and answers of a family of edit models, as published with it."""
 

@@ -14,7 +14,8 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from fastcoder_lsp.completion.question import MOST_ALTERNATIVES
-from fastcoder_lsp.core import Extra
+from fastcoder_lsp.core import Extra, RawPrompt
+from fastcoder_lsp.edits.formats import recognise
 from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillAnswer, InfillRequest
 from fastcoder_lsp.http.responses import (
     RequestError,
@@ -167,12 +168,15 @@ def read_infill(form: InfillForm) -> InfillRequest:
 
 
 def read_completion(form: CompletionForm) -> InfillRequest:
-    """The request of a plain completion, whose prompt may contain fill-in-the-middle marks.
+    """The request of a plain completion, whose prompt may contain fill-in-the-middle marks, or be an edit model's.
 
     Raises:
         RequestError: it requests an unsupported feature.
     """
     _reject_unsupported(form)
+    raw = _raw(form.prompt, tuple(form.stop or ()), None if form.n_predict < 0 else form.n_predict)
+    if raw is not None:
+        return raw
     parts = parse_prompt(form.prompt)
     return _llama(form, parts.before, parts.after, parts.extras)
 
@@ -190,8 +194,10 @@ def read_openai(form: OpenAIForm) -> InfillRequest:
     if isinstance(form.prompt, list) and len(form.prompt) != 1:
         raise RequestError(400, "prompt must be one string, or a list with one string")
     prompt = form.prompt if isinstance(form.prompt, str) else form.prompt[0]
-    parts = PromptParts(prompt, form.suffix) if form.suffix else parse_prompt(prompt)
     stop = (form.stop,) if isinstance(form.stop, str) else tuple(form.stop or ())
+    if not form.suffix and (raw := _raw(prompt, stop, form.max_tokens)) is not None:
+        return raw
+    parts = PromptParts(prompt, form.suffix) if form.suffix else parse_prompt(prompt)
     return InfillRequest(
         before=_normalised(parts.before),
         after=_normalised(parts.after),
@@ -200,6 +206,19 @@ def read_openai(form: OpenAIForm) -> InfillRequest:
         max_tokens=form.max_tokens,
         stop=stop,
     )
+
+
+_RAW_TOKENS, _MOST_RAW_TOKENS = 1024, 4096
+"""Tokens of an answer to a raw prompt, where the client names no number, and at most."""
+
+
+def _raw(prompt: str, stop: tuple[str, ...], max_tokens: int | None) -> InfillRequest | None:
+    """The request of a prompt for an edit model: its answer is the model's own. None if the prompt is no such one."""
+    found = recognise(prompt)
+    if found is None:
+        return None
+    most = _RAW_TOKENS if max_tokens is None else max(1, min(max_tokens, _MOST_RAW_TOKENS))
+    return InfillRequest(prompt, stop=stop, raw=RawPrompt(found[1], stop, most))
 
 
 def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]) -> InfillRequest:

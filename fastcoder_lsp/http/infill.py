@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fastcoder_lsp.core import Completion, Extra
+from fastcoder_lsp.core import Completion, Extra, RawPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class InfillRequest:
         stop: the answer ends before the first of these.
         alternatives: answers at most; more than one takes longer.
         patience_ms: after that the first useful beginning is the answer; None: the answer is always complete.
+        raw: `before` is a whole prompt of an edit model's client.
     """
 
     before: str
@@ -27,6 +28,7 @@ class InfillRequest:
     stop: tuple[str, ...] = ()
     alternatives: int = 1
     patience_ms: float | None = None
+    raw: RawPrompt | None = None
 
 
 @dataclass(frozen=True, slots=True)

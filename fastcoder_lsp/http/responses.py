@@ -112,6 +112,10 @@ def timings(answer: InfillAnswer) -> dict[str, float]:
     }
 
 
+_PIECE = 8000
+"""Characters of a text in one event; JSON takes up to six bytes for each."""
+
+
 def select_fields(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
     """The requested fields, "a/b" for one within another, each by that name; all if none are requested."""
     if not fields:
@@ -129,7 +133,8 @@ def select_fields(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[s
 def llama_events(answer: InfillAnswer, fields: Sequence[str] | None) -> list[dict[str, Any]]:
     """The same as a stream: the text, which is final only once it is complete, then the rest."""
     last = {**llama_reply(answer), "content": ""}
-    return [{"index": 0, "content": answer.text, "tokens": [], "stop": False}, select_fields(last, fields)]
+    texts = ({"index": 0, "content": text, "tokens": [], "stop": False} for text in _pieces(answer.text))
+    return [*texts, select_fields(last, fields)]
 
 
 def openai_reply(answer: InfillAnswer, model: str, choices: int) -> dict[str, Any]:
@@ -155,8 +160,13 @@ def openai_events(answer: InfillAnswer, model: str, choices: int) -> list[dict[s
     return [
         {**head, "choices": [_choice(index, text, finish)]}
         for index in range(choices)
-        for text, finish in ((answer.text, None), ("", answer.finish))
+        for text, finish in (*((text, None) for text in _pieces(answer.text)), ("", answer.finish))
     ]
+
+
+def _pieces(text: str) -> list[str]:
+    """A text for events whose lines stay below 64 KB: cursortab.nvim reads no longer ones."""
+    return [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)] or [""]
 
 
 def _openai_head(model: str) -> dict[str, Any]:

@@ -26,6 +26,8 @@ MAX_SESSIONS = 4
 _SAME_DOCUMENT = 0.5
 """The share of common lines from which two texts are versions of one document."""
 _PATIENCE_FACTOR = 2.0
+RAW = Policy(background_ms=1, ahead=False)
+"""For raw prompts: no rules about places, and nothing is done ahead."""
 _MAX_LENGTHS = 8
 """Answer lengths for which a session keeps its document open."""
 
@@ -68,10 +70,11 @@ class DocumentSession:
         early. The KV cache serves all.
         """
         self._version += 1
-        if infill.max_tokens != 0:
+        if infill.raw is None and infill.max_tokens != 0:
             self._tokens = None if infill.max_tokens is None else min(infill.max_tokens, at_most)
-        tokens = self._tokens
+        tokens = self._tokens if infill.raw is None else None
         uri = self.uri if tokens in (None, at_most) else f"{self.uri}/{tokens}"
+        uri = uri if infill.raw is None else f"{self.uri}/raw"
         self._uris.pop(uri, None)
         self._uris[uri] = None
         if len(self._uris) > _MAX_LENGTHS:
@@ -80,7 +83,8 @@ class DocumentSession:
             self.service.document_closed(oldest)
         text, extras = infill.before + infill.after, within_bounds(infill.extras)
         snapshot = Snapshot(uri, None, infill.language, self._version, text, extras=extras)
-        return CompletionRequest(snapshot, len(infill.before), invoked=infill.alternatives > 1, max_tokens=tokens)
+        invoked = infill.alternatives > 1 or infill.raw is not None
+        return CompletionRequest(snapshot, len(infill.before), invoked=invoked, max_tokens=tokens, raw=infill.raw)
 
 
 class SessionPool:
@@ -154,7 +158,7 @@ class SessionPool:
         self, session: DocumentSession, infill: InfillRequest, disconnected: "asyncio.Future[None]"
     ) -> Completion:
         request, patience_ms = session.request(infill, self._max_tokens), infill.patience_ms or math.inf
-        policy = replace(self._policy, alternatives=infill.alternatives)
+        policy = RAW if infill.raw is not None else replace(self._policy, alternatives=infill.alternatives)
         while True:
             policy = replace(policy, automatic_ms=patience_ms, invoked_ms=patience_ms)
             future = session.service.submit(request, policy)

@@ -181,9 +181,9 @@ class Client:
     def serving(self, question: Question) -> Generation | None:
         """The generation, if it serves `question` too."""
         generation = self.generation
-        if generation is None or generation.snapshot.uri != question.uri or not generation.agrees(question.place):
+        if generation is None or generation.snapshot.uri != question.uri or generation.raw != question.request.raw:
             return None
-        return generation
+        return generation if generation.agrees(question.place) else None
 
     def begin(
         self, question: Question, asked_ms: float, spans: Spans, *, ahead: bool = False, whole: bool = False
@@ -197,9 +197,11 @@ class Client:
         self.generation.begun_ms, self.generation.ahead = asked_ms, ahead
 
     def made(self, suggestion: Suggestion) -> None:
-        """Publish a suggestion of the generation."""
+        """Publish a suggestion of the generation; a raw answer fits nowhere else."""
         generation, unserved = self.generation, self._unserved
         assert generation is not None, "a generation makes suggestions"
+        if generation.raw is not None:
+            return
         uri = generation.snapshot.uri
         self._keep_outdated(uri, suggestion)
         # A server's text is published as it grows, to a client that waits.

@@ -15,7 +15,17 @@ from typing_extensions import override
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion, Work, are_closers
-from fastcoder_lsp.core import CompletionRequest, Counts, DraftTree, EngineInfo, Reason, Snapshot, StepTrace, Verified
+from fastcoder_lsp.core import (
+    CompletionRequest,
+    Counts,
+    DraftTree,
+    EngineInfo,
+    RawPrompt,
+    Reason,
+    Snapshot,
+    StepTrace,
+    Verified,
+)
 from fastcoder_lsp.core.certainty import Certainty
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.stop import StopRule, stop_rule
@@ -36,6 +46,7 @@ class Generation(ABC):
         told: the work that was reported to its client.
         context: the other files whose code is in the prompt (`core.Completion.context`).
         interim: whether the prompt is only a part of the whole one.
+        raw: the request, if the text answers a raw prompt.
         grows: whether its text is usable as it grows; otherwise it serves no other place before it is whole.
 
     Args:
@@ -45,6 +56,7 @@ class Generation(ABC):
 
     context: tuple[str, ...] = ()
     interim = False
+    raw: RawPrompt | None = None
     grows = True
 
     def __init__(self, snapshot: Snapshot, place: CursorContext) -> None:

@@ -22,6 +22,7 @@ from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.budget import BackgroundBudget, Budgets, LatencyEstimator, first_tokens
 from fastcoder_lsp.scheduling.generation import Generation, begin
+from fastcoder_lsp.scheduling.raw import begin_raw
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +98,8 @@ class LocalModel(Loaded):
     def begin(
         self, question: Question, expected: Sequence[str], spans: Spans, clock: Clock, *, whole: bool
     ) -> Generation:
+        if (raw := question.request.raw) is not None:
+            return begin_raw(self.runtime, self.latency, clock, question, raw, spans)
         return begin(
             self.runtime,
             self.latency,

@@ -1,0 +1,182 @@
+"""Prompts for edit models, as Zed and cursortab.nvim send them: recognised, answered raw, drafted by the old text."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fastcoder_lsp.core import Draft, DraftContext, Progress, Tokens
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.edits.formats import EditLimits, EditPrompt, encode_raw, format_named
+from fastcoder_lsp.edits.values import EditQuestion
+from fastcoder_lsp.http.forms import OpenAIForm, read_openai
+from fastcoder_lsp.runtime.parts import Model, Runtime
+from tests.completion.toys import Letters, ToyPrompts, toy_model, toy_runtime
+from tests.edits import recorded
+from tests.fake_engine import END, FakeEngine, marked
+from tests.http.toy_server import ToyServer
+
+TEXT = "def a(x):\n    y = x\n    return y\n"
+ASKED = EditQuestion(1, "file:///a.py", "a.py", "python", 1, TEXT, TEXT.index("= x"), (), 0.0)
+CURSORTAB = {"temperature": 0, "top_k": 50, "n": 1, "echo": False, "stream": True}
+STREAM = {"Accept": "text/event-stream"}
+
+
+class Marked(Letters):
+    """Bytes, and control tokens with numbers that no text has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        names = ("<|file_sep|>", "<|endoftext|>", "<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>", "<|marker_1|>")
+        self.control = {name: number for number, name in enumerate(names, 2)}
+        self.end_ids = frozenset({END, *self.control.values()})
+        self.start_ids = ()
+
+    def piece(self, token: int) -> bytes:
+        return b"" if token in self.end_ids else super().piece(token)
+
+
+class Answering(FakeEngine):
+    """Says the answer to each of some prompts, then ends."""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        super().__init__(256, 60_000, chunk=4096)
+        self.answers = {tuple(encode_raw(text, Marked())): encode_raw(said, Marked()) for text, said in answers.items()}
+
+    def choose(self, tokens: Tokens, among: Sequence[int]) -> int:
+        asked, said = next(
+            (asked, said) for asked, said in self.answers.items() if tuple(tokens[: len(asked)]) == asked
+        )
+        return said[len(tokens) - len(asked)] if len(tokens) - len(asked) < len(said) else END
+
+
+class Watching(NoDrafter):
+    """Keeps the drafts that it is offered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offered: list[bytes] = []
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        self.offered += [bytes(ids) for ids in context.outdated]
+        return super().propose(context, nodes)
+
+
+class EditServer(ToyServer):
+    """The server with an edit model that knows its answers."""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self.model, self.drafter = Answering(answers), Watching()
+        super().__init__("")
+
+    def _load(self, _: Progress) -> Model:
+        return toy_model(self.model, Marked())
+
+    def _runtime(self, model: Model) -> Runtime:
+        return toy_runtime(model, ToyPrompts(marked), "front", drafter=self.drafter, max_tokens=20)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Mapping[str, str]], EditServer]]:
+    started: list[EditServer] = []
+
+    def new(answers: Mapping[str, str]) -> EditServer:
+        started.append(EditServer(answers))
+        return started[-1]
+
+    yield new
+    for server in started:
+        server.close()
+
+
+def built(name: str) -> EditPrompt:
+    found = format_named(name).prompt(ASKED, EditLimits())
+    assert found is not None
+    return found
+
+
+def streamed(text: str) -> str:
+    """The text of a stream in OpenAI's form, as cursortab reads it."""
+    lines = text.splitlines()
+    assert all(len(line.encode()) < 65_536 for line in lines)
+    *values, done = [line.removeprefix("data: ") for line in lines if line]
+    assert done == "[DONE]"
+    return "".join(json.loads(value)["choices"][0]["text"] for value in values)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "stop"),
+    [
+        ("sweep-v1", "\ndef a(x):\n    y = x + 1\n<|file_sep|>z", ["<|file_sep|>", "</s>"]),
+        ("sweep-cursortab", "    y = x  \n\n\n", ["<|file_sep|>", "<|endoftext|>"]),
+        ("zeta-1", "<|editable_region_start|>\ndef b\n<|editable_region_end|>", ["<|editable_region_end|>"]),
+        ("zeta-2", "NO_EDITS\n>>>>>>> UPDATED\n", []),
+        ("zeta-2", "def b(x):\n>>>>>>> UPDATED\n", [">>>>>>> UPDATED"]),
+        ("zeta-2.1", "<|marker_1|>def b(x):\n<|marker_2|><|endoftext|>z", []),
+    ],
+)
+def test_an_answer_is_the_models_own(
+    serve: Callable[[Mapping[str, str]], EditServer], name: str, answer: str, stop: list[str]
+) -> None:
+    """Up to a stop or an end token, blanks and marks included, by each route, whole and as a stream."""
+    prompt = built(name)
+    server = serve({prompt.text: answer})
+    ends = [answer.find(end) for end in (*stop, "<|file_sep|>", "<|endoftext|>") if end in answer]
+    expected = answer[: min(ends, default=len(answer))]
+    body: dict[str, Any] = {"model": name, "prompt": prompt.text, "max_tokens": 512, "stop": stop}
+    code, reply = server.call("/v1/completions", body)
+    assert (code, reply["choices"][0]["text"], reply["choices"][0]["finish_reason"]) == (200, expected, "stop")
+    assert reply["id"]
+    assert streamed(server.call("/v1/completions", body | CURSORTAB, headers=STREAM)[1]) == expected
+    assert server.call("/completion", {"prompt": prompt.text, "n_predict": 512, "stop": stop})[1]["content"] == expected
+    assert set(server.drafter.offered) == {bytes(encode_raw(prompt.old, Marked()))}
+
+
+def test_another_length_or_stop_gives_another_answer(serve: Callable[[Mapping[str, str]], EditServer]) -> None:
+    prompt = built("zeta-2").text
+    server = serve({prompt: "one two three"})
+
+    def said(**more: Any) -> tuple[str, str]:
+        choice = server.call("/v1/completions", {"prompt": prompt, **more})[1]["choices"][0]
+        return choice["text"], choice["finish_reason"]
+
+    assert said() == ("one two three", "stop")
+    assert said(max_tokens=5) == ("one t", "length")
+    assert said(stop=" th") == ("one two", "stop")
+    assert said() == ("one two three", "stop")
+
+
+def test_a_prompt_that_is_too_long_keeps_its_end(serve: Callable[[Mapping[str, str]], EditServer]) -> None:
+    prompt = built("zeta-1").text
+    server = serve({})
+    server.model.info = replace(server.model.info, context=200)
+    server.model.answers[tuple(encode_raw(prompt, Marked())[-100:])] = list(b"said")
+    assert server.call("/completion", {"prompt": prompt})[1]["content"] == "said"
+
+
+def test_recorded_requests_of_cursortab(serve: Callable[[Mapping[str, str]], EditServer]) -> None:
+    some = list(recorded.recorded())[::12]
+    server = serve({one.prompt: one.answer for one in some})
+    for one in some:
+        body = {"prompt": one.prompt, "max_tokens": 2048, **CURSORTAB}
+        assert streamed(server.call("/v1/completions", body, headers=STREAM)[1]) == one.answer
+
+
+def test_long_answers_are_sent_in_pieces(serve: Callable[[Mapping[str, str]], EditServer]) -> None:
+    prompt, answer = built("zeta-2").text, "\x01" * 4096
+    server = serve({prompt: answer})
+    body = {"prompt": prompt, "max_tokens": 1_000_000, **CURSORTAB}
+    assert streamed(server.call("/v1/completions", body)[1]) == answer
+
+
+def test_other_prompts_are_completed_as_ever() -> None:
+    for prompt in (
+        "def f():",
+        "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>",
+        "<[fim-suffix]>b<[fim-prefix]>a<[fim-middle]>",
+    ):
+        assert read_openai(OpenAIForm(prompt=prompt)).raw is None
+    assert read_openai(OpenAIForm(prompt=built("zeta-2").text, suffix="x")).raw is None
+    assert read_openai(OpenAIForm(prompt=built("zeta-2").text, max_tokens=0)).raw is not None
