@@ -229,8 +229,8 @@ def lines_of(text: str) -> list[str]:
 
 
 def unix(text: str) -> str:
-    r"""The text with `\n` line ends."""
-    return text.replace("\r\n", "\n")
+    r"""The text with `\n` line ends; a part of a document may stop amid one."""
+    return text.removesuffix("\r").replace("\r\n", "\n")
 
 
 def unified(change: Change, context: int) -> str:
@@ -283,15 +283,19 @@ _MOST_SKIPPED, _LEAST_KEPT = 0.25, 0.75
 def settled(prompt: EditPrompt, new: str, *, complete: bool) -> str | None:
     r"""The region's new text, from the text that the answer gives for it with `\n` line ends.
 
-    None where nothing but blank ends differs, and for answers that cursortab drops too: they begin below the first
-    quarter of the region, repeat a line three times, or were cut off before they covered three quarters of it.
+    None where nothing but blank ends differs, where nothing is left, and for answers that cursortab drops too: they
+    begin below the first quarter of the region, repeat a line three times, or were cut off before they covered three
+    quarters of it.
     """
     region = prompt.region
+    new = unix(new) if prompt.newline == "\r\n" else new
     if not complete:
         whole = _completed(region, new)
         if whole is None:
             return None
         new = whole
+    if not new.removeprefix(prompt.prefill).strip():
+        return None
     new = new.rstrip("\n") + region[len(region.rstrip("\n")) :]
     if new.rstrip() == region.rstrip() or _loops(region, new) or _begins_late(prompt, new):
         return None

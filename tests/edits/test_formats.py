@@ -209,8 +209,9 @@ LONG_ASKED = question(LONG, 0)
         ("\n".join([*LINES[:19], *["again"] * 3]), True, None),
         ("line", False, None),
         (LONG + "\n\n", True, None),
+        ("\n", True, None),
     ],
-    ids=["an edit", "cut near the end", "cut early", "begins below", "loops", "cut in the first line", "blank end"],
+    ids=["an edit", "cut near the end", "cut early", "begins below", "loops", "cut in a line", "blank end", "empty"],
 )
 def test_answers_that_make_no_sense_are_no_edits(said: str, complete: bool, new: str | None) -> None:
     form = format_named("instinct")
@@ -245,6 +246,20 @@ def test_a_prompt_keeps_within_its_limits(form: EditFormat) -> None:
     assert CHANGE.path in built.text
     assert len(built.region) < 3 * 400 + 100
     assert form.prompt(replace(asked, offset=len(asked.text)), limits) is None
+
+
+@every_format
+def test_line_ends_change_no_prompt(form: EditFormat) -> None:
+    windows = replace(MIDDLE, text=MIDDLE.text.replace("\n", "\r\n"), offset=MIDDLE.offset + 30)
+    change = Change("src/a.py", 1, "old\r\n", "new\r\nnew\r\n", "above\r\n", "below\r\n")
+    unix = replace(change, old="old\n", new="new\nnew\n", above="above\n", below="below\n")
+    for limits in (EditLimits(), EditLimits(region_tokens=20, prompt_tokens=2000)):
+        first = form.prompt(replace(windows, history=(change,)), limits, [Extra("b.py", "b\r\nb\r\n")])
+        second = form.prompt(replace(MIDDLE, history=(unix,)), limits, [Extra("b.py", "b\nb\n")])
+        assert first is not None
+        assert second is not None
+        assert (first.text, first.old, first.newline) == (second.text, second.old, "\r\n")
+        assert windows.text[first.region_start : first.region_end] == second.region.replace("\n", "\r\n")
 
 
 @every_format
