@@ -157,7 +157,12 @@ class Window:
 
     def with_cursor(self, mark: str) -> list[str]:
         """The text with a mark at the cursor."""
-        return [self.text[: self.cursor], Mark(mark), self.text[self.cursor :]]
+        return with_mark(self.text, self.cursor, mark)
+
+
+def with_mark(text: str, at: int, mark: str) -> list[str]:
+    """The parts of a text with a mark in it."""
+    return [text[:at], Mark(mark), text[at:]]
 
 
 def window_at(question: EditQuestion, above: int, below: int, tokens: int) -> Window | None:
@@ -183,8 +188,9 @@ def window_at(question: EditQuestion, above: int, below: int, tokens: int) -> Wi
 def expand(text: str, start: int, end: int, above: int, below: int, tokens: int) -> tuple[int, int]:
     r"""The range with whole lines below and above it, in turns, while those have at most `tokens`.
 
-    `start` is the start of a line, `end` the end of one, before its `\n`.
+    `start` is the start of a line, `end` the end of one, before its line end.
     """
+    end += text.startswith("\r\n", end)
     while above > 0 or below > 0:
         if below > 0:
             stop = text.find("\n", end + 1)

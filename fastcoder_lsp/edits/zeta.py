@@ -23,6 +23,7 @@ from fastcoder_lsp.edits.prompts import (
     unified,
     unix,
     window_at,
+    with_mark,
 )
 from fastcoder_lsp.edits.values import Change, EditQuestion
 
@@ -106,9 +107,10 @@ class Zeta2:
         window = _window(question, limits, _CURSORTAB_LINES if self.cursortab else None)
         if window is None or contains_any(window.text, (_CURRENT.strip(), _UPDATED, _NONE, _CURSOR_2)):
             return None
-        region = [_CURRENT, *_region(window.text, window.cursor), _DIVIDER]
+        newline = "" if window.text.endswith("\n") else "\n"
+        region = [_CURRENT, *window.with_cursor(_CURSOR_2), newline, _DIVIDER]
         parts = _frame(question, limits, window, region, files, cursortab=self.cursortab)
-        return _prompt(parts, window, f"{window.text}\n{_UPDATED}\n", (_UPDATED,))
+        return _prompt(parts, window, f"{window.text}{newline}{_UPDATED}\n", (_UPDATED,))
 
     def read(self, prompt: EditPrompt, answer: str, *, complete: bool = True) -> str | None:
         """As of `EditFormat`."""
@@ -139,7 +141,7 @@ class Zeta21:
         blocks, shown, at = blocks_of(window.text), list[str](), 0
         for number, block in enumerate(blocks, 1):
             inside = at <= window.cursor < at + len(block) or (number == len(blocks) and window.cursor >= at)
-            shown += [Mark(_marker(number)), *(_region(block, window.cursor - at) if inside else [block])]
+            shown += [Mark(_marker(number)), *(with_mark(block, window.cursor - at, _CURSOR_2) if inside else [block])]
             at += len(block)
         shown += [Mark(_marker(len(blocks) + 1)), "\n"]
         parts = _frame(question, limits, window, shown, files)
@@ -216,11 +218,6 @@ def _marked(blocks: Sequence[str]) -> str:
 def _window(question: EditQuestion, limits: EditLimits, lines: int | None = None) -> Window | None:
     lines = question.text.count("\n") if lines is None else lines
     return window_at(question, lines, lines, min(_REGION_TOKENS, limits.region_tokens))
-
-
-def _region(text: str, cursor: int) -> list[str]:
-    """A text with the cursor's mark, ended by a newline."""
-    return [text[:cursor], Mark(_CURSOR_2), text[cursor:], "" if text.endswith("\n") else "\n"]
 
 
 def _frame(

@@ -75,9 +75,9 @@ UNIFIED = "@@ -7,4 +7,4 @@\n above\n-old one\n+new one\n old two\n below"
 
 
 def filled(template: str, **values: str) -> str:
-    """A template with its `{{name}}` places filled; `_` in a name stands for a blank."""
+    """A template with its `{{name}}` places filled."""
     for name, value in values.items():
-        template = template.replace("{{" + name.replace("_", " ") + "}}", value)
+        template = template.replace("{{" + name + "}}", value)
     assert "{{" not in template
     return template
 
@@ -138,9 +138,7 @@ def templates_filled() -> dict[str, str]:
         ),
         "zeta-1": filled(zeta1["prompt"], edits=filled(zeta1["edit"], path=CHANGE.path, diff=UNIFIED), excerpt=excerpt),
         "zeta-2": filled(zeta2["prompt"], **frame, region=current(zeta2["cursor"]) + "\n"),
-        "zeta-2.1": filled(
-            zeta21["prompt"], **frame, region=f"<|marker_1|>{current(zeta21['cursor'])}\n<|marker_2|>\n"
-        ),
+        "zeta-2.1": filled(zeta21["prompt"], **frame, region=f"<|marker_1|>{current(zeta21['cursor'])}<|marker_2|>\n"),
         "instinct": f"<|im_start|>system\n{system}<|im_end|>\n<|im_start|>user\n{user}<|im_end|>\n"
         "<|im_start|>assistant\n",
     }
@@ -264,11 +262,12 @@ def test_line_ends_change_no_prompt(form: EditFormat) -> None:
 
 @every_format
 def test_a_prompt_is_recognised_with_the_text_that_its_answer_repeats(form: EditFormat) -> None:
-    built = prompt_of(form, ASKED)
-    found = recognise(built.text)
-    assert found is not None
-    assert found[1] == built.old
-    assert form.read(built, built.old) is None
+    for text in (TEXT, TEXT + "\n", TEXT + "\n\n", ""):
+        built = prompt_of(form, replace(ASKED, text=text))
+        found = recognise(built.text)
+        assert found is not None
+        assert found[1] == built.old
+        assert form.read(built, built.old) is None
 
 
 @pytest.mark.parametrize(
