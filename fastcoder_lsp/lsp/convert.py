@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lsprotocol import types
 
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.workspace.document import Document, Edit, Encoding, Position, position_at
+from fastcoder_lsp.workspace.document import ContentChange, Document, Encoding, Position, position_at
 from fastcoder_lsp.workspace.paths import path_of
 
 
@@ -25,11 +25,11 @@ def document_of(item: types.TextDocumentItem) -> Document:
     return Document(item.uri, path_of(item.uri), str(item.language_id), item.version, item.text)
 
 
-def edits_of(changes: Sequence[types.TextDocumentContentChangeEvent]) -> list[Edit]:
+def edits_of(changes: Sequence[types.TextDocumentContentChangeEvent]) -> list[ContentChange]:
     """The client's edits, in their order."""
     return [
-        Edit(change.text, position_of(change.range.start), position_of(change.range.end))
+        ContentChange(change.text, position_of(change.range.start), position_of(change.range.end))
         if isinstance(change, types.TextDocumentContentChangePartial)
-        else Edit(change.text)
+        else ContentChange(change.text)
         for change in changes
     ]

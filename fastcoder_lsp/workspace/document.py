@@ -70,7 +70,7 @@ def _walk(line: str, units: int, encoding: Encoding) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class ContentChange:
     """Replace start…end by `text`; without a range, the whole document."""
 
     text: str
@@ -119,7 +119,7 @@ class Document:
         """Characters of the longest line."""
         return max(map(len, self._lines))
 
-    def edit(self, version: int, edits: Sequence[Edit], encoding: Encoding) -> None:
+    def edit(self, version: int, edits: Sequence[ContentChange], encoding: Encoding) -> None:
         """Apply `edits` one after another; `version` is the document's afterwards."""
         for edit in edits:
             if edit.start is None or edit.end is None:

@@ -11,7 +11,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Definition
 from fastcoder_lsp.lsp.requests.context import MAX_DEFINITIONS, MAX_ENTRIES, definitions
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.workspace.document import Document, Edit
+from fastcoder_lsp.workspace.document import ContentChange, Document
 from fastcoder_lsp.workspace.documents import Documents
 from tests.lsp.raw_client import Json, RawClient, running
 
@@ -40,10 +40,10 @@ def test_they_go_with_the_next_version() -> None:
     before = document.snapshot()
     definitions(of, told(place(name="put"), place(line=7), place(name="put"), place("file:///w/a.py")))
     assert document.snapshot() is before
-    document.edit(2, [Edit("x = 2\n")], cast("Any", None))
+    document.edit(2, [ContentChange("x = 2\n")], cast("Any", None))
     assert document.snapshot().definitions == (Definition("put", "/w/b.py", 3), Definition("", "/w/b.py", 7))
     definitions(of, told())
-    document.edit(3, [Edit("x = 3\n")], cast("Any", None))
+    document.edit(3, [ContentChange("x = 3\n")], cast("Any", None))
     assert document.snapshot().definitions == ()
 
 

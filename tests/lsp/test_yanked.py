@@ -11,7 +11,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Yank
 from fastcoder_lsp.lsp.requests.context import LAST_LINE, yanked
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.workspace.document import Document, Edit
+from fastcoder_lsp.workspace.document import ContentChange, Document
 from fastcoder_lsp.workspace.documents import MAX_YANK_CHARACTERS, MAX_YANKS, YANK_TTL_S, Documents
 from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.lsp.raw_client import Json, initialized
@@ -53,7 +53,7 @@ def test_whole_lines_go_along_from_the_next_version_on() -> None:
     assert documents.snapshot(OTHER) is before
     document = documents.get(OTHER)
     assert document is not None
-    document.edit(2, [Edit("x = 2\n")], cast("Any", None))
+    document.edit(2, [ContentChange("x = 2\n")], cast("Any", None))
     after = documents.snapshot(OTHER)
     assert after is not None
     assert after.yanks == (Yank("/w/a.py", 3, "line_3 = 3\nline_4 = 4"),)

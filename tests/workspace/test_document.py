@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.workspace.document import Document, Edit, Encoding, Position, position_at
+from fastcoder_lsp.workspace.document import ContentChange, Document, Encoding, Position, position_at
 
 ENCODINGS = st.sampled_from(list(Encoding))
 # What breaks naive line rules and naive counting: all three line ends, what only Python takes for one, characters of
@@ -48,7 +48,7 @@ class NaiveClient:
                 return offset
         return end
 
-    def edit(self, edit: Edit, encoding: Encoding) -> None:
+    def edit(self, edit: ContentChange, encoding: Encoding) -> None:
         if edit.start is None or edit.end is None:
             self.text = joined(edit.text)
             return
@@ -69,14 +69,18 @@ def opened(text: str) -> Document:
     return Document("untitled:1", None, "python", 1, text)
 
 
-EDITS = st.lists(st.one_of(st.builds(Edit, TEXTS, POSITIONS, POSITIONS), st.builds(Edit, TEXTS)), max_size=8)
+EDITS = st.lists(
+    st.one_of(st.builds(ContentChange, TEXTS, POSITIONS, POSITIONS), st.builds(ContentChange, TEXTS)), max_size=8
+)
 
 
 @given(TEXTS, EDITS, ENCODINGS)
-@example("a\r", [Edit("\n", Position(1, 0), Position(1, 0))], Encoding.UTF16)
-@example("a\r\nb", [Edit("", Position(0, 1), Position(1, 0))], Encoding.UTF16)
-@example("\ud83d", [Edit("\ude00", Position(0, 1), Position(0, 1))], Encoding.UTF16)
-def test_edits_keep_the_copy_equal_to_the_clients_text(text: str, edits: list[Edit], encoding: Encoding) -> None:
+@example("a\r", [ContentChange("\n", Position(1, 0), Position(1, 0))], Encoding.UTF16)
+@example("a\r\nb", [ContentChange("", Position(0, 1), Position(1, 0))], Encoding.UTF16)
+@example("\ud83d", [ContentChange("\ude00", Position(0, 1), Position(0, 1))], Encoding.UTF16)
+def test_edits_keep_the_copy_equal_to_the_clients_text(
+    text: str, edits: list[ContentChange], encoding: Encoding
+) -> None:
     """After any edits, at any positions, in any encoding, the copy is what the client holds."""
     document, client = opened(text), NaiveClient(joined(text))
     assert document.text == client.text
@@ -103,8 +107,8 @@ def test_an_offset_leads_back_to_its_position(text: str, position: Position, enc
 def test_negative_positions_mean_the_start() -> None:
     """What no client should send does not reach around to the end, as Python's indices would."""
     document = opened("ab\ncd")
-    document.edit(2, [Edit("x", Position(-1, 5), Position(-1, 7))], Encoding.UTF16)
-    document.edit(3, [Edit("y", Position(1, -4), Position(1, -2))], Encoding.UTF16)
+    document.edit(2, [ContentChange("x", Position(-1, 5), Position(-1, 7))], Encoding.UTF16)
+    document.edit(3, [ContentChange("y", Position(1, -4), Position(1, -2))], Encoding.UTF16)
     assert document.text == "xab\nycd"
 
 
@@ -112,7 +116,7 @@ def test_a_snapshot_stays_as_it_was() -> None:
     document = opened("a\r\nb")
     before = document.snapshot()
     assert document.snapshot() is before
-    document.edit(2, [Edit("!", Position(1, 1), Position(1, 1))], Encoding.UTF16)
+    document.edit(2, [ContentChange("!", Position(1, 1), Position(1, 1))], Encoding.UTF16)
     assert (before.text, before.version, before.edited) == ("a\nb", 1, False)
     after = document.snapshot()
     assert (after.text, after.version, after.edited) == ("a\nb!", 2, True)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.workspace.accepts import AcceptCounts, Accepts
-from fastcoder_lsp.workspace.document import Document, Edit, Encoding, Position
+from fastcoder_lsp.workspace.document import ContentChange, Document, Encoding, Position
 from fastcoder_lsp.workspace.documents import Cell, Documents
 from fastcoder_lsp.workspace.folders import Folders
 from fastcoder_lsp.workspace.languages import is_known, language_of
@@ -41,7 +41,7 @@ def test_the_code_cells_above_are_context_nearest_last() -> None:
     assert documents.snapshot("cell:3") is before
     edited = documents.get("cell:2")
     assert edited is not None
-    edited.edit(2, [Edit("x = 5")], Encoding.UTF16)
+    edited.edit(2, [ContentChange("x = 5")], Encoding.UTF16)
     assert neighbours(documents, "cell:3") == ("import os\n", "x = 5")
     documents.splice_cells(NOTEBOOK, 0, 1, [])
     assert neighbours(documents, "cell:3") == ("x = 5",)
@@ -116,7 +116,7 @@ def test_accepts_are_counted_by_the_size_of_edits(pieces: list[int]) -> None:
     taken = 0
     for size in pieces:
         place = Position(0, 4 + taken)
-        document.edit(2, [Edit(suggestion[taken : taken + size], place, place)], Encoding.UTF16)
+        document.edit(2, [ContentChange(suggestion[taken : taken + size], place, place)], Encoding.UTF16)
         accepts.changed("u", document.clean_text)
         taken += size
     accepted = [size for size in pieces if size > 1]
