@@ -70,7 +70,7 @@ async def asked(client: RawClient, version: int) -> str:
 def test_no_module_is_long_and_there_are_few() -> None:
     for folder in (FRONT, MODEL):
         lengths = {path.stem: path.read_text().count("\n") for path in folder.glob("*.py")}
-        assert len(lengths) <= 10
+        assert len(lengths) <= 12  # ten of the cycle, and the answers to edit models' prompts and questions
         assert not {name: length for name, length in lengths.items() if length > 400}
 
 
