@@ -9,20 +9,22 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from typing_extensions import override
 
 from fastcoder_lsp.completion.question import Clock, Policy, Question
 from fastcoder_lsp.completion.status import Status, failure
-from fastcoder_lsp.core import EngineInfo, Preparing, Progress, StepCosts
+from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion
+from fastcoder_lsp.core import EngineInfo, Preparing, Progress, RawPrompt, StepCosts
+from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.edits.formats import answer_tokens, encode_raw
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.budget import BackgroundBudget, Budgets, LatencyEstimator, first_tokens
-from fastcoder_lsp.scheduling.generation import Generation, begin
-from fastcoder_lsp.scheduling.raw import begin_raw
+from fastcoder_lsp.scheduling.generation import Generation, LocalGeneration, begin
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +114,61 @@ class LocalModel(Loaded):
             room=first_tokens(question, self.latency),
             whole=whole,
         )
+
+
+class RawGeneration(LocalGeneration):
+    """The answer to a whole prompt that another program built; it serves the same prompt again, and no other one.
+
+    Nothing is cleaned, and no rule of completions ends the text: only the model, the stops and the length do.
+    """
+
+    @override
+    def agrees(self, place: CursorContext) -> bool:
+        return place == self.place
+
+    @override
+    def made(self) -> Suggestion:
+        assert self.finish, "it is still being said"
+        return Suggestion(self.place, self.said())
+
+    @override
+    def useful(self) -> Suggestion:
+        return self.made() if self.finish else Suggestion(self.place, "")
+
+
+def begin_raw(
+    runtime: Runtime, latency: LatencyEstimator, clock: Clock, question: Question, raw: RawPrompt, spans: Spans
+) -> RawGeneration:
+    """A generation for a question with a raw prompt; of one that is too long for the model, the last part is read."""
+    tokenizer, text = runtime.tokenizer, question.place.before
+    piece, end_ids = answer_tokens(tokenizer)
+    with spans.measure("prompt"):
+        prompt, start = encode_raw(text, tokenizer), list(tokenizer.start_ids)
+        if prompt[: len(start)] == start:
+            prompt = prompt[len(start) :]
+        context = runtime.info.context
+        room = max(context - len(start) - min(raw.max_tokens, context // 2), 1)
+        asked = DecodeRequest(
+            prompt=(*start, *prompt[-room:]) or tuple(sorted(tokenizer.end_ids)[:1]),
+            max_tokens=raw.max_tokens,
+            end_ids=end_ids,
+            piece=piece,
+            allow=runtime.allow,
+            cut=lambda said: first_stop(said, raw.stops),
+            document=question.uri,
+            nodes=runtime.limits.nodes,
+            outdated=(tuple(encode_raw(raw.likely, tokenizer)),) if raw.likely else (),
+        )
+    snapshot = replace(question.request.snapshot, text=text)
+    generation = RawGeneration(runtime, latency, clock, snapshot, question.place, asked)
+    generation.raw = raw
+    generation.measured_by(spans)
+    return generation
+
+
+def first_stop(said: str, stops: tuple[str, ...]) -> int | None:
+    """Where the first of the stops begins; None while there is none."""
+    return min((at for stop in stops if stop and (at := said.find(stop)) >= 0), default=None)
 
 
 class SharedModel(Generic[SomeModel]):
