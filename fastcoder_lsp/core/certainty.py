@@ -6,6 +6,7 @@ agree with the text before it. Probabilities are relative to the `LIKELY` best t
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf, log
 
 LIKELY = 8
 """Best tokens of each row that are considered."""
@@ -35,6 +36,11 @@ class Certainty:
                 agreed = sum(share for piece, share in reached if piece[length] == row.token[length])
                 return agreed / sum(share for _, share in reached) if reached else None
         return None
+
+    def log_probabilities(self) -> tuple[float, ...]:
+        """Of each token, given all before it; minus infinity where it was not among the likely ones."""
+        shares = (dict(row.likely).get(row.token, 0.0) for row in self.rows)
+        return tuple(log(share) if share > 0 else -inf for share in shares)
 
     def of_first(self, length: int, offset: int = 0) -> float:
         """The probability of the tokens that hold the text's bytes `offset` to `length`; 0 if one was not likely.

@@ -1,5 +1,6 @@
-"""Common prefixes and suffixes of texts, by bisection, because Python compares slices faster; and of tokens."""
+"""Common prefixes and suffixes of texts, by bisection, because Python compares slices faster; differences of tokens."""
 
+from difflib import SequenceMatcher
 from operator import eq, indexOf
 
 from fastcoder_lsp.core.trees import Tokens
@@ -35,3 +36,17 @@ def common_prefix(left: Tokens, right: Tokens) -> int:
         return indexOf(map(eq, left, right), False)
     except ValueError:  # equal up to the end of the shorter one
         return min(len(left), len(right))
+
+
+def changed(left: Tokens, right: Tokens, most: int) -> list[tuple[int, int, int, int]]:
+    """The parts of `left` that are others in `right`: where each starts and ends in `left`, then in `right`.
+
+    All between the common prefix and suffix is one part if it has over `most` tokens on one side.
+    """
+    start = common_prefix(left, right)
+    end = common_prefix(left[: start - 1 if start else None : -1], right[: start - 1 if start else None : -1])
+    stop_left, stop_right = len(left) - end, len(right) - end
+    if max(stop_left, stop_right) - start > most:
+        return [(start, stop_left, start, stop_right)]
+    between = SequenceMatcher(None, left[start:stop_left], right[start:stop_right], autojunk=False).get_opcodes()
+    return [(start + a, start + b, start + c, start + d) for tag, a, b, c, d in between if tag != "equal"]

@@ -1,0 +1,26 @@
+"""How sure a model is of an edit: the joint probability of what it changed."""
+
+from collections.abc import Sequence
+from math import exp, fsum
+
+from fastcoder_lsp.core.differences import changed
+
+_MOST_ALIGNED = 1024
+"""Tokens on one side between the first and the last change; with more, all of the answer's between them count."""
+
+
+def rewrite_probability(old: Sequence[int], answer: Sequence[int], log_probabilities: Sequence[float]) -> float:
+    """The joint probability of an answer's tokens that differ from the old text; 1 where none does.
+
+    Copied tokens count nothing, so that long regions are no less sure than short ones. Where the answer only leaves old
+    tokens out, the token after them counts: the model said it instead of them.
+
+    Args:
+        old: the tokens of the answer that changes nothing.
+        answer: the answer's tokens; both with their end mark, or both without.
+        log_probabilities: of each of the answer's tokens, given those before it (`Certainty.log_probabilities`).
+    """
+    differing = set[int]()
+    for _, _, first, last in changed(tuple(old), tuple(answer), _MOST_ALIGNED):
+        differing.update(range(first, last) if first < last else (first,))
+    return exp(fsum(log_probabilities[place] for place in differing if place < len(answer)))
