@@ -4,7 +4,7 @@ Everything here is plain data that could cross a process boundary: tuples, numpy
 types, no I/O. A token id is an `int`; an offset counts characters (Unicode code points) from the start of a text.
 """
 
-from fastcoder_lsp.core.drafting import NO_DRAFT, Draft, DraftContext, DrafterTraits
+from fastcoder_lsp.core.drafting import NO_DRAFT, Draft, DraftContext, DrafterTraits, Rewrite
 from fastcoder_lsp.core.engine import (
     GREEDY,
     NORMED,
@@ -63,6 +63,7 @@ __all__ = [
     "Proposal",
     "RawPrompt",
     "Reason",
+    "Rewrite",
     "Sampler",
     "SelectedCompletion",
     "ShouldStop",

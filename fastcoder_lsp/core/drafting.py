@@ -8,6 +8,21 @@ from fastcoder_lsp.core.trees import Draw
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What is known of an answer that repeats most of an old text.
+
+    Attributes:
+        old: the tokens of the answer that changes nothing, without its end.
+        ends: tokens that may end the answer, the likeliest first.
+        changes: changes that the user made before, oldest first: the old side and the new one.
+    """
+
+    old: tuple[int, ...]
+    ends: tuple[int, ...] = ()
+    changes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DraftContext:
     """A drafter's input before a step.
 
@@ -20,6 +35,7 @@ class DraftContext:
         engine: gives the hidden states of cached tokens, if the drafter asked for some and the engine keeps them.
         target: the engine, if it can run a part of its model; its cache holds the text before the pending tokens, or
             nothing if its memory was freed.
+        rewrite: the old text, if the answer is expected to repeat most of one.
     """
 
     tokens: Sequence[int]
@@ -30,6 +46,7 @@ class DraftContext:
     engine: KeepingEngine | None = None
     sampler: Sampler = GREEDY
     target: SkimmingEngine | None = None
+    rewrite: Rewrite | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from fastcoder_lsp.core import (
     Engine,
     KeepingEngine,
     LaunchingEngine,
+    Rewrite,
     Sampler,
     ShouldStop,
     SkimmingEngine,
@@ -57,6 +58,7 @@ class DecodeRequest:
         nodes: most rows of a verification, including the pending ones.
         outdated: an earlier guess at this output (`core.DraftContext`).
         weighed: whether to record the model's confidence (`Decoding.certainty`).
+        rewrite: the old text, if the output is expected to repeat most of one.
     """
 
     prompt: tuple[int, ...]
@@ -71,6 +73,7 @@ class DecodeRequest:
     nodes: int = 16
     outdated: tuple[tuple[int, ...], ...] = ()
     weighed: bool = False
+    rewrite: Rewrite | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +272,8 @@ class Decoding:
         tokens = [*request.prompt, *self._tokens]
         cached = len(tokens) - len(self._pending)
         lent = _states_of(self.engine, traits.layers, cached), request.sampler, _skimming(self.engine, traits)
-        return DraftContext(tokens, len(request.prompt), request.document, request.outdated, cached, *lent)
+        known = request.document, request.outdated, cached
+        return DraftContext(tokens, len(request.prompt), *known, *lent, rewrite=request.rewrite)
 
     def _take(self, tree: DraftTree, verified: Verified) -> None:
         """Append tokens one by one, as plain decoding would, until one of them ends the text."""

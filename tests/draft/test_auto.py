@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCosts, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Rewrite, StepCosts, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft import auto
 from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters, evidence
@@ -116,6 +116,18 @@ def test_an_outdated_suggestion_is_drafted_from_the_first_token() -> None:
     draft = drafter.propose(asked, 3)
     assert draft.tokens == (20, 21, 22)
     assert draft.sources == ("outdated",) * 3
+
+
+def test_an_old_text_is_followed_through_a_change() -> None:
+    """The answer puts 50 for 22; `auto` copies on behind it, and that text is gone with its decode."""
+    drafter, rewrite = AutoDrafter(nothing, FIXED), Rewrite((20, 21, 22, 23, 24), (9,))
+    drafter.begin(context(1, 2, rewrite=rewrite))
+    assert drafter.propose(context(1, 2, rewrite=rewrite), 6).tokens == (20, 21, 22, 23, 24, 9)
+    draft = drafter.propose(context(1, 2, 20, 21, 50, prompt=2, rewrite=rewrite), 8)
+    assert {*draft.tokens} >= {22, 23, 24, 9}
+    assert {*draft.sources} == {"outdated"}
+    assert 23 in [token for token, parent in zip(draft.tokens, draft.parents, strict=True) if parent < 0]
+    assert first(drafter, 3, 4).tokens == ()
 
 
 @pytest.mark.parametrize("cost", [CHEAP, DEAR])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import GREEDY, DraftContext, Engine, Sampler
+from fastcoder_lsp.core import GREEDY, DraftContext, Engine, Rewrite, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
@@ -81,6 +81,26 @@ def test_every_drafter_leaves_the_output_alone(name: str, decodes: list[tuple[li
         plain = decode(RepetitiveEngine(), NoDrafter(), asked, lambda: False)
         drafted = decode(RepetitiveEngine(), drafter, asked, lambda: False)
         assert (drafted.tokens, drafted.finish) == (plain.tokens, plain.finish)
+
+
+@pytest.mark.parametrize("name", ["rewrite", "auto"])
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 59), st.integers(0, 59), st.lists(st.integers(0, VOCABULARY + 5), max_size=4))),
+    st.sampled_from([1, 2, 9, 16, 64]),
+)
+def test_an_old_text_leaves_the_output_alone(name: str, edits: list[tuple[int, int, list[int]]], nodes: int) -> None:
+    """An old text with other parts than the output, and with ids that the model does not have."""
+    asked = request((1, 2), nodes=nodes)
+    plain = decode(RepetitiveEngine(), NoDrafter(), asked, lambda: False)
+    old = list(plain.tokens)
+    for start, length, new in edits:
+        old[start : start + length % 5] = new
+    rewrite = Rewrite(tuple(old), (VOCABULARY - 1,), ((plain.tokens[:9], tuple(old[:9])),))
+    drafted = decode(RepetitiveEngine(), make(name, PARTS), replace(asked, rewrite=rewrite), lambda: False)
+    assert (drafted.tokens, drafted.finish) == (plain.tokens, plain.finish)
+    if not edits and nodes == 16:
+        assert drafted.counts.steps <= 1 + len(plain.tokens) // 15
 
 
 @pytest.mark.parametrize("kind", ADVERSARIES)

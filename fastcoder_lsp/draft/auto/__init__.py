@@ -7,7 +7,7 @@ memory of each document.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -42,12 +42,13 @@ from fastcoder_lsp.draft.auto.sources import (
     FoundContinuations,
     JacobiSource,
     OutdatedSource,
+    RewriteSource,
     SdsatSource,
     StoreSource,
     resynchronise,
 )
 from fastcoder_lsp.draft.auto.tree import TAIL, DraftEvidence, GrownNodes, draft_costs, grow, new_grown, new_scratch
-from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, DrafterParts, Pin, Specification
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, DrafterParts, Pin, Specification, no_piece
 from fastcoder_lsp.draft.dflash import DflashDrafter
 from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
 from fastcoder_lsp.draft.eagle import EagleDrafter
@@ -109,7 +110,9 @@ class AutoParameters:
 def _make(parameters: AutoParameters, parts: DrafterParts) -> "AutoDrafter":
     adaptive = SdsatSource(SdsatDrafter(parts.trained.adaptive)) if parts.trained.adaptive else None
     more = _model_sources(parts, parameters.weights, priced=parameters.priced)
-    return AutoDrafter(parts.pin, parameters, costs=parts.costs, kept=parts.kept, more=more, adaptive=adaptive)
+    return AutoDrafter(
+        parts.pin, parameters, costs=parts.costs, kept=parts.kept, more=more, adaptive=adaptive, piece=parts.piece
+    )
 
 
 def _model_sources(parts: DrafterParts, weights: str, *, priced: bool) -> list[ContinuationSource]:
@@ -178,6 +181,7 @@ class AutoDrafter(Drafter):
         kept: the file in which counts outlive the program.
         more: sources beside the built-in ones.
         adaptive: hangs adaptive tokens below the tree, on a model tuned by SDSAT.
+        piece: gives the bytes of a token.
     """
 
     def __init__(
@@ -190,6 +194,7 @@ class AutoDrafter(Drafter):
         kept: Path | None = None,
         more: Sequence[ContinuationSource] = (),
         adaptive: SdsatSource | None = None,
+        piece: Callable[[int], bytes] = no_piece,
     ) -> None:
         params = parameters or AutoParameters()
         self._documents = PerDocument(lambda: _DocumentState(TokenChain(params.history)))
@@ -209,6 +214,7 @@ class AutoDrafter(Drafter):
             StoreSource(REPOSITORY, hits=params.hits, skips=params.skips, token_ms=token_ms),
             StoreSource(CORPUS, hits=params.hits, skips=params.skips, token_ms=token_ms),
             OutdatedSource(),
+            RewriteSource(piece),
             *more,
             *([] if adaptive is None else [adaptive]),
         ]

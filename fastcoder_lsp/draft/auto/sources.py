@@ -5,10 +5,11 @@ that are asked at every node of the tree (running text, history, tables) are com
 """
 
 import logging
+import math
 import random
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +17,11 @@ from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.draft.auto.evidence import OUTDATED, REPOSITORY, SOURCES, TRAINED
-from fastcoder_lsp.draft.auto.tree import TAIL, Continuations
+from fastcoder_lsp.draft.auto.tree import TAIL, WEIGHT_GROWTH, Continuations
 from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, Pinned
 from fastcoder_lsp.draft.matching import GAP, match_suffix
 from fastcoder_lsp.draft.pricing import Price
+from fastcoder_lsp.draft.rewrite import Alignment, PredictedToken
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.index.searcher import Searcher
@@ -35,6 +37,10 @@ _BELIEVED, _FADE = 5.0, 0.98
 """Prior for the tokens that adaptive rows brought, and were expected to bring; old counts decay at each step."""
 _NODES = 16
 """Guesses that another drafter is asked for at once."""
+_SURE = 0.5
+"""The probability from which the first token of a path counts as a match of `TAIL`."""
+_WINDOW = 8192
+"""Newest tokens of the prompt that an alignment searches."""
 
 
 class FoundContinuations:
@@ -227,6 +233,60 @@ class OutdatedSource(ContinuationSource):
             place, match = resynchronise(output, text, TAIL)
             if match and place < len(text):
                 found.add(text[None, place : place + found.depth], OUTDATED, match)
+
+
+class RewriteSource(ContinuationSource):
+    """The likeliest paths through an answer that repeats most of an old text, where one is known (`draft.rewrite`).
+
+    A path counts as a match as long as the copy behind it; a less likely one beside it as a shorter match, so that both
+    weigh what the model of the alignment gives them.
+
+    Args:
+        piece: gives the bytes of a token.
+    """
+
+    name = SOURCES[OUTDATED]
+
+    def __init__(self, piece: Callable[[int], bytes]) -> None:
+        self._piece = piece
+        self._alignment: Alignment | None = None
+        self._seen = 0
+
+    @override
+    def begin(self, context: DraftContext, stores: Pinned) -> None:
+        self._alignment, self._seen = None, context.prompt_length
+        if context.rewrite is not None:
+            prompt = context.tokens[max(self._seen - _WINDOW, 0) : self._seen]
+            self._alignment = Alignment(context.rewrite, prompt, self._piece)
+
+    @override
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:
+        if self._alignment is None:
+            return
+        self._alignment.follow(context.tokens[self._seen :])
+        self._seen = len(context.tokens)
+        grown = self._alignment.grow(_NODES)
+        for path, share in _paths(grown):
+            first = grown[path[0]]
+            longest = TAIL if first.likely >= _SURE else min(max(first.state.match, first.state.run), TAIL)
+            match = round(longest + math.log(share) / math.log(WEIGHT_GROWTH))
+            found.add_row([grown[node].token for node in path], OUTDATED, max(match, 1))
+
+
+def _paths(grown: Sequence[PredictedToken]) -> Iterator[tuple[list[int], float]]:
+    """The paths of a tree, each with its probability among all paths."""
+    below, shares = defaultdict[int, float](float), list[float]()
+    for node in grown:
+        below[node.parent] += node.likely
+    for node in grown:
+        shares.append((shares[node.parent] if node.parent >= 0 else 1.0) * node.likely / below[node.parent])
+    for leaf in range(len(grown)):
+        if leaf not in below:
+            path, place = list[int](), leaf
+            while place >= 0:
+                path.append(place)
+                place = grown[place].parent
+            yield path[::-1], shares[leaf]
 
 
 def resynchronise(output: npt.NDArray[np.int32], expected: npt.NDArray[np.int32], longest: int) -> tuple[int, int]:

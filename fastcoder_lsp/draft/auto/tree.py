@@ -43,7 +43,9 @@ TAIL = 16
 """Longest match that is distinguished from shorter ones."""
 _BRANCHES = 64
 _PLACES_AT_ROOT, _PLACES_BELOW = 96, 24
-_WEIGHTS = np.array([1.6**match for match in range(TAIL + 1)], np.float32)
+WEIGHT_GROWTH = 1.6
+"""How much more a hit weighs among its source's hits for one more token of its match."""
+_WEIGHTS = np.array([WEIGHT_GROWTH**match for match in range(TAIL + 1)], np.float32)
 """Weight of a hit among its source's hits, by the length of its match."""
 _TEXT, _PAST, _RECYCLED, _PAIRS = map(np.int64, (TEXT, PAST, RECYCLED, PAIRS))
 _NO_TOKEN = np.int32(-1)
