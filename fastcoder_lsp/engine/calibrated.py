@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core.files import put_in_place
+from fastcoder_lsp.core.files import put_in_place, replace_file
 from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.backend import Backend, Rows
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.machine import require_memory
-from fastcoder_lsp.model.store import write_error, write_small
+from fastcoder_lsp.model.store import write_error
 
 if TYPE_CHECKING:
     from fastcoder_lsp.engine.int8.packing import Array
@@ -141,9 +141,9 @@ def _settle(job: LoadJob, path: Path, found: CalibrationResult) -> None:
                 put_in_place(path, place)
             except OSError:  # on Windows a server may have the old ones open: they stay, with their loss
                 if before is not None:
-                    write_small(told, before)
+                    replace_file(told, before.encode())
                 raise
-            write_small(told, json.dumps(asdict(found.chosen)))
+            replace_file(told, json.dumps(asdict(found.chosen)).encode())
         else:
             place.unlink(missing_ok=True)
     except OSError as error:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.core.files import put_in_place
+from fastcoder_lsp.core.files import private_folder, replace_file
 from fastcoder_lsp.engine.job import LoadJob
 
 logger = logging.getLogger(__name__)
@@ -161,9 +161,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write atomically; a failure to write only costs a trial at the next start."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_suffix(".new")
-        new.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-        put_in_place(new, path)
+        private_folder(path.parent)
+        replace_file(path, json.dumps(value, indent=1).encode() + b"\n")
     except OSError as error:
         logger.warning("%s cannot be kept: %s", path, error)

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.config.processor import forced_kind, processor
-from fastcoder_lsp.core.files import read_cached
+from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.model.catalogue import BITS, FAMILY, GPU_BITS, Size
 from fastcoder_lsp.model.machine import available_bytes, installed_bytes, on_battery, usable_gpu_bytes
-from fastcoder_lsp.model.store import private_folder, size_text, write_small
+from fastcoder_lsp.model.store import size_text
 
 STEP_MS = 35.0
 """A token, without drafting: slower text lags behind the reader."""
@@ -267,7 +267,7 @@ def write_measured(cache: Path, measured: Measured) -> None:
     path = measured_path(cache)
     with suppress(OSError):
         private_folder(path.parent)
-        write_small(path, json.dumps(record) + "\n")
+        replace_file(path, json.dumps(record).encode() + b"\n")
 
 
 def read_measured(cache: Path) -> Measured | None:

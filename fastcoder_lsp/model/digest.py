@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from fastcoder_lsp.core.files import read_cached
+from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.model.store import private_folder, write_small
 
 BLOCK = 1 << 22
 
@@ -68,7 +67,7 @@ def remembered_sha256(path: Path, memory: Path, advance: Callable[[int], None] |
     place = _record(blob, memory)
     try:
         private_folder(memory)
-        write_small(place, json.dumps(record) + "\n")
+        replace_file(place, json.dumps(record).encode() + b"\n")
     except OSError:
         pass  # a full or read-only disk costs the next start a second, nothing else
     return sha256

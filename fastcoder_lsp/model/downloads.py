@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 import psutil
 
-from fastcoder_lsp.core.files import read_cached
+from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.model.dialogue import Dialogue, ProgressStep
-from fastcoder_lsp.model.store import private_folder, size_text, write_small
+from fastcoder_lsp.model.store import size_text
 
 RECENT_S = 10.0
 """The speed is that of the last seconds: it changes while a download runs."""
@@ -137,7 +137,7 @@ def recorded(cache: Path, name: str, dialogue: Dialogue) -> Iterator[Dialogue]:
         with suppress(OSError):
             if state is not None:
                 private_folder(path.parent)
-                write_small(path, json.dumps(asdict(state)) + "\n")
+                replace_file(path, json.dumps(asdict(state)).encode() + b"\n")
 
     def advance(step: ProgressStep) -> None:
         nonlocal state, written_s

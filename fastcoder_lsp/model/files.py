@@ -13,10 +13,11 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from fastcoder_lsp.core.files import replace_file
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.model.digest import combined, remembered_sha256
 from fastcoder_lsp.model.gguf_header import check_header
-from fastcoder_lsp.model.store import ModelStore, reading, write_small, writing
+from fastcoder_lsp.model.store import ModelStore, reading, writing
 from fastcoder_lsp.tokenizer import Tokenizer
 
 WEIGHTS = "model.safetensors"
@@ -123,7 +124,7 @@ class Origin:
 
     def write(self, folder: Path) -> None:
         """Put the note into the folder; raises OSError."""
-        write_small(folder / ORIGIN, json.dumps(asdict(self), indent=1) + "\n")
+        replace_file(folder / ORIGIN, json.dumps(asdict(self), indent=1).encode() + b"\n")
 
     def at(self, gguf: Path, folder: Path, store: Path) -> "Origin":
         """The note for weights in `gguf`; raises OSError if the file is missing.

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core.files import replace_file
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS
 from fastcoder_lsp.model.convert import convert
@@ -25,7 +26,7 @@ from fastcoder_lsp.model.gguf_config import ARCHITECTURES, all_names, config_of
 from fastcoder_lsp.model.gguf_header import Header, check_header
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.gguf_tokenizer import LISTS, TOKENS, tokenizer_json
-from fastcoder_lsp.model.store import ModelStore, publish, require_space, size_text, write_small, writing
+from fastcoder_lsp.model.store import ModelStore, publish, require_space, size_text, writing
 from fastcoder_lsp.model.tensors import SafetensorsTensors
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ def make_ready(gguf: Path, sha256: str, source: str, store: ModelStore, progress
                 origin = Origin(source, sha256, sha256_file(made / WEIGHTS), format=FORMAT)
             else:
                 for file, text in files.items():
-                    write_small(made / file, text)
+                    replace_file(made / file, text.encode())
                 origin = Origin(source, sha256, sha256, format=FORMAT).at(gguf, place, store.root)
             origin.write(made)
             publish(made, place)
@@ -111,7 +112,7 @@ def _drop(folder: Path, gguf: Path, store: ModelStore, note: Callable[[str], Non
         return
     size = copy.stat().st_size if copy.is_file() else 0
     for file, text in files.items():
-        write_small(folder / file, text)
+        replace_file(folder / file, text.encode())
     copy.unlink(missing_ok=True)
     origin.at(gguf, folder, store.root).write(folder)  # last: without it, the next start does the rest
     note(f"deleted {size_text(size)} of unpacked weights: {gguf.name} is now read directly")

@@ -20,7 +20,7 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, Timeout
 
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.core.files import put_in_place
+from fastcoder_lsp.core.files import private_folder, put_in_place
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -115,13 +115,6 @@ class ModelStore:
             yield Path(folder)
 
 
-def private_folder(path: Path) -> None:
-    """Make a folder and its missing parents, readable by the user alone; raises OSError."""
-    for folder in (*reversed(path.parents), path):
-        if not folder.is_dir():
-            folder.mkdir(mode=0o700, exist_ok=True)
-
-
 def require_space(folder: Path, needed: int, purpose: str) -> None:
     """Check that `needed` bytes are free on the disk of `folder`.
 
@@ -180,19 +173,6 @@ def write_error(error: Exception, folder: Path, purpose: str) -> ResourceError:
     return ResourceError(
         f"{purpose} failed in {folder}: {said}", "Check that folder, or set FASTCODER_CACHE to another one."
     )
-
-
-def write_small(path: Path, text: str) -> None:
-    """Write a small file whole or not at all, by a temporary file beside it; raises OSError."""
-    handle, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".partial", dir=path.parent)
-    partial = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        put_in_place(partial, path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def disk_full(folder: Path, purpose: str) -> ResourceError:

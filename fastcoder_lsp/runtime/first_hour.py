@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from fastcoder_lsp.core import StepCosts
-from fastcoder_lsp.core.files import read_cached
+from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.model.catalogue import FAMILY, Size
 from fastcoder_lsp.model.choice import PROMPT_TOKENS, Choice, Speed
-from fastcoder_lsp.model.store import private_folder, size_text, write_small
+from fastcoder_lsp.model.store import size_text
 
 HOUR_S = 3600.0
 PAUSE_S = 60.0
@@ -172,7 +172,7 @@ def _change(cache: Path, part: str, name: str, value: Mapping[str, Any]) -> bool
     known[part] = known.get(part, {}) | {name: dict(value)}
     try:
         private_folder(path.parent)
-        write_small(path, json.dumps(known, indent=1) + "\n")
+        replace_file(path, json.dumps(known, indent=1).encode() + b"\n")
     except OSError:
         return False
     return True

@@ -22,6 +22,7 @@ import filelock
 import msgspec
 from msgspec import Meta, Struct
 
+from fastcoder_lsp.core.files import replace_file
 from fastcoder_lsp.errors import UsageError
 
 _PREFIX = "fck"
@@ -195,14 +196,8 @@ class KeyFile:
         return filelock.FileLock(f"{self._path}.lock")
 
     def _write(self, keys: tuple[Key, ...]) -> None:
-        new = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            new.unlink(missing_ok=True)
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(_File(1, keys)), indent=1) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
+            replace_file(self._path, msgspec.json.format(msgspec.json.encode(_File(1, keys)), indent=1) + b"\n")
         except OSError as error:
             raise UsageError(f"{self._path} cannot be written: {error}") from None
 

@@ -237,7 +237,7 @@ def test_one_process_chooses_at_a_time(folder: Path, tmp_path: Path) -> None:
     left = write(job, texts(2))
     with choosing_alone(wanted):
         assert not left.exists()
-        said = left.with_name(f"{left.name.partition('.safetensors')[0]}.json.abc.partial")  # `write_small` at work
+        said = left.with_name(f"{left.name.partition('.safetensors')[0]}.json.abc.partial")  # another file at work
         said.touch()
         delete_unfinished(said.parent)
         assert said.exists()
