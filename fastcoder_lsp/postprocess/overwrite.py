@@ -1,18 +1,24 @@
-"""Closers that an editor inserted right of the cursor: whether a suggestion overwrites or precedes them."""
+"""Signs right of the cursor that a suggestion brings itself: whether it overwrites or precedes them.
+
+Such signs are closers that an editor inserted, and an operator alone, as in `order|.` before `.total()`.
+"""
 
 from fastcoder_lsp.postprocess.text_around import NEAR, TextAround, wanted
-from fastcoder_lsp.syntax import KNOWN, Lexed
+from fastcoder_lsp.syntax import KNOWN, Lexed, indent, width
 
 _PASSIVE = ";, \t>"
 """Characters among closers that close nothing."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
+_SELECTORS = (".", "?.", "->", "::")
+"""Operators that select a member, and so need a name on their right."""
 
 
 def replaces(text: str, before: str, after: str, language: str = "") -> int:
     """The number of characters of `after`, on the cursor's line, that the suggestion `text` overwrites.
 
     More than 0 only if nothing but closers is right of the cursor and `text` closes their brackets itself: the editor
-    inserted `)` after `(`, and the suggestion continues beyond the parenthesis.
+    inserted `)` after `(`, and the suggestion continues beyond the parenthesis. Or if nothing but a selector is there,
+    and `text` begins with it.
     """
     return written_over(text, TextAround(before, after, language))
 
@@ -21,7 +27,7 @@ def written_over(text: str, around: TextAround) -> int:
     """`replaces` for a text around the cursor that is already read."""
     closing = around.closing
     if not closing or not text.strip():
-        return 0
+        return _selector(text, around)
     closers = _closers(closing, around.head.quote)
     if not closers:
         return 0
@@ -33,6 +39,18 @@ def written_over(text: str, around: TextAround) -> int:
     if count < len(closers) or not closing[end:].strip():
         return end if count < len(closers) else len(closing)
     return end if text.rstrip().endswith(sign) else len(closing)
+
+
+def _selector(text: str, around: TextAround) -> int:
+    """The length of the selector alone right of the cursor that `text` begins with, unless the line below continues it.
+
+    In some languages lines of a chain end with the selector.
+    """
+    sign = around.right.rstrip()
+    if sign not in _SELECTORS or not text.startswith(sign) or around.above.rstrip().endswith(sign):
+        return 0
+    below = next((line for line in around.below if line.strip()), "")
+    return 0 if width(indent(below)) > width(indent(around.left)) else len(sign)
 
 
 def _closers(closing: str, quote: str) -> list[tuple[int, str]]:

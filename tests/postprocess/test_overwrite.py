@@ -1,4 +1,4 @@
-"""Closers that an editor put right of the cursor: written over where the text closes the same, else left alone."""
+"""Signs right of the cursor: written over where the text brings the same, else left alone."""
 
 import pytest
 
@@ -99,6 +99,25 @@ int g(void) {
 x = f(▮a).b(c▮)▮)
 --- html: beyond the quote of an attribute
 <a href="▮/b" class="c▮">▮">
+--- python: a selector alone, and a text that begins with it
+return order▮.total()▮.
+>>>
+return order▮.total()▮
+--- cpp: the same of two signs
+return order▮->total();▮->
+>>>
+return order▮->total();▮
+--- python: a text that does not begin with it
+return order▮s▮.
+--- python: a selector with a name
+return order▮.total()▮.real
+--- go: lines of a chain that end with it
+x := order▮.With(a)▮.
+→Total()
+--- go: another one of them
+x := order.
+→With(a)▮.And(b)▮.
+→Total()
 --- yaml: a flow list
 a: [▮1, 2]  # two▮]
 >>>
