@@ -99,3 +99,25 @@ def test_keys_of_a_macro_and_no_suggestion_in_one(neovim: Scripted) -> None:
     settle(editor)
     assert [line.replace("\t", " ").split() for line in editor.text().splitlines()] == [["first", "x"], ["second", "x"]]
     type_and_wait(editor, "A", "ghost")
+
+
+@pytest.mark.parametrize("keys", ["<C-v>x", "<C-q>x", "<C-r>x", "<C-k>x*"])
+def test_ghost_text_goes_while_a_key_waits_for_another(neovim: Scripted, keys: str) -> None:
+    """Such a key draws a sign at the cursor, and no event comes before the next key."""
+    editor = neovim()
+    offer(editor, "ghost")
+    type_and_wait(editor, "ia", "ghost")
+    editor.lua(
+        """
+        vim.fn.setreg('x', 'x')
+        vim.on_key(function(key)
+          if key == 'x' and seen == nil then
+            seen = #vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace('fastcoder'), 0, -1, {})
+          end
+        end)
+        """
+    )
+    editor.type(keys)
+    wait_for(lambda: len(editor.line()) == 2, "the character goes in")
+    assert editor.lua("return seen") == 0
+    wait_for(lambda: editor.ghost() == "ghost", "it is suggested there again")

@@ -83,6 +83,17 @@ vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('fastcoder-lo
   end,
 })
 
+-- C-k, C-q, C-r and C-v wait for another key, and draw a sign of their own at the cursor meanwhile: no event comes, and
+-- nothing scheduled runs. The ghost text goes at once; the character that is typed then brings a new one.
+local WAITING = '^[\11\17\18\22]$'
+
+vim.on_key(function(key)
+  local completor = key:find(WAITING) and current()
+  if completor and completor.shown then
+    completor:erase()
+  end
+end, vim.api.nvim_create_namespace('fastcoder-keys'))
+
 -- Buffers -----------------------------------------------------------------------------------------------------------
 
 --- Show ghost text in a buffer from now on.
