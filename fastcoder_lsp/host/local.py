@@ -157,7 +157,7 @@ class ModelServer:
                 self._tell(f"{successor.name} cannot take over: {why.message}. {answering} goes on. {why.hint}".strip())
             self._end(successor)
             return
-        handover = _Handover(model, stopped)
+        handover = _Handover(model, successor)
         with self._lock:
             if not stopped.is_set():
                 made = (handover.take, self._took_over) if model is not None else None
@@ -219,18 +219,18 @@ class _Handover:
 
     Args:
         model: the model; None where the scheduler loads it.
-        stopped: set once the model is no longer wanted.
+        successor: made it, and knows whether it is still wanted.
     """
 
-    def __init__(self, model: Model | None, stopped: threading.Event) -> None:
-        self._model, self._stopped, self._lock = model, stopped, threading.Lock()
+    def __init__(self, model: Model | None, successor: "Successor") -> None:
+        self._model, self._successor, self._lock = model, successor, threading.Lock()
         self.taken = False
 
     def take(self) -> Model | None:
-        """The model, for the scheduler; None where it is no longer wanted."""
+        """The model, for the scheduler, in its thread; None where it is no longer wanted."""
         with self._lock:
-            self.taken = not self._stopped.is_set()
-            return self._model if self.taken else None
+            self.taken = not self._successor.stopped.is_set()
+            return self._successor.settled(self._model) if self.taken and self._model is not None else None
 
     def drop(self) -> None:
         """Free the model, unless it was taken."""

@@ -84,7 +84,7 @@ def step_costs(
     """
     path = cache / "costs" / f"{_name(engine, identity)}.json"
     known = read_cached(path, _parsed)
-    if known is not None and (not probes or _holds(known, engine, clock)):
+    if known is not None and (not probes or min(_shares(known, engine, clock)) > SLOWER):
         return known
     progress(0.0, "timing the model on this machine")
     costs = measure(engine, clock)
@@ -173,15 +173,27 @@ def _prefill_ms(engine: Engine, tokens: Sequence[int], clock: Callable[[], float
     return took * 1e3 / computed if took >= 0 and computed else math.inf
 
 
-def _holds(known: StepCosts, engine: Engine, clock: Callable[[], float]) -> bool:
-    """Whether the stored costs still hold: much quicker steps show that they were measured on a busier machine."""
+def corrected_costs(known: StepCosts, engine: Engine, clock: Callable[[], float] = time.perf_counter) -> StepCosts:
+    """The costs, lowered as far as some steps are quicker: they were measured beside other work, or at low priority.
+
+    Takes a few steps, so that no answer waits for a measurement; the next start measures anew.
+    """
+    share = min(1.0, max(_shares(known, engine, clock)))
+    return StepCosts(known.widths, tuple(share * ms for ms in known.ms), share * known.prefill_ms)
+
+
+def _shares(known: StepCosts, engine: Engine, clock: Callable[[], float]) -> list[float]:
+    """The shares of the known costs that a step of one row and one of more rows take now.
+
+    Small ones show that the costs were measured on a busier machine.
+    """
     widest = max(width for width in known.widths if width <= min(PROBED_ROWS, engine.info.max_nodes))
     least = {
         width: min(_step_ms(engine, width, [_TOKEN], clock) for _ in range(PROBES))
         for width in dict.fromkeys((1, widest))
     }
     engine.prefill([], _never)
-    return all(ms > SLOWER * known.step_ms(width) for width, ms in least.items())
+    return [ms / known.step_ms(width) for width, ms in least.items()]
 
 
 def _tree(width: int, vocabulary: int) -> DraftTree:

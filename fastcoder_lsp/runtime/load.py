@@ -21,7 +21,14 @@ from fastcoder_lsp.engine.calibrated import taken_by_auto
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
-from fastcoder_lsp.runtime.costs import PROMPT_TOKENS, context_tokens, prompt_options, prompt_room, step_costs
+from fastcoder_lsp.runtime.costs import (
+    PROMPT_TOKENS,
+    context_tokens,
+    corrected_costs,
+    prompt_options,
+    prompt_room,
+    step_costs,
+)
 from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice, gpu_for_choice
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
 from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, names_of_drafters
@@ -85,8 +92,22 @@ def load_model(
             record.start.compiled = compiled.count
 
 
+def needs_own_weights(drafter: str) -> bool:
+    """Whether a drafter may need weights that were trained with one model."""
+    return drafter.partition(":")[0] != Settings().drafter or "weights=" in drafter
+
+
+def corrected(model: Model) -> Model:
+    """The model with its costs corrected by some steps; nothing else may run."""
+    costs = corrected_costs(model.costs, model.engines.slot(_TIMED))
+    model.engines.forget(_TIMED)
+    return replace(model, costs=costs)
+
+
 def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE, front: str = "") -> Runtime:
     """The runtime of one front; takes milliseconds.
+
+    While a model only answers until another one is ready, the default drafter stands in for one of that model's own.
 
     Args:
         model: the loaded model.
@@ -99,9 +120,11 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
     """
     from fastcoder_lsp.draft.registry import require_smaller, require_tuned, warm_up  # noqa: PLC0415 as above
 
-    require_tuned(settings.drafter, model.trained)
-    require_smaller(settings.drafter, len(model.smaller) if model.smaller is not None else 0)
-    drafter = _drafter(model, settings.drafter, around, front)
+    waits = model.successor is not None and needs_own_weights(settings.drafter)
+    name = Settings().drafter if waits else settings.drafter
+    require_tuned(name, model.trained)
+    require_smaller(name, len(model.smaller) if model.smaller is not None else 0)
+    drafter = _drafter(model, name, around, front)
     warm_up(drafter)
     slots = Slots(model.engines, front)
     room = prompt_room(slots.info.context, settings.completion_max_tokens)

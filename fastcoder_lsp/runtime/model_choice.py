@@ -150,10 +150,19 @@ def follow_choice(
     """
     if settings.model != AUTO or not hub_id:
         return "", None
-    bits = next((bits for bits in BITS if engine.startswith(f"cpu-int{bits}")), 0)
+    bits = _bits(engine)
     compiled = (bits,) if bits and hub_id == FAMILY[0].hub_id else ()  # slices have heads like this model's
     choice = chosen_model(cache, progress, threads=settings.threads or None, gpu_bytes=gpu_bytes, among=compiled)
+    return larger_offer(cache, choice, hub_id), first_hour_of(cache, hub_id, engine, costs)
+
+
+def first_hour_of(cache: Path, hub_id: str, engine: str, costs: StepCosts) -> FirstHour | None:
+    """The comparison with what `auto` promised of a model of the family; None where nothing was measured."""
     measured = read_measured(cache)
-    promised = measured.speeds.get((hub_id, bits)) if measured is not None else None
-    watched = FirstHour(cache, hub_id, promised, costs) if promised is not None else None
-    return larger_offer(cache, choice, hub_id), watched
+    promised = measured.speeds.get((hub_id, _bits(engine))) if measured is not None else None
+    return FirstHour(cache, hub_id, promised, costs) if promised is not None else None
+
+
+def _bits(engine: str) -> int:
+    """Bits of a weight of our CPU engines; 0 for others."""
+    return next((bits for bits in BITS if engine.startswith(f"cpu-int{bits}")), 0)

@@ -11,6 +11,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,12 +20,13 @@ from pathlib import Path
 from typing import NoReturn
 
 import psutil
+from typing_extensions import override
 
 from fastcoder_lsp import errors
 from fastcoder_lsp.config import Settings, SettingsLayer, cache_folder, resolve, specs
 from fastcoder_lsp.config.processes import neutral_folder, python_command
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.errors import FastcoderError, ResourceError
+from fastcoder_lsp.errors import FastcoderError, ModelMissingError, ResourceError, UsageError, understood
 from fastcoder_lsp.model.catalogue import FAMILY, Size
 from fastcoder_lsp.model.choice import current_choice
 from fastcoder_lsp.model.files import ModelFiles
@@ -33,13 +36,16 @@ from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.model.store import folder_bytes
 from fastcoder_lsp.model.tuned import RECORD
 from fastcoder_lsp.runtime.compile_ahead import BITS, shape_of
-from fastcoder_lsp.runtime.load import load_model
+from fastcoder_lsp.runtime.load import corrected, load_model, needs_own_weights
+from fastcoder_lsp.runtime.model_choice import first_hour_of
 from fastcoder_lsp.runtime.parts import Model
 
 logger = logging.getLogger(__name__)
 
 LOOK_S, SELDOM_S = 1.0, 5.0
 """Time between two looks at a download, and at one that has not begun."""
+SILENT_S = 900.0
+"""The process that prepares a model reports far more often; after so long without a report it hangs, and is ended."""
 _NICENESS = 10
 _FINISH = "To continue, run: fastcoder-lsp model pull"
 
@@ -57,6 +63,7 @@ class SuccessionPlan:
         name: the name of that model, for the user.
         here: whether its files are all on this disk.
         on_gpu: a GPU may run it; it holds no two models at once, and nothing is prepared for it.
+        automatic: whether `auto` chose it.
     """
 
     first: Settings
@@ -64,28 +71,46 @@ class SuccessionPlan:
     name: str
     here: bool
     on_gpu: bool
+    automatic: bool
 
 
 def load_first(settings: Settings, progress: Progress) -> Model:
     """The model that the settings name, or one that answers until it is ready, which knows its `successor`.
 
+    Where a GPU is there and cannot run the model, a smaller one answers instead.
+
     Raises:
         FastcoderError: as `load_model`.
     """
-    plan = plan_for(settings, cache_folder())
+    cache = cache_folder()
+    plan = plan_for(settings, cache)
     if plan is not None:
         try:
             return replace(load_model(plan.first, progress), successor=Successor(plan))
         except FastcoderError as error:
             logger.warning("%s cannot answer meanwhile: %s", plan.first.model, error)
-    return load_model(settings, progress)
+    try:
+        return load_model(settings, progress)
+    except (UsageError, ModelMissingError):
+        raise
+    except Exception as error:
+        found = _instead(settings, cache)
+        if found is None:
+            raise
+        # Kept as text: a stored exception would keep its frames alive, and the tensors in them.
+        logger.warning("%s", traceback.format_exc())
+        why, hint = understood(error).message, understood(error).hint
+    name, instead = found
+    model = load_model(instead, progress)
+    news = f"{name} cannot be loaded: {why}. {model.info.model} answers instead. {hint}"
+    return replace(model, news=news.strip())
 
 
 def plan_for(settings: Settings, cache: Path) -> SuccessionPlan | None:
     """The plan for a start; None where the wanted model is ready, or no smaller one is here."""
-    if settings.drafter.partition(":")[0] != Settings().drafter or "weights=" in settings.drafter:
-        return None  # it may need the wanted model's own weights
-    gpu = usable_gpu_bytes() if settings.engine == "auto" or settings.engine.startswith("cuda-") else 0
+    if needs_own_weights(settings.drafter):
+        return None
+    gpu = _gpu_bytes(settings)
     wanted, automatic = settings, settings.model == AUTO
     if automatic:
         chosen = current_choice(cache, gpu).chosen
@@ -111,7 +136,24 @@ def plan_for(settings: Settings, cache: Path) -> SuccessionPlan | None:
         return None
     name = files.name if files is not None else wanted.model
     first = settings if automatic and files is None else _settings_of(smaller, settings, cache, gpu)
-    return SuccessionPlan(first, wanted, name, files is not None, bool(gpu))
+    return SuccessionPlan(first, wanted, name, files is not None, bool(gpu), automatic)
+
+
+def _gpu_bytes(settings: Settings) -> int:
+    """Memory of the GPU that may run the model."""
+    return usable_gpu_bytes() if settings.engine == "auto" or settings.engine.startswith("cuda-") else 0
+
+
+def _instead(settings: Settings, cache: Path) -> tuple[str, Settings] | None:
+    """The model that a GPU could not run, and the settings of a smaller one on this disk; None where there is none."""
+    gpu = _gpu_bytes(settings)
+    if not gpu or needs_own_weights(settings.drafter):
+        return None
+    with suppress(FastcoderError, OSError):
+        files = find(settings.model, cache, gpu_bytes=gpu)
+        smaller = _smaller(files.hub_id, folder_bytes(files.folder), cache)
+        return (files.name, _settings_of(smaller, settings, cache, gpu)) if smaller is not None else None
+    return None
 
 
 def _found(name: str, cache: Path) -> ModelFiles | None:
@@ -190,6 +232,20 @@ class Successor:
         _prepare(plan.wanted, progress, stopped)
         return None if stopped.is_set() else load_model(plan.wanted, progress, alone=False)
 
+    def settled(self, model: Model) -> Model:
+        """The model as it takes over, in the thread that runs it: its costs corrected, and its first hour watched.
+
+        Its costs were measured at low priority, and beside the model that answered.
+        """
+        try:
+            model = corrected(model)
+            if self._plan.automatic:
+                hub_id, engine = self._plan.wanted.model, model.info.name
+                model = replace(model, first_hour=first_hour_of(cache_folder(), hub_id, engine, model.costs))
+        except Exception:
+            logger.exception("%s cannot be timed", self.name)
+        return model
+
     def _awaited(self, tell: Tell) -> bool:
         """Wait until all files are here; returns False if stopped."""
         stopped, cache, name = self.stopped, cache_folder(), self._plan.wanted.model
@@ -210,7 +266,7 @@ def _prepare(settings: Settings, progress: Progress, stopped: threading.Event) -
     """Load the model once in a second process, which fills the cache folder, and ends with this one.
 
     Raises:
-        FastcoderError: the model cannot be loaded, or the process was killed.
+        FastcoderError: the model cannot be loaded, or the process was killed, or hung.
     """
     values = {spec.name: getattr(settings, spec.attribute) for spec in specs().values()}
     with (
@@ -225,30 +281,51 @@ def _prepare(settings: Settings, progress: Progress, stopped: threading.Event) -
     ):
         assert process.stdin is not None
         assert process.stdout is not None
-        watch = threading.Thread(target=_kill_when, args=(stopped, process), name="fastcoder-prepare", daemon=True)
+        watch = _HangWatch(process, stopped)
         watch.start()
         try:
             process.stdin.write(json.dumps(values).encode() + b"\n")
             process.stdin.flush()
             for line in process.stdout:
+                watch.heard()
                 if line.startswith(b"{"):  # a library may print, too
                     _take(json.loads(line), progress)
         finally:
             process.kill()
-    if process.returncode != 0 and not stopped.is_set():
+    if process.returncode == 0 or stopped.is_set():
+        return
+    if watch.hung:
         raise ResourceError(
-            f"the process that prepares the model ended (exit code {process.returncode}): the system stopped it, "
-            "probably because memory ran out, or it crashed",
-            "Close other programs, then reload the model, or name a smaller one in `model`.",
+            f"the process that prepares the model hung: it reported nothing for {SILENT_S / 60:.0f} minutes",
+            "Reload the model to try again. If it hangs again, run: fastcoder-lsp doctor",
         )
+    raise ResourceError(
+        f"the process that prepares the model ended (exit code {process.returncode}): the system stopped it, "
+        "probably because memory ran out, or it crashed",
+        "Close other programs, then reload the model, or name a smaller one in `model`.",
+    )
 
 
-def _kill_when(stopped: threading.Event, process: "subprocess.Popen[bytes]") -> None:
-    while process.poll() is None:
-        if stopped.wait(LOOK_S):
-            with suppress(OSError):
-                process.kill()
-            return
+class _HangWatch(threading.Thread):
+    """Kills a process once it is not wanted, or has reported nothing for too long, which is then `hung`."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", stopped: threading.Event) -> None:
+        super().__init__(name="fastcoder-prepare", daemon=True)
+        self._process, self._stopped, self.hung = process, stopped, False
+        self.heard()
+
+    def heard(self) -> None:
+        """The process has reported something."""
+        self._heard_s = time.monotonic()
+
+    @override
+    def run(self) -> None:
+        while self._process.poll() is None:
+            self.hung = time.monotonic() - self._heard_s > SILENT_S
+            if self._stopped.wait(LOOK_S) or self.hung:
+                with suppress(OSError):
+                    self._process.kill()
+                return
 
 
 def _take(event: dict[str, object], progress: Progress) -> None:

@@ -5,9 +5,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import huggingface_hub.constants
 import psutil
@@ -16,7 +17,7 @@ import pytest
 from fastcoder_lsp.completion.protocol import Ask, Enable, Event, Load, Succession
 from fastcoder_lsp.completion.question import Policy, Question, place_of
 from fastcoder_lsp.config import Settings, kernels_folder
-from fastcoder_lsp.core import CompletionRequest, Progress, Snapshot
+from fastcoder_lsp.core import CompletionRequest, Progress, Snapshot, StepCosts
 from fastcoder_lsp.host.local import LocalHost, ModelServer
 from fastcoder_lsp.model import choice as rule
 from fastcoder_lsp.model.catalogue import FAMILY
@@ -26,7 +27,7 @@ from fastcoder_lsp.model.downloads import read_download, recorded
 from fastcoder_lsp.model.find import find
 from fastcoder_lsp.model.tuned import RECORD
 from fastcoder_lsp.runtime import succession
-from fastcoder_lsp.runtime.load import make_runtime
+from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.runtime.start_record import read_start
 from tests.faults.small_model import write_model
@@ -81,6 +82,14 @@ def server(cache: Path) -> Iterator[ModelServer]:
     made.close(30)
 
 
+def choose_large(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `auto` choose the larger model."""
+    monkeypatch.setattr(rule, "installed_bytes", lambda: 64 << 30)
+    monkeypatch.setattr(rule, "available_bytes", lambda: 64 << 30)
+    speeds = {(size.hub_id, bits): Speed(1.0, 1.0) for size in FAMILY[:2] for bits in (8, 4)}
+    write_measured(cache, Measured(speeds, 1, "k", battery=False, disturbed=0))
+
+
 _numbers = itertools.count(1)
 
 
@@ -127,6 +136,64 @@ def test_a_smaller_model_answers_while_the_wanted_one_comes(cache: Path, server:
     assert ask(host, heard) == "many"
 
 
+def test_the_smaller_one_comes_back_where_a_gpu_cannot_run_the_wanted_one(
+    cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the download, and at the next start: nothing was prepared beside the one that answered."""
+
+    def load(settings: Settings, *rest: Any, **more: Any) -> Model:
+        if settings.model == LARGE:
+            raise RuntimeError("CUDA error: out of memory")
+        return load_model(settings, *rest, **more)
+
+    monkeypatch.setattr(succession, "load_model", load)
+    monkeypatch.setattr(succession, "usable_gpu_bytes", lambda: 8 << 30)
+    settings = replace(SETTINGS, engine="auto")
+    put(cache, SMALL, "few\n")
+    heard = Listener()
+    host = server.open(heard, settings, {})
+    with recorded(cache, LARGE, NOBODY) as download:
+        download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+        assert ask(host, heard) == "few"
+    put(cache, LARGE, "many\n")
+    told = f"{LARGE} cannot be loaded: out of memory"
+    heard.wait(lambda: any(told in str(event) and f"{SMALL} answers instead" in str(event) for event in heard.others))
+    assert ask(host, heard) == "few"
+    assert succession.load_first(settings, lambda _share, _what: None).info.model == SMALL
+
+
+def test_the_costs_of_what_takes_over_are_corrected_and_its_first_hour_begins(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was prepared at low priority, beside the one that answered."""
+    choose_large(cache, monkeypatch)
+    put(cache, SMALL, "few\n")
+    put(cache, LARGE, "many\n")
+    with closing(succession.load_first(replace(SETTINGS, model="auto"), lambda _share, _what: None)) as first:
+        assert first.successor is not None
+        made = first.successor.make(lambda _what, _percent: None)
+        assert made is not None
+        slow = replace(made, costs=StepCosts((1, 64), (1e6, 2e6), 1e5))
+        with closing(first.successor.settled(slow)) as settled:
+            assert settled.costs.step_ms(1) < 1e5
+            assert settled.costs.step_ms(64) == pytest.approx(2 * settled.costs.step_ms(1))
+            assert settled.first_hour is not None
+
+
+def test_a_drafter_of_the_wanted_models_own_waits_for_it(cache: Path) -> None:
+    """One editor's drafter: the shared process loads models before it knows it."""
+    put(cache, SMALL, "few\n")
+    server = ModelServer(succession.load_first, make_runtime, SETTINGS, cache)
+    try:
+        heard = Listener()
+        host = server.open(heard, replace(SETTINGS, drafter="sdsat"), {})
+        with recorded(cache, LARGE, NOBODY) as download:
+            download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+            assert ask(host, heard) == "few"
+    finally:
+        server.close(30)
+
+
 def test_a_second_start_loads_the_wanted_one_at_once(cache: Path, server: ModelServer) -> None:
     """What was prepared is in the cache folder, and needs nobody to stand in for it."""
     put(cache, SMALL, "few\n")
@@ -151,16 +218,18 @@ succession.main()
 
 
 @pytest.mark.parametrize(
-    ("dies", "why"),
+    ("dies", "why", "silent_s"),
     [
-        ("import os; os.kill(os.getpid(), 9)", "the system stopped it"),
-        ("print('[]'); raise SystemExit(3)", "exit code 3"),
-        (FULL_DISK, "the disk is full"),
+        ("import os; os.kill(os.getpid(), 9)", "the system stopped it", 900.0),
+        ("print('[]'); raise SystemExit(3)", "exit code 3", 900.0),
+        ("import time; time.sleep(1e6)", "hung", 0.2),
+        (FULL_DISK, "the disk is full", 900.0),
     ],
 )
 def test_the_smaller_one_goes_on_where_the_wanted_one_cannot_be_prepared(
-    cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch, dies: str, why: str
+    cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch, dies: str, why: str, silent_s: float
 ) -> None:
+    monkeypatch.setattr(succession, "SILENT_S", silent_s)
     monkeypatch.setattr(succession, "python_command", lambda _: (sys.executable, "-c", dies))
     put(cache, SMALL, "few\n")
     put(cache, LARGE, "many\n")
@@ -288,10 +357,7 @@ def test_a_download_that_broke_off_is_told_with_what_to_do(cache: Path, server: 
 
 def test_what_stands_in_for_what(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of starts: what is on the disk, what is wanted, and what answers first."""
-    monkeypatch.setattr(rule, "installed_bytes", lambda: 64 << 30)
-    monkeypatch.setattr(rule, "available_bytes", lambda: 64 << 30)
-    speeds = {(size.hub_id, bits): Speed(1.0, 1.0) for size in FAMILY[:2] for bits in (8, 4)}
-    write_measured(cache, Measured(speeds, 1, "k", battery=False, disturbed=0))
+    choose_large(cache, monkeypatch)
 
     def first(model: str, **more: object) -> tuple[str, str, bool] | None:
         plan = succession.plan_for(replace(SETTINGS, model=model, **more), cache)  # type: ignore[arg-type]
