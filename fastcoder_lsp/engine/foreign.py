@@ -4,7 +4,7 @@ A tree runs as its chains from root to leaf, each through the model's ordinary c
 about masks and positions; if the model's cache can't be cut back (recurrent state), everything is recomputed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,18 @@ from transformers import CONFIG_MAPPING, AutoModelForCausalLM, DynamicCache
 
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, read_config
 from fastcoder_lsp.engine.backend import Rows
+from fastcoder_lsp.engine.gpu_faults import is_lost
 from fastcoder_lsp.errors import ModelInvalidError
 
 
 class ForeignBackend:
-    """A backend over a transformers model. It remembers the tokens of its slots, to run them again."""
+    """A backend over a transformers model. It remembers the tokens of its slots, to run them again.
+
+    Attributes:
+        on_lost: receives the reason when CUDA has failed so that every later call of this process fails; None on a CPU.
+    """
+
+    on_lost: Callable[[str], object] | None = None
 
     def __init__(self, kind: str, folder: Path, *, capacity: int, arithmetic: str, device: str) -> None:
         dtype = torch.float32 if arithmetic == "fp32" else torch.bfloat16
@@ -54,9 +61,17 @@ class ForeignBackend:
         self._cache: DynamicCache | None = None
         self._cuttable = self._can_cut()
 
-    @torch.inference_mode()
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
+        try:
+            return self._forward(rows)
+        except RuntimeError as why:
+            if self.on_lost is not None and not isinstance(why, torch.OutOfMemoryError) and is_lost():
+                self.on_lost(str(why).splitlines()[0])
+            raise
+
+    @torch.inference_mode()
+    def _forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
         del self._tokens[rows.cached :]
         prefix = list(self._tokens)
         tokens = rows.tokens.tolist()

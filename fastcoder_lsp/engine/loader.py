@@ -340,7 +340,12 @@ def _build_other(job: LoadJob, kind: str, notes: list[str]) -> Backend:
         _set_threads(job.options.threads)
         require_memory(count_parameters(job.folder) * (4 if arithmetic == "fp32" else 2))
     require_checkpoint(job.folder, job.progress)
-    return ForeignBackend(kind, job.folder, capacity=job.capacity, arithmetic=arithmetic, device=device)
+    backend = ForeignBackend(kind, job.folder, capacity=job.capacity, arithmetic=arithmetic, device=device)
+    if device == "cuda":
+        from fastcoder_lsp.engine.gpu_faults import gpu_faults  # noqa: PLC0415
+
+        backend.on_lost = partial(gpu_faults(job.cache).end, kind)
+    return backend
 
 
 def _why_foreign(config: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ import torch
 
 from fastcoder_lsp.engine import gpu_faults, loader, trial
 from fastcoder_lsp.engine.architecture import fast_shape
+from fastcoder_lsp.engine.foreign import ForeignBackend
 from fastcoder_lsp.engine.job import LoadJob, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
@@ -410,6 +412,35 @@ def test_cudnns_attention_is_off_for_every_engine_on_a_gpu(tmp_path: Path, monke
     monkeypatch.setattr(loader, "_build", lambda *_: pytest.fail("built before it was off") if not said else BACKEND)
     engine = load_engine(named(job_of(tmp_path, "gpt_neox"), "cuda-bf16"))
     assert (said, engine.info.name) == ([False], "cuda-bf16 transformers")
+
+
+def test_a_lost_gpu_ends_the_process_of_a_model_that_transformers_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every later call would fail; running out of memory, or a wrong argument, is no such error."""
+    card, ended = Card(monkeypatch), list[tuple[str, str]]()
+    monkeypatch.setattr(gpu_faults.GpuFaults, "end", lambda _faults, *how: ended.append(how))
+    monkeypatch.setattr(torch.nn.Module, "to", lambda module, _device: module)
+    monkeypatch.setattr(ForeignBackend, "_can_cut", lambda _backend: True)
+    engine = load_engine(named(job_of(tmp_path, "gpt_neox"), "cuda-bf16"))
+    assert isinstance(engine.backend, ForeignBackend)
+    for lost, error in (
+        (False, RuntimeError("CUDA error: invalid argument")),
+        (True, torch.OutOfMemoryError("out of memory")),
+        (True, RuntimeError("CUDA error: an illegal memory access\nand more")),
+    ):
+        card.lost = lost
+        monkeypatch.setattr(engine.backend, "_run", raising(error))
+        with pytest.raises(RuntimeError):
+            engine.prefill([1, 2, 3], lambda: False)
+    assert ended == [("cuda-bf16", "CUDA error: an illegal memory access")]
+
+
+def raising(error: Exception) -> Callable[..., object]:
+    def fail(*_given: object) -> object:
+        raise error
+
+    return fail
 
 
 BACKEND = SimpleNamespace(name="cuda-bf16 transformers", device="cuda", vocabulary=8, capacity=1 << 20)
