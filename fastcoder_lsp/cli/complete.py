@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="add code of other files to the prompt, even if `context.enabled` is false",
     )
     parser.add_argument(
+        "--secrets", action="store_true", help="complete inside text that looks like a secret (`where.secrets`)"
+    )
+    parser.add_argument(
         "--show-prompt", action="store_true", help="print the prompt, which other code is in it, and why"
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting, else auto)")
@@ -89,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         "draft.models": arguments.draft_model,
         "completion.max_tokens": arguments.max_tokens,
         "context.enabled": arguments.context or None,
+        "where.secrets": arguments.secrets or None,
     }
     own = SettingsLayer("command line", {k: v for k, v in chosen.items() if v is not None}, trusted=True)
     settings, problems = resolve([own])
@@ -153,7 +157,7 @@ def refusal(
     if rule is not None:
         return of_rule(rule, len(text), settings.read_max_file_bytes)
     if not settings.where_secrets and in_secret(text[: request.offset], language):
-        return secret_line()
+        return replace(secret_line(), hint="If it is not a secret, add --secrets.")
     return None
 
 

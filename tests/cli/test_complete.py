@@ -67,6 +67,14 @@ def test_a_place_that_editors_refuse_is_refused(
     assert json.loads(capsys.readouterr().out)["reason"]["code"] == code
 
 
+def test_an_option_allows_text_that_looks_like_a_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.py").write_text('password = "som"\n')
+    command = ["complete", f"{tmp_path / 'a.py'}:1:16", "--model", "nowhere/none"]
+    assert main(command) == 2
+    assert "add --secrets" in capsys.readouterr().err
+    assert main([*command, "--secrets"]) == 3, "it is asked, but there is no such model"
+
+
 def test_ranges_of_the_json_are_places_too() -> None:
     """Lines and columns from 1, the end exclusive."""
     answer = complete.as_json(Completion("x", 3, 4, ms={"total": 1.0}), "here", "ab\ncd")

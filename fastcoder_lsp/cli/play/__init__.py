@@ -37,7 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.cli.play.playground import sample_playground, user_playground
     from fastcoder_lsp.model import find
 
-    find(arguments.model or "auto")  # the server would report the same, but only after the screen is drawn
+    # The server would report the same, but only after the screen is drawn.
+    find("auto" if arguments.model is None else arguments.model)
     place = sample_playground() if arguments.file is None else user_playground(arguments.file)
     options = {name: value for name in ("model", "engine") if (value := getattr(arguments, name)) is not None}
     if arguments.script or not (sys.stdin.isatty() and sys.stdout.isatty()):
