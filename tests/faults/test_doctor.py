@@ -153,6 +153,18 @@ def test_each_folder_that_is_not_writable_is_named_once(
     assert capsys.readouterr().out == "✓ python        3.11\n"
 
 
+def test_a_cache_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is absent, and belongs into a folder that is not the user's, who is told what to make, and where else to."""
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache" / "fastcoder"))
+    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+    check = check_cache()
+    assert (check.state, check.text) == (
+        "wrong",
+        f"{tmp_path / 'cache' / 'fastcoder'} cannot be made: {tmp_path} is not writable",
+    )
+    assert check.hint.startswith(f"Make {tmp_path / 'cache' / 'fastcoder'} and")
+
+
 def test_a_start_that_was_killed_is_told_from_one_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its process, and by when that began: numbers of processes come again."""
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))

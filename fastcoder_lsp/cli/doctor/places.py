@@ -33,9 +33,13 @@ def check_cache() -> Check:
     from fastcoder_lsp.model.store import folder_bytes, size_text
 
     cache = cache_folder()
-    there = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    there = next(folder for folder in (cache, *cache.parents) if os.path.exists(folder))  # noqa: PTH110 never raises
     if not there.is_dir():
         return Check("cache", "wrong", f"{there} is not a folder", RIGHT_HINT, {"folder": str(cache)})
+    if there != cache and not os.access(there, os.W_OK | os.X_OK):
+        text = f"{cache} cannot be made: {there} is not writable"
+        hint = f"Make {cache} and give it to your user, or set FASTCODER_CACHE to a folder that you can write to."
+        return Check("cache", "wrong", text, hint, {"folder": str(cache)})
     free = shutil.disk_usage(there).free
     sizes = {part.name: folder_bytes(part) for part in sorted(cache.glob("*/"))}
     parts = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items() if size)
