@@ -5,6 +5,7 @@ What was typed already is kept, a line for each part and way, so that a stopped 
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from statistics import fmean, median
@@ -16,8 +17,9 @@ from benchmarks.harness import KeptRows, Reported, error_of_sum, write
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset, history_parts
 from benchmarks.typist.reckoned import MACHINES, Clock, DiskContext, TypingEnvironment, TypingWorkload
-from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.cli.progress import progress_shown, shares
 from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import StepCosts
@@ -77,15 +79,21 @@ class TypingResult:
     waits_ms: tuple[float, ...]
 
 
-def type_part(room: TypingEnvironment, part: Subset, files: Mapping[str, str], make: "MakeWithContext") -> TypingResult:
-    """Type `part` into `files`, the tree before it, as it lies on the disk while somebody types."""
+def type_part(
+    room: TypingEnvironment,
+    part: Subset,
+    files: Mapping[str, str],
+    make: "MakeWithContext",
+    on_key: Callable[[int], object] = lambda _: None,
+) -> TypingResult:
+    """Type `part` into `files`, the tree before it, as it lies on the disk; `on_key` hears how many keys are behind."""
     with TemporaryDirectory(prefix="fastcoder-typing-") as folder:
         tree = Tree(Path(folder).resolve(), files)
 
         def made(model: Model, seat: str, clock: Clock) -> Runtime:
             return make(model, seat, DiskContext(tree, lambda: clock.ms / 1e3))
 
-        [account], engines = room.type([TypingWorkload(part, tree, made)])
+        [account], engines = room.type([TypingWorkload(part, tree, made)], on_key)
     return TypingResult(
         account.typed + account.saved,
         account.saved,
@@ -140,27 +148,32 @@ def _typed(options: Options) -> dict[tuple[str, int], dict[bool, TypingResult]]:
     same = {name: getattr(options, name) for name in _SAME}
     kept = KeptRows(options.answers)
     settings = replace(Settings(), model=options.model, threads=options.threads)
-    model = load_model(settings, lambda _share, _what: None)
+    with progress_shown() as loading:
+        model = load_model(settings, shares(loading))
     costs = _slower(MACHINES[options.costs], options.slower)
     room = TypingEnvironment(model, costs, policy_of(settings), options.speed, options.seed)
     typed: dict[tuple[str, int], dict[bool, TypingResult]] = {}
-    try:
+    before, total = 0, len(WAYS) * sum(part.keys for part in parts.values())
+    with closing(model), shown("typing", total) as tell:
         for name, number in sorted(parts, key=lambda one: one[::-1]):
-            typed[name, number] = {}
+            typed[name, number], part = {}, parts[name, number]
             for way in WAYS:
                 key = part_key((name, number, way), same)
-                done = known_part(kept, key, parts[name, number].keys)
+                done = known_part(kept, key, part.keys)
                 if done is None:
                     chosen = replace(settings, context_enabled=way)
 
                     def make(shared: Model, seat: str, context: Context, chosen: Settings = chosen) -> Runtime:
                         return make_runtime(shared, chosen, WorkspaceView(context=context), seat)
 
-                    done = type_part(room, parts[name, number], histories.base(folder, name), make)
+                    def on_key(keys: int, before: int = before) -> None:
+                        tell(before + keys)
+
+                    done = type_part(room, part, histories.base(folder, name), make, on_key)
                     kept.put(key, **asdict(done))
                 typed[name, number][way] = done
-    finally:
-        model.close()
+                before += part.keys
+                tell(before)
     return typed
 
 

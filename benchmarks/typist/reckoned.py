@@ -220,14 +220,19 @@ class TypingEnvironment:
     speed: float
     seed: int
 
-    def type(self, texts: Sequence[TypingWorkload]) -> "tuple[list[TypingTotals], ReckonedEngines]":
-        """Type all `texts` at once, a person each: their totals, and the model's work."""
+    def type(
+        self, texts: Sequence[TypingWorkload], on_key: Callable[[int], object] = lambda _: None
+    ) -> "tuple[list[TypingTotals], ReckonedEngines]":
+        """Type all `texts` at once, a person each: their totals, and the model's work.
+
+        `on_key`: told at each key how many of that person's are behind.
+        """
         clock = Clock()
         engines = ReckonedEngines(self.model.engines, clock, self.costs)
         ours = replace(self.model, engines=engines, costs=self.costs)
         scheduler: Scheduler[Model] = Scheduler(lambda _: ours, clock.now)
         people = [
-            Person(self, scheduler, clock, engines, text, f"{len(texts)}-{number}", self.seed + number)
+            Person(self, scheduler, clock, engines, text, f"{len(texts)}-{number}", self.seed + number, on_key)
             for number, text in enumerate(texts)
         ]
         loads = [person.load() for person in people]
@@ -264,8 +269,9 @@ class Person(Typist):
         text: TypingWorkload,
         name: str,
         seed: int,
+        on_key: Callable[[int], object],
     ) -> None:
-        super().__init__(speed=room.speed, seed=seed)
+        super().__init__(speed=room.speed, seed=seed, on_key=on_key)
         self.account, self.due_ms = TypingTotals(), 0.0
         self._files, self._policy, self._clock, self._engines, self._name = (
             text.files,

@@ -71,7 +71,10 @@ def test_the_same_keys_are_typed_whatever_is_found() -> None:
     step = RecordedEdit("a.py", 0, 0, f"{SAYS}\n", typed=True)
     part = Subset((step,), frozenset({0}), 1, len(SAYS))
     room = TypingEnvironment(model, StepCosts((1, 2), (20.0, 30.0), 0.5), Policy(), speed=3.0, seed=0)
-    first, second = (type_part(room, part, files, make) for _ in range(2))
+    told: list[int] = []
+    first, second = (type_part(room, part, files, make, told.append) for _ in range(2))
+    assert told[: len(told) // 2] == sorted(told[: len(told) // 2])
+    assert told[-1] == len(SAYS)
     assert first == second
     assert files == {"a.py": ""}
     assert (first.keys, first.saved > 0) == (len(SAYS), True)
