@@ -19,7 +19,7 @@ from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 from tests.engine.emulated_tiles import emulated
 from tests.engine.rows import check_place, prefill, run, same_bits
-from tests.engine.test_kernels import product_runner
+from tests.engine.test_kernels import WIDTHS, product_runner
 from tests.engine.tiny_models import OURS, VOCABULARY, load, make_model, shape_of
 
 KINDS = tuple(in_four_bits(kind) for kind in kinds_here())
@@ -157,14 +157,14 @@ def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
     folder = make_model(tmp_path, "qwen2")
     shape = shape_of(folder)
     chance = np.random.default_rng(2)
-    tokens = chance.integers(0, VOCABULARY, 50).tolist()
-    tree = [int(chance.integers(-1, row)) if row else -1 for row in range(45)]
+    tokens = chance.integers(0, VOCABULARY, 64).tolist()
+    tree = [int(chance.integers(-1, row)) if row else -1 for row in range(64)]
     found = []
     for kind in KINDS:
         arrays = load_arrays(WeightsRequest(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
         backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernels)
         prefill(backend, tokens, [20])
-        parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in (1, 2, 3, 4, 5, 16, 17, 32, 45)]
+        parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in WIDTHS]
         found.append(np.concatenate(parts))
         backend.close()
     assert all(same_bits(found[0], other).all() for other in found)

@@ -27,6 +27,9 @@ from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
 from tests.engine.rows import prefill, run, same_bits
 from tests.engine.tiny_models import VOCABULARY, make_model, shape_of
 
+WIDTHS = (1, 2, 3, 4, 5, 8, 16, 17, 32, 33, 64)
+"""Rows of trees: those of one tile and one more, up to the widest draft."""
+
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 16, 17, 33])
 @pytest.mark.parametrize("kind", kinds_here(), ids=lambda kind: kind.name)
@@ -134,14 +137,14 @@ def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
     folder = make_model(tmp_path, "qwen2")
     shape = shape_of(folder)
     chance = np.random.default_rng(2)
-    tokens = chance.integers(0, VOCABULARY, 50).tolist()
-    tree = [int(chance.integers(-1, row)) if row else -1 for row in range(45)]
+    tokens = chance.integers(0, VOCABULARY, 64).tolist()
+    tree = [int(chance.integers(-1, row)) if row else -1 for row in range(64)]
     found = []
     for kind in kinds_here():
         arrays = load_arrays(WeightsRequest(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
         backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernels)
         prefill(backend, tokens, [20])
-        parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in (1, 2, 5, 16, 17, 32, 45)]
+        parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in WIDTHS]
         found.append(np.concatenate(parts))
         backend.close()
     assert all(same_bits(found[0], other).all() for other in found)
