@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar
 from msgspec import Meta
 
 from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.quiet import Quiet, quiet_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import CachedSuffix, CursorContext
 from fastcoder_lsp.config import Settings
@@ -39,6 +40,7 @@ class Policy:
         in_words: whether to suggest in the middle of words.
         in_secrets: whether to suggest in text that looks like a secret.
         rejections: see the setting `where.rejections`.
+        quiet: when suggestions that nobody asked for by key stay away.
     """
 
     automatic_ms: BudgetMs = math.inf
@@ -49,19 +51,21 @@ class Policy:
     in_words: bool = True
     in_secrets: bool = True
     rejections: Natural = 0
+    quiet: Quiet = field(default_factory=Quiet)
 
 
-def policy_of(settings: Settings) -> Policy:
-    """The policy that settings ask for."""
+def policy_of(settings: Settings, *, on_battery: bool = False, snoozed: bool = False) -> Policy:
+    """The policy that settings ask for, on this machine and at this moment."""
     return Policy(
         automatic_ms=settings.budget_automatic_ms,
         invoked_ms=settings.budget_invoked_ms,
         background_ms=settings.budget_background_ms,
-        ahead=settings.power != "saver",
+        ahead=settings.power == "normal" or (settings.power == "auto" and not on_battery),
         alternatives=MOST_ALTERNATIVES,
         in_words=settings.where_middle_of_word,
         in_secrets=settings.where_secrets,
         rejections=settings.where_rejections,
+        quiet=quiet_of(settings, snoozed=snoozed),
     )
 
 
@@ -101,6 +105,10 @@ class Question:
     def candidates(self) -> int:
         """How many candidates are wanted."""
         return self.policy.alternatives if self.request.invoked else 1
+
+    def under(self, quiet: Quiet) -> "Question":
+        """The same question under other rules."""
+        return replace(self, policy=replace(self.policy, quiet=quiet))
 
     def asks(self, request: CompletionRequest) -> bool:
         """Whether `request` asks the same: a popup and ghost text at one place."""

@@ -16,6 +16,13 @@ CODES = (
     "ignored",  # rules of the workspace or settings exclude the file
     "large",  # the file or a line of it is too large
     "in-word",  # the cursor is inside a word
+    "in-comment",  # the cursor is in a comment, and `where.comments` says no
+    "in-string",  # the cursor is in a string, and `where.strings` says no
+    "in-prose",  # the text is prose, and `where.prose` says no
+    "deletion",  # the last change removed text, and `quiet.deletions` is on
+    "short",  # the suggestion has fewer characters than `quiet.min_characters`
+    "by-key",  # `quiet.mode` leaves suggestions to the key
+    "snoozed",  # the user snoozed suggestions
     "off",  # completion is switched off
     "rejected",  # you dismissed or typed over several suggestions in a row
     "nothing",  # the suggestion was filtered out
@@ -108,9 +115,52 @@ def rejected() -> Reason:
     return Reason("rejected", "Paused on this line: you did not accept the last suggestions.", _BY_KEY)
 
 
+def in_region(code: str, where: str, setting: str) -> Reason:
+    """The cursor is `where` the setting wants no suggestions."""
+    hint = f"If `{setting}` is `invoked`, press the key that requests one. If it is `never`, change it."
+    return Reason(code, f"The cursor is {where}, where `{setting}` keeps suggestions away.", hint)
+
+
+def deletion() -> Reason:
+    """The last change removed text."""
+    return Reason("deletion", "You deleted text, and `quiet.deletions` is on.", f"Type on. {_BY_KEY}")
+
+
+def by_key() -> Reason:
+    """Suggestions come by key only."""
+    return Reason("by-key", "Suggestions come only by key, because `quiet.mode` is `invoked`.", _BY_KEY)
+
+
+def snoozed() -> Reason:
+    """The user wants no suggestions for some minutes."""
+    return Reason("snoozed", "Suggestions are snoozed.", f"To end that, snooze for 0 minutes. {_BY_KEY}")
+
+
+def short() -> Reason:
+    """The suggestion is shorter than the user wants to see."""
+    return Reason("short", "The suggestion has fewer characters than `quiet.min_characters`.", _BY_KEY)
+
+
 def unfit(rule: Rule) -> Reason:
     """The rule that suppresses a suggestion at a place."""
-    return {"middle_of_word": in_word, "rejections": rejected, "secret": secret_line}[rule]()
+    if (region := _REGIONS.get(rule)) is not None:
+        return in_region(*region)
+    return _RULES[rule]()
+
+
+_REGIONS = {
+    "comment": ("in-comment", "in a comment", "where.comments"),
+    "string": ("in-string", "in a string", "where.strings"),
+    "prose": ("in-prose", "in prose", "where.prose"),
+}
+_RULES = {
+    "middle_of_word": in_word,
+    "rejections": rejected,
+    "secret": secret_line,
+    "invoked": by_key,
+    "snoozed": snoozed,
+    "deletion": deletion,
+}
 
 
 def slow(who: str, allowed_ms: float, more_ms: float | None, *, invoked: bool) -> Reason:

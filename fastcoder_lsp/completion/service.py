@@ -29,6 +29,12 @@ logger = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
 
+def _call_in_thread(seconds: float, call: Callable[[], None]) -> None:
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+
+
 class CompletionService:
     """Turns requests into completions, one at a time, the latest first.
 
@@ -43,6 +49,7 @@ class CompletionService:
         on_indexing, on_notice, on_succession: receive `Indexing`, `Notice` and `Succession`, on any thread.
         enabled: while False every request is answered empty.
         clock: milliseconds, the same for the host.
+        call_later: calls after so many seconds, on any thread.
     """
 
     def __init__(
@@ -56,11 +63,12 @@ class CompletionService:
         on_indexing: Callable[[int, int, bool], object] = lambda _done, _total, _building: None,
         on_notice: Callable[[str], object] = lambda _: None,
         on_succession: Callable[[protocol.Succession], object] = lambda _: None,
+        call_later: Callable[[float, Callable[[], None]], object] = _call_in_thread,
     ) -> None:
         self.lock = threading.RLock()
         self._clock, self._enabled, self._closing = clock, enabled, False
         self._on_status, self._on_late, self._on_indexing, self._on_notice = on_status, on_late, on_indexing, on_notice
-        self._on_succession = on_succession
+        self._on_succession, self._call_later = on_succession, call_later
         self._status = Status("starting")
         self._number = self._tickets = 0
         self._heard = 0  # questions up to this number are answered, or never will be
@@ -73,19 +81,22 @@ class CompletionService:
     # For the server, from any thread --------------------------------------------------------------------------------
 
     def submit(
-        self, request: CompletionRequest, policy: Policy | None = None, waited_ms: float = 0.0
+        self,
+        request: CompletionRequest,
+        policy: Policy | None = None,
+        waited_ms: float = 0.0,
+        rested: "list[Future[Completion]] | None" = None,
     ) -> "Future[Completion]":
         """Ask for a completion; every earlier open request is answered empty at once ("superseded").
 
         Cancelling the future ends its work within a step. Requests for the same place share one answer. Without a
         policy the answer is whole. `waited_ms`: how long the client has waited already; its budget counts from there.
+        `rested`: the futures of a request that has rested until now (`Quiet.delay_ms`).
         """
         with self.lock:
-            future: Future[Completion] = Future()
-            future.add_done_callback(self._count_cancelled)
-            waiting = Waiting(self._question(request, policy or Policy(), waited_ms), [future])
-            question = waiting.question
-            self._tally.count("requests")
+            question = self._known.eased(self._question(request, policy or Policy(), waited_ms))
+            waiting = Waiting(question, rested or [self._future()])
+            self._tally.count("requests", 0 if rested else 1)
             if self._closing or not self._enabled:
                 self.host.send(protocol.Noticed(question.asked_ms, answered=False))
                 self._tally.count("empty", waiting.answer(nothing(request, "off", reasons.off())))
@@ -94,12 +105,14 @@ class CompletionService:
                 self.host.send(protocol.Noticed(question.asked_ms, answered=True))
                 self._tally.suppressed(rule)
                 waiting.answer(nothing(request, rule, reasons.unfit(rule)))
+            elif not rested and self._must_rest(question, waited_ms):
+                self._rest(waiting, waited_ms)
             elif not (again := self._known.asks_again(question)) and (recalled := self._known.recall(question)):
                 self._supersede()
                 # In a pause the model makes the text again with a better prompt.
                 self.host.send(protocol.Expect(question, known=True, unserved=False))
-                if self._known.held_back(question, recalled):
-                    self._tally.count("empty", waiting.answer(nothing(request, "unsure", reasons.unsure())))
+                if (why := self._known.held_back(question, recalled)) is not None:
+                    self._tally.count("empty", waiting.answer(nothing(request, why.code, why)))
                 else:
                     self._tally.count("typed_through")
                     completion = self._known.completion(question, recalled)
@@ -107,21 +120,19 @@ class CompletionService:
                     waiting.answer(completion)
             elif self._waiting is not None and self._waiting.question.asks(request):  # a popup and ghost text
                 self.host.send(protocol.Noticed(question.asked_ms, answered=False))
-                self._waiting.join(future)
+                self._waiting.join(waiting.futures[0])
             else:
-                while self._waiting is not None:  # an answered caller may ask again at once
-                    self._supersede()
-                self._known.shows_nothing()
+                self._supersede_all()
                 waiting.question = replace(question, again=again)
                 self._waiting = waiting
                 self.host.send(protocol.Ask(waiting.question))
-            return future
+            return waiting.futures[0]
 
     def accepted(self, request: CompletionRequest, policy: Policy) -> None:
         """A suggestion was accepted whole: `request` is the likely next one."""
         with self.lock:
             self._known.taken()
-            if self._enabled and policy.ahead and self._waiting is None:
+            if self._enabled and policy.ahead and not policy.quiet.silent and self._waiting is None:
                 question = self._question(request, policy)
                 self.host.send(protocol.Expect(question, known=self._known.holds(question), unserved=False))
             else:
@@ -235,9 +246,10 @@ class CompletionService:
             waiting = self._waiting
             if waiting is None or waiting.question.number != number:
                 return
+            answer = self._known.fitted(waiting.question, answer)
             self._waiting, completion = None, answer.to(waiting.question.request)
             recalled = self._known.fallback(waiting.question) if answer.outcome == "empty" else ()
-            if recalled and not self._known.held_back(waiting.question, recalled):
+            if recalled and self._known.held_back(waiting.question, recalled) is None:
                 completion = self._known.completion(waiting.question, recalled)
             if waiting.wanted() and answer.outcome != "failed":
                 self._known.shows(waiting.question, completion)
@@ -258,6 +270,41 @@ class CompletionService:
         self._number += 1
         asked_ms, opened_s = self._clock() - waited_ms, time.perf_counter() - waited_ms / 1e3
         return Question(self._number, request, place_of(request), policy, asked_ms, opened_s)
+
+    def _must_rest(self, question: Question, waited_ms: float) -> bool:
+        """Whether the user has to rest first; not where another request waits at this very place already."""
+        waiting = self._waiting
+        is_asked = waiting is not None and waiting.question.asks(question.request)
+        return question.policy.quiet.delay_ms > waited_ms and not is_asked
+
+    def _rest(self, waiting: Waiting, waited_ms: float) -> None:
+        """Let the question wait until the user has rested; the host may work on it meanwhile."""
+        self._supersede_all()
+        self._waiting, question = waiting, waiting.question
+        if question.policy.ahead:
+            self.host.send(protocol.Expect(question, known=self._known.holds(question), unserved=False))
+        else:
+            self.host.send(protocol.Noticed(question.asked_ms, answered=True))
+        rest_ms = question.policy.quiet.delay_ms - waited_ms
+        self._call_later(rest_ms / 1e3, partial(self._rested, question.number))
+
+    def _rested(self, number: int) -> None:
+        """The user has rested: serve the question, unless it was withdrawn. Its time counts from now."""
+        with self.lock:
+            waiting = self._waiting
+            if waiting is not None and waiting.question.number == number:
+                self._waiting = None
+                self.submit(waiting.question.request, waiting.question.policy, rested=waiting.futures)
+
+    def _future(self) -> "Future[Completion]":
+        future: Future[Completion] = Future()
+        future.add_done_callback(self._count_cancelled)
+        return future
+
+    def _supersede_all(self) -> None:
+        while self._waiting is not None:  # an answered caller may ask again at once
+            self._supersede()
+        self._known.shows_nothing()
 
     def _supersede(self, reason: Reason | None = None) -> None:
         """Answer the waiting request empty: superseded, or for `reason`."""

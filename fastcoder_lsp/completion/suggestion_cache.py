@@ -8,7 +8,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fastcoder_lsp.completion.question import Question, answering
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.question import Answer, Question, answering
+from fastcoder_lsp.completion.quiet import Quiet
 from fastcoder_lsp.completion.suggestions import (
     CachedSuffix,
     Rejections,
@@ -17,10 +19,12 @@ from fastcoder_lsp.completion.suggestions import (
     SuggestionMemory,
     in_word,
 )
-from fastcoder_lsp.core import Completion, Late
+from fastcoder_lsp.core import Completion, Late, Reason
 from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.syntax import Regions
 from fastcoder_lsp.workspace.secret_lines import in_secret
 
+_NO_RULES = (Quiet(), Quiet(also_by_key=True))
 _WORKS = 8
 """How many suggestions keep their `work`, whose steps each hold a tree."""
 
@@ -40,6 +44,14 @@ class ShownAnswer:
         """Whether `text` continues the shown text, or replaces it."""
         return not self.text.startswith(text)
 
+    def is_continued_by(self, question: Question) -> bool:
+        """Whether the question is asked while the user types along the shown text, of which some is left."""
+        before, place = question.place.before, self.question.place
+        if question.uri != self.question.uri or not before.startswith(place.before):
+            return False
+        typed = before[len(place.before) :]
+        return len(typed) < len(self.text) and self.text.startswith(typed)
+
 
 class SuggestionCache:
     """Recent suggestions, and the one on screen."""
@@ -48,26 +60,51 @@ class SuggestionCache:
         self._memory, self._rejections = SuggestionMemory(), Rejections()
         self._explained: deque[tuple[str, Suggestion]] = deque(maxlen=_WORKS)
         """The latest suggestions with their work, the newest first."""
+        self._regions = Regions()
         self._shown: ShownAnswer | None = None
         """The last answered question with its shown text; None where its client wants no late text."""
 
-    def in_the_way(self, question: Question) -> Rule | None:
-        """The rule that suppresses suggestions at the question's place. A request by key is denied only secrets.
+    def eased(self, question: Question) -> Question:
+        """The question with only those rules that hold for it: few by key, and none that hide a shown suggestion."""
+        shown, quiet = self._shown, question.policy.quiet
+        if quiet in _NO_RULES:
+            return question
+        if self._is_by_key(question):
+            quiet = quiet.for_key()
+        elif shown is not None and shown.is_continued_by(question):
+            quiet = Quiet(lines=shown.question.policy.quiet.lines)
+        return question.under(quiet)
 
-        The same holds for the next question at that place: a client that learns of a late text asks for it as if by
-        typing.
-        """
+    def _is_by_key(self, question: Question) -> bool:
+        """Whether a key asks, or did so at this place: a client that learns of a late text asks as if by typing."""
+        last = self._shown.question if self._shown is not None else None
+        return question.request.invoked or (last is not None and last.request.invoked and last.is_at(question))
+
+    def in_the_way(self, question: Question) -> Rule | None:
+        """The rule that suppresses suggestions at the place of an eased question."""
         request, place, policy = question.request, question.place, question.policy
         if not policy.in_secrets and in_secret(place.before, request.snapshot.language):
             return "secret"
-        last = self._shown.question if self._shown is not None else None
-        if request.invoked or (last is not None and last.request.invoked and last.is_at(question)):
+        if self._is_by_key(question):
             self._rejections.taken()
-            return None
+            return self._quiet_rule(question)
         self._rejections.asked(question.uri, place, question.asked_ms)
+        if (rule := self._quiet_rule(question)) is not None:
+            return rule
         if not policy.in_words and request.selected is None and in_word(place):
             return "middle_of_word"
         return "rejections" if self._rejections.too_many(question.uri, place, policy.rejections) else None
+
+    def _quiet_rule(self, question: Question) -> Rule | None:
+        quiet, snapshot = question.policy.quiet, question.request.snapshot
+        if quiet.silent:
+            return "snoozed" if quiet.snoozed else "invoked"
+        if quiet.deletions and snapshot.deleted:
+            return "deletion"
+        if not quiet.by_region:
+            return None
+        region = self._regions.region(question.place.before, snapshot.language, snapshot.path)
+        return region if region != "code" and quiet.forbids(region) else None
 
     def recall(self, question: Question) -> tuple[CachedSuffix, ...]:
         """Cached suggestions that continue at the question's place; empty where the model must be asked.
@@ -86,14 +123,27 @@ class SuggestionCache:
         recalled = self._memory.recall(question.uri, question.place)
         return self.recall(question) or (() if recalled is None else (recalled,))
 
-    def held_back(self, question: Question, recalled: Sequence[CachedSuffix]) -> bool:
-        """Whether to hide the recalled text: the model was unsure of it, and the request is not by key."""
-        return not question.request.invoked and recalled[0].unsure
+    def held_back(self, question: Question, recalled: Sequence[CachedSuffix]) -> Reason | None:
+        """Why to hide these texts from a request that is not by key: the model was unsure, or they are too short."""
+        first = _in_lines(question, recalled[0])
+        if first.unsure and not question.request.invoked:
+            return reasons.unsure()
+        return reasons.short() if question.policy.quiet.is_short(first.text) else None
+
+    def fitted(self, question: Question, answer: Answer) -> Answer:
+        """The model's answer by the question's rules: without lines beyond the limit, or empty where it is short."""
+        if not answer.candidates:
+            return answer
+        candidates = tuple(_in_lines(question, one) for one in answer.candidates)
+        if question.policy.quiet.is_short(candidates[0].text):
+            return replace(answer, outcome="empty", candidates=(), finish="short", reason=reasons.short())
+        return replace(answer, candidates=candidates)
 
     def completion(self, question: Question, recalled: Sequence[CachedSuffix]) -> Completion:
         """The answer to the question with these candidates, and their work, if it is still stored."""
         ms = Spans.since(question.opened_s).close()
-        completion = answering(question.request, recalled, "typed-through", ms)
+        candidates = [_in_lines(question, one) for one in recalled]
+        completion = answering(question.request, candidates, "typed-through", ms)
         for uri, suggestion in self._explained:
             if uri == question.uri and suggestion.work is not None and suggestion.rest(question.place) is not None:
                 work = suggestion.work
@@ -148,9 +198,12 @@ class SuggestionCache:
         if made.reason is not None:
             return late if not shown.text and (uri, made.place) == (shown.question.uri, place) else None
         known = self._memory.recall(shown.question.uri, place)
-        if known is None or self.held_back(shown.question, (known,)) or not shown.changes_to(known.text):
+        if known is None or self.held_back(shown.question, (known,)) is not None:
             return None
-        self._shown = replace(shown, text=known.text)
+        text = _in_lines(shown.question, known).text
+        if not shown.changes_to(text):
+            return None
+        self._shown = replace(shown, text=text)
         return late
 
     def forget(self, uri: str | None) -> None:
@@ -167,3 +220,8 @@ class SuggestionCache:
         """Move a document's suggestions to its new name."""
         self._memory.rename(old, new)
         self.shows_nothing(old)
+
+
+def _in_lines(question: Question, text: CachedSuffix) -> CachedSuffix:
+    """As many lines of the text as the question's rules allow."""
+    return text.first_lines(question.policy.quiet.lines, question.place.after)

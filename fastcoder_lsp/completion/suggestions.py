@@ -6,7 +6,7 @@ second for drafts, the third to count dismissals.
 
 import re
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
 from typing import Literal
@@ -25,8 +25,9 @@ _FAR = 400
 _AT_REST_MS = 20_000.0
 """A dismissal expires after this time."""
 _WORD_TAKEN = re.compile(r"\w\W")
+_BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 
-Rule = Literal["middle_of_word", "rejections", "secret"]
+Rule = Literal["middle_of_word", "rejections", "secret", "invoked", "snoozed", "deletion", "comment", "string", "prose"]
 """Why a suggestion is suppressed at a place."""
 
 
@@ -49,6 +50,21 @@ class CachedSuffix:
     replaces: Natural
     interim: bool = field(default=False, compare=False)
     unsure: bool = field(default=False, compare=False)
+
+    def first_lines(self, most: int, after: str) -> "CachedSuffix":
+        """Its first `most` lines, not counting blank ones that it begins with; `after`: the text right of the cursor.
+
+        Closers right of the cursor stay where the lines to come bring them.
+        """
+        lead = _BLANK_LINES.match(self.text)
+        begin = lead.end() if lead else 0
+        lines = self.text[begin:].split("\n")
+        if not 0 < most < len(lines):
+            return self
+        text = self.text[:begin] + "\n".join(lines[:most]).rstrip()
+        replaced = after[: self.replaces]
+        stays = are_closers(replaced) and not _closes(replaced, text)
+        return replace(self, text=text, replaces=0 if stays else self.replaces)
 
 
 @dataclass(frozen=True, slots=True)

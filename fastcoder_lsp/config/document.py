@@ -22,6 +22,22 @@ Names are dotted (`"popup.enabled": true`) or nested (`{"popup": {"enabled": tru
 `fastcoder`; null means "not set". The server reports an unknown name or a wrong value once and uses the next weaker
 one. Lists of scope *narrow* are joined over all sources. Paths must be absolute or begin with `~`.
 
+## Settings for one language
+
+The settings of the groups @GROUPS@ can be set for one language
+(an LSP id), below `languages`. Here suggestions in Python show one line, and comments in C get none:
+
+```toml
+[languages.python.quiet]
+lines = 1
+
+[languages.c.where]
+comments = "never"
+```
+
+Within a source, a language's value overrides the value for all languages; a later source still overrides both. In VS
+Code, use its own form: `"[python]": {"fastcoder.quiet.lines": 1}`.
+
 ## Who may set what
 
 Repositories are not trusted, and editors may read settings from them, so each setting has a scope:
@@ -35,8 +51,8 @@ Repositories are not trusted, and editors may read settings from them, so each s
   source but `fastcoder.toml` may set them.
 
 `{"client": {"commandSuffix": ".2"}}` appends a suffix to the server's commands (`fastcoder.toggle`,
-`fastcoder.reload`, `fastcoder.stats`, `fastcoder.why`, `fastcoder.accepted`), for editors that register commands
-globally.
+`fastcoder.reload`, `fastcoder.stats`, `fastcoder.why`, `fastcoder.snooze`, `fastcoder.accepted`), for editors that
+register commands globally.
 
 ## All settings
 
@@ -47,7 +63,9 @@ globally.
 
 def settings_page() -> str:
     """The page as Markdown."""
-    return _HEAD + "".join(map(_row, specs().values()))
+    groups = dict.fromkeys(f"`{spec.name.partition('.')[0]}`" for spec in specs().values() if spec.by_language)
+    *others, last = groups
+    return _HEAD.replace("@GROUPS@", f"{', '.join(others)} and {last}") + "".join(map(_row, specs().values()))
 
 
 def _row(spec: Spec) -> str:

@@ -50,19 +50,24 @@ class _RefusedError(Exception):
     """A rejected value; the message has the reason."""
 
 
-def resolve(layers: Sequence[SettingsLayer]) -> tuple[Settings, tuple[Problem, ...]]:
-    """Settings from `layers`, weakest first, and the rejected values."""
+def resolve(layers: Sequence[SettingsLayer], language: str = "") -> tuple[Settings, tuple[Problem, ...]]:
+    """Settings from `layers`, weakest first, and the rejected values.
+
+    A layer's values for `language`, named `languages.LANGUAGE.NAME`, override its values for all languages.
+    """
     table = specs()
     chosen: dict[str, Any] = {spec.attribute: spec.default for spec in table.values()}
     problems: list[Problem] = []
     for layer in layers:
         refused = 0
-        for name, value in _flat(layer.values, table):
-            spec = table.get(name)
+        values = [(*_of_language(name, table), name, value) for name, value in _flat(layer.values, table)]
+        for of, plain, name, value in sorted(values, key=lambda one: bool(one[0])):
+            spec = table.get(plain)
             if value is None and (spec is not None or not name):
                 continue
             try:
-                _take(chosen, spec or _unknown(name, table, hint=refused < MAX_PROBLEMS), value, trusted=layer.trusted)
+                known = spec or _unknown(name, table, hint=refused < MAX_PROBLEMS)
+                _take(chosen if of in ("", language) else dict(chosen), known, value, trusted=layer.trusted)
             except _RefusedError as error:
                 refused += 1
                 if refused <= MAX_PROBLEMS:
@@ -70,6 +75,15 @@ def resolve(layers: Sequence[SettingsLayer]) -> tuple[Settings, tuple[Problem, .
         if refused > MAX_PROBLEMS:
             problems.append(Problem(layer.origin, "settings", f"{refused - MAX_PROBLEMS} more are ignored"))
     return Settings(**chosen), tuple(problems)
+
+
+def _of_language(name: str, table: Mapping[str, Spec]) -> tuple[str, str]:
+    """The language that a dotted name sets something for, "" for all, and the name of the setting."""
+    if name.startswith("languages.") and name not in table:
+        language, _, plain = name.removeprefix("languages.").partition(".")
+        if plain in table and table[plain].by_language:
+            return language, plain
+    return "", name
 
 
 def _take(chosen: dict[str, Any], spec: Spec, value: object, *, trusted: bool) -> None:

@@ -24,6 +24,10 @@ class Scope(Enum):
     """Only the user: a model, a path, or a limit of the machine's resources."""
 
 
+_BY_LANGUAGE = frozenset({"budget", "completion", "power", "quiet", "where"})
+"""Groups of settings that can be set for one language."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spec:
     """One row of the table.
@@ -47,6 +51,11 @@ class Spec:
     def attribute(self) -> str:
         """The name of the field in `Settings`."""
         return self.name.replace(".", "_")
+
+    @property
+    def by_language(self) -> bool:
+        """Whether it can be set for one language: it is read at each request, and not only at the start."""
+        return self.scope is not Scope.MACHINE and self.name.partition(".")[0] in _BY_LANGUAGE
 
     @property
     def kind(self) -> type:
@@ -181,11 +190,65 @@ class Settings:
     power: str = _row(
         "normal",
         Scope.WORKSPACE,
-        "`saver` works only when you ask: it prepares no prompts in pauses, and no suggestion after an accepted one.",
-        choices=("normal", "saver"),
+        "`saver` works only when you ask: it prepares no prompts in pauses, and no suggestion after an accepted one. "
+        "`auto` is `saver` while this machine runs on its battery, else `normal`.",
+        choices=("normal", "saver", "auto"),
+    )
+    quiet_mode: str = _row(
+        "always",
+        Scope.WORKSPACE,
+        "When to suggest: `always`, also while you type; `resting`, once you have not typed for `quiet.delay_ms`, at "
+        "least 700 ms; `invoked`, only when you ask by key.",
+        choices=("always", "resting", "invoked"),
+    )
+    quiet_delay_ms: int = _row(
+        0,
+        Scope.WORKSPACE,
+        "How long to rest after a key before a suggestion appears by itself, in milliseconds. Text that you type "
+        "along a shown suggestion needs no rest.",
+        low=0,
+        high=10_000,
+    )
+    quiet_lines: int = _row(
+        0,
+        Scope.WORKSPACE,
+        "Most lines of a suggestion that appears by itself; the rest follows once you accept them. By key you get "
+        "all lines. 0: no limit.",
+        low=0,
+        high=1000,
+    )
+    quiet_min_characters: int = _row(
+        0,
+        Scope.WORKSPACE,
+        "Fewest characters, blanks not counted, of a suggestion that appears by itself.",
+        low=0,
+        high=1000,
+    )
+    quiet_deletions: bool = _row(
+        False, Scope.WORKSPACE, "Suggest nothing by itself after you deleted text, until you type again."
     )
     where_middle_of_word: bool = _row(
         False, Scope.WORKSPACE, "Suggest while you type inside a word that continues right of the cursor."
+    )
+    where_comments: str = _row(
+        "always",
+        Scope.WORKSPACE,
+        "Suggest in comments: `always`, only when you ask by key (`invoked`), or `never`.",
+        choices=("always", "invoked", "never"),
+    )
+    where_strings: str = _row(
+        "always",
+        Scope.WORKSPACE,
+        "Suggest in strings, which include Python's docstrings: `always`, only when you ask by key (`invoked`), or "
+        "`never`.",
+        choices=("always", "invoked", "never"),
+    )
+    where_prose: str = _row(
+        "always",
+        Scope.WORKSPACE,
+        "Suggest in prose, that is in commit messages, plain text, reStructuredText, and Markdown outside its code "
+        "blocks: `always`, only when you ask by key (`invoked`), or `never`.",
+        choices=("always", "invoked", "never"),
     )
     where_secrets: bool = _row(
         False,

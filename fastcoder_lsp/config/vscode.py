@@ -74,7 +74,7 @@ def _property(order: int, spec: Spec) -> dict[str, Any]:
         "order": order,
         "type": _KINDS[spec.kind],
         "default": list(spec.default) if isinstance(spec.default, tuple) else spec.default,
-        "scope": _VSCODE_SCOPES[spec.scope],
+        "scope": "language-overridable" if spec.by_language else _VSCODE_SCOPES[spec.scope],
         "markdownDescription": spec.description,
     }
     if spec.kind is tuple:

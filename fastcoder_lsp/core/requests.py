@@ -53,6 +53,7 @@ class Snapshot:
         definitions: definitions of names near the cursor, if the client sends them.
         yanks: code copied last in any document, the newest first, if the client sends it.
         edited: whether the text was changed since the document was opened.
+        deleted: whether its last change only removed text.
     """
 
     uri: Name
@@ -65,6 +66,7 @@ class Snapshot:
     definitions: Annotated[tuple[Definition, ...], Meta(max_length=MOST_DEFINITIONS)] = ()
     yanks: Annotated[tuple[Yank, ...], Meta(max_length=MOST_YANKS)] = ()
     edited: bool = True
+    deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

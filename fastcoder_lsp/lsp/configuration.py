@@ -25,12 +25,16 @@ class Configuration:
         self._pulled: dict[str | None, SettingsLayer] = {}
         self._pushed: list[SettingsLayer] = []
         self._files: dict[str, SettingsLayer] = {}
-        self._settings: dict[str | None, Settings] = {None: Settings()}
+        self._settings: dict[tuple[str | None, str], Settings] = {(None, ""): Settings()}
+        self._layers: dict[str | None, list[SettingsLayer]] = {}
         self._rejected: list[Problem] = []
 
-    def settings(self, folder: Folder | None = None) -> Settings:
-        """The settings of `folder`; without one, those of the session (model, engine, log)."""
-        return self._settings.get(folder.uri if folder else None, self._settings[None])
+    def settings(self, folder: Folder | None = None, language: str = "") -> Settings:
+        """The settings of `folder`, for a language; without a folder, those of the session (model, engine, log)."""
+        uri = folder.uri if folder and (folder.uri, "") in self._settings else None
+        if (uri, language) not in self._settings:
+            self._settings[uri, language] = resolve(self._layers[uri], language)[0]
+        return self._settings[uri, language]
 
     def set_initial(self, options: object) -> None:
         """Set `initializationOptions`, the user's own; the key `client` describes the client and is read elsewhere."""
@@ -57,10 +61,11 @@ class Configuration:
     def resolve(self, folders: Iterable[Folder]) -> tuple[Problem, ...]:
         """Resolve the layers again, reading the folders' files; returns each rejected value once."""
         problems = dict.fromkeys(self._rejected)
-        self._settings = {}
+        self._settings, self._layers = {}, {}
         for folder in (None, *folders):
-            layers = self._folder_layers(folder, problems) if folder else self._session_layers()
-            self._settings[folder.uri if folder else None], rejected = resolve(layers)
+            uri = folder.uri if folder else None
+            self._layers[uri] = self._folder_layers(folder, problems) if folder else self._session_layers()
+            self._settings[uri, ""], rejected = resolve(self._layers[uri])
             problems |= dict.fromkeys(rejected)
         return tuple(problems)
 

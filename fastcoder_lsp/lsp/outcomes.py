@@ -17,7 +17,12 @@ SILENT_S: Final = 60.0
 PAUSE_S: Final = 15.0
 """After such a pause the user is not typing: the minute starts again with the next question."""
 _MIN_ANSWERS: Final = 10
-_INTENDED: Final = frozenset(("off", "ignored", "secret", "rejected", "in-word"))
+_INTENDED: Final = frozenset(
+    (
+        *("off", "ignored", "secret", "rejected", "in-word", "in-comment", "in-string", "in-prose"),
+        *("deletion", "short", "by-key", "snoozed"),
+    )
+)
 """Reasons that the user's own settings, switches and keys cause."""
 
 

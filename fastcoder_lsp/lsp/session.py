@@ -23,16 +23,19 @@ from fastcoder_lsp.completion.protocol import (
     OpenHost,
     Use,
 )
+from fastcoder_lsp.completion.question import Policy, policy_of
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Problem, Settings
 from fastcoder_lsp.core import Completion, Late
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.host.address import made_from
+from fastcoder_lsp.lsp.battery import PowerSource
 from fastcoder_lsp.lsp.capabilities import EditorFeatures, Registrar, offers_popup
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging
 from fastcoder_lsp.lsp.outcomes import Outcomes
+from fastcoder_lsp.lsp.snooze import Snooze
 from fastcoder_lsp.lsp.status import Reporter, notify_late
 from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.document import position_at
@@ -175,6 +178,8 @@ class Session:
         self.traces = Traces()
         self.reporter = Reporter(endpoint)
         self.outcomes = Outcomes(self.reporter)
+        self.snooze = Snooze(asyncio.get_running_loop(), self.reporter.tell)
+        self._power = PowerSource(asyncio.get_running_loop(), self.reporter.tell)
         self._installed = InstalledVersion()
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
@@ -192,13 +197,26 @@ class Session:
             on_indexing=partial(self._call_soon, self.reporter.indexing),
             on_notice=partial(self._call_soon, self.reporter.notice),
             on_succession=partial(self._call_soon, self.reporter.follow),
+            call_later=self._loop.call_later,
         )
         self.reporter.facts = self.service.host.facts
         self.reporter.context = self.uses_context
+        self.reporter.snoozed, self.reporter.saves = lambda: self.snooze.minutes, self.saves
 
-    def settings(self, folder: Folder | None = None) -> Settings:
-        """The settings of a folder; without one, the session's."""
-        return self.configuration.settings(folder)
+    def settings(self, folder: Folder | None = None, language: str = "") -> Settings:
+        """The settings of a folder, for a language; without a folder, the session's."""
+        return self.configuration.settings(folder, language)
+
+    def policy(self, uri: str, language: str) -> Policy:
+        """How requests in a document are treated, at this moment."""
+        settings = self.settings(self.folder_of(uri), language)
+        on_battery = settings.power == "auto" and self._power.on_battery()
+        return policy_of(settings, on_battery=on_battery, snoozed=self.snooze.minutes > 0)
+
+    def saves(self) -> bool:
+        """Whether less is prepared, because the machine runs on its battery, in any folder."""
+        automatic = any(self.settings(folder).power == "auto" for folder in (None, *self.folders))
+        return automatic and self._power.on_battery()
 
     def wants_popup(self) -> bool:
         """Whether any folder's settings request suggestions in the completion menu too."""
@@ -240,7 +258,7 @@ class Session:
             self.service.set_enabled(settings.enabled)
         self._active = settings
         self.registrar.offer_popup(wanted=self.wants_popup())
-        self.reporter.status(self.reporter.current)  # it includes whether other files' code is used
+        self.reporter.tell()
 
     def toggle(self) -> bool:
         """Switch completion off or on, until the settings change; returns whether it is on now."""
@@ -260,6 +278,7 @@ class Session:
     def close(self) -> None:
         """End the session; the host may take a moment to stop."""
         self._closed_documents.stop()
+        self.snooze.stop()
         self.service.shutdown(wait_s=SHUTDOWN_S)
 
     # Documents ----------------------------------------------------------------------------------------------------

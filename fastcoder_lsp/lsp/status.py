@@ -89,16 +89,21 @@ class Reporter:
     Attributes:
         facts: of the model's host.
         context: whether prompts may contain other files' code.
+        snoozed: the minutes that suggestions are snoozed for; 0: they are not.
+        saves: whether less is prepared because the machine runs on its battery.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self.facts: Callable[[], HostFacts] = HostFacts
         self.context: Callable[[], bool] = bool
+        self.snoozed: Callable[[], int] = int
+        self.saves: Callable[[], bool] = bool
         self._client: EditorFeatures | None = None
         self._status = Status("starting")
         self._sent_host: dict[str, object] | None = None
         self._sent_context = False
+        self._sent_quiet: tuple[int, bool] = (0, False)
         self._succession, self._sent_model = Succession(), ""
         self._noticed: set[str] = set()
         self._explained: set[str] = set()
@@ -117,20 +122,31 @@ class Reporter:
         """The last reported state of the service."""
         return self._status
 
+    @property
+    def notes(self) -> list[str]:
+        """What holds suggestions or work back at the moment, in words."""
+        minutes, saves = self.snoozed(), self.saves()
+        snoozed = [f"snoozed for {counted(minutes, 'more minute')}"] if minutes else []
+        return snoozed + (["on battery, so work is done only when you ask"] if saves else [])
+
     def open(self, client: EditorFeatures) -> None:
         """The client accepts notifications from now on."""
-        self._client, self._sent_context = client, self.context()
+        self._client, self._sent_context, self._sent_quiet = client, self.context(), (self.snoozed(), self.saves())
         self._send_status(client)
         for text, kind in self._waiting:
             self._show(text, kind)
         self._waiting.clear()
 
+    def tell(self) -> None:
+        """Send the status if something besides the service's state has changed."""
+        self.status(self._status)
+
     def status(self, status: Status) -> None:
-        """Send the status if it, the host's clients or the use of other files' code has changed."""
-        now = status, self._host(), self.context(), self.facts().model
-        if now == (self._status, self._sent_host, self._sent_context, self._sent_model):
+        """Send the status if it, the host's clients, the use of other files' code or a note has changed."""
+        now = status, self._host(), self.context(), self.facts().model, (self.snoozed(), self.saves())
+        if now == (self._status, self._sent_host, self._sent_context, self._sent_model, self._sent_quiet):
             return
-        self._status, self._sent_host, self._sent_context, self._sent_model = now
+        self._status, self._sent_host, self._sent_context, self._sent_model, self._sent_quiet = now
         if self._client is not None:
             self._send_status(self._client)
 
@@ -198,6 +214,8 @@ class Reporter:
         }
         successor = {"model": follows.following, "what": follows.what, "percent": follows.percent}
         fields |= {"model": self._sent_model or None, "follows": successor if follows.following else None}
+        if notes := self.notes:
+            fields |= {"notes": notes, "snoozed": self._sent_quiet[0] or None}
         asks, context = self.facts().asks or None, self._sent_context
         self._endpoint.notify(STATUS_METHOD, {**fields, "host": host, "asks": asks, "context": context})
         if client.shows_status:

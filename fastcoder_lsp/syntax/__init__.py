@@ -1,7 +1,7 @@
 """Approximate lexical facts about code in any language: brackets, strings, comments, indentation, blocks.
 
 Pure functions of text, without a parser: `lexis` describes the strings and comments of each language, `lexer` finds the
-brackets, and `blocks` recognises the lines that begin and end a block.
+brackets, `region` tells comments and strings from code, and `blocks` recognises the lines that begin and end a block.
 """
 
 from fastcoder_lsp.syntax.blocks import (
@@ -17,6 +17,7 @@ from fastcoder_lsp.syntax.blocks import (
 )
 from fastcoder_lsp.syntax.lexer import CLOSER_OF, Lexed, LexerState, lex
 from fastcoder_lsp.syntax.lexis import KNOWN, MARKUP, SCRIPT, Quote, lexis_of
+from fastcoder_lsp.syntax.region import Region, Regions
 
 __all__ = [
     "CLOSER_OF",
@@ -26,6 +27,8 @@ __all__ = [
     "Lexed",
     "LexerState",
     "Quote",
+    "Region",
+    "Regions",
     "closes_block",
     "code_only",
     "continues_block",

@@ -94,7 +94,7 @@ class Document:
         self.language = language
         self.version = version
         self.definitions: tuple[Definition, ...] = ()
-        self._edited = False
+        self._edited = self._deleted = False
         self._lines, self._ends = _split(_paired(text))
         self._clean: str | None = None
         self._snapshot: Snapshot | None = None
@@ -127,6 +127,7 @@ class Document:
             else:
                 self._replace(min(edit.start, edit.end), max(edit.start, edit.end), edit.text, encoding)
         self.version, self._edited = version, True
+        self._deleted = bool(edits) and all(_removes(edit) for edit in edits)
         self._clean = self._snapshot = None
 
     def snapshot(self, neighbours: tuple[str, ...] = (), yanks: tuple[Yank, ...] = ()) -> Snapshot:
@@ -147,6 +148,7 @@ class Document:
                 definitions=self.definitions,
                 yanks=yanks,
                 edited=self._edited,
+                deleted=self._deleted,
             )
         return self._snapshot
 
@@ -177,6 +179,10 @@ class Document:
         lines, ends = _split(_paired(f"{before}{head}{text}{tail}{after}"))
         self._lines[low : high + 1] = lines
         self._ends[low:high] = ends
+
+
+def _removes(edit: ContentChange) -> bool:
+    return not edit.text and edit.start != edit.end
 
 
 def position_at(text: str, offset: int, encoding: Encoding) -> Position:

@@ -4,12 +4,14 @@ The model is a function of the last letters, so that it says the same wherever a
 says is told the rest of it. A letter is a token.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 import numpy as np
+import typing_extensions
 
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
@@ -132,7 +134,12 @@ class Turns:
         while self.clock.ms < end:
             wait = self.scheduler.turn()
             if wait > 0:
-                self.clock.ms = min(end, self.clock.ms + wait)
+                self.clock.ms = min(end, self.clock.ms + wait, max(self.ring(), self.clock.ms))
+        self.ring()
+
+    def ring(self) -> float:
+        """Call what is due by now; returns when the next call is due."""
+        return math.inf
 
 
 class Simulation(Turns):
@@ -162,9 +169,22 @@ class Simulation(Turns):
         self.failure: BaseException | None = None
         self.while_loading: Callable[[], object] = lambda: None
         self.service = CompletionService(
-            self.open_host, self.statuses.append, clock=self.clock, on_late=self._take_late
+            self.open_host,
+            self.statuses.append,
+            clock=self.clock,
+            on_late=self._take_late,
+            call_later=lambda seconds, call: self.timers.append((self.clock.ms + seconds * 1e3, call)),
         )
         self.version = 0
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    @typing_extensions.override
+    def ring(self) -> float:
+        due = [call for at, call in self.timers if at <= self.clock.ms]
+        self.timers = [(at, call) for at, call in self.timers if at > self.clock.ms]
+        for call in due:
+            call()
+        return self.clock.ms if due else min((at for at, _ in self.timers), default=math.inf)
 
     def _take_late(self, late: Late) -> None:
         if late.reason is not None:

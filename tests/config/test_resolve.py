@@ -32,9 +32,33 @@ def test_later_layers_are_stronger() -> None:
     assert (settings.popup_budget_ms, settings.popup_enabled, settings.model) == (200, True, "some/model")
 
 
+def test_a_language_has_values_of_its_own() -> None:
+    """Within a layer they are stronger than those for all languages; a later layer is stronger than both."""
+    layers = [
+        repository({"languages": {"c": {"quiet": {"lines": 3}, "where.strings": "never"}}, "quiet": {"lines": 2}}),
+        user({"languages.python.quiet.lines": 1, "where": {"strings": "invoked"}}),
+    ]
+
+    def lines_and_strings(language: str) -> tuple[int, str]:
+        settings, problems = resolve(layers, language)
+        assert not problems
+        return settings.quiet_lines, settings.where_strings
+
+    assert {one: lines_and_strings(one) for one in ("", "go", "c", "python")} == {
+        "": (2, "invoked"),
+        "go": (2, "invoked"),
+        "c": (3, "invoked"),
+        "python": (1, "invoked"),
+    }
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("languages.python.quiet.lines", "few"),
+        ("languages.python.quiet.line", 1),
+        ("languages.python.model", "some/model"),
+        ("languages.python", 1),
         ("popup.budget_ms", "fast"),
         ("popup.budget_ms", 3),
         ("popup.budget_ms", 100.5),

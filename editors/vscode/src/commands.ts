@@ -32,6 +32,7 @@ export function registerCommands(
         toggle,
         toggleLanguage,
         toggleWorkspace,
+        snooze: () => snooze(server),
         trigger: () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger', { showNoResultNotification: true }),
         why: () => why(server),
         nextAlternative: editors('editor.action.inlineSuggest.showNext'),
@@ -53,6 +54,17 @@ export function registerCommands(
         openWalkthrough: () => pages.steps.open(),
     }
     return Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(`fastcoder.${name}`, run))
+}
+
+/** For some minutes nothing is shown that was not asked for by the key; the server says so. */
+async function snooze(server: Supervisor): Promise<void> {
+    const minutes = [5, 15, 30, 60, 240]
+    const entries = [...minutes.map((many) => ({ label: `${many} minutes`, many })), { label: 'End the snooze', many: 0 }]
+    const chosen = await vscode.window.showQuickPick(entries, { title: 'fastcoder', placeHolder: 'Show no suggestions for' })
+    if (chosen !== undefined) {
+        await server.command('fastcoder.snooze', chosen.many)
+        await vscode.commands.executeCommand('editor.action.inlineSuggest.hide')
+    }
 }
 
 /** The server reads settings and model anew; where none runs, one is started, which does the same. */

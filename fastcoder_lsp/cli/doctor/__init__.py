@@ -97,6 +97,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield from attempt("gpu", machine.check_gpu)
     yield from attempt("processor", machine.check_processor)
     yield from attempt("memory", machine.check_memory)
+    yield from attempt("battery", machine.check_battery)
     yield from attempt("watches", machine.check_watches)
     yield from attempt("home", places.check_home)
     yield from attempt("cache", places.check_cache)

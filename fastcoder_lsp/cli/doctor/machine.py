@@ -121,6 +121,22 @@ def check_memory() -> Check:
     return Check("memory", "ok", text, details=details)
 
 
+def check_battery() -> Iterator[Check]:
+    """The machine's battery, if it has one."""
+    from fastcoder_lsp.lsp.battery import read_battery
+
+    battery = read_battery()
+    if battery is None:
+        return
+    level = "" if battery.percent is None else f"{battery.percent} %, "
+    details: dict[str, object] = {"percent": battery.percent, "discharging": battery.discharging}
+    if battery.discharging:
+        hint = "With `power` set to `auto`, the model works only when you ask until the machine is plugged in."
+        yield Check("battery", "note", f"{level}in use", hint, details)
+    else:
+        yield Check("battery", "ok", f"{level}not in use", details=details)
+
+
 def check_watches() -> Iterator[Check]:
     """Linux limits the folders that a user can watch: without a free watch, changes on the disk are seen late."""
     most = _number("sys/fs/inotify/max_user_watches")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from lsprotocol import types
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.question import Policy, policy_of
+from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, SelectedCompletion, Snapshot
 from fastcoder_lsp.lsp.convert import position_of, range_of
 from fastcoder_lsp.lsp.reasons import no_room, of_rule, unknown_document
@@ -63,8 +63,8 @@ def prefetch(session: Session, uri: str, offset: int) -> None:
 
 
 def policy(session: Session, request: CompletionRequest) -> Policy:
-    """The request's policy, by the settings of its folder."""
-    return policy_of(session.settings(session.folder_of(request.snapshot.uri)))
+    """The request's policy."""
+    return session.policy(request.snapshot.uri, request.snapshot.language)
 
 
 def suggestions(session: Session, request: CompletionRequest, completion: Completion) -> list[InlineSuggestion]:
@@ -124,7 +124,7 @@ def question_at_start(session: Session, uri: str) -> CompletionRequest | Reason:
     if document is None or snapshot is None:
         return unknown_document()
     folder = session.folder_of(uri)
-    settings, rules = session.settings(folder), session.rules(folder)
+    settings, rules = session.settings(folder, document.language), session.rules(folder)
     rule = rules.may_complete(document.file, document.language) or rules.size_reason(
         len(snapshot.text), document.longest_line()
     )

@@ -38,7 +38,10 @@ async def completion(session: Session, params: types.CompletionParams) -> types.
     )
     if request is None:
         return _menu([])
-    future = session.service.submit(request, replace(policy(session, request), alternatives=1), waited_ms())
+    rules = policy(session, request)
+    # A menu's requests do not tell a key from typing: "invoked" is both.
+    rules = replace(rules, alternatives=1, quiet=replace(rules.quiet, also_by_key=True))
+    future = session.service.submit(request, rules, waited_ms())
     if future.done():
         return _shown(session, request, future.result())
     return await _awaited(session, request, asyncio.wrap_future(future), settings.popup_budget_ms / 1e3)

@@ -50,6 +50,7 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
     headline = _headline(session, uri)
     now, answering = _described(session.reporter.current), session.reporter.answering
     lines = [*headline, *_context(session, uri), f"Now: {now} ({answering})" if answering else f"Now: {now}"]
+    lines += [f"{note[0].upper()}{note[1:]}." for note in session.reporter.notes]
     if earlier := [one for one in silences if one.reason.text not in headline[0]][:_MAX_LISTED]:
         lines += ["Before:", *(f"- {' '.join(_sentences(_when(session, one), one.reason))}" for one in earlier)]
     items = [

@@ -8,11 +8,15 @@ from typing import Any, Final
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
+from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.lsp.configuration import SECTION
 from fastcoder_lsp.lsp.requests.reports import statistics, why_command
 from fastcoder_lsp.lsp.session import Session
 
 logger = logging.getLogger(__name__)
+
+SNOOZE_MINUTES: Final = 30
+"""How long a snooze lasts if the command names no time."""
 
 
 def initialized(session: Session, _: types.InitializedParams) -> None:
@@ -75,6 +79,20 @@ def _reload(session: Session, _: list[Any]) -> object:
     return None
 
 
+def _snooze(session: Session, arguments: list[Any]) -> object:
+    """Snooze for so many minutes, and say so; 0 ends it."""
+    try:
+        minutes = int(arguments[0]) if arguments else SNOOZE_MINUTES
+    except (TypeError, ValueError, OverflowError):
+        raise JsonRpcInvalidParams("the argument of fastcoder.snooze must be a number of minutes") from None
+    session.snooze.start(minutes)
+    left = session.snooze.minutes
+    text = f"suggestions are snoozed for {counted(left, 'minute')}." if left else "suggestions are back."
+    message = types.ShowMessageParams(type=types.MessageType.Info, message=f"fastcoder: {text}")
+    session.endpoint.notify("window/showMessage", message)
+    return {"minutes": left}
+
+
 def _accepted(session: Session, arguments: list[Any]) -> object:
     if len(arguments) == 1 and isinstance(arguments[0], int):
         session.accepts.accept_command(arguments[0])
@@ -86,5 +104,6 @@ _COMMANDS: Final[Mapping[str, Callable[[Session, list[Any]], object]]] = {
     "fastcoder.reload": _reload,
     "fastcoder.stats": statistics,
     "fastcoder.why": why_command,
+    "fastcoder.snooze": _snooze,
     "fastcoder.accepted": _accepted,
 }
