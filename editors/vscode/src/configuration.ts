@@ -15,6 +15,14 @@ export interface Inspected {
     readonly workspaceFolderValue?: unknown
 }
 
+/** The same of a language's own values, and which languages have some. */
+export interface InspectedByLanguage {
+    readonly languageIds?: readonly string[]
+    readonly globalLanguageValue?: unknown
+    readonly workspaceLanguageValue?: unknown
+    readonly workspaceFolderLanguageValue?: unknown
+}
+
 /** The settings to send, by dotted name; `inspect` is asked for each of the table. */
 export function explicitSettings(inspect: (name: string) => Inspected | undefined): Record<string, unknown> {
     const settings: Record<string, unknown> = {}
@@ -22,6 +30,28 @@ export function explicitSettings(inspect: (name: string) => Inspected | undefine
         const value = explicitValue(setting, inspect(setting.name) ?? {})
         if (value !== undefined) {
             settings[setting.name] = value
+        }
+    }
+    return settings
+}
+
+/** What somebody set for single languages, as in `[python]`, by the server's names `languages.LANGUAGE.NAME`. */
+export function languageSettings(
+    inspect: (name: string, language?: string) => InspectedByLanguage | undefined,
+): Record<string, unknown> {
+    const languages = new Set(SERVER_SETTINGS.flatMap(({ name }) => inspect(name)?.languageIds ?? []))
+    const settings: Record<string, unknown> = {}
+    for (const language of languages) {
+        const own = explicitSettings((name) => {
+            const inspected = inspect(name, language)
+            return {
+                globalValue: inspected?.globalLanguageValue,
+                workspaceValue: inspected?.workspaceLanguageValue,
+                workspaceFolderValue: inspected?.workspaceFolderLanguageValue,
+            }
+        })
+        for (const [name, value] of Object.entries(own)) {
+            settings[`languages.${language}.${name}`] = value
         }
     }
     return settings

@@ -11,7 +11,7 @@ import { once } from 'node:events'
 import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, InlineCompletionRequest, LanguageClient, RevealOutputChannelOn, State } from 'vscode-languageclient/node'
 
-import { explicitSettings } from '../configuration.ts'
+import { explicitSettings, languageSettings } from '../configuration.ts'
 import type { Condition } from '../shared/condition.ts'
 import { readLate, readStatus } from '../shared/protocol.ts'
 import { OWN_ORIGIN, type Candidate } from './find.ts'
@@ -222,6 +222,13 @@ export class Supervisor implements vscode.Disposable {
 
 /** What the server is told of the settings that hold for a folder, or for none. */
 function settingsOf(scope: vscode.Uri | undefined): Record<string, unknown> {
-    const configuration = vscode.workspace.getConfiguration('fastcoder', scope)
-    return explicitSettings((name) => configuration.inspect(name))
+    const configuration = (languageId?: string): vscode.WorkspaceConfiguration =>
+        vscode.workspace.getConfiguration(
+            'fastcoder',
+            languageId === undefined ? scope : { ...(scope && { uri: scope }), languageId },
+        )
+    return {
+        ...explicitSettings((name) => configuration().inspect(name)),
+        ...languageSettings((name, language) => configuration(language).inspect(name)),
+    }
 }

@@ -28,6 +28,7 @@ export type Action =
     | 'toggle'
     | 'toggleLanguage'
     | 'toggleWorkspace'
+    | 'snooze'
     | 'trigger'
     | 'why'
     | 'reload'
@@ -78,8 +79,9 @@ export function describeHost(host: Host): string {
 
 function presentRunning(condition: Condition & { kind: 'running' }, switches: Switches): Presentation {
     const presented = presentState(condition, switches)
-    const { asks, follows, host, message, state } = condition.status
+    const { asks, follows, host, message, notes, state } = condition.status
     const more = [
+        ...notes.map((note) => `${note.charAt(0).toUpperCase()}${note.slice(1)}.`),
         ...(follows === '' || state === 'error' ? [] : [`${message}.`]),
         ...(host === undefined ? [] : [`The model: ${describeHost(host)}.`]),
         // Of an error, which may be that nobody has allowed it, the server's own words say what is sent.
@@ -89,7 +91,7 @@ function presentRunning(condition: Condition & { kind: 'running' }, switches: Sw
 }
 
 function presentState(condition: Condition & { kind: 'running' }, switches: Switches): Presentation {
-    const { state, percent, message, hint } = condition.status
+    const { state, percent, message, hint, snoozed } = condition.status
     if (state === 'error') {
         const act = missingModel(condition.status) === undefined ? hint : 'Click to download it.'
         return show('$(error)', message, 'error', act)
@@ -102,6 +104,9 @@ function presentState(condition: Condition & { kind: 'running' }, switches: Swit
     }
     if (!switches.enabled) {
         return show('$(circle-slash)', 'Suggestions are off here.')
+    }
+    if (snoozed !== undefined && (state === 'ready' || state === 'thinking')) {
+        return { ...show('$(bell-slash)', 'Ready.'), text: `$(bell-slash) ${NAME} ${snoozed} min` }
     }
     switch (state) {
         case 'starting':
@@ -135,6 +140,7 @@ export function menu(condition: Condition, switches: Switches): Entry[] {
             entries.push({ action: 'toggleLanguage', label: `${icon} for ${switches.language}` })
         }
         entries.push(
+            { action: 'snooze', label: '$(bell-slash) Snooze' },
             { action: 'why', label: '$(question) Why No Suggestion?' },
             { action: 'showStatistics', label: '$(graph) Statistics' },
             { action: 'showTrace', label: '$(symbol-color) How the Last Suggestion Was Made' },

@@ -21,6 +21,10 @@ export interface ServerStatus {
     readonly context: boolean
     /** The model that takes over from the one which answers, once it is ready; empty where none does. */
     readonly follows: string
+    /** What holds suggestions or work back at the moment, in words. */
+    readonly notes: readonly string[]
+    /** The minutes that suggestions are snoozed for; undefined where they are not. */
+    readonly snoozed: number | undefined
 }
 
 /** The process that has the model, how many editors share it, and whose turn it is while this one waits. */
@@ -73,6 +77,8 @@ export function readStatus(value: unknown): ServerStatus | undefined {
         asks: text(at(value, 'asks')),
         context: at(value, 'context') === true,
         follows: text(at(at(value, 'follows'), 'model')),
+        notes: list(at(value, 'notes')).map(text),
+        snoozed: number(at(value, 'snoozed')),
     }
 }
 

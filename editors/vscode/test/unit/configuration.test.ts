@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { explicitSettings, explicitValue, type Inspected } from '../../src/configuration.ts'
+import { explicitSettings, explicitValue, languageSettings, type Inspected } from '../../src/configuration.ts'
 import type { ServerSetting } from '../../src/generated/settings.ts'
 
 const machine: ServerSetting = { name: 'model', scope: 'machine', default: 'auto' }
@@ -14,6 +14,16 @@ const names: ServerSetting = { name: 'read.exclude', scope: 'narrow', default: [
 void test('what nobody set is not sent, so that a fastcoder.toml holds', () => {
     assert.deepEqual(explicitSettings(() => ({})), {})
     assert.deepEqual(explicitSettings((name) => (name === 'popup.enabled' ? { globalValue: true } : undefined)), { 'popup.enabled': true })
+})
+
+void test('what is set for a language goes by its name', () => {
+    const settings = languageSettings((name, language) => {
+        if (name !== 'quiet.lines') {
+            return undefined
+        }
+        return language === undefined ? { languageIds: ['python', 'c'] } : { globalLanguageValue: language === 'c' ? undefined : 1 }
+    })
+    assert.deepEqual(settings, { 'languages.python.quiet.lines': 1 })
 })
 
 void test('the strongest place wins where a workspace may set anything', () => {

@@ -51,6 +51,14 @@ void test('who shares the model is said beside the state, with whose turn it is'
     assert.deepEqual(present(running('ready', { host: before }), ON).lines, ['Ready.'])
 })
 
+void test('a snooze counts down in the bar, and what holds work back is said', () => {
+    const notes = ['snoozed for 12 more minutes', 'on battery, so work is done only when you ask']
+    const presented = present(running('ready', { notes, snoozed: 12 }), ON)
+    assert.match(presented.text, /fastcoder 12 min$/)
+    assert.deepEqual(presented.lines, ['Ready.', 'Snoozed for 12 more minutes.', 'On battery, so work is done only when you ask.'])
+    assert.match(present(running('ready', { notes: notes.slice(1), snoozed: null }), ON).text, /fastcoder$/)
+})
+
 void test('a model that answers until a larger one is ready is named', () => {
     const follows = { model: 'B', what: 'preparing', percent: 3 }
     const message = 'A answers until B is ready (preparing, 3 %)'
