@@ -39,10 +39,11 @@ Settings stand at the end: \"serve\" :initializationOptions (:enabled t)."
   "Whether to suggest while you type; if nil, only `fastcoder-ask' does."
   :type 'boolean)
 
-(defcustom fastcoder-delay 0.02
-  "Seconds without a key after which the server is asked.
-Keep it short: the server answers the latest question only."
-  :type 'number)
+(defcustom fastcoder-delay nil
+  "Seconds to rest before a suggestion appears by itself.
+Nil: as the server's setting `quiet.delay_ms' says."
+  :type '(choice (const :tag "As the server's settings say" nil) number))
+(make-obsolete-variable 'fastcoder-delay "the server's setting quiet.delay_ms, in `fastcoder-command'." "0.1.0")
 
 (defcustom fastcoder-inhibit-functions '(fastcoder-not-typing-p)
   "Functions without arguments; if one returns non-nil, suggest nothing."
@@ -76,7 +77,12 @@ Keep it short: the server answers the latest question only."
 (cl-defmethod eglot-initialization-options :around ((_server fastcoder-server))
   "Say that the status is shown here, so that the server does not show it too."
   (let* ((asked (cl-call-next-method))
-         (options (and (listp asked) (copy-sequence asked))))
+         (options (and (listp asked) (copy-sequence asked)))
+         (delay (symbol-value 'fastcoder-delay)))
+    (when (and delay (not (plist-member (plist-get options :quiet) :delay_ms)))
+      (let ((ms (round (* 1000 delay))))
+        (message "fastcoder: `fastcoder-delay' is the server's setting :quiet (:delay_ms %d) now" ms)
+        (setq options (plist-put options :quiet (plist-put (copy-sequence (plist-get options :quiet)) :delay_ms ms)))))
     (plist-put options :client (plist-put (copy-sequence (plist-get options :client)) :showsStatus t))))
 
 (cl-defmethod eglot-client-capabilities :around ((_server fastcoder-server))
@@ -147,6 +153,8 @@ Ask again, if that is where point is."
          (percent (plist-get status :percent)))
     (pcase (plist-get status :state)
       ('nil " fast:-")
+      ((and (or "ready" "thinking") (guard (numberp (plist-get status :snoozed))))
+       (propertize (format " fast:%dm" (plist-get status :snoozed)) 'help-echo (fastcoder--described status)))
       ("ready" (propertize " fast" 'help-echo (fastcoder--described status)))
       ("thinking" " fast·")
       ("off" " fast:off")
@@ -176,7 +184,8 @@ Ask again, if that is where point is."
 (defun fastcoder--described (status)
   "STATUS in a sentence: the state, what is wrong, what to do, who is asked."
   (fastcoder--joined ": " (fastcoder--state status)
-                     (fastcoder--joined "; " (fastcoder--trouble status) (fastcoder--sent status))))
+                     (apply #'fastcoder--joined "; " (fastcoder--trouble status) (fastcoder--sent status)
+                            (append (plist-get status :notes) nil))))
 
 (defun fastcoder--sent (status)
   "What is sent to whom, by STATUS; nil where nothing is.
@@ -314,7 +323,7 @@ other than insert."
            (cond ((fastcoder--inhibited-p) (fastcoder-dismiss))
                  ((not (fastcoder--choosing-p))
                   (fastcoder--forget-request)
-                  (when fastcoder-auto (fastcoder--ask-after fastcoder-delay fastcoder--again)))))
+                  (when fastcoder-auto (fastcoder--ask-after 0 fastcoder--again)))))
           ((and (or (fastcoder--shown) (fastcoder--completor-asked completor) (fastcoder--completor-timer completor))
                 (or (/= (point) (fastcoder--completor-start completor))
                     (eq this-command 'keyboard-quit)
@@ -645,6 +654,11 @@ THEN is called once something is shown."
    :timeout-fn #'ignore
    :error-fn (lambda (problem) (message "fastcoder: %s" (plist-get problem :message)))))
 
+(defun fastcoder--dismiss-all ()
+  "Dismiss the ghost text of all buffers."
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer (when fastcoder-mode (fastcoder-dismiss)))))
+
 ;;;###autoload
 (defun fastcoder-toggle ()
   "Turn suggestions off (and unload the model) or on."
@@ -652,10 +666,14 @@ THEN is called once something is shown."
   (fastcoder--execute "fastcoder.toggle" nil
                       (lambda (answer)
                         (let ((on (eq t (plist-get answer :enabled))))
-                          (unless on
-                            (dolist (buffer (buffer-list))
-                              (with-current-buffer buffer (when fastcoder-mode (fastcoder-dismiss)))))
+                          (unless on (fastcoder--dismiss-all))
                           (message "fastcoder is %s" (if on "on" "off"))))))
+
+(defun fastcoder-snooze (minutes)
+  "Let no suggestion appear by itself for MINUTES; 0 ends that.
+`fastcoder-ask' still asks."
+  (interactive "NMinutes without suggestions (0 ends it): ")
+  (fastcoder--execute "fastcoder.snooze" (vector minutes) (lambda (_) (fastcoder--dismiss-all))))
 
 (defun fastcoder-reload ()
   "Reload the settings and the model."
