@@ -23,7 +23,7 @@ class Change:
     Attributes:
         path: the file's path below its folder, with forward slashes.
         line: where `old` begins, in the text before the change.
-        old: the lines that it replaced; empty for an insertion.
+        old: the lines that it replaced; empty for an insertion. Every line ends in a newline, the file's last one too.
         new: the lines that it put there; empty for a deletion.
         above: up to three lines before it, for diffs.
         below: up to three lines after it.

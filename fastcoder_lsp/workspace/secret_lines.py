@@ -6,7 +6,7 @@ Owns the judgement of files; `rules` excludes files whose names suggest secrets.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -110,6 +110,12 @@ def judge_lines(lines: Iterable[str], language: str, above: OpenConstructs) -> t
             if distance < len(judged):
                 judged[-1 - distance] = True
     return judged, above
+
+
+def judge_unfinished(lines: Sequence[str], language: str) -> list[bool]:
+    """Whether each of some consecutive lines looks like a secret, or like the beginning of one that is being typed."""
+    judged, _ = judge_lines(lines, language, beginning("\n".join(lines), language))
+    return [secret or in_secret(line, language) for line, secret in zip(lines, judged, strict=True)]
 
 
 def without_secrets(text: str, language: str) -> str:

@@ -1,0 +1,192 @@
+"""When a next edit is worth asking for, and worth showing: better none than a wrong one.
+
+The rules are those that published editors use: cursortab's (unmodified documents, a lone deletion), Sweep's (pastes,
+insertions above the cursor, large rewrites there, reverts, blank lines, cut answers) and Copilot's (a pause after a
+rejection, rejections remembered). A request by key passes those about timing and place, which spare the user
+interruptions, but not those about the edit itself.
+
+Pure: times are passed in.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.edits.patch import NEAR_LINES, Patch, patches_of
+from fastcoder_lsp.edits.values import Change, Edit, EditQuestion
+
+CODES: Final = (
+    "edit-unmodified",  # the user has not changed the document, or no file lately
+    "edit-deletion",  # the last change is a lone deletion
+    "edit-typing",  # the user types fast
+    "edit-pasted",  # the user has just pasted something
+    "edit-paused",  # the user has just rejected an edit
+    "edit-none",  # the model proposes no change
+    "edit-cut",  # the answer reached the token limit
+    "edit-blank",  # only blank lines or trailing blanks change
+    "edit-revert",  # it takes back what the user just did
+    "edit-above",  # it inserts lines, or rewrites many, above the cursor only
+    "edit-unsure",  # the model is unsure of it
+    "edit-rejected",  # the user has rejected this edit before
+)
+
+FAST_CHANGES: Final = 3
+FAST_MS: Final = 500.0
+"""So many changes within this time, the last one within it, too, are fast typing."""
+PASTE_CHARACTERS: Final = 200
+PASTE_LINES: Final = 8
+PASTE_MS: Final = 1_500.0
+"""Sweep: text inserted within this time counts as pasted from so many characters or lines on."""
+DELETIONS: Final = 3
+"""cursortab: fewer in a row correct a slip; from so many on, the user rewrites."""
+PAUSE_MS: Final = 5_000.0
+"""After a rejection, as in Copilot."""
+MOST_ABOVE: Final = 5
+"""Sweep: lines added, and lines deleted, above the cursor."""
+_MOST_REJECTED: Final = 64
+_MOST_OWN: Final = 3
+"""Latest changes of a file that an edit must not take back."""
+_BY_KEY: Final = "To get an edit anyway, press the key that requests one."
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """The text that one change inserted: when, how much, and whether it was an accepted suggestion."""
+
+    at_ms: float
+    characters: int
+    lines: int = 0
+    accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EditFacts:
+    """What the gate asks about a document; `EditHistory.facts` knows it.
+
+    Attributes:
+        now_ms: the time of the question, on the clock of `inserted`.
+        modified: whether the user has changed the document since it was opened.
+        inserted: its latest changes, the newest last.
+    """
+
+    now_ms: float
+    modified: bool = True
+    inserted: tuple[Inserted, ...] = ()
+
+
+class EditGate:
+    """The rules, and the rejections of one front."""
+
+    def __init__(self) -> None:
+        self._rejected: OrderedDict[int, None] = OrderedDict()
+        self._rejected_ms = float("-inf")
+
+    def before(self, question: EditQuestion, facts: EditFacts) -> Reason | None:
+        """Why the model is not asked; None if it is."""
+        if not question.history:
+            return _unmodified(elsewhere=False)
+        if question.invoked:
+            return None
+        if not facts.modified:
+            return _unmodified(elsewhere=True)
+        deletions = next((n for n, one in enumerate(reversed(facts.inserted)) if one.characters), len(facts.inserted))
+        if 0 < deletions < DELETIONS:
+            return Reason("edit-deletion", "Your last change only deleted text.", _BY_KEY)
+        since = [inserted for inserted in facts.inserted if facts.now_ms - inserted.at_ms < PASTE_MS]
+        typed = [inserted for inserted in since if not inserted.accepted]
+        characters, lines = sum(one.characters for one in typed), sum(one.lines for one in typed)
+        if characters >= PASTE_CHARACTERS or lines >= PASTE_LINES:
+            return Reason("edit-pasted", "You have just pasted text.", _BY_KEY)
+        if sum(facts.now_ms - one.at_ms < FAST_MS for one in since) >= FAST_CHANGES:
+            return Reason("edit-typing", "You are typing.", "Pause for half a second.")
+        if facts.now_ms - self._rejected_ms < PAUSE_MS:
+            return Reason("edit-paused", "Paused for some seconds: you rejected the last edit.", _BY_KEY)
+        return None
+
+    def after(
+        self, question: EditQuestion, edits: Sequence[Edit], probability: float, threshold: float, *, cut: bool = False
+    ) -> Reason | None:
+        """Why the model's edits are not shown; None if they are.
+
+        Args:
+            question: what was asked.
+            edits: of its text, in order, without overlaps.
+            probability: the joint probability of the tokens that differ from the old text.
+            threshold: the setting `edits.threshold`.
+            cut: whether the answer reached the token limit.
+        """
+        if cut:
+            return Reason("edit-cut", "The answer reached the token limit.", "")
+        patches = patches_of(question.text, edits)
+        if not patches:
+            return Reason("edit-none", "The model proposes no change.", "")
+        if all(_written(patch.old) == _written(patch.new) for patch in patches):
+            return Reason("edit-blank", "The edit changes blank lines only.", "")
+        if not question.invoked and (reason := self._in_the_way(question, patches)) is not None:
+            return reason
+        if probability < threshold:
+            return Reason(
+                "edit-unsure",
+                f"The model is unsure of the edit: {probability:.0%}, and the threshold is {threshold:.0%}.",
+                "To see such edits, lower `edits.threshold`.",
+            )
+        return None
+
+    def rejected(self, question: EditQuestion, edits: Sequence[Edit], at_ms: float) -> None:
+        """The user rejected `edits` of the question's text."""
+        self._rejected_ms = at_ms
+        self._rejected[_identity(question, patches_of(question.text, edits))] = None
+        while len(self._rejected) > _MOST_REJECTED:
+            self._rejected.popitem(last=False)
+
+    def accepted(self) -> None:
+        """The user accepted an edit: the pause after a rejection ends."""
+        self._rejected_ms = float("-inf")
+
+    def _in_the_way(self, question: EditQuestion, patches: Sequence[Patch]) -> Reason | None:
+        """The rule about interruptions that holds back an edit which nobody has asked for."""
+        cursor = question.text.count("\n", 0, question.offset)
+        if all(patch.line + len(patch.old) <= cursor for patch in patches):
+            added, deleted = sum(len(patch.new) for patch in patches), sum(len(patch.old) for patch in patches)
+            if not deleted or min(added, deleted) > MOST_ABOVE:
+                does = "rewrites many lines" if deleted else "only inserts lines"
+                return Reason("edit-above", f"The edit {does} above the cursor.", _BY_KEY)
+        own = [change for change in question.history if change.path == question.path][-_MOST_OWN:]
+        if any(_takes_back(patch, change) for change in own for patch in patches):
+            return Reason("edit-revert", "The edit takes back what you just did.", _BY_KEY)
+        if _identity(question, patches) in self._rejected:
+            return Reason("edit-rejected", "You have rejected this edit before.", _BY_KEY)
+        return None
+
+
+def _unmodified(*, elsewhere: bool) -> Reason:
+    if elsewhere:
+        return Reason("edit-unmodified", "You have not changed this document yet.", _BY_KEY)
+    return Reason("edit-unmodified", "You have changed nothing lately.", "Change something: next edits follow from it.")
+
+
+def _written(lines: Sequence[str]) -> list[str]:
+    """Lines without blank ones and blanks at their ends."""
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+def _takes_back(patch: Patch, change: Change) -> bool:
+    """Whether a patch restores what a change replaced, or only deletes lines that the change wrote."""
+    done = Patch(change.line, _lines(change.old), _lines(change.new)).trimmed()
+    if not -NEAR_LINES <= patch.line - done.line <= NEAR_LINES + len(done.new):
+        return False
+    gone, back = _written(patch.old), _written(patch.new)
+    if not back:
+        return bool(gone) and set(gone) <= set(_written(done.new))
+    return gone == _written(done.new) and back == _written(done.old)
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(text.removesuffix("\n").split("\n")) if text else ()
+
+
+def _identity(question: EditQuestion, patches: Sequence[Patch]) -> int:
+    """What a rejection is remembered by; the same edit further up or down is the same."""
+    return hash((question.uri, *((patch.old, patch.new) for patch in patches)))
