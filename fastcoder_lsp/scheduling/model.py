@@ -29,6 +29,8 @@ from fastcoder_lsp.scheduling.generation import Generation, LocalGeneration, beg
 logger = logging.getLogger(__name__)
 
 NOT_LOADED = "The model could not be loaded"
+_CHARACTERS = 16
+"""Characters of a raw prompt that are encoded for each token of the context, at most: that takes the model's time."""
 RETRY_MS = 5000.0
 """Time before a failed load is tried again: the user has to fix its cause first."""
 
@@ -143,7 +145,8 @@ def begin_raw(
     tokenizer, text = runtime.tokenizer, question.place.before
     piece, end_ids = answer_tokens(tokenizer)
     with spans.measure("prompt"):
-        prompt, start = encode_raw(text, tokenizer), list(tokenizer.start_ids)
+        prompt = encode_raw(text[-_CHARACTERS * runtime.info.context :], tokenizer)
+        start, likely = list(tokenizer.start_ids), raw.likely[: _CHARACTERS * raw.max_tokens]
         if prompt[: len(start)] == start:
             prompt = prompt[len(start) :]
         context = runtime.info.context
@@ -157,7 +160,7 @@ def begin_raw(
             cut=lambda said: first_stop(said, raw.stops),
             document=question.uri,
             nodes=runtime.limits.nodes,
-            outdated=(tuple(encode_raw(raw.likely, tokenizer)),) if raw.likely else (),
+            outdated=(tuple(encode_raw(likely, tokenizer)),) if likely else (),
         )
     snapshot = replace(question.request.snapshot, text=text)
     generation = RawGeneration(runtime, latency, clock, snapshot, question.place, asked)
