@@ -17,7 +17,7 @@ from typing_extensions import override
 from fastcoder_lsp.completion.question import Clock, Policy, Question
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion
-from fastcoder_lsp.core import EngineInfo, Preparing, Progress, RawPrompt, StepCosts
+from fastcoder_lsp.core import EngineInfo, Preparing, Progress, RawPrompt, Rewrite, StepCosts
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.edits.formats import answer_tokens, encode_raw
 from fastcoder_lsp.errors import FastcoderError
@@ -147,6 +147,7 @@ def begin_raw(
     with spans.measure("prompt"):
         prompt = encode_raw(text[-_CHARACTERS * runtime.info.context :], tokenizer)
         start, likely = list(tokenizer.start_ids), raw.likely[: _CHARACTERS * raw.max_tokens]
+        ends = tuple(tokenizer.control[stop] for stop in raw.stops if stop in tokenizer.control)
         if prompt[: len(start)] == start:
             prompt = prompt[len(start) :]
         context = runtime.info.context
@@ -160,7 +161,7 @@ def begin_raw(
             cut=lambda said: first_stop(said, raw.stops),
             document=question.uri,
             nodes=runtime.limits.nodes,
-            outdated=(tuple(encode_raw(likely, tokenizer)),) if likely else (),
+            rewrite=Rewrite(tuple(encode_raw(likely, tokenizer)), ends) if likely else None,
         )
     snapshot = replace(question.request.snapshot, text=text)
     generation = RawGeneration(runtime, latency, clock, snapshot, question.place, asked)

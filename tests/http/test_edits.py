@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.core import Draft, DraftContext, Progress, Tokens
+from fastcoder_lsp.core import Draft, DraftContext, Progress, Rewrite, Tokens
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.edits.formats import EditLimits, EditPrompt, encode_raw, format_named
 from fastcoder_lsp.edits.values import EditQuestion
@@ -57,10 +57,11 @@ class Watching(NoDrafter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.offered: list[bytes] = []
+        self.offered: list[Rewrite] = []
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        self.offered += [bytes(ids) for ids in context.outdated]
+        assert context.rewrite is not None
+        self.offered.append(context.rewrite)
         return super().propose(context, nodes)
 
 
@@ -131,7 +132,9 @@ def test_an_answer_is_the_models_own(
     assert reply["id"]
     assert streamed(server.call("/v1/completions", body | CURSORTAB, headers=STREAM)[1]) == expected
     assert server.call("/completion", {"prompt": prompt.text, "n_predict": 512, "stop": stop})[1]["content"] == expected
-    assert set(server.drafter.offered) == {bytes(encode_raw(prompt.old, Marked()))}
+    assert {bytes(one.old) for one in server.drafter.offered} == {bytes(encode_raw(prompt.old, Marked()))}
+    control = Marked().control
+    assert {one.ends for one in server.drafter.offered} == {tuple(control[end] for end in stop if end in control)}
 
 
 def test_another_length_or_stop_gives_another_answer(serve: Callable[[Mapping[str, str]], EditServer]) -> None:
