@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from benchmarks.datasets import repoeval
 from benchmarks.drafting.tasks import PAPER_TOKENS, TaskParts
 from benchmarks.harness import KeptRows, decode_request
-from fastcoder_lsp.core import DraftContext, DraftTree, Engine, Verified
+from fastcoder_lsp.core import DraftContext, DraftTree, Engine, Rewrite, Verified
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.decode.tree import build_tree
@@ -39,6 +39,18 @@ class Trace:
     task: repoeval.FunctionTask
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
+
+
+class ReplayedText(Protocol):
+    """A prompt and what was said after it."""
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """Its tokens."""
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens of what was said."""
 
 
 class Recorder:
@@ -143,7 +155,9 @@ class ReplayPass:
     matches: tuple[int, ...]
 
 
-def replay(drafter: Drafter, trace: Trace, nodes: int, document: str, vocabulary: int) -> list[ReplayPass]:
+def replay(
+    drafter: Drafter, trace: ReplayedText, nodes: int, document: str, vocabulary: int, rewrite: Rewrite | None = None
+) -> list[ReplayPass]:
     """Let `drafter` draft along a recording.
 
     Args:
@@ -152,12 +166,13 @@ def replay(drafter: Drafter, trace: Trace, nodes: int, document: str, vocabulary
         nodes: rows of one verification, the root included.
         document: the URI that the drafter keeps its caches under.
         vocabulary: ids from 0 up to this one exist.
+        rewrite: the old text that the output repeats, if it does.
     """
     said, position, steps = trace.tokens, 0, []
     tokens = list(trace.prompt)
-    drafter.begin(DraftContext(tokens, len(trace.prompt), document))
+    drafter.begin(DraftContext(tokens, len(trace.prompt), document, rewrite=rewrite))
     while position < len(said):
-        context = DraftContext(tokens, len(trace.prompt), document)
+        context = DraftContext(tokens, len(trace.prompt), document, rewrite=rewrite)
         started = time.perf_counter_ns()
         draft = drafter.propose(context, nodes - 1)
         proposed = time.perf_counter_ns()

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import edit_passes
 from benchmarks.datasets import repoeval
 from benchmarks.draft import Replayed, alone, blank_share, draw, not_alone, positions, retrieved_share
 from benchmarks.drafting.drafters import drafter_names
@@ -18,6 +20,7 @@ from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, make
+from fastcoder_lsp.tokenizer import Tokenizer
 from tests.draft.toys import RepetitiveEngine
 
 PIECES = (b"x", b" y", b"\n", b"    ", b"\n\n", b"    z", b"(", b"\xc3\xa9")
@@ -162,3 +165,27 @@ def test_a_heat_map_counts_by_place_in_the_line(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     draw({"lookup": shares, "white <space>": blank}, tmp_path / "map.svg")
     assert (tmp_path / "map.svg").read_text().count("<svg") == 1
+
+
+EDITED = """<|file_sep|>current/a.py:1:3
+one = 1
+two =<|cursor|> 2
+<|file_sep|>updated/a.py:1:3
+"""
+"""A prompt of Sweep's, without its earlier parts."""
+
+
+def test_recorded_answers_of_edit_models_are_replayed(model_folder: Path) -> None:
+    """The old text is cut from the prompt; an answer that repeats it takes as many passes as it has rows."""
+    tokenizer = Tokenizer.load(model_folder)
+    answer = {"model": "m", "prompt": EDITED, "output": "one = 1\ntwo = 2\n", "finish": "stop"}
+    case = {"id": "c", "history": [{"old": "a", "new": "b"}], "outputs": [answer, {**answer, "model": "other"}]}
+    (trace,) = edit_passes.traces([case], "m", tokenizer)
+    assert trace.tokens == (*trace.rewrite.old, *trace.rewrite.ends)
+    steps = edit_passes.replay_edit("rewrite", trace, 4, tokenizer)
+    full, rest = divmod(len(trace.tokens), 4)
+    assert [step.emitted for step in steps] == [4] * full + [rest] * bool(rest)
+    found = edit_passes.figures([steps, [replace(steps[0], emitted=1)] * 2])
+    assert found["passes"] == len(steps) + 2
+    assert found["tokens_a_pass"] == (len(trace.tokens) + 2) / (len(steps) + 2)
+    assert found["mean_of_answers"] == (len(trace.tokens) / len(steps) + 1) / 2
