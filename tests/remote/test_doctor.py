@@ -72,6 +72,17 @@ def test_the_command_has_it(serve: Callable[..., ScriptedServer], capsys: pytest
     assert [check["state"] for check in checks if check["name"] in {"remote", "server"}] == ["ok", "ok"]
 
 
+def test_what_failed_is_said_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """The server that was asked about last of all checks, and the failed ones once more by name."""
+    from fastcoder_lsp.cli.main import main
+
+    assert main(["doctor", "--remote", "https://models.example", "--model", "/nowhere/at/all"]) == 1
+    *_, check, hint, _, summary = capsys.readouterr().out.splitlines()
+    assert check.startswith("✗ remote ")
+    assert hint.lstrip().startswith("→ ")
+    assert summary.endswith("model, remote.")
+
+
 def test_a_report_names_no_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is attached to an issue that everybody reads."""
     from fastcoder_lsp.cli.main import main

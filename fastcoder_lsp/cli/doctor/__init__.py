@@ -85,12 +85,20 @@ def run(arguments: argparse.Namespace) -> int:
 
             write_report(arguments.report, checks, Redaction.here(*_server(settings)))
             print(f"\nReport written to {arguments.report}. Read it, then attach it to your issue.")
-        print(f"\n{len(wrong)} of {len(checks)} checks failed, marked ✗." if wrong else "\nAll checks passed.")
+        names = ", ".join(dict.fromkeys(check.name for check in wrong))
+        print(f"\n{len(wrong)} of {len(checks)} checks failed (✗): {names}." if wrong else "\nAll checks passed.")
     return 1 if wrong else 0
 
 
 def examine(settings: Settings) -> Iterator[Check]:
-    """All checks in order; a check that depends on a failed one is left out."""
+    """All checks in order, those of the server that the user asks about last."""
+    yield from _examine_here(settings)
+    if settings.remote_url:
+        yield from attempt("remote", lambda: _remote(settings))
+
+
+def _examine_here(settings: Settings) -> Iterator[Check]:
+    """The checks of this machine; a check that depends on a failed one is left out."""
     yield Check("fastcoder-lsp", "ok", f"{__version__}, {Path(__file__).parents[2]}", details={"version": __version__})
     yield from attempt("python", machine.check_python)
     yield from attempt("packages", machine.check_packages)
@@ -105,8 +113,6 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield from attempt("kernels", places.check_kernels)
     yield from attempt("indexes", places.check_indexes)
     yield from attempt("host", _host)
-    if settings.remote_url:
-        yield from attempt("remote", lambda: _remote(settings))
     yield from attempt("last start", _last_start)  # before the completion below, which records a start of its own
     found = list(attempt("model", lambda: model.check_model(settings)))
     yield from found

@@ -101,7 +101,7 @@ def test_keys_of_a_macro_and_no_suggestion_in_one(neovim: Scripted) -> None:
     type_and_wait(editor, "A", "ghost")
 
 
-@pytest.mark.parametrize("keys", ["<C-v>x", "<C-q>x", "<C-r>x", "<C-k>x*"])
+@pytest.mark.parametrize("keys", ["<C-v>b", "<C-q>b", "<C-r>b", "<C-k>b*"])
 def test_ghost_text_goes_while_a_key_waits_for_another(neovim: Scripted, keys: str) -> None:
     """Such a key draws a sign at the cursor, and no event comes before the next key."""
     editor = neovim()
@@ -109,9 +109,9 @@ def test_ghost_text_goes_while_a_key_waits_for_another(neovim: Scripted, keys: s
     type_and_wait(editor, "ia", "ghost")
     editor.lua(
         """
-        vim.fn.setreg('x', 'x')
+        vim.fn.setreg('b', 'b')
         vim.on_key(function(key)
-          if key == 'x' and seen == nil then
+          if key == 'b' and seen == nil then
             seen = #vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace('fastcoder'), 0, -1, {})
           end
         end)
