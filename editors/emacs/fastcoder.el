@@ -45,6 +45,14 @@ Nil: as the server's setting `quiet.delay_ms' says."
   :type '(choice (const :tag "As the server's settings say" nil) number))
 (make-obsolete-variable 'fastcoder-delay "the server's setting quiet.delay_ms, in `fastcoder-command'." "0.1.0")
 
+(defcustom fastcoder-edits t
+  "Whether to ask for next edits, where the server proposes them."
+  :type 'boolean)
+
+(defcustom fastcoder-edit-delay 0.25
+  "Seconds without a key after which the server is asked for the next edit."
+  :type 'number)
+
 (defcustom fastcoder-inhibit-functions '(fastcoder-not-typing-p)
   "Functions without arguments; if one returns non-nil, suggest nothing."
   :type 'hook)
@@ -64,6 +72,20 @@ Nil: as the server's setting `quiet.delay_ms' says."
   '((((supports :strike-through t)) :inherit shadow :strike-through t)
     (t :inverse-video t))
   "Text that accepting the suggestion replaces.")
+
+(defface fastcoder-inserted
+  '((((class color) (min-colors 88) (background light)) :background "#c8efc8")
+    (((class color) (min-colors 88) (background dark)) :background "#20482a")
+    (((class color) (min-colors 8)) :foreground "green" :underline t)
+    (t :underline t))
+  "Text that the next edit inserts.")
+
+(defface fastcoder-deleted
+  '((((class color) (min-colors 88) (background light)) :background "#ffd8d8" :strike-through t)
+    (((class color) (min-colors 88) (background dark)) :background "#5a2628" :strike-through t)
+    (((class color) (min-colors 8)) :foreground "red" :strike-through t)
+    (t :inverse-video t))
+  "Text that the next edit deletes.")
 
 ;;;; The server
 
@@ -223,6 +245,12 @@ Of an error the server's own words say it."
 (defvar fastcoder--buffer nil
   "The buffer in which ghost text is shown or awaited, or was last.")
 
+(defvar fastcoder--edit nil
+  "The `fastcoder--edit' that is shown, or nil.")
+
+(defvar-local fastcoder--edit-tick nil
+  "State of the text when the next edit was asked for last.")
+
 (defvar-local fastcoder--visible nil
   "Whether something is shown, for `minor-mode-map-alist', which knows variables.
 `fastcoder--set-shown' alone sets it.")
@@ -265,19 +293,29 @@ stood still meanwhile.")
 
 While ghost text is shown these keys hold:
 
-\\{fastcoder-ghost-map}"
+\\{fastcoder-ghost-map}
+
+And these while the next edit is shown:
+
+\\{fastcoder-edit-map}"
   :lighter (:eval (fastcoder--lighter))
   (if fastcoder-mode
       (progn (setf (fastcoder--completor-tick (fastcoder--completor)) (buffer-chars-modified-tick))
+             (setq fastcoder--edit-tick (buffer-chars-modified-tick))
              (add-hook 'post-command-hook #'fastcoder--after-command nil t)
              (add-hook 'post-command-hook #'fastcoder--leave) ; runs in whatever buffer one has gone to
              (add-hook 'kill-buffer-hook #'fastcoder-dismiss nil t)
              ;; Another major mode forgets local variables, and so what is drawn.
-             (add-hook 'change-major-mode-hook #'fastcoder-dismiss nil t))
+             (add-hook 'change-major-mode-hook #'fastcoder-dismiss nil t)
+             (add-hook 'kill-buffer-hook #'fastcoder--clear-edit nil t)
+             (add-hook 'change-major-mode-hook #'fastcoder--clear-edit nil t))
     (remove-hook 'post-command-hook #'fastcoder--after-command t)
     (remove-hook 'kill-buffer-hook #'fastcoder-dismiss t)
     (remove-hook 'change-major-mode-hook #'fastcoder-dismiss t)
-    (fastcoder-dismiss)))
+    (remove-hook 'kill-buffer-hook #'fastcoder--clear-edit t)
+    (remove-hook 'change-major-mode-hook #'fastcoder--clear-edit t)
+    (fastcoder-dismiss)
+    (fastcoder--clear-edit)))
 
 (defun fastcoder-not-typing-p ()
   "Non-nil where nobody types code, or where ghost text would be in the way.
@@ -285,15 +323,22 @@ That is in read-only text, with an active region, during an incremental search,
 while a keyboard macro is recorded (it would replay the key, not the text),
 while an entry is selected in a menu of Company or Corfu, and in Evil's states
 other than insert."
+  (or (fastcoder--busy-p) (fastcoder--evil-p)))
+
+(defun fastcoder--busy-p ()
+  "Whether the text cannot be changed, or keys are for something else."
   (or buffer-read-only
       (region-active-p) ; an empty region too: C-SPC begins one
       (bound-and-true-p isearch-mode)
       defining-kbd-macro
       (and (bound-and-true-p company-candidates) (bound-and-true-p company-selection-changed))
       (and completion-in-region-mode
-           (/= (or (bound-and-true-p corfu--index) -1) (or (bound-and-true-p corfu--preselect) -1)))
-      (and (bound-and-true-p evil-local-mode)
-           (not (memq (bound-and-true-p evil-state) '(insert emacs))))))
+           (/= (or (bound-and-true-p corfu--index) -1) (or (bound-and-true-p corfu--preselect) -1)))))
+
+(defun fastcoder--evil-p ()
+  "Whether Evil takes keys for commands."
+  (and (bound-and-true-p evil-local-mode)
+       (not (memq (bound-and-true-p evil-state) '(insert emacs)))))
 
 (defun fastcoder--inhibited-p ()
   "Whether nothing is to be suggested here now."
@@ -311,7 +356,11 @@ other than insert."
     (with-current-buffer fastcoder--buffer
       (unless (fastcoder--here-p)
         (setq fastcoder--buffer nil)
-        (fastcoder-dismiss)))))
+        (fastcoder-dismiss))))
+  (when (and fastcoder--edit
+             (not (memq (window-buffer)
+                        (list (fastcoder--edit-buffer fastcoder--edit) (fastcoder--edit-origin fastcoder--edit)))))
+    (fastcoder--clear-edit)))
 
 (defun fastcoder--after-command ()
   "Ask after each change; else take the ghost text away when point has left."
@@ -328,7 +377,8 @@ other than insert."
                 (or (/= (point) (fastcoder--completor-start completor))
                     (eq this-command 'keyboard-quit)
                     (fastcoder--inhibited-p)))
-           (fastcoder-dismiss)))))
+           (fastcoder-dismiss))))
+  (fastcoder--follow-edit))
 
 (defun fastcoder--tell-copied ()
   "Tell the server where code was copied: the place of the region, not its text.
@@ -520,6 +570,7 @@ shown if INVOKED, that is, if the user asked; `turned' if they chose it."
                (count (if (and invoked (> all 1)) (propertize (format " %d/%d" place all) 'face 'fastcoder-count) ""))
                (rest nil) (strike nil))
     (fastcoder--erase)
+    (fastcoder--clear-edit)
     (setq before (propertize before 'face 'fastcoder-ghost)
           after (propertize after 'face 'fastcoder-ghost))
     (if (string-empty-p after)
@@ -642,6 +693,293 @@ THEN is called once something is shown."
   (fastcoder--forget-request)
   (setf (fastcoder--completor-unwanted (fastcoder--completor)) t)
   (fastcoder--erase))
+
+;;;; Next edits
+
+;; A change that the server proposes for a place further on.  There is one at a time; ghost text comes first.
+(cl-defstruct (fastcoder--edit (:constructor fastcoder--make-edit) (:copier nil))
+  "A proposed change."
+  (buffer nil :documentation "Where it belongs; nil until its file is visited.")
+  (origin nil :documentation "The buffer where it was asked for.")
+  (uri nil :documentation "Its document.")
+  (tick nil :documentation "State of the text that it changes; nil until its file is visited.")
+  (edits nil :documentation "As in the answer.")
+  (changes nil :documentation "The same as (BEGIN END TEXT), in their order; nil until its file is visited.")
+  (overlays nil :documentation "What is drawn.")
+  (reach 0 :documentation "How many lines away from it point may go."))
+
+(defvar fastcoder--edit-timer nil "Will ask for the next edit.")
+(defvar fastcoder--edit-asked nil "What tells the latest question from others; nil: no answer is wanted any more.")
+(defvar-local fastcoder--edit-visible nil "Whether the keys act on an edit here.")
+(defvar-local fastcoder--edit-in-evil nil
+  "The same in Evil's states, whose keys come before those of minor modes.")
+
+(defconst fastcoder--edit-near 2 "Lines around an edit where the key makes it without going there.")
+(defconst fastcoder--edit-far 30 "Lines that point may go away from an edit.")
+
+(defvar fastcoder-edit-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "TAB") #'fastcoder-accept-edit)
+    (define-key map (kbd "<tab>") #'fastcoder-accept-edit)
+    (define-key map (kbd "C-g") #'fastcoder-reject-edit)
+    (define-key map (kbd "<escape>") #'fastcoder-reject-edit)
+    map)
+  "Keys that hold while a next edit is shown.")
+(add-to-list 'minor-mode-map-alist (cons 'fastcoder--edit-visible fastcoder-edit-map))
+
+(defvar fastcoder--edit-maps (list (cons 'fastcoder--edit-in-evil fastcoder-edit-map))
+  "For `emulation-mode-map-alists', where Evil's own maps are.")
+(add-to-ordered-list 'emulation-mode-map-alists 'fastcoder--edit-maps 100)
+
+(defun fastcoder--set-edit-keys (buffer shown)
+  "Let the keys in BUFFER act on an edit if SHOWN."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (setq fastcoder--edit-visible shown
+            fastcoder--edit-in-evil (and shown (fastcoder--evil-p))))))
+
+(defun fastcoder--clear-edit ()
+  "Show no next edit, and want none that is still to come."
+  (when fastcoder--edit-timer (cancel-timer fastcoder--edit-timer))
+  (setq fastcoder--edit-timer nil fastcoder--edit-asked nil)
+  (when fastcoder--edit
+    (mapc #'delete-overlay (fastcoder--edit-overlays fastcoder--edit))
+    (fastcoder--set-edit-keys (fastcoder--edit-buffer fastcoder--edit) nil)
+    (fastcoder--set-edit-keys (fastcoder--edit-origin fastcoder--edit) nil)
+    (setq fastcoder--edit nil)))
+
+(defun fastcoder--proposes-edits-p (server)
+  "Whether SERVER proposes edits: by its status, else as it said at the start."
+  (let ((status (fastcoder--server-status server)))
+    (eq t (if (plist-member status :edits) (plist-get status :edits)
+            (plist-get (plist-get (eglot--capabilities server) :experimental) :fastcoderEdits)))))
+
+(defun fastcoder--edits-wanted-p ()
+  "Whether next edits are wanted here now."
+  (let ((server (fastcoder--server))
+        (fastcoder-inhibit-functions (remq 'fastcoder-not-typing-p fastcoder-inhibit-functions)))
+    (and fastcoder-edits server
+         (fastcoder--proposes-edits-p server)
+         (eq (current-buffer) (window-buffer))
+         (not (fastcoder--busy-p))
+         (not (fastcoder--inhibited-p)))))
+
+(defun fastcoder--follow-edit ()
+  "Ask for the next edit of a changed text; clear one that has become wrong."
+  (let ((tick (buffer-chars-modified-tick)))
+    (when (and fastcoder--edit (not (fastcoder--edit-holds-p fastcoder--edit))) (fastcoder--clear-edit))
+    (cond (fastcoder--edit (fastcoder--draw-edit fastcoder--edit))
+          ((eql tick fastcoder--edit-tick))
+          ((not (fastcoder--shown))
+           (fastcoder--clear-edit)
+           (setq fastcoder--edit-timer
+                 (run-with-timer fastcoder-edit-delay nil #'fastcoder--ask-edit-in (current-buffer)))))))
+
+(defun fastcoder--edit-holds-p (edit)
+  "Whether EDIT still fits, and point has not gone far away from it."
+  (let ((buffer (fastcoder--edit-buffer edit)))
+    (and (not (fastcoder--shown))
+         (eq (current-buffer) (window-buffer))
+         (not (fastcoder--busy-p))
+         (or (null (fastcoder--edit-tick edit))
+             (and (buffer-live-p buffer)
+                  (= (fastcoder--edit-tick edit) (buffer-chars-modified-tick buffer))))
+         (or (not (eq buffer (current-buffer)))
+             (<= (fastcoder--edit-distance edit) (fastcoder--edit-reach edit))))))
+
+(defun fastcoder--change-distance (change)
+  "Count the lines between point and CHANGE."
+  (pcase-let ((`(,begin ,end ,_) change) (here (line-beginning-position)))
+    (cond ((< (line-end-position) begin) (count-lines here begin))
+          ((< end here) (count-lines end here))
+          (t 0))))
+
+(defun fastcoder--nearest (edit)
+  "The change of EDIT that is nearest to point."
+  (car (sort (copy-sequence (fastcoder--edit-changes edit))
+             (lambda (one other) (< (fastcoder--change-distance one) (fastcoder--change-distance other))))))
+
+(defun fastcoder--edit-distance (edit)
+  "Count the lines between point and EDIT."
+  (fastcoder--change-distance (fastcoder--nearest edit)))
+
+(defun fastcoder--ask-edit-in (buffer)
+  "Ask for the next edit of BUFFER, if it is in the window."
+  (setq fastcoder--edit-timer nil)
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (unless (fastcoder--shown) (fastcoder--request-edit 2)))))
+
+(defun fastcoder--request-edit (kind)
+  "Ask for the next edit; KIND is 1 if the user asked, 2 after a change.
+Return whether edits are wanted here."
+  (when (fastcoder--edits-wanted-p)
+    (fastcoder--clear-edit)
+    (let ((buffer (current-buffer)) (tick (buffer-chars-modified-tick)) (asked (list kind)))
+      (setq fastcoder--edit-asked asked fastcoder--edit-tick tick)
+      (eglot--signal-textDocument/didChange)
+      (let ((document (eglot--VersionedTextDocumentIdentifier)))
+        (jsonrpc-async-request
+         (fastcoder--server) :textDocument/copilotInlineEdit
+         (append (plist-put (eglot--TextDocumentPositionParams) :textDocument document)
+                 `(:context (:triggerKind ,kind)))
+         :success-fn (lambda (answer)
+                       (when (and (eq asked fastcoder--edit-asked) (buffer-live-p buffer))
+                         (setq fastcoder--edit-asked nil)
+                         (with-current-buffer buffer
+                           (when (and (= tick (buffer-chars-modified-tick))
+                                      (not (fastcoder--shown))
+                                      (fastcoder--edits-wanted-p))
+                             (fastcoder--take-edit answer document)
+                             (when (and (= kind 1) (not fastcoder--edit)) (message "fastcoder: no edit here"))))))
+         :timeout nil
+         :timeout-fn #'ignore
+         :error-fn #'ignore)))
+    t))
+
+(defun fastcoder--take-edit (answer document)
+  "Show the edits of ANSWER, to a question about DOCUMENT."
+  (let* ((all (append (plist-get answer :edits) nil))
+         (of (plist-get (car all) :textDocument))
+         (uri (plist-get of :uri))
+         (here (equal uri (plist-get document :uri))))
+    (when (and all (or (not here) (eql (plist-get of :version) (plist-get document :version))))
+      (let ((edit (fastcoder--make-edit
+                   :origin (current-buffer) :uri uri :reach fastcoder--edit-far
+                   :edits (cl-remove-if-not (lambda (one) (equal uri (plist-get (plist-get one :textDocument) :uri)))
+                                            all))))
+        (when (or (not here) (fastcoder--read-edit edit))
+          (when here (cl-incf (fastcoder--edit-reach edit) (fastcoder--edit-distance edit)))
+          (setq fastcoder--edit edit)
+          (fastcoder--draw-edit edit)
+          (fastcoder--tell-edit edit :textDocument/didShowInlineEdit))))))
+
+(defun fastcoder--read-edit (edit)
+  "Find out what becomes other text in this buffer by EDIT; nil if nothing."
+  (setf (fastcoder--edit-buffer edit) (current-buffer)
+        (fastcoder--edit-tick edit) (buffer-chars-modified-tick)
+        (fastcoder--edit-changes edit)
+        (sort (delq nil (mapcar #'fastcoder--change (fastcoder--edit-edits edit)))
+              (lambda (one other) (< (car one) (car other))))))
+
+(defun fastcoder--change (one)
+  "The edit ONE of the protocol as (BEGIN END TEXT), without its unchanged ends.
+Nil if all of it is unchanged."
+  (let* ((range (plist-get one :range))
+         (begin (eglot--lsp-position-to-point (plist-get range :start)))
+         (end (eglot--lsp-position-to-point (plist-get range :end)))
+         (old (buffer-substring-no-properties begin end))
+         (new (string-replace "\r" "" (plist-get one :text)))
+         (same (compare-strings old nil nil new nil nil)))
+    (unless (eq same t)
+      (let* ((before (1- (abs same)))
+             (old (substring old before))
+             (new (substring new before))
+             (cut (- (length old) 1 (cl-mismatch old new :from-end t))))
+        (list (+ begin before) (- end cut) (substring new 0 (- (length new) cut)))))))
+
+(defun fastcoder--tell-edit (edit method)
+  "Notify the server of EDIT by METHOD."
+  (let ((server (fastcoder--server)))
+    (dolist (command (and server (fastcoder--edit-commands edit)))
+      (with-demoted-errors "fastcoder: %S"
+        (jsonrpc-notify server method (list :item (list :command command)))))))
+
+(defun fastcoder--edit-commands (edit)
+  "The commands that tell the server that EDIT was made."
+  (delq nil (mapcar (lambda (one) (plist-get one :command)) (fastcoder--edit-edits edit))))
+
+(defun fastcoder--draw-edit (edit)
+  "Draw EDIT in this window: a diff in place, or a hint where it is."
+  (mapc #'delete-overlay (fastcoder--edit-overlays edit))
+  (setf (fastcoder--edit-overlays edit) nil)
+  (cl-flet ((draw (begin end &rest properties)
+              (let ((overlay (make-overlay begin end nil t nil)))
+                (push overlay (fastcoder--edit-overlays edit))
+                (overlay-put overlay 'window (selected-window))
+                (cl-loop for (name value) on properties by #'cddr do (overlay-put overlay name value)))))
+    (when (eq (fastcoder--edit-buffer edit) (current-buffer))
+      (pcase-dolist (`(,begin ,end ,text) (fastcoder--edit-changes edit))
+        (let ((below (and (< begin end) (string-match-p "\n" (concat text (buffer-substring begin end)))
+                          (not (string-prefix-p "\n" text)))))
+          (draw begin end 'face 'fastcoder-deleted
+                'after-string (concat (and below (not (string-empty-p text)) (/= (char-before end) ?\n) "\n")
+                                      (propertize text 'face 'fastcoder-inserted 'cursor t))))))
+    (let ((hint (fastcoder--edit-hint edit)))
+      (cond ((null hint))
+            ((< (+ (string-width hint) (- (line-end-position) (line-beginning-position))) (window-width))
+             (draw (line-end-position) (line-end-position) 'after-string (propertize hint 'face 'fastcoder-count 'cursor t)))
+            (t (let (message-log-max) (message "fastcoder:%s" hint))))))
+  (fastcoder--set-edit-keys (current-buffer) t))
+
+(defun fastcoder--edit-hint (edit)
+  "Where EDIT is, or a part of it, in words; nil if all is in this window."
+  (if (not (eq (fastcoder--edit-buffer edit) (current-buffer)))
+      (format " edit in %s (TAB)" (file-name-nondirectory (fastcoder--edit-file edit)))
+    (let ((begin (car (cl-find-if-not #'pos-visible-in-window-p (fastcoder--edit-changes edit) :key #'car))))
+      (when begin
+        (format (if (pos-visible-in-window-p (car (fastcoder--nearest edit))) " also %s line %d" " edit in %s line %d (TAB)")
+                (if (< begin (point)) "↑" "↓") (line-number-at-pos begin))))))
+
+(defun fastcoder--edit-file (edit)
+  "The file that EDIT belongs to."
+  (funcall (if (fboundp 'eglot-uri-to-path) 'eglot-uri-to-path 'eglot--uri-to-path) (fastcoder--edit-uri edit)))
+
+(defun fastcoder-accept-edit ()
+  "Go to the next edit; where point is there already, make it."
+  (interactive)
+  (let ((edit fastcoder--edit))
+    (cond ((null edit) (message "fastcoder: no edit is shown"))
+          ((and (eq (fastcoder--edit-buffer edit) (current-buffer))
+                (<= (fastcoder--edit-distance edit) fastcoder--edit-near)
+                (pos-visible-in-window-p (car (fastcoder--nearest edit))))
+           (fastcoder--make edit))
+          (t (fastcoder--go-to-edit edit)))))
+
+(defun fastcoder--go-to-edit (edit)
+  "Go to EDIT and show it there."
+  (push-mark nil t)
+  (unless (eq (fastcoder--edit-buffer edit) (current-buffer))
+    (fastcoder--set-edit-keys (fastcoder--edit-origin edit) nil)
+    (find-file (fastcoder--edit-file edit))
+    (unless (fastcoder--read-edit edit) (setq edit nil)))
+  (if (null edit) (fastcoder--clear-edit)
+    (goto-char (car (fastcoder--nearest edit)))
+    (setf (fastcoder--edit-reach edit) fastcoder--edit-far)
+    (unless (pos-visible-in-window-p) (recenter))
+    (fastcoder--draw-edit edit)))
+
+(defun fastcoder--make (edit)
+  "Make EDIT, which one undo takes back, and leave point at its end."
+  (let ((commands (fastcoder--edit-commands edit))
+        (changes (reverse (fastcoder--edit-changes edit)))
+        (end (make-marker)))
+    (fastcoder--clear-edit)
+    (undo-boundary)
+    (pcase-dolist (`(,from ,to ,text) changes)
+      (goto-char from)
+      (delete-region from to)
+      (insert text)
+      (unless (marker-position end) (set-marker end (point))))
+    (undo-boundary)
+    (goto-char end)
+    (set-marker end nil)
+    (dolist (command commands)
+      (fastcoder--execute (plist-get command :command) (plist-get command :arguments)))))
+
+(defun fastcoder-reject-edit ()
+  "Take the next edit away, and tell the server that it was not wanted."
+  (interactive)
+  (when fastcoder--edit
+    (fastcoder--tell-edit fastcoder--edit :fastcoder/editRejected)
+    (fastcoder--clear-edit)))
+
+(defun fastcoder-ask-edit ()
+  "Ask for the next edit now."
+  (interactive)
+  (fastcoder--server-or-lose)
+  (unless (fastcoder--request-edit 1)
+    (message "fastcoder: no next edits here; see docs/next-edit.md")))
 
 ;;;; Commands on the server
 

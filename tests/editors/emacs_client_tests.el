@@ -562,4 +562,170 @@ b"))))
     (script-keys "M-f")
     (should (= (point) 5))
     (should (eq (key-binding (kbd "TAB")) 'indent-for-tab-command))))
+;; Next edits
+
+(defvar script-told nil "What the server was told, latest first, as (METHOD PARAMS).")
+
+(defmacro with-edits (text &rest body)
+  "Run BODY as `with-script' does on TEXT, where the server proposes edits."
+  (declare (indent 1))
+  `(let ((script-status '(:state "ready" :edits t)) (fastcoder-edit-delay 0) (fastcoder-auto nil) (script-told nil))
+     (cl-letf (((symbol-function 'eglot--VersionedTextDocumentIdentifier) (lambda () '(:uri "file:///a" :version 3)))
+               ((symbol-function 'jsonrpc-notify) (lambda (_server method params) (push (list method params) script-told)))
+               ((symbol-function 'pos-visible-in-window-p) (lambda (&optional at &rest _) (< (abs (- (or at (point)) (point))) 200))))
+       (with-script ,text
+         (setq-local fastcoder--edit-tick (buffer-chars-modified-tick))
+         ,@body
+         (fastcoder--clear-edit)))))
+
+(defun script-edits (&rest edits)
+  "Answer the latest question by EDITS, each (BEGIN END TEXT), or URI and so on."
+  (let ((uri (if (stringp (car edits)) (pop edits) "file:///a")))
+    (funcall (nth 2 (car script-asked))
+             (list :edits (vconcat (mapcar (lambda (edit)
+                                             (list :range (list :start (nth 0 edit) :end (nth 1 edit)) :text (nth 2 edit)
+                                                   :textDocument (list :uri uri :version 3)
+                                                   :command '(:command "accepted" :arguments [7])))
+                                           edits))))))
+
+(defun script-drawn ()
+  "The buffer with what is struck out in [-…-], and what comes in {+…+}."
+  (let ((text (buffer-string)))
+    (dolist (overlay (and fastcoder--edit
+                          (sort (copy-sequence (fastcoder--edit-overlays fastcoder--edit))
+                                (lambda (one other) (> (overlay-start one) (overlay-start other)))))
+                     text)
+      (let ((from (1- (overlay-start overlay))) (to (1- (overlay-end overlay)))
+            (comes (substring-no-properties (overlay-get overlay 'after-string))))
+        (setq text (concat (substring text 0 from)
+                           (and (< from to) (concat "[-" (substring text from to) "-]"))
+                           (and (not (string-empty-p comes)) (concat "{+" comes "+}"))
+                           (substring text to)))))))
+
+(defun script-methods (method)
+  "How often the server was asked METHOD."
+  (cl-count method script-asked :key #'car))
+
+(ert-deftest after-a-change-one-key-makes-the-edit ()
+  (with-edits "def f(width):|\n    return width * 2\n"
+    (buffer-enable-undo)
+    (script-keys "#")
+    (should (equal (plist-get (nth 1 (car script-asked)) :context) '(:triggerKind 2)))
+    (script-edits '(27 32 "wide") '(35 36 "3"))
+    (should (equal (script-drawn) "def f(width):#\n    return wid[-th-]{+e+} * [-2-]{+3+}\n"))
+    (should (equal (mapcar #'car script-told) '(:textDocument/didShowInlineEdit :textDocument/didShowInlineEdit)))
+    (script-keys "C-f")                 ; moving keeps it
+    (should fastcoder--edit)
+    (script-keys "TAB")
+    (should (equal (buffer-string) "def f(width):#\n    return wide * 3\n"))
+    (should (= (point) 35))
+    (should (equal (nth 1 (assq :workspace/executeCommand script-asked)) '(:command "accepted" :arguments [7])))
+    (script-keys "C-/")
+    (should (equal (buffer-string) "def f(width):#\n    return width * 2\n"))
+    (should (eq (key-binding (kbd "TAB")) 'indent-for-tab-command))))
+
+(ert-deftest a-far-edit-is-hinted-at-and-gone-to-first ()
+  (with-edits (concat "x = 1|\n" (make-string 400 ?\n) "print(x)")
+    (script-keys "0")
+    (script-edits '(414 415 "y"))
+    (should (string-match-p "edit in ↓ line 402 (TAB)" (script-drawn)))
+    (script-keys "TAB")
+    (should (= (point) 414))
+    (should (equal (buffer-substring 408 416) "print(x)"))
+    (script-keys "TAB")
+    (should (equal (buffer-substring 408 416) "print(y)"))
+    (goto-char 1)
+    (script-keys "#")
+    (script-edits '(415 416 "z"))
+    (goto-char 300)
+    (run-hooks 'post-command-hook)
+    (should fastcoder--edit)            ; nearer
+    (script-keys "C-g")
+    (should-not fastcoder--edit)
+    (should (equal (caar script-told) :fastcoder/editRejected))))
+
+(ert-deftest what-ends-an-edit ()
+  (with-edits (concat "x|\n" (make-string 80 ?\n))
+    (script-keys "0")
+    (script-edits '(1 2 "y"))
+    (script-keys "1")                   ; a change
+    (should-not fastcoder--edit)
+    (script-edits '(1 2 "y"))
+    (should fastcoder--edit)
+    (goto-char (point-max))             ; far away
+    (run-hooks 'post-command-hook)
+    (should-not fastcoder--edit)
+    (goto-char 2)
+    (script-keys "2")
+    (insert "late")                     ; the answer is to another text
+    (script-edits '(1 2 "y"))
+    (should-not fastcoder--edit)))
+
+(ert-deftest ghost-text-comes-before-an-edit ()
+  (with-edits "x|\n"
+    (script-keys "0")
+    (script-edits '(1 2 "y"))
+    (fastcoder--request 1)
+    (script-answer "one")
+    (should-not fastcoder--edit)
+    (script-keys "o")
+    (should (equal (script-methods :textDocument/copilotInlineEdit) 1))
+    (fastcoder-dismiss)
+    (script-keys "C-f")                 ; now nothing is in its way
+    (should (equal (script-methods :textDocument/copilotInlineEdit) 2))))
+
+(ert-deftest no-edit-is-asked-for-where-none-are-proposed ()
+  (with-edits "x|"
+    (setq script-status '(:state "ready" :edits :json-false))
+    (script-keys "0")
+    (should-not script-asked)
+    (setq script-status '(:state "ready" :edits t))
+    (let ((fastcoder-edits nil)) (script-keys "1"))
+    (should-not script-asked)
+    (should (string-match-p "next-edit.md" (let (fastcoder-edits) (script-said #'fastcoder-ask-edit))))
+    (fastcoder-ask-edit)
+    (should (equal (script-kinds) '(1)))
+    (should (string-match-p "no edit here" (script-said #'script-edits)))))
+
+(ert-deftest the-server-says-at-its-start-that-it-proposes-edits ()
+  (cl-letf (((symbol-function 'eglot--capabilities) (lambda (_) '(:experimental (:fastcoderEdits t))))
+            ((symbol-function 'fastcoder--server-status) (lambda (_) script-status)))
+    (should (fastcoder--proposes-edits-p 'server))
+    (let ((script-status '(:state "ready" :edits :json-false)))
+      (should-not (fastcoder--proposes-edits-p 'server)))))
+
+(ert-deftest lines-come-below-those-that-they-replace ()
+  (with-edits "one\ntwo\n|"
+    (script-keys "0")
+    (script-edits '(1 8 "three\nfour") '(9 9 "five\n"))
+    (should (equal (script-drawn) "[-one\ntwo-]{+\nthree\nfour+}\n{+five\n+}0"))))
+
+(ert-deftest an-edit-of-another-file-opens-it ()
+  (let ((file (make-temp-file "script" nil ".txt" "one\ntwo\n")))
+    (unwind-protect
+        (with-edits "x|"
+          (script-keys "0")
+          (script-edits (concat "file://" file) '(5 8 "three"))
+          (should (string-match-p (regexp-quote (format "edit in %s (TAB)" (file-name-nondirectory file))) (script-drawn)))
+          (script-keys "TAB")
+          (should (equal (buffer-file-name) (file-truename file)))
+          (should (equal (script-drawn) "one\nt[-wo-]{+hree+}\n"))
+          (fastcoder-accept-edit)
+          (should (equal (buffer-string) "one\nthree\n"))
+          (set-buffer-modified-p nil)
+          (kill-buffer))
+      (delete-file file))))
+
+(ert-deftest evil-gives-its-keys-to-an-edit ()
+  (with-edits "x|"
+    (let ((evil-state 'normal))
+      (setq-local evil-local-mode t)
+      (defvar evil-local-mode)
+      (defvar evil-state)
+      (insert "0")
+      (run-hooks 'post-command-hook)
+      (sleep-for 0.02)
+      (script-edits '(1 2 "y"))
+      (should fastcoder--edit-in-evil)
+      (should (eq (key-binding (kbd "TAB")) 'fastcoder-accept-edit)))))
 ;;; emacs_client_tests.el ends here

@@ -1,7 +1,7 @@
 -- A language server inside Neovim that says what a test tells it to: no process, no model.
 -- dofile(…)(encoding) is a `cmd` for vim.lsp.config; what it saw and what it answers are in _G.scripted.
 return function(encoding)
-  local script = { requests = {}, cancelled = {}, notified = {}, items = {}, hold = false, held = {} }
+  local script = { requests = {}, cancelled = {}, notified = {}, items = {}, edits = {}, hold = false, held = {} }
   _G.scripted = script
 
   return function(dispatchers)
@@ -17,12 +17,14 @@ return function(encoding)
           positionEncoding = encoding,
           textDocumentSync = 1,
           inlineCompletionProvider = {},
-          executeCommandProvider = { commands = { 'fastcoder.accepted' } },
-          experimental = { fastcoderDefinitions = _G.wants_definitions },
+          executeCommandProvider = { commands = { 'fastcoder.accepted', 'github.copilot.didAcceptCompletionItem' } },
+          experimental = { fastcoderDefinitions = _G.wants_definitions, fastcoderEdits = _G.proposes_edits },
         }
         return { capabilities = capabilities }
       elseif method == 'textDocument/inlineCompletion' then
         return { items = type(script.items) == 'function' and script.items(params) or script.items }
+      elseif method == 'textDocument/copilotInlineEdit' then
+        return { edits = type(script.edits) == 'function' and script.edits(params) or script.edits }
       end
       return method == 'fastcoder/why' and script.why or vim.NIL
     end
@@ -31,7 +33,7 @@ return function(encoding)
       request = function(method, params, callback, sent)
         ids = ids + 1
         local id = ids
-        local inline = method == 'textDocument/inlineCompletion'
+        local inline = method == 'textDocument/inlineCompletion' or method == 'textDocument/copilotInlineEdit'
         if inline or method == 'workspace/executeCommand' or method == 'fastcoder/why' then
           table.insert(script.requests, { id = id, method = method, params = params })
         end

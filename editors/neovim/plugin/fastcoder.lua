@@ -13,3 +13,7 @@ end, {
     return require('fastcoder.commands').complete(lead, line)
   end,
 })
+
+vim.keymap.set({ 'n', 'i' }, '<Plug>(fastcoder-edit)', function()
+  require('fastcoder').accept_edit()
+end, { desc = 'fastcoder: go to the next edit, then make it' })

@@ -2,6 +2,7 @@
 
 import * as vscode from 'vscode'
 
+import type { NextEdits } from './edits.ts'
 import type { FirstSteps } from './firstSteps.ts'
 import type { StatisticsPanel } from './panels/statistics.ts'
 import type { TracePanel } from './panels/trace.ts'
@@ -13,7 +14,8 @@ import { why } from './why.ts'
 import { showMenu } from './statusBar.ts'
 import { switches, toggle, toggleLanguage, toggleWorkspace } from './switches.ts'
 
-interface Pages {
+interface Parts {
+    readonly edits: NextEdits
     readonly steps: FirstSteps
     readonly statisticsPanel: StatisticsPanel
     readonly tracePanel: TracePanel
@@ -24,7 +26,7 @@ export function registerCommands(
     context: vscode.ExtensionContext,
     server: Supervisor,
     log: vscode.LogOutputChannel,
-    pages: Pages,
+    parts: Parts,
 ): vscode.Disposable[] {
     const editors = (command: string) => () => vscode.commands.executeCommand(command)
     const commands: Readonly<Record<string, () => unknown>> = {
@@ -35,12 +37,19 @@ export function registerCommands(
         snooze: () => snooze(server),
         trigger: () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger', { showNoResultNotification: true }),
         why: () => why(server),
+        askEdit: async () => {
+            if (!(await parts.edits.ask(true))) {
+                void vscode.window.setStatusBarMessage('fastcoder: no next edits here; see docs/next-edit.md', 6_000)
+            }
+        },
+        acceptEdit: () => parts.edits.accept(),
+        rejectEdit: () => { parts.edits.reject(); },
         nextAlternative: editors('editor.action.inlineSuggest.showNext'),
         previousAlternative: editors('editor.action.inlineSuggest.showPrevious'),
         reload: () => reload(server),
         restart: () => server.start(),
-        showStatistics: () => { pages.statisticsPanel.show(); },
-        showTrace: () => { pages.tracePanel.show(); },
+        showStatistics: () => { parts.statisticsPanel.show(); },
+        showTrace: () => { parts.tracePanel.show(); },
         showLog: () => {
             log.show()
         },
@@ -51,7 +60,7 @@ export function registerCommands(
             }
         },
         pullModel: () => pull(context, server, log),
-        openWalkthrough: () => pages.steps.open(),
+        openWalkthrough: () => parts.steps.open(),
     }
     return Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(`fastcoder.${name}`, run))
 }

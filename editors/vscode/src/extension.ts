@@ -6,6 +6,7 @@ import * as vscode from 'vscode'
 
 import { registerCommands } from './commands.ts'
 import { Definitions } from './definitions.ts'
+import { NextEdits } from './edits.ts'
 import { firstSteps } from './firstSteps.ts'
 import { LateSuggestions } from './late.ts'
 import { Notices } from './notices.ts'
@@ -32,6 +33,9 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             suggested: (outcome, ms, document, position, question) => {
                 statisticsPanel.suggested(outcome, ms)
                 late.answered(outcome, document, position, question, server.condition)
+                if (outcome !== 'cancelled') {
+                    edits.suggested(outcome === 'shown', document)
+                }
                 if (outcome === 'shown') {
                     steps.suggested()
                     tracePanel.suggested(document.uri)
@@ -53,6 +57,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             return server.notify('fastcoder/definitions', { textDocument, definitions: found })
         },
     )
+    const edits = new NextEdits(server)
     const statisticsPanel = new StatisticsPanel(context.extensionUri, server)
     const show = (): void => {
         statusBar.show(server.condition, switches())
@@ -61,6 +66,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
         log,
         server,
         late,
+        edits,
         definitions,
         statusBar,
         statisticsPanel,
@@ -71,6 +77,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             late.follow(condition)
             if (condition.kind === 'starting' || condition.kind === 'restarting') {
                 definitions.forget()
+                edits.clear()
             }
             notices.tell(condition)
             updates.follow(condition)
@@ -91,7 +98,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
                 void server.start()
             }
         }),
-        ...registerCommands(context, server, log, { steps, statisticsPanel, tracePanel }),
+        ...registerCommands(context, server, log, { steps, statisticsPanel, tracePanel, edits }),
     )
     show()
     await server.start()

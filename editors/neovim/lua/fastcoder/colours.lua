@@ -25,6 +25,18 @@ local function like(group)
   return look
 end
 
+-- As a group of diffs looks, with a line that tells new text from old where a scheme or a terminal has no colour for it.
+local function like_diff(group, colour, line)
+  local look = vim.api.nvim_get_hl(0, { name = group, link = false })
+  if not look.ctermfg and not look.ctermbg and (tonumber(vim.api.nvim_eval('&t_Co')) or 0) >= 8 then
+    look.ctermfg = colour
+  end
+  local strikes = line == 'strikethrough'
+  look.cterm = vim.tbl_extend('keep', look.cterm or {}, { [line] = strikes or not look.ctermbg or nil })
+  look[line] = strikes or not look.bg or nil
+  return look
+end
+
 local function set(name, look)
   local now = vim.api.nvim_get_hl(0, { name = name })
   if next(now) and not vim.deep_equal(now, ours[name]) then
@@ -38,6 +50,8 @@ local function set_all()
   set('FastcoderGhost', like('Comment'))
   set('FastcoderCount', like('NonText'))
   set('FastcoderReplaced', { link = '@markup.strikethrough' })
+  set('FastcoderInserted', like_diff('DiffAdd', 2, 'underline'))
+  set('FastcoderDeleted', like_diff('DiffDelete', 1, 'strikethrough'))
 end
 
 --- Set the groups that have no colours, now and after every change of the colour scheme or the background.

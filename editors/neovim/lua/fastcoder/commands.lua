@@ -1,4 +1,5 @@
 -- :FastCoder and its subcommands.
+local config = require('fastcoder.config')
 local server = require('fastcoder.server')
 local status = require('fastcoder.status')
 
@@ -143,6 +144,14 @@ local COMMANDS = {
       require('fastcoder').ask()
     end,
   },
+  edit = {
+    does = 'ask for the next edit now',
+    run = function()
+      if not require('fastcoder').ask_edit() then
+        say('no next edits here: see docs/next-edit.md')
+      end
+    end,
+  },
   status = {
     does = 'show what the server is doing',
     run = function()
@@ -176,7 +185,7 @@ local COMMANDS = {
   stop = {
     does = 'stop the server',
     run = function()
-      vim.lsp.enable(server.NAME, false)
+      vim.lsp.enable(config.options.name, false)
       server.stop()
     end,
   },

@@ -1,6 +1,7 @@
 -- The suggestions of one buffer: asks for them while one types there, shows them, puts them in.
 -- One object holds all that is known of the buffer, as in Neovim's own vim.lsp.inline_completion.
 local config = require('fastcoder.config')
+local edits = require('fastcoder.edits')
 local keys = require('fastcoder.keys')
 local menus = require('fastcoder.menus')
 local notice = require('fastcoder.notice')
@@ -58,6 +59,7 @@ function Completor:show(items, invoked)
   local shown = Shown.at_cursor(self.buffer, items, self.client.offset_encoding, invoked)
   if shown then
     self.shown = shown
+    edits.clear()
     shown:draw()
     keys.shown(self.buffer)
   else

@@ -1,7 +1,7 @@
 -- The plugin's own options: their defaults, and the check of what setup() is given. Knows nothing of the server.
 local M = {}
 
----@class fastcoder.Keys keys in insert mode; false leaves a key alone
+---@class fastcoder.Keys keys in insert mode, the last two in normal mode; false leaves a key alone
 ---@field accept string|false all of the suggestion
 ---@field accept_word string|false its next word
 ---@field accept_line string|false its next line
@@ -9,6 +9,8 @@ local M = {}
 ---@field previous string|false the one before
 ---@field dismiss string|false dismiss it
 ---@field ask string|false ask now, without typing
+---@field edit string|false go to the next edit, then make it; in insert mode `accept` does
+---@field reject string|false reject the next edit; in insert mode `dismiss` does
 
 ---@class fastcoder.Options
 ---@field auto boolean suggest while one types; false: only when asked
@@ -16,6 +18,8 @@ local M = {}
 ---@field ghost 'auto'|'own'|'native' who draws: Neovim's own inline completion (0.12) where there is one, or we
 ---@field restarts integer how often within three minutes a server that died is started again
 ---@field notices boolean show that the model loads, or what is wrong
+---@field edits boolean propose next edits, where the server does
+---@field name string the client's name: other plugins look for theirs
 ---@field keys fastcoder.Keys
 
 ---@type fastcoder.Options
@@ -25,6 +29,8 @@ M.options = {
   ghost = 'auto',
   restarts = 4,
   notices = true,
+  edits = true,
+  name = 'fastcoder',
   keys = {
     accept = '<Tab>',
     accept_word = '<M-f>',
@@ -33,6 +39,8 @@ M.options = {
     previous = '<M-[>',
     dismiss = '<C-]>',
     ask = '<M-Space>',
+    edit = '<Tab>',
+    reject = '<Esc>',
   },
 }
 
@@ -53,6 +61,8 @@ function M.set(given)
   end
   vim.validate('auto', merged.auto, 'boolean')
   vim.validate('notices', merged.notices, 'boolean')
+  vim.validate('edits', merged.edits, 'boolean')
+  vim.validate('name', merged.name, 'string')
   vim.validate('debounce_ms', merged.debounce_ms, is_count, 'a whole number of milliseconds')
   vim.validate('restarts', merged.restarts, is_count, 'a whole number')
   vim.validate('ghost', merged.ghost, function(value)

@@ -1,5 +1,6 @@
 -- :checkhealth fastcoder
 local config = require('fastcoder.config')
+local keys = require('fastcoder.keys')
 local server = require('fastcoder.server')
 local status = require('fastcoder.status')
 
@@ -33,7 +34,7 @@ end
 
 local function check_program()
   health.start('The program')
-  local command = (vim.lsp.config[server.NAME] or {}).cmd
+  local command = (vim.lsp.config[config.options.name] or {}).cmd
   if type(command) ~= 'table' then
     health.info('your configuration starts the server by a function')
     return nil
@@ -57,7 +58,7 @@ end
 
 local function check_model(path)
   health.start('The model')
-  local options = (vim.lsp.config[server.NAME] or {}).init_options or {}
+  local options = (vim.lsp.config[config.options.name] or {}).init_options or {}
   local name = options.model or 'auto'
   local folder, problem = run({ path, 'model', 'path', name })
   if folder then
@@ -74,7 +75,7 @@ local function check_server()
   health.start('The server')
   local clients = server.clients()
   if #clients == 0 then
-    local enabled = vim.lsp.is_enabled == nil or vim.lsp.is_enabled(server.NAME)
+    local enabled = vim.lsp.is_enabled == nil or vim.lsp.is_enabled(config.options.name)
     health.warn(enabled and 'not running; it starts with the first file' or 'not running and not enabled', {
       "Enable it: require('fastcoder').setup(), or vim.lsp.enable('fastcoder')",
     })
@@ -104,18 +105,20 @@ local function check_server()
 end
 
 local function check_keys()
-  health.start('Keys in insert mode')
+  health.start('Keys')
   local used = {}
   for name, key in vim.spairs(config.options.keys) do
     if key then
-      local other = used[key]
-      used[key] = name
+      local mode = keys.mode(name)
+      local other = used[mode .. key]
+      used[mode .. key] = name
       if other then
         health.warn(('%s is set for both %s and %s'):format(key, other, name))
       else
-        local global = vim.fn.maparg(key, 'i', false, true)
+        local global = vim.fn.maparg(key, mode, false, true)
         local below = global.lhs and global.buffer ~= 1 and (global.desc or global.rhs or 'a function')
-        health.info(('%-10s %s%s'):format(key, name, below and (', otherwise your mapping: ' .. below) or ''))
+        local where = mode == 'n' and ' in normal mode' or ''
+        health.info(('%-10s %s%s%s'):format(key, name, where, below and (', otherwise your mapping: ' .. below) or ''))
       end
     end
   end

@@ -2,12 +2,13 @@
 -- keys, status, server, commands, health.
 local config = require('fastcoder.config')
 local colours = require('fastcoder.colours')
+local edits = require('fastcoder.edits')
 local server = require('fastcoder.server')
 local status = require('fastcoder.status')
 
 local M = {}
 
---- Keys in insert mode, as in options.keys; false leaves a key alone.
+--- Keys, as in options.keys; false leaves a key alone.
 M.keys = config.options.keys
 
 --- The server's status in a word or two; `vim.o.statusline = "… %{%v:lua.require'fastcoder'.statusline()%}"`.
@@ -32,11 +33,17 @@ function M.setup(options)
   local launch = { cmd = options.cmd, filetypes = options.filetypes, root_markers = options.root_markers }
   launch.init_options = options.settings
   options.cmd, options.filetypes, options.root_markers, options.settings = nil, nil, nil, nil
-  config.set(options)
-  if next(launch) then
-    vim.lsp.config(server.NAME, launch)
+  if options.name and options.edits == nil then
+    options.edits = false -- the plugin that looks for that name shows them
   end
-  vim.lsp.enable(server.NAME)
+  config.set(options)
+  if config.options.name ~= 'fastcoder' then
+    server.define_as(config.options.name)
+  end
+  if next(launch) then
+    vim.lsp.config(config.options.name, launch)
+  end
+  vim.lsp.enable(config.options.name)
 end
 
 --- Whether ghost text is shown; for mappings of your own.
@@ -92,6 +99,31 @@ function M.ask()
   return true
 end
 
+--- Whether a next edit is shown, or a hint to one.
+---@return boolean
+function M.is_edit_visible()
+  return edits.is_visible()
+end
+
+--- Go to the next edit; where the cursor is there already, make it. False where there is none. For a mapping of your own,
+--- also an <expr> mapping.
+---@return boolean
+function M.accept_edit()
+  return edits.accept()
+end
+
+--- Reject it; false where there is none.
+---@return boolean
+function M.reject_edit()
+  return edits.reject()
+end
+
+--- Ask for the next edit now; false where none are proposed.
+---@return boolean
+function M.ask_edit()
+  return edits.ask()
+end
+
 --- The handler of fastcoder/late: a suggestion is there that came too late for its question.
 ---@type lsp.Handler
 function M.on_late(_, told, context)
@@ -107,15 +139,17 @@ end
 ---@param client vim.lsp.Client
 ---@param buffer integer
 function M.attach(client, buffer)
-  M.detach(buffer)
+  backend().detach(buffer)
   colours.set()
   backend().attach(client, buffer)
+  edits.attach(client, buffer)
 end
 
 --- No longer.
 ---@param buffer integer
 function M.detach(buffer)
   backend().detach(buffer)
+  edits.detach(buffer)
 end
 
 return M

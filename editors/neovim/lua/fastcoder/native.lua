@@ -1,4 +1,5 @@
 -- The same, where Neovim itself draws inline completions (0.12): this only puts its functions behind our keys.
+local edits = require('fastcoder.edits')
 local keys = require('fastcoder.keys')
 local text_of = require('fastcoder.text')
 
@@ -27,6 +28,7 @@ local function follow()
     keys.hidden(active)
   end
   if shown and active ~= shown then
+    edits.clear()
     keys.shown(shown)
   end
   active = shown

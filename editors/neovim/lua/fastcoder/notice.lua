@@ -96,8 +96,9 @@ end
 --- Show a text behind the end of the cursor's line, or in the corner where it is too long for that.
 ---@param text string
 ---@param for_ms? integer how long; until something else is shown, or hide()
-function M.show(text, for_ms)
-  if not config.options.notices or vim.fn.getcmdwintype() ~= '' then
+---@param always? boolean also where the user wants no notices
+function M.show(text, for_ms, always)
+  if not (config.options.notices or always) or vim.fn.getcmdwintype() ~= '' then
     return
   end
   begin(for_ms)

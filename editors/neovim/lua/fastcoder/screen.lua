@@ -8,8 +8,9 @@ local GOES_ON = '↪ ' -- before what of a line had no room
 local namespace = vim.api.nvim_create_namespace('fastcoder')
 local asking = vim.api.nvim_create_namespace('fastcoder-asking')
 
--- Of two windows with one buffer the current one alone shows it. nvim__ns_set() is not promised: without it both do.
-local function in_this_window(space)
+--- Of two windows with one buffer the current one alone shows it. nvim__ns_set() is not promised: without it both do.
+---@param space integer a namespace
+function M.in_this_window(space)
   if vim.api.nvim__ns_set then
     vim.api.nvim__ns_set(space, { wins = { vim.api.nvim_get_current_win() } })
   end
@@ -22,20 +23,25 @@ local function count(shown)
   return counts and (' %d/%d'):format(shown.index, all) or nil
 end
 
--- How wide text can be in the current window.
-local function text_width()
+--- How wide text can be in the current window.
+---@return integer
+function M.text_width()
   local info = vim.fn.getwininfo(vim.api.nvim_get_current_win())[1]
   return math.max(info.width - info.textoff, 10)
 end
 
--- Virtual lines are cut at the right edge: what is wider than the window goes on in the next one.
-local function virtual_lines(lines, width)
+--- Virtual lines are cut at the right edge: what is wider than the window goes on in the next one.
+---@param lines { text: string, goes_on?: boolean }[] without tabs
+---@param width integer
+---@param highlight string
+---@return [string, string][][]
+function M.virtual_lines(lines, width, highlight)
   local drawn = {}
   local beside = width - vim.fn.strdisplaywidth(GOES_ON)
   for _, line in ipairs(lines) do
     for i, part in ipairs(text_of.wrap(line.text, line.goes_on and beside or width, beside)) do
       local goes_on = i > 1 or line.goes_on
-      drawn[#drawn + 1] = goes_on and { { GOES_ON, HINT }, { part, GHOST } } or { { part, GHOST } }
+      drawn[#drawn + 1] = goes_on and { { GOES_ON, HINT }, { part, highlight } } or { { part, highlight } }
     end
   end
   return drawn
@@ -54,12 +60,12 @@ end
 ---@param shown fastcoder.Shown
 function M.draw(shown)
   M.erase(shown.buffer)
-  in_this_window(namespace)
+  M.in_this_window(namespace)
   local tabstop = vim.bo[shown.buffer].tabstop
   local replaced = shown.tail:sub(1, shown.replaces)
   local text = shown.candidates[shown.index].text
   local pieces, struck = text_of.pieces(text, replaced)
-  local width, wraps = text_width(), vim.wo.wrap
+  local width, wraps = M.text_width(), vim.wo.wrap
   local before = vim.api.nvim_buf_get_text(shown.buffer, shown.row, 0, shown.row, shown.col, {})[1]
   local column = vim.fn.strdisplaywidth(before)
   local inline, below = 0, {}
@@ -82,7 +88,7 @@ function M.draw(shown)
     local last = text:match('[^\n]*$') .. rest
     below[#below] = { text = text_of.expand(last, 0, tabstop) }
   end
-  local lines = virtual_lines(below, width)
+  local lines = M.virtual_lines(below, width, GHOST)
   local more = hidden(shown, inline, lines, width, wraps)
   local numbers = count(shown)
   local ends = {}
@@ -124,7 +130,7 @@ end
 ---@param buffer integer
 ---@param row integer
 function M.draw_asking(buffer, row)
-  in_this_window(asking)
+  M.in_this_window(asking)
   vim.api.nvim_buf_set_extmark(buffer, asking, row, 0, { id = 1, virt_text = { { '…', HINT } }, undo_restore = false })
 end
 

@@ -7,7 +7,6 @@ local yanks = require('fastcoder.yanks')
 
 local M = {}
 
-M.NAME = 'fastcoder'
 local WITHIN_MS = 3 * 60 * 1000
 local FIRST_PAUSE_MS = 200
 
@@ -17,21 +16,21 @@ local deaths = {}
 local leaving = false
 
 local function is_enabled()
-  return vim.lsp.is_enabled == nil or vim.lsp.is_enabled(M.NAME)
+  return vim.lsp.is_enabled == nil or vim.lsp.is_enabled(config.options.name)
 end
 
 --- The clients of our server; of one buffer, or all.
 ---@param buffer? integer
 ---@return vim.lsp.Client[]
 function M.clients(buffer)
-  return vim.lsp.get_clients({ name = M.NAME, bufnr = buffer })
+  return vim.lsp.get_clients({ name = config.options.name, bufnr = buffer })
 end
 
 --- Why a buffer has no server, and what to do, for a message.
 ---@param buffer integer
 ---@return string
 function M.why_absent(buffer)
-  local config_of = vim.lsp.config[M.NAME] or {}
+  local config_of = vim.lsp.config[config.options.name] or {}
   local command = type(config_of.cmd) == 'table' and config_of.cmd[1]
   if command and vim.fn.executable(command) == 0 then
     return ('%s is not on PATH. Run :checkhealth fastcoder.'):format(command)
@@ -49,6 +48,20 @@ function M.why_absent(buffer)
   return 'the server is not attached to this buffer. Run :checkhealth fastcoder.'
 end
 
+-- A client that sends and reads UTF-16 whatever was agreed on.
+local UTF16_ALONE = 'copilot_ls'
+
+--- Configure the server under another name, which another plugin looks for; what that plugin configures stays.
+---@param name string
+function M.define_as(name)
+  local own = vim.deepcopy(vim.lsp.config.fastcoder)
+  own.name = nil
+  if name == UTF16_ALONE then
+    own.capabilities.general = { positionEncodings = { 'utf-16' } }
+  end
+  vim.lsp.config(name, own)
+end
+
 --- Show ghost text wherever the server is attached. Safe to call again.
 function M.watch()
   local group = vim.api.nvim_create_augroup('fastcoder', {})
@@ -57,7 +70,7 @@ function M.watch()
       group = group,
       callback = function(args)
         local client = vim.lsp.get_client_by_id(args.data.client_id)
-        if client and client.name == M.NAME then
+        if client and client.name == config.options.name then
           action(client, args.buf)
         end
       end,
@@ -92,7 +105,7 @@ end
 ---@param client vim.lsp.Client
 ---@param buffer integer
 function M.add_folder(client, buffer)
-  local markers = client.config.root_markers or vim.lsp.config[M.NAME].root_markers
+  local markers = client.config.root_markers or vim.lsp.config[config.options.name].root_markers
   local root = markers and vim.fs.root(buffer, markers)
   if not root then
     return
@@ -111,7 +124,7 @@ end
 -- Start the server for the buffers that it served: as vim.lsp.enable() does, or as the client was made.
 local function start_again(client_config, buffers)
   if is_enabled() then
-    vim.lsp.enable(M.NAME)
+    vim.lsp.enable(config.options.name)
     return
   end
   for _, buffer in ipairs(buffers) do
@@ -189,7 +202,7 @@ end
 --- Start the server for what is open, as vim.lsp.enable() does.
 function M.start()
   deaths = {}
-  vim.lsp.enable(M.NAME)
+  vim.lsp.enable(config.options.name)
 end
 
 --- Stop it, wait until it has gone, start it.

@@ -11,6 +11,7 @@ local M = {}
 ---@field hint string what to do about an error
 ---@field asks? string the server that is asked in the model's place: code around the cursor is sent there
 ---@field context? true where other files' code goes along with suggestions
+---@field edits? boolean whether next edits are proposed, where the server says so with its status
 ---@field host? { process_id: integer, fronts: integer, turn: 'own'|'other'|nil } of the model, where editors share one
 
 local STOPPED = { state = 'stopped', message = '', hint = '' }
@@ -72,6 +73,7 @@ function M.on_status(_, told, context)
     asks = told.asks ~= vim.NIL and told.asks or nil,
     host = told.host ~= vim.NIL and told.host or nil,
     context = told.context == true or nil,
+    edits = told.edits,
   }
   announce(context.client_id, before)
   changed()
@@ -92,12 +94,18 @@ end
 ---@param buffer? integer 0 or nil: the current one
 ---@return fastcoder.Status
 function M.of(buffer)
-  local client = vim.lsp.get_clients({ name = 'fastcoder', bufnr = buffer or 0 })[1]
-    or vim.lsp.get_clients({ name = 'fastcoder' })[1]
+  local name = config.options.name
+  local client = vim.lsp.get_clients({ name = name, bufnr = buffer or 0 })[1] or vim.lsp.get_clients({ name = name })[1]
   if not client then
     return STOPPED
   end
   return by_client[client.id] or { state = 'starting', message = '', hint = '' }
+end
+
+-- What a server said when it started.
+local function offers(client, capability)
+  local experimental = client.server_capabilities and client.server_capabilities.experimental
+  return type(experimental) == 'table' and experimental[capability] == true
 end
 
 --- Whether other files' code goes along with suggestions, so that a server has a use for places in it.
@@ -108,8 +116,18 @@ function M.shows_other_code(client)
   if told then
     return told.context == true
   end
-  local experimental = client.server_capabilities and client.server_capabilities.experimental
-  return type(experimental) == 'table' and experimental.fastcoderDefinitions == true
+  return offers(client, 'fastcoderDefinitions')
+end
+
+--- Whether a server proposes next edits.
+---@param client vim.lsp.Client
+---@return boolean
+function M.proposes_edits(client)
+  local told = by_client[client.id]
+  if told and type(told.edits) == 'boolean' then
+    return told.edits
+  end
+  return offers(client, 'fastcoderEdits')
 end
 
 --- What is sent to whom, in words; nil where nothing is: of an error the server's own words say it.
@@ -138,7 +156,7 @@ local SHOWN = {
 function M.statusline()
   is_shown_elsewhere = true
   local buffer = vim.api.nvim_get_current_buf()
-  if #vim.lsp.get_clients({ name = 'fastcoder', bufnr = buffer }) == 0 then
+  if #vim.lsp.get_clients({ name = config.options.name, bufnr = buffer }) == 0 then
     return ''
   end
   local status = M.of(buffer)

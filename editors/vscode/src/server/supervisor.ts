@@ -13,7 +13,7 @@ import { CloseAction, ErrorAction, InlineCompletionRequest, LanguageClient, Reve
 
 import { explicitSettings, languageSettings } from '../configuration.ts'
 import type { Condition } from '../shared/condition.ts'
-import { readLate, readStatus } from '../shared/protocol.ts'
+import { at, readLate, readStatus } from '../shared/protocol.ts'
 import { OWN_ORIGIN, type Candidate } from './find.ts'
 import { middleware, type Watcher } from './middleware.ts'
 import { Restarts } from './restarts.ts'
@@ -71,11 +71,12 @@ export class Supervisor implements vscode.Disposable {
     }
 
     /** Ask the server; rejects where it does not run. */
-    async request(method: string, params: unknown): Promise<unknown> {
+    async request(method: string, params: unknown, token?: vscode.CancellationToken): Promise<unknown> {
         if (this.client?.isRunning() !== true) {
             throw new Error('The server is not running.')
         }
-        return await this.client.sendRequest<unknown>(method, params)
+        // A second parameter, even none, would make a list of the two.
+        return await (token === undefined ? this.client.sendRequest<unknown>(method, params) : this.client.sendRequest<unknown>(method, params, token))
     }
 
     /** Tell the server something; whether it runs. */
@@ -90,6 +91,14 @@ export class Supervisor implements vscode.Disposable {
     /** Whether the server runs and has a use for `fastcoder/definitions`, as it says with its status. */
     get wantsDefinitions(): boolean {
         return this.client?.isRunning() === true && this.current.kind === 'running' && this.current.status.context
+    }
+
+    /** Whether the server runs and proposes next edits, by its status, else as it said when it started. */
+    get proposesEdits(): boolean {
+        if (this.client?.isRunning() !== true || this.current.kind !== 'running') {
+            return false
+        }
+        return this.current.status.edits ?? at(this.client.initializeResult?.capabilities.experimental, 'fastcoderEdits') === true
     }
 
     /** What asks the server for suggestions in a document, by way of the middleware; undefined where it does not run. */

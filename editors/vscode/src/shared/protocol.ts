@@ -19,6 +19,8 @@ export interface ServerStatus {
     readonly asks: string
     /** Whether other files' code goes along with suggestions, so that the server has a use for places in it. */
     readonly context: boolean
+    /** Whether next edits are proposed; undefined where the server says it only when it starts. */
+    readonly edits: boolean | undefined
     /** The model that takes over from the one which answers, once it is ready; empty where none does. */
     readonly follows: string
     /** What holds suggestions or work back at the moment, in words. */
@@ -76,6 +78,7 @@ export function readStatus(value: unknown): ServerStatus | undefined {
         host: readHost(at(value, 'host')),
         asks: text(at(value, 'asks')),
         context: at(value, 'context') === true,
+        edits: boolean(at(value, 'edits')),
         follows: text(at(at(value, 'follows'), 'model')),
         notes: list(at(value, 'notes')).map(text),
         snoozed: number(at(value, 'snoozed')),
@@ -154,6 +157,10 @@ export function text(value: unknown): string {
 /** The value as a finite number, if it is one. */
 export function number(value: unknown): number | undefined {
     return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+}
+
+function boolean(value: unknown): boolean | undefined {
+    return typeof value === 'boolean' ? value : undefined
 }
 
 function numbers(value: unknown): Record<string, number> {

@@ -51,6 +51,11 @@ export class ServerProgram {
         return this.write([path.join(ROOT, 'tests/lsp/scripted_server.py')], args, false)
     }
 
+    /** Make it a server that proposes the edits of a file, and logs what it hears. */
+    proposing(edits: string): this {
+        return this.write([path.join(ROOT, 'tests/editors/scripted_edits.py')], ['--edits', edits, '--log', this.log], false)
+    }
+
     /** Make it a program that ends at once. */
     broken(): this {
         return this.write(['-c', 'raise SystemExit("broken")'], [], false)
