@@ -69,6 +69,8 @@ def absurd(kind: inspect.Type, chance: random.Random) -> Any:
             return [absurd(kind.item_type, chance)] * chance.choice([0, 1, 3, 6_000 if chance.random() < 0.1 else 2])
         case inspect.DictType():
             return {absurd(kind.key_type, chance): absurd(kind.value_type, chance) for _ in range(3)}
+        case inspect.LiteralType():
+            return chance.choice([*kind.values, "", "another", 7])
         case _:
             return chance.choice(LEAVES[type(kind)])
 
