@@ -56,7 +56,7 @@ _LONGEST_OLD, _LONGEST_NEW = 8, 24
 """Longest sides of a replacement that is repeated."""
 _LEAST = 1e-4
 """Paths less probable than this are not drafted."""
-_LEAST_SHARE, _LEAST_KEPT = 0.02, 1e-3
+_LEAST_SHARE, _LEAST_KEPT = 0.02, 0.004
 """States less probable than this are left out below a guess, and after a token of the answer."""
 _NOWHERE = Rewrite(())
 
@@ -158,9 +158,14 @@ class _Quoted(NamedTuple):
 
 
 class _Outlook:
-    """The possible next tokens, each with its probability and the states it leads to."""
+    """The possible next tokens, each with its probability and the states it leads to.
 
-    def __init__(self) -> None:
+    Args:
+        only: the only token that is looked at; None: all.
+    """
+
+    def __init__(self, only: int | None = None) -> None:
+        self.only = only
         self.likely: dict[int, float] = {}
         self.states: dict[int, dict[AlignedState, float]] = {}
 
@@ -264,8 +269,8 @@ class Alignment:
 
     def _after(self, token: int) -> dict[AlignedState, float]:
         """The weights of the states after the answer's next token."""
-        outlook = self._outlook(self._belief, self._last, self._quotes)
-        belief = dict(outlook.states.get(token, {}))
+        outlook = self._outlook(self._belief, self._last, self._quotes, token)
+        belief = outlook.states.get(token, {})
         same = self._in_old.get(token, [])
         for state, likely in self._belief.items():
             if state.mode == _COPY and state.place < len(self._old) and self._old[state.place] == token:
@@ -284,9 +289,9 @@ class Alignment:
                 belief[back] = belief.get(back, 0.0) + new * _ANYWHERE / (1 + distance / 8)
         return belief
 
-    def _outlook(self, belief: Belief, last: int, quotes: Sequence[_Quoted]) -> _Outlook:
+    def _outlook(self, belief: Belief, last: int, quotes: Sequence[_Quoted], only: int | None = None) -> _Outlook:
         """The possible next tokens after `last` (-1: the answer begins)."""
-        outlook, at_line = _Outlook(), last < 0 or self._ends_line(last)
+        outlook, at_line = _Outlook(only), last < 0 or self._ends_line(last)
         for state, likely in belief.items():
             if state.mode == _COPY:
                 self._copying(outlook, state, likely, quotes, at_line=at_line)
@@ -352,8 +357,9 @@ class Alignment:
                 outlook.add(token, AlignedState(_COPY, following, count + 1, 1), likely * indented)
                 likely *= 1 - indented
             indented = 0.0
-        state = AlignedState(_COPY, place + 1, count + 1, 1 if indented else 0)
-        outlook.add(self._old[place], state, likely)
+        if outlook.only is None or outlook.only == self._old[place]:
+            state = AlignedState(_COPY, place + 1, count + 1, 1 if indented else 0)
+            outlook.add(self._old[place], state, likely)
 
     def _replacing(self, outlook: _Outlook, state: AlignedState, likely: float) -> None:
         """The next token of a replacement."""
@@ -379,8 +385,9 @@ class Alignment:
     def _quoting(self, outlook: _Outlook, place: int, count: int, likely: float, quotes: Sequence[_Quoted]) -> None:
         """New text as after the longest matches."""
         for at, match, share in quotes:
-            state = AlignedState(_QUOTE, place, count + 1, at + 1, match + 1)
-            outlook.add(self._text[at], state, likely * share)
+            if outlook.only is None or outlook.only == self._text[at]:
+                state = AlignedState(_QUOTE, place, count + 1, at + 1, match + 1)
+                outlook.add(self._text[at], state, likely * share)
 
     def _begin_quotes(self) -> None:
         """Find the longest matches of the running text's end; places with the same next token count together."""

@@ -173,6 +173,7 @@ def test_a_model_says_the_same_under_every_drafter(engines: dict[str, Engine], k
         prompt = tuple(chance.randrange(tiny_models.VOCABULARY) for _ in range(30))
         asked = request(prompt, 12, nodes, sampler)
         plain = decode(engine, NoDrafter(), asked, lambda: False).tokens
+        asked = replace(asked, rewrite=Rewrite((*plain[:5], *prompt[:2], *plain[5:9]), (0,)))
         for drafter in drafters:
             assert decode(engine, drafter, asked, lambda: False).tokens == plain, drafter.name
 
