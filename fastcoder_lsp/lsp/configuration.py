@@ -4,12 +4,15 @@ Owns the layers' order and trust. Requests nothing: handlers pass in what the cl
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from fastcoder_lsp.config import Problem, Settings, SettingsLayer, resolve, specs
 from fastcoder_lsp.workspace.folders import Folder, read_settings_file
 
 SECTION = "fastcoder"
+_NO_SETTINGS: Final = ("client", "editorInfo", "editorPluginInfo")
+"""Of `initializationOptions`: the first describes the client and is read elsewhere, the others are those that
+configurations of Copilot's server have."""
 
 
 class Configuration:
@@ -37,10 +40,10 @@ class Configuration:
         return self._settings[uri, language]
 
     def set_initial(self, options: object) -> None:
-        """Set `initializationOptions`, the user's own; the key `client` describes the client and is read elsewhere."""
+        """Set `initializationOptions`, the user's own."""
         values = self._table(options, "initializationOptions")
         ours = self._table(values.get(SECTION, values), "initializationOptions")
-        settings = {name: value for name, value in ours.items() if name != "client"}
+        settings = {name: value for name, value in ours.items() if name not in _NO_SETTINGS}
         self._initial = [SettingsLayer("initializationOptions", settings, trusted=True)]
 
     def set_pulled(self, folder_uri: str | None, values: object, *, trusted: bool) -> None:

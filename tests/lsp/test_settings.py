@@ -187,8 +187,9 @@ async def test_a_broken_settings_file_is_reported(tmp_path: Path, content: bytes
 
 
 async def test_settings_of_other_servers_are_none_of_ours() -> None:
-    """A client that pushes everything it has is not told of each name that we do not know."""
-    async with initialized() as client:
+    """A client that pushes everything it has, or is configured for Copilot, is not told of each name."""
+    copilot = {"editorInfo": {"name": "neovim", "version": "0.11"}, "editorPluginInfo": {"name": "x", "version": "1"}}
+    async with initialized(initializationOptions=copilot) as client:
         everything = {"settings": {"python": {"path": "x"}, "editor.tabSize": 4, "languages": {"exclude": ["sql"]}}}
         client.notify("workspace/didChangeConfiguration", everything)
         assert not await suggests(client, "sql")
