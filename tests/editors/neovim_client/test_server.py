@@ -3,7 +3,20 @@
 from pathlib import Path
 
 from tests.editors.neovim import Neovim
-from tests.editors.neovim_client.scripted import BEHIND_LINE, Scripted, notices, offer, settle, type_and_wait, wait_for
+from tests.editors.neovim_client.scripted import (
+    BEHIND_LINE,
+    Scripted,
+    notices,
+    offer,
+    requests,
+    settle,
+    type_and_wait,
+    wait_for,
+)
+
+
+def messages(editor: Neovim) -> str:
+    return str(editor.lua("return vim.api.nvim_exec2('messages', { output = true }).output"))
 
 
 def test_wrong_options_are_named(neovim: Scripted) -> None:
@@ -12,13 +25,41 @@ def test_wrong_options_are_named(neovim: Scripted) -> None:
     for options, name in (
         ("{ autos = true }", "autos"),
         ("{ keys = { acept = '<Tab>' } }", "acept"),
-        ("{ debounce_ms = -1 }", "debounce_ms"),
+        ("{ restarts = -1 }", "restarts"),
         ("{ keys = { accept = 3 } }", "keys.accept"),
     ):
         problem = editor.lua(f"return select(2, pcall(require('fastcoder').setup, {options}))")
         assert name in str(problem), problem
     assert editor.lua("return require('fastcoder.config').options.keys.accept") == "<Tab>"
-    assert editor.lua("return require('fastcoder.config').options.debounce_ms") == 15
+    assert editor.lua("return require('fastcoder.config').options.restarts") == 4
+
+
+def test_the_old_option_of_the_delay_is_the_servers_setting(neovim: Scripted) -> None:
+    """With a word, once; the setting itself is stronger."""
+    editor = neovim()
+    of = "return vim.lsp.config.fastcoder.init_options.quiet.delay_ms"
+    editor.lua("require('fastcoder').setup({ debounce_ms = 40, settings = { completion = { max_tokens = 9 } } })")
+    assert editor.lua(of) == 40
+    assert editor.lua("return vim.lsp.config.fastcoder.init_options.completion.max_tokens") == 9
+    assert "quiet = { delay_ms = 40 }" in messages(editor)
+    editor.lua("require('fastcoder').setup({ debounce_ms = 40, settings = { quiet = { delay_ms = 70 } } })")
+    assert editor.lua(of) == 70
+
+
+def test_a_snooze_counts_down_in_the_statusline(neovim: Scripted) -> None:
+    """The minutes are the server's; the command sends it how many, and takes away what is shown."""
+    editor = neovim()
+    told = {"state": "ready", "percent": None, "message": "", "hint": "", "snoozed": 12, "notes": ["snoozed"]}
+    editor.lua("scripted.tell('fastcoder/status', ...)", told)
+    wait_for(lambda: editor.status() == "fastcoder 12 min", "it is told")
+    offer(editor, "wanted")
+    type_and_wait(editor, "ix", "wanted")
+    editor.lua("vim.cmd('FastCoder snooze 5')")
+    wait_for(lambda: editor.ghost() == "", "what is shown is taken away")
+    [sent] = requests(editor, "workspace/executeCommand")
+    assert sent["params"] == {"command": "fastcoder.snooze", "arguments": [5]}
+    editor.lua("vim.cmd('FastCoder snooze soon')")
+    assert "number of minutes" in messages(editor)
 
 
 def test_status_for_the_statusline(neovim: Scripted) -> None:

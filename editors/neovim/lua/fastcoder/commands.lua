@@ -26,8 +26,8 @@ local function request(method, params, done)
 end
 
 -- Run a command of the server.
-local function ask_server(name, done)
-  request('workspace/executeCommand', { command = name, arguments = {} }, done)
+local function ask_server(name, done, arguments)
+  request('workspace/executeCommand', { command = name, arguments = arguments or {} }, done)
 end
 
 local turns = { own = ", this editor's turn", other = ", another editor's turn" }
@@ -44,6 +44,7 @@ local function describe(of)
   local parts = { of.state .. (of.percent and (' %d%%'):format(of.percent) or '') .. host(of.host) }
   vim.list_extend(parts, of.message ~= '' and { of.message } or {})
   vim.list_extend(parts, of.hint ~= '' and { of.hint } or {})
+  vim.list_extend(parts, of.notes or {})
   vim.list_extend(parts, { status.sent(of) })
   return table.concat(parts, ': ')
 end
@@ -125,7 +126,7 @@ local function log_file()
   return vim.tbl_get(options, 'log', 'file') or options['log.file'] or vim.lsp.log.get_filename()
 end
 
----@type table<string, { does: string, run: fun() }>
+---@type table<string, { does: string, run: fun(argument?: string), takes?: string }>
 local COMMANDS = {
   toggle = {
     does = 'turn suggestions off (unloads the model) or on',
@@ -136,6 +137,18 @@ local COMMANDS = {
         end
         say(answer.enabled and 'on' or 'off')
       end)
+    end,
+  },
+  snooze = {
+    does = 'show nothing unasked for so many minutes (30); 0 ends it',
+    takes = 'minutes',
+    run = function(minutes)
+      if minutes and not minutes:match('^%d+$') then
+        say(('%q is not a number of minutes'):format(minutes), vim.log.levels.WARN)
+        return
+      end
+      -- The server says for how long.
+      ask_server('fastcoder.snooze', require('fastcoder').dismiss, { tonumber(minutes) })
     end,
   },
   ask = {
@@ -201,8 +214,8 @@ local COMMANDS = {
 ---@param arguments string[]
 function M.run(arguments)
   local command = COMMANDS[arguments[1]]
-  if command and #arguments == 1 then
-    command.run()
+  if command and #arguments <= (command.takes and 2 or 1) then
+    command.run(arguments[2])
     return
   end
   local lines = { arguments[1] and ('unknown command "%s"; the commands are'):format(table.concat(arguments, ' ')) or 'commands' }

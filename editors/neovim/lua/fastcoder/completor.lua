@@ -14,6 +14,9 @@ local INVOKED, AUTOMATIC = 1, 2
 -- (Completor:late). One that does not tell, or stood still meanwhile, is asked again after so many milliseconds each.
 local AGAIN_MS = { 1000 }
 local NO_ANSWER_MS = 4000
+-- The events of one key, as of entering insert mode and typing at once, are one question. Longer rests are the server's
+-- (quiet.delay_ms).
+local SETTLE_MS = 15
 
 ---@class fastcoder.Completor
 ---@field client vim.lsp.Client
@@ -154,7 +157,7 @@ end
 function Completor:ask_soon()
   self:cancel()
   if config.options.auto then
-    self:ask_after(config.options.debounce_ms, 0)
+    self:ask_after(SETTLE_MS, 0)
   end
 end
 

@@ -14,7 +14,6 @@ local M = {}
 
 ---@class fastcoder.Options
 ---@field auto boolean suggest while one types; false: only when asked
----@field debounce_ms integer wait for more letters before the server is asked
 ---@field ghost 'auto'|'own'|'native' who draws: Neovim's own inline completion (0.12) where there is one, or we
 ---@field restarts integer how often within three minutes a server that died is started again
 ---@field notices boolean show that the model loads, or what is wrong
@@ -25,7 +24,6 @@ local M = {}
 ---@type fastcoder.Options
 M.options = {
   auto = true,
-  debounce_ms = 15,
   ghost = 'auto',
   restarts = 4,
   notices = true,
@@ -52,6 +50,26 @@ local function is_key(value)
   return value == false or type(value) == 'string'
 end
 
+-- An option of the time before the server could wait itself, for all editors.
+local OLD_DELAY = 'fastcoder: the option debounce_ms is a setting of the server now. Write: settings = { quiet = '
+  .. '{ delay_ms = %s } }'
+
+--- The server's settings, with what an old option says in them.
+---@param given table options of setup(), which lose the old one
+---@return table? settings
+function M.settings(given)
+  local settings, delay_ms = given.settings, given.debounce_ms
+  given.settings, given.debounce_ms = nil, nil
+  if delay_ms == nil then
+    return settings
+  end
+  vim.notify_once(OLD_DELAY:format(delay_ms), vim.log.levels.WARN)
+  if settings and settings['quiet.delay_ms'] then
+    return settings
+  end
+  return vim.tbl_deep_extend('keep', settings or {}, { quiet = { delay_ms = delay_ms } })
+end
+
 --- Take options over; what is not said keeps its default. A wrong one raises, and changes nothing.
 ---@param given table
 function M.set(given)
@@ -63,7 +81,6 @@ function M.set(given)
   vim.validate('notices', merged.notices, 'boolean')
   vim.validate('edits', merged.edits, 'boolean')
   vim.validate('name', merged.name, 'string')
-  vim.validate('debounce_ms', merged.debounce_ms, is_count, 'a whole number of milliseconds')
   vim.validate('restarts', merged.restarts, is_count, 'a whole number')
   vim.validate('ghost', merged.ghost, function(value)
     return vim.list_contains({ 'auto', 'own', 'native' }, value)

@@ -14,7 +14,7 @@ M.keys = config.options.keys
 --- The server's status in a word or two; `vim.o.statusline = "… %{%v:lua.require'fastcoder'.statusline()%}"`.
 M.statusline = status.statusline
 
---- The server's status as a table: state, percent, message, hint, asks, host.
+--- The server's status as a table: state, percent, message, hint, asks, host, notes, snoozed.
 M.status = status.of
 
 --- Other settings (docs/settings.md) for the running server.
@@ -31,8 +31,8 @@ end
 function M.setup(options)
   options = vim.deepcopy(options or {})
   local launch = { cmd = options.cmd, filetypes = options.filetypes, root_markers = options.root_markers }
-  launch.init_options = options.settings
-  options.cmd, options.filetypes, options.root_markers, options.settings = nil, nil, nil, nil
+  launch.init_options = config.settings(options)
+  options.cmd, options.filetypes, options.root_markers = nil, nil, nil
   if options.name and options.edits == nil then
     options.edits = false -- the plugin that looks for that name shows them
   end

@@ -12,6 +12,8 @@ local M = {}
 ---@field asks? string the server that is asked in the model's place: code around the cursor is sent there
 ---@field context? true where other files' code goes along with suggestions
 ---@field edits? boolean whether next edits are proposed, where the server says so with its status
+---@field notes? string[] what holds suggestions or work back at the moment
+---@field snoozed? integer minutes that are left
 ---@field host? { process_id: integer, fronts: integer, turn: 'own'|'other'|nil } of the model, where editors share one
 
 local STOPPED = { state = 'stopped', message = '', hint = '' }
@@ -74,6 +76,8 @@ function M.on_status(_, told, context)
     host = told.host ~= vim.NIL and told.host or nil,
     context = told.context == true or nil,
     edits = told.edits,
+    notes = told.notes,
+    snoozed = told.snoozed ~= vim.NIL and told.snoozed or nil,
   }
   announce(context.client_id, before)
   changed()
@@ -163,6 +167,9 @@ function M.statusline()
   if status.state == 'loading' and status.percent then
     local what = status.message == '' and '' or ' ' .. vim.fn.strcharpart(status.message, 0, LONGEST)
     return (('fastcoder %d%%'):format(status.percent) .. what):gsub('%%', '%%%%')
+  end
+  if status.snoozed and (status.state == 'ready' or status.state == 'thinking') then
+    return ('fastcoder %d min'):format(status.snoozed)
   end
   return SHOWN[status.state] or ''
 end
