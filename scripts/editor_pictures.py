@@ -1,6 +1,6 @@
 """Pictures of the editors in a terminal, with the real server and a real model, for docs/editors.
 
-    .venv/bin/python scripts/editor_pictures.py [neovim] [neovim-narrow] [emacs]
+    .venv/bin/python scripts/editor_pictures.py [neovim] [neovim-narrow] [neovim-calm] [emacs]
 
 Starts each editor on a copy of the sample workspace, types the beginning of a function, waits for ghost text, and
 writes what the terminal shows as docs/editors/PICTURE.svg. The terminal is the one that most people have: 80 columns
@@ -44,6 +44,7 @@ vim.o.background = '{background}'
 vim.o.statusline = " %t  %=%{{%v:lua.require'fastcoder'.statusline()%}}  %l:%c "
 require('fastcoder').setup()
 """
+CALM = NEOVIM.replace("setup()", "setup({{ settings = {{ quiet = {{ lines = 1 }} }} }})")
 EMACS = """
 (setq inhibit-startup-screen t make-backup-files nil create-lockfiles nil python-indent-guess-indent-offset nil
       eglot-sync-connect nil auto-save-default nil native-comp-async-report-warnings-errors nil)
@@ -115,6 +116,7 @@ BESIDE = (":vsplit %:h/models.py\r", "\x17p")
 PICTURES = {
     "neovim": Picture("dark", _neovim, "init.lua", NEOVIM, TO_FUNCTION),
     "neovim-narrow": Picture("light", _neovim, "init.lua", NEOVIM, (*BESIDE, *TO_FUNCTION)),
+    "neovim-calm": Picture("dark", _neovim, "init.lua", CALM, TO_FUNCTION),
     "emacs": Picture(
         "light", _emacs, "init.el", EMACS, ("\x13sum of each day\r", "\x05\x0c", f"\r\x01\x0b{LINE}", "\r")
     ),
