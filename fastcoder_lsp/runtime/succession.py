@@ -5,13 +5,8 @@ priority fills the cache folder (machine code, packed weights, times), so that t
 Downloads nothing: it waits for a download that the user has begun.
 """
 
-import json
 import logging
-import os
-import subprocess
-import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,34 +14,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-import psutil
-from typing_extensions import override
-
-from fastcoder_lsp import errors
-from fastcoder_lsp.config import Settings, SettingsLayer, cache_folder, resolve, specs
-from fastcoder_lsp.config.processes import neutral_folder, python_command
+from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.errors import FastcoderError, ModelMissingError, ResourceError, UsageError, understood
+from fastcoder_lsp.errors import FastcoderError, ModelMissingError, UsageError, understood
 from fastcoder_lsp.model.catalogue import FAMILY, Size
 from fastcoder_lsp.model.choice import current_choice
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.find import AUTO, download_of, find, understand
-from fastcoder_lsp.model.inventory import engine_conversions
 from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.model.store import folder_bytes
 from fastcoder_lsp.model.tuned import RECORD
-from fastcoder_lsp.runtime.compile_ahead import BITS, shape_of
 from fastcoder_lsp.runtime.load import corrected, load_model, needs_own_weights
 from fastcoder_lsp.runtime.model_choice import first_hour_of
 from fastcoder_lsp.runtime.parts import Model
+from fastcoder_lsp.runtime.second_process import is_prepared, prepare, serve_parent
 
 logger = logging.getLogger(__name__)
 
 LOOK_S, SELDOM_S = 1.0, 5.0
 """Time between two looks at a download, and at one that has not begun."""
-SILENT_S = 900.0
-"""The process that prepares a model reports far more often; after so long without a report it hangs, and is ended."""
-_NICENESS = 10
 _FINISH = "To continue, run: fastcoder-lsp model pull"
 
 Tell = Callable[[str, int | None], None]
@@ -126,7 +112,7 @@ def plan_for(settings: Settings, cache: Path) -> SuccessionPlan | None:
     files = _found(wanted.model, cache)
     if files is None and begun is None and not automatic:
         return None
-    if files is not None and (gpu or _is_prepared(files, wanted, cache)):
+    if files is not None and (gpu or is_prepared(files, wanted, cache)):
         return None
     if files is not None and (files.folder / RECORD).is_file():
         return None  # a front's drafter may need its tuning: a shared process learns of drafters only after loading
@@ -162,14 +148,6 @@ def _found(name: str, cache: Path) -> ModelFiles | None:
         files = find(name, cache, gpu_bytes=0)
         return None if files.variant else files
     return None
-
-
-def _is_prepared(files: ModelFiles, settings: Settings, cache: Path) -> bool:
-    """Whether a start would read packed weights; models that only transformers runs have none."""
-    shape = shape_of(files.folder)
-    if settings.engine not in BITS or shape is None:
-        return True
-    return any(path.suffix == ".safetensors" for path in engine_conversions(files.digest, cache))
 
 
 def _smaller(name: str, most: int, cache: Path) -> Size | None:
@@ -229,7 +207,7 @@ class Successor:
             tell(what, int(share * 100))
 
         tell("preparing", 0)
-        _prepare(plan.wanted, progress, stopped)
+        prepare(__name__, plan.wanted, progress, stopped, "model")
         return None if stopped.is_set() else load_model(plan.wanted, progress, alone=False)
 
     def settled(self, model: Model) -> Model:
@@ -262,105 +240,9 @@ class Successor:
         return not stopped.is_set()
 
 
-def _prepare(settings: Settings, progress: Progress, stopped: threading.Event) -> None:
-    """Load the model once in a second process, which fills the cache folder, and ends with this one.
-
-    Raises:
-        FastcoderError: the model cannot be loaded, or the process was killed, or hung.
-    """
-    values = {spec.name: getattr(settings, spec.attribute) for spec in specs().values()}
-    with (
-        suppress(BrokenPipeError),  # it has ended, and closing its stdin fails, too: its exit code says why
-        subprocess.Popen(
-            python_command(__name__),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=neutral_folder(),
-        ) as process,
-    ):
-        assert process.stdin is not None
-        assert process.stdout is not None
-        watch = _HangWatch(process, stopped)
-        watch.start()
-        try:
-            process.stdin.write(json.dumps(values).encode() + b"\n")
-            process.stdin.flush()
-            for line in process.stdout:
-                watch.heard()
-                if line.startswith(b"{"):  # a library may print, too
-                    _take(json.loads(line), progress)
-        finally:
-            process.kill()
-    if process.returncode == 0 or stopped.is_set():
-        return
-    if watch.hung:
-        raise ResourceError(
-            f"the process that prepares the model hung: it reported nothing for {SILENT_S / 60:.0f} minutes",
-            "Reload the model to try again. If it hangs again, run: fastcoder-lsp doctor",
-        )
-    raise ResourceError(
-        f"the process that prepares the model ended (exit code {process.returncode}): the system stopped it, "
-        "probably because memory ran out, or it crashed",
-        "Close other programs, then reload the model, or name a smaller one in `model`.",
-    )
-
-
-class _HangWatch(threading.Thread):
-    """Kills a process once it is not wanted, or has reported nothing for too long, which is then `hung`."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]", stopped: threading.Event) -> None:
-        super().__init__(name="fastcoder-prepare", daemon=True)
-        self._process, self._stopped, self.hung = process, stopped, False
-        self.heard()
-
-    def heard(self) -> None:
-        """The process has reported something."""
-        self._heard_s = time.monotonic()
-
-    @override
-    def run(self) -> None:
-        while self._process.poll() is None:
-            self.hung = time.monotonic() - self._heard_s > SILENT_S
-            if self._stopped.wait(LOOK_S) or self.hung:
-                with suppress(OSError):
-                    self._process.kill()
-                return
-
-
-def _take(event: dict[str, object], progress: Progress) -> None:
-    """Take one line of the process: progress, or an error."""
-    if "error" in event:
-        kind: type[FastcoderError] = getattr(errors, str(event["error"]), FastcoderError)
-        raise kind(str(event["message"]), str(event["hint"]))
-    progress(float(str(event["share"])), str(event["what"]))
-
-
 def main() -> NoReturn:
-    """Load the model of the settings on stdin, and print progress or the error; runs in the second process."""
-    settings, _ = resolve([SettingsLayer("parent", json.loads(sys.stdin.buffer.readline()), trusted=True)])
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    if sys.platform == "win32":
-        psutil.Process().nice(psutil.BELOW_NORMAL_PRIORITY_CLASS)
-    else:
-        os.nice(_NICENESS)
-    try:
-        load_model(settings, lambda share, what: _say(share=share, what=what), recorded=False).close()
-    except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions
-        known = errors.understood(error)
-        _say(error=type(known).__name__, message=known.message, hint=known.hint)
-    os._exit(0)  # a thread still reads stdin, which the interpreter's own end cannot lock
-
-
-def _say(**event: object) -> None:
-    sys.stdout.write(json.dumps(event) + "\n")
-    sys.stdout.flush()
-
-
-def _end_with_parent() -> None:
-    """End this process once stdin does."""
-    sys.stdin.buffer.read()
-    os._exit(1)
+    """Load the model once; runs in the second process."""
+    serve_parent(lambda settings, progress: load_model(settings, progress, recorded=False).close())
 
 
 if __name__ == "__main__":

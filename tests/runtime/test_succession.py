@@ -26,7 +26,7 @@ from fastcoder_lsp.model.dialogue import Dialogue, ProgressStep
 from fastcoder_lsp.model.downloads import read_download, recorded
 from fastcoder_lsp.model.find import find
 from fastcoder_lsp.model.tuned import RECORD
-from fastcoder_lsp.runtime import succession
+from fastcoder_lsp.runtime import second_process, succession
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.runtime.start_record import read_start
@@ -59,6 +59,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(succession, "LOOK_S", 0.05)
+    monkeypatch.setattr(second_process, "LOOK_S", 0.05)
     monkeypatch.setattr(succession, "SELDOM_S", 0.05)
     return tmp_path / "cache"
 
@@ -229,8 +230,8 @@ succession.main()
 def test_the_smaller_one_goes_on_where_the_wanted_one_cannot_be_prepared(
     cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch, dies: str, why: str, silent_s: float
 ) -> None:
-    monkeypatch.setattr(succession, "SILENT_S", silent_s)
-    monkeypatch.setattr(succession, "python_command", lambda _: (sys.executable, "-c", dies))
+    monkeypatch.setattr(second_process, "SILENT_S", silent_s)
+    monkeypatch.setattr(second_process, "python_command", lambda _: (sys.executable, "-c", dies))
     put(cache, SMALL, "few\n")
     put(cache, LARGE, "many\n")
     host, heard = open_host(server)
@@ -244,7 +245,7 @@ def test_other_settings_and_the_end_stop_what_is_prepared(
     cache: Path, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sleeper = (sys.executable, "-c", "import time; time.sleep(1e6)")
-    monkeypatch.setattr(succession, "python_command", lambda _: sleeper)
+    monkeypatch.setattr(second_process, "python_command", lambda _: sleeper)
     put(cache, SMALL, "few\n")
     put(cache, LARGE, "many\n")
     host, heard = open_host(server)
@@ -331,7 +332,7 @@ class Tokenizer:
 load.Tokenizer = Tokenizer
 succession.main()
 """
-    monkeypatch.setattr(succession, "python_command", lambda _: (sys.executable, "-c", hangs))
+    monkeypatch.setattr(second_process, "python_command", lambda _: (sys.executable, "-c", hangs))
     put(cache, SMALL, "few\n")
     put(cache, LARGE, "many\n")
     host, heard = open_host(server)
