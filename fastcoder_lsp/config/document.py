@@ -77,7 +77,7 @@ def _kind(spec: Spec) -> str:
         return ", ".join(("true", "false", *(f"`{choice}`" for choice in spec.choices)))
     if spec.choices:
         return ", ".join(f"`{choice}`" for choice in spec.choices)
-    if spec.kind is int:
+    if spec.kind in {int, float}:
         return f"{spec.low} … {spec.high}"
     return "string" if spec.kind is str else "list of strings"
 

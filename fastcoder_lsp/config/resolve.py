@@ -122,7 +122,7 @@ def _parse(value: object, spec: Spec) -> object:
         if not isinstance(value, bool) and value not in spec.choices:
             raise _RefusedError(f"must be {' or '.join(('true', 'false', *spec.choices))}, not {_shown(value)}")
         return value
-    if spec.kind is int:
+    if spec.kind in {int, float}:
         return _parse_number(value, spec)
     if spec.kind is tuple:
         if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
@@ -139,15 +139,16 @@ def _parse(value: object, spec: Spec) -> object:
     return value
 
 
-def _parse_number(value: object, spec: Spec) -> int:
+def _parse_number(value: object, spec: Spec) -> float:
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())  # Lua and JSON know only floats
-    if isinstance(value, bool) or not whole:
-        raise _RefusedError(f"must be a whole number, not {_shown(value)}")
+    if isinstance(value, bool) or not (whole or (spec.kind is float and isinstance(value, float))):
+        raise _RefusedError(f"must be a {'' if spec.kind is float else 'whole '}number, not {_shown(value)}")
     assert isinstance(value, int | float)
-    number = int(value)
-    if (spec.low is not None and number < spec.low) or (spec.high is not None and number > spec.high):
-        raise _RefusedError(f"must be between {spec.low} and {spec.high}, not {_shown(number)}")
-    return number
+    number: float = value if spec.kind is float else int(value)
+    low, high = spec.low, spec.high
+    if not ((low is None or number >= low) and (high is None or number <= high)):  # NaN is between none
+        raise _RefusedError(f"must be between {low} and {high}, not {_shown(number)}")
+    return float(number) if spec.kind is float else number
 
 
 def _restricted(value: Any, current: Any, spec: Spec) -> object:

@@ -41,8 +41,8 @@ class Spec:
     default: object
     scope: Scope
     description: str
-    low: int | None = None
-    high: int | None = None
+    low: float | None = None
+    high: float | None = None
     choices: tuple[str, ...] = ()
     switch: bool = False
     """A switch whose default is one of `choices`; a default of true or false implies it."""
@@ -59,7 +59,7 @@ class Spec:
 
     @property
     def kind(self) -> type:
-        """bool, int, str or tuple (a list of texts)."""
+        """bool, int, float, str or tuple (a list of texts)."""
         return bool if self.switch else type(self.default)
 
 
@@ -226,6 +226,23 @@ class Settings:
     )
     quiet_deletions: bool = _row(
         False, Scope.WORKSPACE, "Suggest nothing by itself after you deleted text, until you type again."
+    )
+    edits_model: str = _row(
+        "",
+        Scope.MACHINE,
+        "The model that suggests the next edit anywhere in the file, beside the code model: a hub id, a folder, or a "
+        "`.gguf` file. See docs/next-edit.md. Empty: no such suggestions.",
+    )
+    edits_threshold: float = _row(
+        0.7,
+        Scope.WORKSPACE,
+        "Least probability that the edit model gives to its change as a whole. Higher: fewer suggestions, and fewer "
+        "wrong ones.",
+        low=0.0,
+        high=1.0,
+    )
+    edits_automatic: bool = _row(
+        True, Scope.WORKSPACE, "Suggest edits in pauses. `false`: only when you ask for one by key."
     )
     where_middle_of_word: bool = _row(
         False, Scope.WORKSPACE, "Suggest while you type inside a word that continues right of the cursor."

@@ -12,7 +12,7 @@ from typing import Any
 from fastcoder_lsp.config.table import Scope, Spec, specs
 
 _VSCODE_SCOPES = {Scope.MACHINE: "machine", Scope.NARROW: "resource", Scope.WORKSPACE: "resource"}
-_KINDS = {bool: "boolean", int: "integer", str: "string", tuple: "array"}
+_KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", tuple: "array"}
 _HEAD = """\
 // Made from fastcoder_lsp/config/table.py by `python -m fastcoder_lsp.config.vscode editors/vscode`.
 
@@ -79,7 +79,7 @@ def _property(order: int, spec: Spec) -> dict[str, Any]:
     }
     if spec.kind is tuple:
         schema |= {"items": {"type": "string"}, "uniqueItems": True}
-    if spec.kind is int:
+    if spec.kind in {int, float}:
         schema |= {"minimum": spec.low, "maximum": spec.high}
     if spec.choices and spec.kind is bool:
         schema |= {"type": ["boolean", "string"], "enum": [False, *spec.choices, True]}

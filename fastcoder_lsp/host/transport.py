@@ -18,13 +18,14 @@ from fastcoder_lsp.completion.protocol import HostFacts, Message
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve, specs
 from fastcoder_lsp.core.bounds import MOST_EXTRAS, MOST_NAMES, MOST_TOLD, Name, Natural, Short
 
-PROTOCOL: Final = 8
+PROTOCOL: Final = 9
 """Incremented with every change of a message. Clients and hosts of different versions rarely meet, because the build is
 part of the address."""
 MOST_BYTES: Final = 8_000_000
 """Longest message."""
 
-Value: TypeAlias = bool | int | str | Annotated[list[str], Meta(max_length=MOST_NAMES)]
+Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
+Value: TypeAlias = bool | int | Share | str | Annotated[list[str], Meta(max_length=MOST_NAMES)]
 """The value of a setting in a `Table`, by the setting's name."""
 Table: TypeAlias = dict[str, Value]
 Some = TypeVar("Some")
@@ -86,7 +87,7 @@ class WithTexts(Message, frozen=True):
         chunks: the texts of the extras, joined; `lengths`: their lengths.
     """
 
-    command: p.Ask | p.Expect | p.DocumentChanged
+    command: p.Ask | p.AskEdit | p.Expect | p.DocumentChanged
     text: TextRef
     neighbours: TextRef | None = None
     cells: Annotated[tuple[Natural, ...], Meta(max_length=MOST_NAMES)] = ()
@@ -196,6 +197,7 @@ FromClient: TypeAlias = (
     | UseTables
     | p.Noticed
     | p.Withdraw
+    | p.WithdrawEdit
     | p.Forget
     | p.Rename
     | p.Load
@@ -214,6 +216,7 @@ FromHost: TypeAlias = (
     | WithPlaces
     | Facts
     | p.Answered
+    | p.EditAnswered
     | p.Forgotten
     | p.Counted
     | p.Worked

@@ -65,6 +65,10 @@ def test_a_language_has_values_of_its_own() -> None:
         ("popup.budget_ms", True),
         ("popup.budget_ms", float("nan")),
         ("popup.budget_ms", float("inf")),
+        ("edits.threshold", "high"),
+        ("edits.threshold", 1.01),
+        ("edits.threshold", float("nan")),
+        ("edits.threshold", True),
         ("popup.enabled", 1),
         ("popup", 5),
         ("engine", "abacus"),
@@ -81,6 +85,12 @@ def test_what_is_wrong_is_reported_and_defaulted(name: str, value: object) -> No
     assert settings == Settings()
     assert [problem.name for problem in problems] == [name]
     assert problems[0].message
+
+
+@pytest.mark.parametrize("value", [1, 0.25, 0])
+def test_a_share_may_be_written_as_a_whole_number(value: float) -> None:
+    settings, problems = resolve([user({"edits.threshold": value})])
+    assert (settings.edits_threshold, type(settings.edits_threshold), problems) == (value, float, ())
 
 
 def test_a_misspelt_name_is_told_the_right_one() -> None:
@@ -140,8 +150,7 @@ def test_no_values_can_hurt(values: dict[str, Any], trusted: bool) -> None:
         value: Any = getattr(settings, spec.attribute)
         switch = (False, *spec.choices, True) if spec.kind is bool else None
         assert type(value) is spec.kind or (switch is not None and value in switch)
-        if spec.kind is int:
-            assert isinstance(value, int)
+        if spec.kind in {int, float}:
             assert spec.low is not None
             assert spec.high is not None
             assert spec.low <= value <= spec.high
