@@ -18,6 +18,7 @@ from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Counts
 from fastcoder_lsp.core.bounds import MOST_NAMES, Moment, Name, Natural, Short, Whole
+from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 Percent: TypeAlias = Annotated[int, Meta(ge=0, le=100)]
@@ -47,6 +48,18 @@ class Noticed(Message, frozen=True):
 
 class Withdraw(Message, frozen=True):
     """The client withdrew a question; the scheduler may keep its generation for the next one."""
+
+    number: Natural
+
+
+class AskEdit(Message, frozen=True):
+    """The client's newest question for the next edit; it replaces any older one, and waits for all completions."""
+
+    question: EditQuestion
+
+
+class WithdrawEdit(Message, frozen=True):
+    """The client withdrew a question for an edit."""
 
     number: Natural
 
@@ -122,6 +135,8 @@ Command: TypeAlias = (
     Ask
     | Noticed
     | Withdraw
+    | AskEdit
+    | WithdrawEdit
     | Expect
     | Forget
     | Rename
@@ -143,6 +158,13 @@ class Answered(Message, frozen=True):
 
     number: Natural
     answer: Answer
+
+
+class EditAnswered(Message, frozen=True):
+    """The answer to the question for an edit of this number."""
+
+    number: Natural
+    answer: EditAnswer
 
 
 class Made(Message, frozen=True):
@@ -223,7 +245,17 @@ class LoadFinished(Message, frozen=True):
 
 
 Event: TypeAlias = (
-    Answered | Made | Forgotten | Counted | Worked | StatusChanged | Indexing | Notice | Succession | LoadFinished
+    Answered
+    | EditAnswered
+    | Made
+    | Forgotten
+    | Counted
+    | Worked
+    | StatusChanged
+    | Indexing
+    | Notice
+    | Succession
+    | LoadFinished
 )
 
 

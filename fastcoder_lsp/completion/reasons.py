@@ -49,6 +49,12 @@ CODES = (
     "superseded",  # a newer request came first
     "cancelled",  # the editor cancelled the request
     "changed",  # the document has changed since
+    "edit-model",  # there is no edit model, or it cannot be loaded; the text says which
+    "edit-remote",  # a server in the model's place suggests no edits
+    "edit-place",  # the edit model cannot be asked about this place
+    "edit-none",  # the edit model suggests no change
+    "edit-key",  # edits are suggested only by key
+    "edit-ghost",  # the edit only inserts text at the cursor
 )
 
 _BY_KEY = "To get a suggestion anyway, press the key that requests one."
@@ -229,3 +235,48 @@ def cancelled(*, invoked: bool) -> Reason:
 def changed() -> Reason:
     """The document changed since the request."""
     return Reason("changed", "The text changed before the answer came.", "")
+
+
+def no_edit_model() -> Reason:
+    """No setting names an edit model."""
+    return Reason(
+        "edit-model",
+        "No edit model is set.",
+        "Get one with `fastcoder-lsp model pull --edits`, and name it in `edits.model`.",
+    )
+
+
+def edit_model_failed(status: Status) -> Reason:
+    """The edit model cannot be loaded; `status` says why."""
+    return Reason("edit-model", f"No edits: {status.message}", status.hint)
+
+
+def no_remote_edits() -> Reason:
+    """A server in the model's place suggests no edits, and is not asked for any."""
+    return Reason("edit-remote", "The remote server suggests no edits.", "Remove `remote.url` to use a local model.")
+
+
+def no_edit_here() -> Reason:
+    """The format of the edit model has no prompt for this place."""
+    return Reason(
+        "edit-place", "The edit model cannot be asked here: the line is too long, or holds the model's own marks.", ""
+    )
+
+
+def no_edit() -> Reason:
+    """The edit model suggests no change."""
+    return Reason("edit-none", "The edit model suggests no change.", "")
+
+
+def edits_by_key() -> Reason:
+    """Settings let edits be suggested only by key."""
+    return Reason(
+        "edit-key",
+        "Edits are suggested only by key.",
+        "Press the key, or change `edits.automatic`, `quiet.mode` or `power`.",
+    )
+
+
+def ghost_text() -> Reason:
+    """The edit only inserts text at the cursor."""
+    return Reason("edit-ghost", "The edit only inserts text at the cursor, where ghost text is shown.", "")

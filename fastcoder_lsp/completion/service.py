@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fastcoder_lsp.completion import protocol, reasons
+from fastcoder_lsp.completion.edits import EditService
 from fastcoder_lsp.completion.question import Answer, Policy, Question, Waiting, nothing, place_of, settle
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.completion.suggestion_cache import SuggestionCache
@@ -39,6 +40,7 @@ class CompletionService:
     """Turns requests into completions, one at a time, the latest first.
 
     Attributes:
+        edits: questions for edits.
         host: the model's host; commands that concern neither requests nor answers go to it directly.
         lock: each method holds it. The host's thread takes it to deliver events, while holding no other lock.
 
@@ -77,6 +79,7 @@ class CompletionService:
         self._known, self._tally = SuggestionCache(), Tally()
         self.on(protocol.StatusChanged(Status("starting" if enabled else "off")))
         self.host = open_host(self.on)
+        self.edits = EditService(self.host.send, self.lock, clock)
 
     # For the server, from any thread --------------------------------------------------------------------------------
 
@@ -157,6 +160,7 @@ class CompletionService:
             if self._waiting is not None and self._waiting.question.uri == uri:
                 self._supersede(reasons.changed())
             self._known.shows_nothing(uri)
+            self.edits.forget(uri)
             self.host.send(protocol.Forget(uri))
 
     def document_renamed(self, old: str, new: str) -> None:
@@ -173,6 +177,7 @@ class CompletionService:
             self._enabled = enabled
             if not enabled:
                 self._supersede(reasons.off())
+                self.edits.supersede(reasons.off())
             self.host.send(protocol.Enable(enabled))
 
     def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
@@ -180,6 +185,7 @@ class CompletionService:
         with self.lock:
             self._known.forget(None)
             self._supersede()
+            self.edits.forget()
             self.host.send(protocol.Use(settings, folders))
 
     def reload(self) -> None:
@@ -187,6 +193,7 @@ class CompletionService:
         with self.lock:
             self._known.forget(None)
             self._supersede()
+            self.edits.forget()
             self.host.send(protocol.Reload())
 
     def statistics(self) -> Statistics:
@@ -202,6 +209,7 @@ class CompletionService:
         with self.lock:
             self._closing = True
             self._supersede()
+            self.edits.forget()
         self.host.close(wait_s)
 
     # For the host, from its threads ---------------------------------------------------------------------------------
@@ -211,6 +219,8 @@ class CompletionService:
         match event:
             case protocol.Answered(number, answer):
                 self._answered(number, answer)
+            case protocol.EditAnswered(number, edit):
+                self.edits.answered(number, edit)
             case protocol.Made(uri, suggestion):
                 self._made(uri, suggestion)
             case protocol.StatusChanged(status):

@@ -86,6 +86,7 @@ class EditAnswer:
         probability: the joint probability of the tokens that differ from the old text; 1 where none does.
         source: the edit model, or `analogy`.
         reason: why there is no edit.
+        cut: whether the answer reached the token limit.
         counts: the work for it.
         ms: milliseconds by span.
     """
@@ -94,5 +95,6 @@ class EditAnswer:
     probability: float = 1.0
     source: Short = ""
     reason: Reason | None = None
+    cut: bool = False
     counts: Counts = field(default_factory=Counts)
     ms: Mapping[str, float] = field(default_factory=dict)

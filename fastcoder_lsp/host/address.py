@@ -30,7 +30,7 @@ MODEL: Final = (
     *("draft_models", "draft_automatic", "draft_memory_mb"),
 )
 """Settings of the shared model: fronts that differ in one of them have separate hosts."""
-FRONT: Final = ("drafter", "index_enabled", "context_enabled")
+FRONT: Final = ("drafter", "index_enabled", "context_enabled", "edits_model")
 """Settings of a front's runtime."""
 REMOTE: Final = (
     *("remote_url", "remote_allow", "remote_kind", "remote_model", "remote_template", "remote_key_file"),

@@ -18,6 +18,7 @@ from fastcoder_lsp.completion.protocol import (
     Answered,
     Ask,
     Command,
+    EditAnswered,
     Event,
     Expect,
     Forget,
@@ -135,7 +136,7 @@ class ClientConnection:
         """The facts that its `ModelHost` reports."""
         return HostFacts() if self._host is None else self._host.facts()
 
-    def on(self, event: Event) -> None:
+    def on(self, event: Event) -> None:  # noqa: C901 a case for each event
         """Send an event to the front; called from the scheduler's thread."""
         match event:
             case Answered(number):
@@ -143,6 +144,10 @@ class ClientConnection:
                     self.asking = False
                 self._outbox.make(lambda: (_bounded_answer(event),), key=("answered", number))
                 self.tell_facts()
+            case EditAnswered(number, answer):
+                reason = answer.reason and _bounded(answer.reason)
+                answer = replace(answer, reason=reason, source=told(answer.source))
+                self._outbox.put(EditAnswered(number, answer), key=("edit", number))
             case Made(uri):
                 if (slot := self._slots.get(uri)) is not None:
                     self._made += 1

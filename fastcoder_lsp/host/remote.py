@@ -14,9 +14,11 @@ from pathlib import Path
 from fastcoder_lsp.completion.protocol import (
     Answered,
     Ask,
+    AskEdit,
     Command,
     DocumentChanged,
     DocumentClosed,
+    EditAnswered,
     Enable,
     Event,
     Expect,
@@ -32,10 +34,12 @@ from fastcoder_lsp.completion.protocol import (
     StatusChanged,
     Use,
     Withdraw,
+    WithdrawEdit,
 )
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.host.connection import Maker, Outbox
 from fastcoder_lsp.host.liveness import SilenceLimits
 from fastcoder_lsp.host.supervisor import ConnectionSupervisor, Reach
@@ -67,6 +71,7 @@ class DesiredState:
         enabled: whether this client needs a model.
         texts: the open documents' texts.
         question: the open question.
+        edit: the open question for an edit.
         upcoming: the next expected question, while the editor waits there for a late suggestion.
         loads: tickets of open `Load`s.
         ready: whether the model was loaded, so that a new host loads it at once.
@@ -77,11 +82,12 @@ class DesiredState:
     enabled: bool
     texts: OpenTexts
     question: Question | None = None
+    edit: EditQuestion | None = None
     upcoming: Question | None = None
     loads: set[int] = field(default_factory=set)
     ready: bool = False
 
-    def follow(self, command: Command) -> None:  # noqa: C901 a case for each command
+    def follow(self, command: Command) -> None:  # noqa: C901, PLR0912 a case for each command
         """Apply a command."""
         match command:
             case Ask(question):
@@ -90,6 +96,10 @@ class DesiredState:
                 self.upcoming = None
             case Withdraw(number):
                 self.take_question(number)
+            case AskEdit(edit):
+                self.edit = edit
+            case WithdrawEdit(number):
+                self.take_edit(number)
             case Expect(question, _, unserved):
                 self.upcoming = question if unserved else None
             case Forget(uri):
@@ -121,11 +131,13 @@ class DesiredState:
         yield from self.questions()
 
     def questions(self) -> Iterator[Command]:
-        """The open question, and the upcoming one."""
+        """The open questions, and the upcoming one."""
         if self.upcoming is not None:
             yield Expect(self.upcoming, known=False, unserved=True)
         if self.question is not None:
             yield Ask(self.question)
+        if self.edit is not None:
+            yield AskEdit(self.edit)
 
     def take_question(self, number: int | None = None) -> Question | None:
         """Close and return the open question; None if there is none, or if it has another number."""
@@ -134,6 +146,14 @@ class DesiredState:
             return None
         self.question = None
         return question
+
+    def take_edit(self, number: int | None = None) -> EditQuestion | None:
+        """The same of the open question for an edit."""
+        edit = self.edit
+        if edit is None or (number is not None and edit.number != number):
+            return None
+        self.edit = None
+        return edit
 
     def take_load(self, ticket: int) -> bool:
         """Close the `Load` with this ticket; returns whether it was open."""
@@ -152,6 +172,8 @@ class DesiredState:
             self.question = None
         if self.upcoming is not None and self.upcoming.uri == uri:
             self.upcoming = None
+        if self.edit is not None and self.edit.uri == uri:
+            self.edit = None
 
     def _rename(self, old: str, new: str) -> None:
         if self.question is not None and self.question.uri == old:
@@ -204,7 +226,7 @@ class SharedProcessHost:
             self._desired.follow(command)
             if self._outbox is not None:
                 self._outbox.make(*self._message(command))
-        if isinstance(command, Ask | Load):
+        if isinstance(command, Ask | AskEdit | Load):
             self._supervisor.awaiting()
         elif isinstance(command, Use):
             self._supervisor.settings_changed(before, command.settings)
@@ -235,11 +257,14 @@ class SharedProcessHost:
     def lost(self, answer: Answer, status: Status | None) -> None:
         """Give this answer to all open requests, and report `status` if there is one."""
         with self._lock:
-            question, loads = self._desired.take_question(), self._desired.take_loads()
+            question, edit = self._desired.take_question(), self._desired.take_edit()
+            loads = self._desired.take_loads()
         if status is not None:
             self._status_changed(StatusChanged(status))
         if question is not None:
             self._tell(Answered(question.number, answer))
+        if edit is not None:
+            self._tell(EditAnswered(edit.number, EditAnswer(reason=answer.reason)))
         for ticket in loads:
             self._tell(LoadFinished(ticket, False))
 
@@ -274,6 +299,10 @@ class SharedProcessHost:
                 if question is not None:
                     self._supervisor.served()
                 self._tell(message)
+            case EditAnswered(number):
+                with self._lock:
+                    self._desired.take_edit(number)
+                self._tell(message)
             case WithPlaces():
                 if (made := self._builder.made(message)) is not None:
                     self._tell(made)
@@ -306,6 +335,9 @@ class SharedProcessHost:
         if isinstance(command, Ask):
             question = self._desired.question
             if question is None or question.number != command.question.number:
+                return ()
+        elif isinstance(command, AskEdit):
+            if self._desired.edit is None or self._desired.edit.number != command.question.number:
                 return ()
         elif isinstance(command, Use):  # send the current settings
             command = Use(self._desired.settings, self._desired.folders)
@@ -343,7 +375,9 @@ def _key(command: Command) -> Hashable:
             return "document", path
         case Withdraw(number):
             return "withdraw", number
-        case Ask() | Expect() | Noticed() | Use() | Reload() | Enable():
+        case WithdrawEdit(number):
+            return "withdraw edit", number
+        case Ask() | AskEdit() | Expect() | Noticed() | Use() | Reload() | Enable():
             return type(command)
         case _:
             return None

@@ -12,12 +12,15 @@ from pathlib import Path
 
 import psutil
 
+from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.protocol import (
     Answered,
     Ask,
+    AskEdit,
     Command,
     DocumentChanged,
     DocumentClosed,
+    EditAnswered,
     Enable,
     Event,
     Expect,
@@ -33,6 +36,7 @@ from fastcoder_lsp.completion.protocol import (
 from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.edits.values import EditAnswer
 from fastcoder_lsp.host.address import place_part
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
@@ -83,7 +87,11 @@ class BackendSelector:
                 return
         with self._lock:
             host = self._host
-            later = host is None and not self._closed and (self._opening or isinstance(command, Ask | Expect | Load))
+            later = (
+                host is None
+                and not self._closed
+                and (self._opening or isinstance(command, Ask | AskEdit | Expect | Load))
+            )
             if later:
                 if not self._opening:
                     self._begin()
@@ -178,6 +186,8 @@ class BackendSelector:
         for command in pending:
             if isinstance(command, Ask):
                 gate(Answered(command.question.number, Answer.failed(status)))
+            elif isinstance(command, AskEdit):
+                gate(EditAnswered(command.question.number, EditAnswer(reason=reasons.failed(status))))
         self._refuse(pending)
 
     def _give_up(self) -> tuple[Command, ...]:

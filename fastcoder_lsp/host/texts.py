@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from fastcoder_lsp.completion.protocol import (
     Ask,
+    AskEdit,
     Command,
     DocumentChanged,
     Expect,
@@ -39,6 +40,7 @@ from fastcoder_lsp.host.transport import (
     settings_table,
     whole_path,
 )
+from fastcoder_lsp.workspace.paths import path_of
 
 PIECE = 1_000_000
 """Most characters of a difference: a longer text is sent in several, each of which appends to the one before."""
@@ -243,6 +245,11 @@ class MessageBuilder:
         match command:
             case Ask(question) | Expect(question):
                 yield from self._question(command, question)
+            case AskEdit(question):
+                path = path_of(question.uri)
+                sent, differences = self.texts.send(question.uri if path is None else str(path), question.text)
+                yield from differences
+                yield WithTexts(AskEdit(replace(question, text="")), sent)
             case DocumentChanged(path, text):
                 sent, differences = self.texts.send(str(path), text)
                 yield from differences
@@ -293,7 +300,7 @@ class MessageBuilder:
         yield WithTexts(sent, text, neighbours, cells, chunks, lengths)
 
 
-def with_texts(message: WithTexts, texts: KeptTexts) -> Ask | Expect | DocumentChanged:
+def with_texts(message: WithTexts, texts: KeptTexts) -> Ask | AskEdit | Expect | DocumentChanged:
     """The command with its texts.
 
     Raises:
@@ -303,6 +310,10 @@ def with_texts(message: WithTexts, texts: KeptTexts) -> Ask | Expect | DocumentC
     command, text = message.command, texts.text(message.text)
     if isinstance(command, DocumentChanged):
         return DocumentChanged(command.path, text)
+    if isinstance(command, AskEdit):
+        if command.question.offset > len(text):
+            raise ProtocolError("a question about no place in its text")
+        return AskEdit(replace(command.question, text=text))
     question = command.question
     request, snapshot, selected = question.request, question.request.snapshot, question.request.selected
     neighbours = "" if message.neighbours is None else texts.text(message.neighbours)

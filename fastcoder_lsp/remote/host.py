@@ -18,9 +18,11 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.protocol import (
     Answered,
     Ask,
+    AskEdit,
     Command,
     DocumentChanged,
     DocumentClosed,
+    EditAnswered,
     Enable,
     Expect,
     FilesChanged,
@@ -34,11 +36,13 @@ from fastcoder_lsp.completion.protocol import (
     Reload,
     StatusChanged,
     Use,
+    WithdrawEdit,
 )
 from fastcoder_lsp.completion.question import Answer, Clock, Question, policy_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress, Reason
+from fastcoder_lsp.edits.values import EditAnswer
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, ExcerptSnippet, SendingRules, touches_secret
@@ -119,6 +123,10 @@ class ServerHost:
                 self._send_to_local(command)
             case FilesChanged():
                 self._send_to_local(command)
+            case AskEdit(question):  # nothing is sent, and the local model only stands in for completions
+                self._listener(EditAnswered(question.number, EditAnswer(reason=reasons.no_remote_edits())))
+            case WithdrawEdit():
+                pass
             case _:
                 self._client.post(self._client, partial(self._run_command, command))
 

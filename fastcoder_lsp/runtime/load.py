@@ -29,6 +29,7 @@ from fastcoder_lsp.runtime.costs import (
     prompt_room,
     step_costs,
 )
+from fastcoder_lsp.runtime.edit_model import EditModels, load_edit_model, no_edit_model
 from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice, gpu_for_choice
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
 from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, names_of_drafters
@@ -42,8 +43,11 @@ _DRAFTER_FUNCTIONS = 110
 """Functions that are compiled for the drafter and the search."""
 
 
-def _nothing_more() -> None:
-    pass
+def _leave(model: Model, front: str) -> None:
+    """Free the caches of a front in the models beside the code model."""
+    for beside in (model.smaller, model.edits):
+        if beside is not None:
+            beside.leave(front)
 
 
 def _unheard(_share: float, _what: str) -> None:
@@ -139,7 +143,8 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
         allow=lambda remaining: allowed(model.tokenizer, remaining),
         limits=DecodeLimits(settings.completion_max_tokens, cpu_nodes(model.costs) if fills_rows else GPU_NODES),
         costs=model.costs,
-        closing=partial(model.smaller.leave, front) if model.smaller is not None else _nothing_more,
+        edit_model=partial(model.edits.of, settings, front) if model.edits is not None else no_edit_model,
+        closing=partial(_leave, model, front),
     )
 
 
@@ -185,7 +190,8 @@ def _load(
     smaller = SmallerModels(SmallerModelOptions.by(settings, names, cache), tokenizer, progress) if names else None
     if names and not settings.draft_models:
         record.start.notes.append(f"{names[0]} drafts; to switch it off, set `draft.automatic` to false")
-    model = Model(engine, tokenizer, costs, trained, files.digest, smaller, news, first_hour)
+    edits = EditModels(load_edit_model)
+    model = Model(engine, tokenizer, costs, trained, files.digest, smaller, edits, news, first_hour)
     with _closed_on_failure(model):
         _compile(model, settings.drafter, record, progress, datastore=datastore)
     progress(1.0, "warming up")

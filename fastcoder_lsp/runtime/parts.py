@@ -18,6 +18,7 @@ from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import UNTRAINED, Drafter, Trained
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder
 from fastcoder_lsp.prompt.build import begun
+from fastcoder_lsp.runtime.edit_model import EditModelOf, EditModels, no_edit_model
 from fastcoder_lsp.runtime.first_hour import FirstHour
 from fastcoder_lsp.runtime.smaller_models import SmallerModels
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -80,6 +81,7 @@ class Model(Preparing):
         trained: its tuning.
         digest: identifies its weights.
         smaller: models that draft for it, if any.
+        edits: the edit models beside it, if there may be any.
         news: to be told to the user, empty for nothing.
         first_hour: compares its times with those that `auto` promised, if it chose this model.
         successor: makes the wanted model ready, if this one only answers meanwhile.
@@ -91,6 +93,7 @@ class Model(Preparing):
     trained: Trained = UNTRAINED
     digest: str = ""
     smaller: SmallerModels | None = None
+    edits: EditModels | None = None
     news: str = ""
     first_hour: FirstHour | None = None
     successor: "Successor | None" = None
@@ -105,12 +108,14 @@ class Model(Preparing):
         return isinstance(self.engines, Preparing) and self.engines.prepare()
 
     def close(self) -> None:
-        """Free the model's memory, and stop its successor; none of its runtimes may be used afterwards."""
+        """Free all models' memory, and stop the successor; none of its runtimes may be used afterwards."""
         if self.successor is not None:
             self.successor.stopped.set()
         self.engines.close()
         if self.smaller is not None:
             self.smaller.close()
+        if self.edits is not None:
+            self.edits.close()
 
 
 def _nothing_more() -> None:
@@ -129,6 +134,7 @@ class Runtime:
         allow: the ids that may come next while bytes are left to heal.
         limits: limits of a decode.
         costs: measured costs of the engine's steps.
+        edit_model: this front's edit model.
         closing: closes what belongs to this runtime: nothing if the model is shared.
     """
 
@@ -139,6 +145,7 @@ class Runtime:
     allow: Callable[[bytes], npt.NDArray[np.int64]]
     limits: DecodeLimits
     costs: StepCosts
+    edit_model: EditModelOf = no_edit_model
     closing: Callable[[], None] = _nothing_more
 
     @property

@@ -12,6 +12,7 @@ from functools import partial
 from fastcoder_lsp.completion.protocol import (
     Answered,
     Ask,
+    AskEdit,
     Command,
     Enable,
     Expect,
@@ -25,6 +26,7 @@ from fastcoder_lsp.completion.protocol import (
     Rename,
     StatusChanged,
     Withdraw,
+    WithdrawEdit,
     Worked,
 )
 from fastcoder_lsp.completion.question import Answer, Clock, Question
@@ -33,6 +35,7 @@ from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, Budgets
+from fastcoder_lsp.scheduling.edits import EditRequest
 from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import ClientModel, Loaded
 from fastcoder_lsp.scheduling.prefetch import Prefetch
@@ -50,6 +53,7 @@ class Client:
         request: the open request.
         upcoming: the likely next question, and whether its answer is known.
         generation: the text that the model generates.
+        edits: the newest question for an edit.
         budgets: of the last request; None before the first one.
 
     Args:
@@ -80,6 +84,7 @@ class Client:
         self._active: ActiveRequest | None = None  # the request being served
         self.upcoming: tuple[Question, bool] | None = None
         self.generation: Generation | None = None
+        self.edits = EditRequest(emit, clock)
         self._outdated = OutdatedSuggestions()
         self._prefetch = Prefetch(self, clock, idle_ms)
         self._unserved: Question | None = None
@@ -270,6 +275,7 @@ class Client:
             self._background = None
             self._outdated.clear()
             self._prefetch.clear()
+            self.edits.unload()
             self.model.unload()
 
     def _taken(self) -> bool:
@@ -328,6 +334,10 @@ class Client:
                 self._asked_ms, self.upcoming = question.asked_ms, (question, known)
                 if unserved or known:
                     self._unserved = question if unserved else None
+            case AskEdit(question):
+                self.edits.ask(question)
+            case WithdrawEdit(number):
+                self.edits.withdraw(number)
             case Forget(uri):
                 self._forget(uri)
             case Rename(old, new):
@@ -342,6 +352,7 @@ class Client:
         self.emit(Forgotten(uri))  # once more, for suggestions made since
         self._give_up_of(uri)
         self._outdated.forget(uri)
+        self.edits.forget(uri)
         self.model.forget(uri)
 
     def _rename(self, old: str, new: str) -> None:
@@ -352,6 +363,7 @@ class Client:
         self._stop_preparing(old)
         self._give_up_of(old)
         self._outdated.rename(old, new)
+        self.edits.rename(old, new)
         self.model.rename(old, new)
 
     def _stop_preparing(self, uri: str) -> None:
@@ -369,7 +381,7 @@ class Client:
             self.emit(LoadFinished(ticket, there))
 
     def _left(self) -> None:
-        self.request = self.upcoming = self._unserved = None
+        self.request = self.upcoming = self._unserved = self.edits.question = None
         try:
             self.unload()
         finally:

@@ -2,7 +2,8 @@
 
 Clients send messages to its one inbox, from any thread. Between any two pieces of work, a stretch of a prefill or a
 step, it reads the whole inbox. `turn` is the whole cycle: the inbox, then a piece for a request, round robin among the
-clients that have one, and if there is none, a piece of prefetching. The state of all clients belongs to this thread.
+clients that have one; if there is none, a piece for an edit; and if there is none either, a piece of prefetching. The
+state of all clients belongs to this thread.
 """
 
 import math
@@ -204,7 +205,8 @@ class Scheduler(Generic[SomeModel]):
                 self._acting = self._clients.next(expecting)
                 self._acting.prefetch()
                 return 0.0
-            return self._work_ahead()
+            wait_ms = self._edit()
+            return min(wait_ms, self._work_ahead()) if wait_ms > 0 else 0.0
         except Exception as error:  # noqa: BLE001 a bug of ours must not cost the user every later completion
             self._fail(error)
         return 0.0
@@ -218,6 +220,17 @@ class Scheduler(Generic[SomeModel]):
             if not self._arrived:
                 return
             self._arrived.popleft()()
+
+    def _edit(self) -> float:
+        """Do one piece of work for an edit; returns 0, or how many milliseconds to wait."""
+        asking, wait_ms = [client for client in self._clients if client.edits.question is not None], math.inf
+        while asking and wait_ms > 0:
+            client = self._acting = self._clients.next(asking)
+            asking.remove(client)
+            # A completion may be asked for at any time: the code model is loaded first.
+            loaded = (client.model.loaded or self._ready(client)) if client.enabled else None
+            wait_ms = min(wait_ms, client.edits.serve(loaded, client.model.failed, enabled=client.enabled))
+        return wait_ms
 
     def _work_ahead(self) -> float:
         """Do one piece of background work; returns 0, or how many milliseconds to wait."""

@@ -11,7 +11,9 @@ from pathlib import Path
 from fastcoder_lsp.completion.protocol import (
     Answered,
     Ask,
+    AskEdit,
     Command,
+    EditAnswered,
     Event,
     HostFacts,
     HostListener,
@@ -27,12 +29,14 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.edits.values import Edit, EditAnswer
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 
 @dataclass
 class Heard:
     answers: dict[int, list[Answer]] = field(default_factory=dict)
+    edits: dict[int, EditAnswer] = field(default_factory=dict)
     makes: list[tuple[str, Suggestion]] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)
     others: list[tuple[object, ...]] = field(default_factory=list)
@@ -47,6 +51,8 @@ class Heard:
                 case Answered(number, answer):
                     self.at_s[number] = time.perf_counter()
                     self.answers.setdefault(number, []).append(answer)
+                case EditAnswered(number, edit):
+                    self.edits[number] = edit
                 case Made(uri, suggestion):
                     self.makes.append((uri, suggestion))
                 case StatusChanged(status):
@@ -88,6 +94,11 @@ class ScriptedHost:
             case Ask(question):
                 self.calls.append(("ask", question))
                 self.ask(question)
+            case AskEdit(edit):
+                self.calls.append(("ask_edit", edit))
+                if "hang" not in edit.text:
+                    changed = Edit(0, len(edit.text), edit.text.upper())
+                    self.listener(EditAnswered(edit.number, EditAnswer((changed,), 0.5, "scripted")))
             case Load(ticket):
                 self.calls.append(("load",))
                 self.listener(LoadFinished(ticket, True))

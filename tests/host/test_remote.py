@@ -9,6 +9,7 @@ import numpy as np
 from fastcoder_lsp.completion.protocol import (
     Answered,
     Ask,
+    AskEdit,
     Counted,
     DocumentChanged,
     DocumentClosed,
@@ -27,6 +28,7 @@ from fastcoder_lsp.completion.protocol import (
     StatusChanged,
     Use,
     Withdraw,
+    WithdrawEdit,
     Worked,
 )
 from fastcoder_lsp.completion.question import Answer
@@ -48,6 +50,7 @@ from fastcoder_lsp.core import (
     TracedToken,
     Yank,
 )
+from fastcoder_lsp.edits.values import Change, Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.host.transport import WithTexts
 from tests.host.conftest import Place
 from tests.host.scripted import Heard, question
@@ -72,6 +75,32 @@ def test_a_question_comes_as_it_was_asked(place: Place) -> None:
     calls = place.hosts[0].calls
     assert ("ask", asked) in calls
     assert ("expect", asked, True, False) in calls
+
+
+def test_a_question_for_an_edit_comes_as_it_was_asked_and_its_answer_too(place: Place) -> None:
+    """Its text goes as a difference from the document's; where the host is lost, the reason is the answer."""
+    heard = Heard()
+    front = place.front(heard)
+    heard.wait(lambda: place.hosts)
+    change = Change("a.py", 3, HALF, "", HALF, "", accepted=True)
+    asked = EditQuestion(4, "file:///w/a.py", "a.py", "python", 7, HALF * 20_000, 5, (change,), 1.5, invoked=True)
+    front.send(DocumentChanged(Path("/w/a.py"), asked.text))
+    front.send(AskEdit(asked))
+    heard.wait(lambda: 4 in heard.edits)
+    assert place.hosts[0].calls[-1] == ("ask_edit", asked)
+    assert heard.edits[4] == EditAnswer((Edit(0, len(asked.text), asked.text.upper()),), 0.5, "scripted")
+
+    front.send(AskEdit(replace(asked, number=5, text="hang", offset=4)))
+    front.send(WithdrawEdit(5))
+    hanging = replace(asked, number=6, text="hang on", offset=4)
+    front.send(AskEdit(hanging))
+    heard.wait(lambda: place.hosts[0].calls[-1] == ("ask_edit", hanging))
+    next(iter(place.server._fronts)).end()
+    heard.wait(lambda: 6 in heard.edits)
+    reason = heard.edits[6].reason
+    assert reason is not None
+    assert reason.code == "host"
+    assert sorted(heard.edits) == [4, 6]
 
 
 def test_a_text_that_is_typed_goes_as_differences_and_comes_whole(place: Place) -> None:

@@ -12,6 +12,7 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve
 from fastcoder_lsp.config.remote_access import proxy_for, read_remote_key
 from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.edits.values import Change, EditQuestion
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.remote.client import NetworkOptions
@@ -267,6 +268,16 @@ def test_an_editors_uri_is_not_sent(serve: Callable[..., ScriptedServer], front:
     body = server.asked("/infill")[0].body
     assert (body["filename"], body["language"]) == ("a.py", "python")
     assert URI not in json.dumps(body)
+
+
+def test_a_question_for_an_edit_is_not_sent(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    server = serve(LlamaServer(lambda _: "1\n"))
+    edits = front(server.url, edits_model="zed-industries/zeta").service.edits
+    question = EditQuestion(0, URI, "a.py", "python", 1, "only_here = 1\n", 3, (Change("a.py", 0, "", "x\n"),), 0.0)
+    reason = edits.submit(question).result(20).reason
+    assert reason is not None
+    assert reason.code == "edit-remote"
+    assert "only_here" not in json.dumps([request.body for request in server.requests])
 
 
 @pytest.mark.parametrize("template", [one for one in TEMPLATES if one.prefix], ids=lambda one: one.name)

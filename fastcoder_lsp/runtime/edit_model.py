@@ -1,0 +1,266 @@
+"""The edit model: a second model in the model's process, loaded when a client first asks for an edit.
+
+Owns loading, in a thread of its own so that completions go on, and each front's part. Its failure is a reason for empty
+answers to questions for edits, and harms nothing else. It is unloaded with the code model.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, NoReturn, TypeAlias, cast
+
+from fastcoder_lsp import engine as engines
+from fastcoder_lsp import model as models
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.status import failure
+from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
+from fastcoder_lsp.core import Engines, Progress, Reason, StepCosts
+from fastcoder_lsp.documents import Slots
+from fastcoder_lsp.draft.base import Drafter
+from fastcoder_lsp.edits.formats import FORMATS, EditFormat, EditLimits, answer_tokens, format_of_model
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
+from fastcoder_lsp.model.files import ModelFiles
+from fastcoder_lsp.model.machine import usable_gpu_bytes
+from fastcoder_lsp.runtime.costs import step_costs
+from fastcoder_lsp.runtime.second_process import is_prepared, prepare, serve_parent
+from fastcoder_lsp.tokenizer import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+CONTEXT_TOKENS: Final = 8192
+"""Size of the context, at most: every published format's prompt and answer fit into it."""
+MOST_PROMPT_TOKENS: Final = 4096
+"""Of a prompt; Zed's bound."""
+LEAST_PROMPT_TOKENS: Final = 1024
+"""Of a prompt, on slow machines too: a window, and a few changes."""
+READ_MS: Final = 4000.0
+"""Bound on reading a whole prompt: a later suggestion is too late."""
+KV_MB: Final = 128
+"""Megabytes for the KV caches of its prompts."""
+RETRY_S: Final = 30.0
+"""Time before a failed load is tried again: the user has to fix its cause first."""
+_TIMED = "timed"
+
+
+@dataclass(frozen=True, slots=True)
+class EditModel:
+    """A loaded edit model, shared by all fronts.
+
+    Attributes:
+        engines: the weights, with a KV cache for each document.
+        tokenizer: its own, which may differ from the code model's.
+        costs: measured costs of its steps on this machine.
+        format: of its prompts and answers.
+        make_drafter: makes a front's drafter.
+    """
+
+    engines: Engines
+    tokenizer: Tokenizer
+    costs: StepCosts
+    format: EditFormat
+    make_drafter: Callable[[], Drafter]
+
+    def limits(self) -> EditLimits:
+        """Sizes of its prompts on this machine."""
+        room = min(MOST_PROMPT_TOKENS, self.engines.info.context // 2)
+        return EditLimits(max(min(room, int(READ_MS / self.costs.prefill_ms)), min(room, LEAST_PROMPT_TOKENS)))
+
+
+@dataclass(frozen=True, slots=True)
+class EditRuntime:
+    """An edit model as one front has it: only the scheduler's thread touches it.
+
+    Attributes:
+        model: the model.
+        slots: a KV cache for each of the front's documents.
+        drafter: drafts for this front alone.
+    """
+
+    model: EditModel
+    slots: Slots
+    drafter: Drafter
+
+
+EditModelOf: TypeAlias = Callable[[], EditRuntime | Reason | None]
+"""A front's edit model; why there is none; None while it is loaded."""
+LoadEditModel: TypeAlias = Callable[[Settings, threading.Event], EditModel]
+"""Loads the model that settings name; ends early once the event is set."""
+
+
+def no_edit_model() -> Reason:
+    """The edit model of a front without one."""
+    return reasons.no_edit_model()
+
+
+@dataclass(slots=True)
+class _EditModelLoad:
+    """A model that is being loaded, was loaded, or could not be loaded."""
+
+    model: EditModel | None = None
+    failed: Reason | None = None
+    failed_s: float = 0.0
+    fronts: dict[str, EditRuntime] = field(default_factory=dict)
+
+
+class EditModels:
+    """The edit models of a process by name; `of`, `leave` and `close` are called in the scheduler's thread.
+
+    Args:
+        load: loads the model that settings name; called in a thread of its own.
+    """
+
+    def __init__(self, load: LoadEditModel) -> None:
+        self._load, self._lock, self._closed = load, threading.Lock(), threading.Event()
+        self._loads: dict[str, _EditModelLoad] = {}
+
+    def of(self, settings: Settings, front: str) -> EditRuntime | Reason | None:
+        """The model that a front's settings name; starts to load it if need be.
+
+        Args:
+            settings: the front's.
+            front: its unique name.
+
+        Returns:
+            The front's part of it; why there is none; None while it is loaded.
+        """
+        name = settings.edits_model
+        if not name:
+            return reasons.no_edit_model()
+        load = self._loads.get(name)
+        if load is None or (load.failed is not None and time.monotonic() - load.failed_s > RETRY_S):
+            load = self._loads[name] = _EditModelLoad()
+            self._start(settings, load)
+        if load.failed is not None or load.model is None:
+            return load.failed
+        if front not in load.fronts:
+            model = load.model
+            load.fronts[front] = EditRuntime(model, Slots(model.engines, front), model.make_drafter())
+        return load.fronts[front]
+
+    def leave(self, front: str) -> None:
+        """Free the caches of a front that has left."""
+        for load in self._loads.values():
+            if (runtime := load.fronts.pop(front, None)) is not None:
+                runtime.slots.close()
+
+    def close(self) -> None:
+        """Free all memory; a model that is still being loaded is freed once it is."""
+        with self._lock:
+            self._closed.set()
+            loaded = [load.model for load in self._loads.values() if load.model is not None]
+            self._loads = {}
+        for model in loaded:
+            model.engines.close()
+
+    def _start(self, settings: Settings, load: _EditModelLoad) -> None:
+        arguments = settings, load
+        threading.Thread(target=self._run, args=arguments, name="fastcoder-edit-model", daemon=True).start()
+
+    def _run(self, settings: Settings, load: _EditModelLoad) -> None:
+        try:
+            model = self._load(settings, self._closed)
+        except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions
+            status = failure(f"The edit model {settings.edits_model} could not be loaded", error)
+            load.failed_s, load.failed = time.monotonic(), reasons.edit_model_failed(status)
+            logger.warning("%s", load.failed.text)
+            return
+        with self._lock:
+            if not self._closed.is_set():
+                load.model = model
+        if load.model is None:
+            model.engines.close()
+
+
+def load_edit_model(settings: Settings, stopped: threading.Event) -> EditModel:
+    """Load the edit model that settings name, with the engine that they name.
+
+    A second process does what the first start has to do, so that completions go on. A GPU holds no two copies of a
+    model, so nothing is prepared for one.
+
+    Args:
+        settings: a front's.
+        stopped: ends the second process once set, from any thread.
+
+    Raises:
+        FastcoderError: it is missing, damaged, no known edit model, or too large; its hint says what to do.
+    """
+    on_gpu = settings.engine.startswith("cuda-") or (settings.engine == "auto" and usable_gpu_bytes() > 0)
+    if not on_gpu and not _is_prepared(settings):
+        prepare(__name__, settings, _unheard, stopped, "edits.model")
+    return _load(settings, _unheard)
+
+
+def _is_prepared(settings: Settings) -> bool:
+    try:
+        files = models.find(settings.edits_model, gpu_bytes=0)
+    except FastcoderError:
+        return False  # loading reports it, or makes it ready
+    return is_prepared(files, settings, cache_folder())
+
+
+def _load(settings: Settings, progress: Progress) -> EditModel:
+    cache = cache_folder()
+    files = models.prepare(settings.edits_model, cache, progress, gpu_bytes=0)
+    form = format_of(settings.edits_model, files)
+    tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
+    engine = engines.load_engines(
+        files.folder,
+        name=files.name,
+        source=files.source,
+        digest=files.digest,
+        options=engines.EngineOptions(
+            kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
+            context=CONTEXT_TOKENS,
+            threads=settings.threads or None,
+            kv_mb=KV_MB,
+            gpu_memory_percent=settings.gpu_memory_percent,
+            strict=settings.gpu_strict,
+        ),
+        cache=cache,
+        progress=progress,
+        kernels=kernels_folder(),
+    )
+    try:
+        costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress, probes=False)
+        engine.forget(_TIMED)
+        return EditModel(engine, tokenizer, costs, form, partial(_drafter, tokenizer))
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _drafter(tokenizer: Tokenizer) -> Drafter:
+    from fastcoder_lsp.draft.rewrite import RewriteDrafter  # noqa: PLC0415 brings a compiler along
+
+    return RewriteDrafter(answer_tokens(tokenizer)[0])
+
+
+def format_of(name: str, files: ModelFiles) -> EditFormat:
+    """The format of a model by its name, or by that of its files.
+
+    Raises:
+        ModelInvalidError: it is no known edit model.
+    """
+    for known in (name, files.hub_id, files.name, str(files.folder)):
+        if known and (found := format_of_model(known)) is not None:
+            return found
+    raise ModelInvalidError(
+        f"{files.name} is not a known edit model",
+        f"Name one in `edits.model` whose name says its format: {', '.join(sorted(form.name for form in FORMATS))}.",
+    )
+
+
+def _unheard(_share: float, _what: str) -> None:
+    pass
+
+
+def main() -> NoReturn:
+    """Load the edit model once; runs in the second process."""
+    serve_parent(lambda settings, progress: _load(settings, progress).engines.close())
+
+
+if __name__ == "__main__":
+    main()

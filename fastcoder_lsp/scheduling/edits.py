@@ -1,0 +1,224 @@
+"""A client's newest question for an edit, and the answer that the edit model generates.
+
+One piece of work at a time, a stretch of the prompt or one decoding step, so that any completion comes first. The
+prompt's KV cache survives the question: the next one computes only what follows the first difference. Runs in the
+scheduler's thread.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.protocol import EditAnswered, HostListener
+from fastcoder_lsp.completion.question import Clock
+from fastcoder_lsp.completion.status import Status, failure
+from fastcoder_lsp.core import DraftTree, Reason, Rewrite, Verified
+from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
+from fastcoder_lsp.decode.tree import GuardedDrafter
+from fastcoder_lsp.edits.formats import EditPrompt, answer_tokens, encode_raw
+from fastcoder_lsp.edits.minimal import minimal
+from fastcoder_lsp.edits.probability import rewrite_probability
+from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.prompt import allowed
+from fastcoder_lsp.runtime.edit_model import EditModel, EditModelOf, EditRuntime
+from fastcoder_lsp.scheduling.budget import LatencyEstimator
+from fastcoder_lsp.scheduling.model import Loaded, LocalModel, first_stop
+
+ROWS: Final = 16
+"""Of a step: an answer repeats most of the old text, so that many drafts are accepted."""
+LOADING_MS: Final = 100.0
+"""Time between two looks at whether the edit model is loaded."""
+_CHANGES: Final = 6
+"""Latest changes that the answer may repeat."""
+_LONGER, _MORE_TOKENS = 2, 64
+"""Bound on an answer: so many times the old text's tokens, and so many more. A longer one is a loop of the model."""
+
+
+class EditRequest:
+    """The newest question for an edit of a client, and its generation.
+
+    Attributes:
+        question: the open question; None if there is none.
+
+    Args:
+        emit: receives the answers.
+        clock: milliseconds.
+    """
+
+    def __init__(self, emit: HostListener, clock: Clock) -> None:
+        self._emit, self._clock = emit, clock
+        self.question: EditQuestion | None = None
+        self._generation: EditGeneration | None = None
+        self._runtime: EditRuntime | None = None
+        self._latency: tuple[EditModel, LatencyEstimator] | None = None
+
+    def ask(self, question: EditQuestion) -> None:
+        """Take a question; it replaces the one before, whose answer nobody awaits any more."""
+        self.question, self._generation = question, None
+
+    def withdraw(self, number: int) -> None:
+        """Drop the question of this number, if it is the open one."""
+        if self.question is not None and self.question.number == number:
+            self.question = self._generation = None
+
+    def serve(self, loaded: Loaded | None, failed: Status | None, *, enabled: bool) -> float:
+        """Do one piece of work for the question, or answer it; returns 0, or how many milliseconds to wait.
+
+        Args:
+            loaded: the client's model; None while there is none.
+            failed: why there is none.
+            enabled: whether the client wants one.
+        """
+        if self.question is None:  # withdrawn while the model loaded
+            return 0.0
+        if isinstance(loaded, LocalModel):
+            return self._work(self.question, loaded.runtime.edit_model)
+        if not enabled or failed is not None:
+            self.answer(EditAnswer(reason=reasons.failed(failed) if enabled and failed is not None else reasons.off()))
+        return 0.0  # it was replaced while it loaded; the next turn loads the new one
+
+    def _work(self, question: EditQuestion, edit_model: EditModelOf) -> float:
+        try:
+            if self._generation is None:
+                return self._begin(question, edit_model())
+            self._generation.work()
+            if self._generation.finished:
+                self.answer(self._generation.answer())
+        except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions; completions go on
+            self.answer(EditAnswer(reason=reasons.failed(failure("Suggesting an edit failed", error))))
+        return 0.0
+
+    def answer(self, answer: EditAnswer) -> None:
+        """Answer the open question."""
+        question = self.question
+        assert question is not None, "there is a question"
+        self.question = self._generation = None
+        self._emit(EditAnswered(question.number, answer))
+
+    def forget(self, uri: str) -> None:
+        """Close a document: drop its question, and in time its KV cache."""
+        if self.question is not None and self.question.uri == uri:
+            self.answer(EditAnswer(reason=reasons.changed()))
+        if self._runtime is not None:
+            self._runtime.slots.forget(uri)
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a document and its KV cache."""
+        if self._runtime is not None:
+            self._runtime.slots.rename(old, new)
+
+    def unload(self) -> None:
+        """The model is unloaded: an open question waits for the next one."""
+        self._generation = self._runtime = self._latency = None
+
+    def _begin(self, question: EditQuestion, runtime: EditRuntime | Reason | None) -> float:
+        if runtime is None:
+            return LOADING_MS
+        if isinstance(runtime, Reason):
+            self.answer(EditAnswer(reason=runtime))
+            return 0.0
+        self._runtime = runtime
+        if self._latency is None or self._latency[0] is not runtime.model:
+            self._latency = runtime.model, LatencyEstimator(runtime.model.costs, self._clock)
+        spans = Spans()
+        with spans.measure("prompt"):
+            prompt = runtime.model.format.prompt(question, runtime.model.limits())
+            tokens = () if prompt is None else tuple(prompt.encode(runtime.model.tokenizer))
+        if prompt is None or len(tokens) > runtime.model.engines.info.context // 2:
+            self.answer(EditAnswer(reason=reasons.no_edit_here()))
+        else:
+            self._generation = EditGeneration(runtime, self._latency[1], self._clock, question, prompt, tokens, spans)
+        return 0.0
+
+
+class EditGeneration:
+    """The answer to a question for an edit, as far as it is generated.
+
+    Args:
+        runtime: the edit model.
+        latency: estimates what its pieces take, and learns from them.
+        clock: milliseconds.
+        question: the question.
+        prompt: the prompt for it.
+        tokens: that prompt's ids.
+        spans: receives the times.
+    """
+
+    def __init__(
+        self,
+        runtime: EditRuntime,
+        latency: LatencyEstimator,
+        clock: Clock,
+        question: EditQuestion,
+        prompt: EditPrompt,
+        tokens: Sequence[int],
+        spans: Spans,
+    ) -> None:
+        model = runtime.model
+        self._model, self._latency, self._clock = model, latency, clock
+        self._question, self._prompt, self._spans = question, prompt, spans
+        tokenizer = model.tokenizer
+        piece, end_ids = answer_tokens(tokenizer)
+        ends = tuple(tokenizer.control[stop] for stop in prompt.stops if stop in tokenizer.control)
+        encoded = ((tokenizer.encode(one.old), tokenizer.encode(one.new)) for one in question.history[-_CHANGES:])
+        changes = tuple((tuple(old), tuple(new)) for old, new in encoded)
+        self._old = tuple(encode_raw(prompt.old, tokenizer))
+        room = model.engines.info.context - len(tokens) - ROWS
+        request = DecodeRequest(
+            prompt=tuple(tokens),
+            max_tokens=min(prompt.max_tokens, _LONGER * len(self._old) + _MORE_TOKENS, room),
+            end_ids=end_ids,
+            piece=piece,
+            allow=lambda remaining: allowed(tokenizer, remaining),
+            cut=lambda text: first_stop(text, prompt.stops),
+            document=question.uri,
+            nodes=ROWS,
+            weighed=True,
+            rewrite=Rewrite(self._old, ends, changes),
+        )
+        drafter = GuardedDrafter(runtime.drafter)
+        self._decoding = Decoding(runtime.slots.of(question.uri), drafter, request, spans, self._stepped)
+        self._rows = 1
+
+    @property
+    def finished(self) -> bool:
+        """Whether the work is done."""
+        return bool(self._decoding.finish)
+
+    def work(self) -> None:
+        """Prefill a stretch of the prompt, or do a step."""
+        decoding, latency, started = self._decoding, self._latency, self._clock()
+        if missing := decoding.missing():
+            decoding.prefill(lambda: False, latency.stretch_within(math.inf, missing))
+            if decoding.computed:  # none if all was copied from another cache
+                latency.prefilled(decoding.computed, self._clock() - started)
+            return
+        if not decoding.prefilled:
+            decoding.prefill(lambda: False)
+        decoding.step()
+        latency.stepped(self._rows, self._clock() - started)
+
+    def answer(self) -> EditAnswer:
+        """The edits that the whole answer makes, or why there is none."""
+        decoded, question, prompt = self._decoding.result(), self._question, self._prompt
+        with self._spans.measure("post"):
+            complete = decoded.finish in {"stop", "eos"}
+            new = self._model.format.read(prompt, decoded.text, complete=complete)
+            start, end = prompt.region_start, prompt.region_end
+            edits = () if new is None else minimal(question.text, start, end, new)
+            likely = self._decoding.certainty().log_probabilities() or (0.0,) * len(decoded.tokens)
+            probability = rewrite_probability(self._old, decoded.tokens, likely) if edits else 1.0
+        return EditAnswer(
+            edits=edits,
+            probability=probability,
+            source=self._model.engines.info.model,
+            reason=None if edits else reasons.no_edit(),
+            cut=not complete,
+            counts=decoded.counts,
+            ms=self._spans.close(),
+        )
+
+    def _stepped(self, tree: DraftTree, _verified: Verified) -> None:
+        self._rows = len(tree)

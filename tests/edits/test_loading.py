@@ -1,0 +1,123 @@
+"""The edit model as a second model: beside the code model, by the real engines, in the shared process or alone."""
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.errors import ModelMissingError, ResourceError
+from fastcoder_lsp.runtime import edit_model
+from fastcoder_lsp.runtime.edit_model import EditModel, EditModels, EditRuntime, load_edit_model
+from tests.edits.toys import ReplacingEngine, edit_runtime
+from tests.faults.small_model import write_model
+from tests.goldens.conftest import environment, small_model
+from tests.goldens.golden import command
+from tests.lsp.raw_client import Json, running
+
+__all__ = ["environment", "small_model"]
+
+SETTINGS = Settings(edits_model="toy")
+
+
+def until(done: Callable[[], EditRuntime | Reason | None]) -> EditRuntime | Reason:
+    """What comes once it is loaded."""
+    while (found := done()) is None:
+        time.sleep(0.005)
+    return found
+
+
+def test_a_model_is_loaded_once_for_all_and_closed_with_its_owner() -> None:
+    """Nobody waits for it; every front has caches of its own; another name is another model."""
+    go, loads, engines = threading.Event(), list[EditModel](), list[ReplacingEngine]()
+
+    def load(settings: Settings, _stopped: threading.Event) -> EditModel:
+        assert go.wait(60)
+        engines.append(ReplacingEngine("a", "b"))
+        loads.append(edit_runtime(engines[-1]).model)
+        return loads[-1]
+
+    models = EditModels(load)
+    assert models.of(SETTINGS, "one") is None
+    assert models.of(SETTINGS, "two") is None
+    go.set()
+    one, two = (until(lambda front=front: models.of(SETTINGS, front)) for front in ("one", "two"))  # type: ignore[misc]
+    assert isinstance(one, EditRuntime)
+    assert isinstance(two, EditRuntime)
+    assert one.model is two.model is loads[0]
+    assert one.slots is not two.slots
+    assert models.of(SETTINGS, "one") is one
+    models.leave("one")
+    assert models.of(SETTINGS, "one") is not one
+    go.clear()
+    assert models.of(Settings(edits_model="other"), "one") is None
+    models.close()
+    go.set()
+    while len(engines) < 2 or not all(engine.closed for engine in engines):
+        time.sleep(0.005)
+
+
+def test_a_failure_is_a_reason_and_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = list[str]()
+
+    def load(settings: Settings, _stopped: threading.Event) -> EditModel:
+        tries.append(settings.edits_model)
+        raise ResourceError("too large", "Close something.")
+
+    models = EditModels(load)
+    for _ in range(3):
+        failed = until(lambda: models.of(SETTINGS, "one"))
+        assert isinstance(failed, Reason)
+        assert (failed.code, failed.text, failed.hint) == ("edit-model", "No edits: too large", "Close something.")
+    assert tries == ["toy"]
+    monkeypatch.setattr(edit_model, "RETRY_S", 0.0)
+    assert models.of(SETTINGS, "one") is None or len(tries) > 1
+
+
+def test_what_names_no_edit_model(tmp_path: Path) -> None:
+    """A missing one says how to get it, and a code model is no edit model."""
+    assert EditModels(load_edit_model).of(Settings(), "one") == edit_model.no_edit_model()
+    with pytest.raises(ModelMissingError, match="some/missing-zeta"):
+        load_edit_model(Settings(edits_model="some/missing-zeta"), threading.Event())
+
+
+@pytest.fixture
+def edits_model(tmp_path: Path) -> Path:
+    """A small model that answers a prompt of Sweep's which ends in "y" by a line."""
+    return write_model(tmp_path / "sweep-next-edit-tiny", "y\nx=2")
+
+
+@pytest.fixture
+def ended(environment: dict[str, str]) -> Iterator[None]:
+    """Ends the shared process after the test."""
+    yield
+    subprocess.run([command(), "host", "stop"], env=environment, check=False, capture_output=True)
+
+
+@pytest.mark.usefixtures("ended")
+@pytest.mark.parametrize("shared", [pytest.param(False, marks=pytest.mark.ci), True], ids=["alone", "shared"])
+async def test_an_edit_from_settings_to_answer(
+    small_model: Path,
+    edits_model: Path,
+    environment: dict[str, str],
+    tmp_path: Path,
+    shared: bool,
+) -> None:
+    """The installed command, the real engines, and ghost text from the same process."""
+    uri = (tmp_path / "a.py").as_uri()
+    options: Json = {"model": str(small_model), "engine": "cpu-int8", "threads": 1, "host.enabled": shared}
+    options |= {"edits.model": str(edits_model), "edits.threshold": 0, "budget.automatic_ms": 60_000}
+    async with running(command=(command(), "serve"), environment=environment) as client:
+        await client.initialize(initializationOptions=options, rootUri=tmp_path.as_uri())
+        client.open(uri, "x=0")
+        client.change(uri, 2, [{"text": "x=1"}])
+        place = {"textDocument": {"uri": uri, "version": 2}, "position": {"line": 0, "character": 0}}
+        [edit] = (await client.call("textDocument/copilotInlineEdit", place))["edits"]
+        assert (edit["text"], edit["range"]["start"]) == ("2", {"line": 0, "character": 2})
+        client.open("untitled:b.py", "x = \n")
+        assert await client.inline("untitled:b.py", 0, 4, triggerKind=1)
+        assert await client.leave() == 0

@@ -1,0 +1,178 @@
+"""Questions for edits beside completions, in simulated time: who comes first, and what is computed again."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.protocol import Reload
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.core import Progress, Reason
+from fastcoder_lsp.edits.values import Change, Edit, EditAnswer, EditQuestion
+from fastcoder_lsp.runtime.edit_model import EditRuntime
+from fastcoder_lsp.runtime.parts import Runtime
+from tests.completion.simulated import COSTS, URI, SimulatedEngine, Simulation, script
+from tests.edits.toys import edit_runtime
+
+TEXT = "def area(width):\n    return w * 2\n\nprint(area(1))\n"
+NEW = TEXT.replace("w * 2", "width * 2")
+CHANGE = Change("a.py", 0, "def area(w):\n", "def area(width):\n")
+
+
+class EditSimulation(Simulation):
+    """A person whose editor also asks for edits. `edit_model`: what the runtime says of the edit model."""
+
+    def __init__(self, says: str = f"\n{NEW}", policy: Policy | None = None) -> None:
+        super().__init__(script("done = 1\n", "x = "), policy or Policy(automatic_ms=400))
+        self.edit_engine = SimulatedEngine(self.clock, script(says, "updated/a.py"))
+        runtime = edit_runtime(self.edit_engine, costs=COSTS)
+        self.edit_model: Callable[[], EditRuntime | Reason | None] = lambda: runtime
+
+    def load(self, progress: Progress) -> Runtime:
+        return replace(super().load(progress), edit_model=lambda: self.edit_model())  # noqa: PLW0108 tests replace it
+
+    def edit(self, text: str = TEXT, **more: Any) -> "Future[EditAnswer]":
+        offset = text.index("width") + len("width")
+        question = EditQuestion(0, URI, "a.py", "python", 1, text, offset, (CHANGE,), 0.0)
+        return self.service.edits.submit(replace(question, **more))
+
+    def edit_answer(self, **more: Any) -> EditAnswer:
+        future = self.edit(**more)
+        self.work(until=future.done)
+        return future.result(0)
+
+
+def reason_of(answer: EditAnswer) -> str:
+    assert answer.edits == ()
+    assert answer.reason is not None
+    return answer.reason.code
+
+
+def test_an_answer_is_minimal_edits() -> None:
+    """The window is rewritten; what the editor gets is what changes."""
+    at = TEXT.index("w * 2") + 1
+    answer = EditSimulation().edit_answer()
+    assert answer.edits == (Edit(at, at, "idth"),)
+    assert (answer.source, answer.reason, answer.cut) == ("simulated", None, False)
+    assert answer.counts.tokens == len(f"\n{NEW}")
+    assert answer.counts.steps * 3 < answer.counts.tokens, "the old text is the draft"
+
+
+def test_a_completion_interrupts_an_edit_between_two_pieces() -> None:
+    """Whatever the edit model is doing, the completion's next piece comes first, and the edit goes on after it."""
+    for pieces in range(1, 8):
+        person = EditSimulation()
+        person.answer("x = ")
+        person.rest(20_000)
+        edit = person.edit()
+        person.work(pieces=pieces)
+        assert not edit.done()
+        done = len(person.edit_engine.pieces)
+        completion = person.ask("y = 1\nx = ")
+        person.work(until=completion.done)
+        assert completion.result(0).text
+        assert len(person.edit_engine.pieces) == done
+        person.work(until=edit.done)
+        assert edit.result(0).edits
+
+
+def test_an_edit_comes_before_work_ahead() -> None:
+    """The prompt of the next completion waits, and a completion that is expected does not."""
+    person = EditSimulation()
+    person.answer("x = ")
+    before = len(person.engine.pieces)
+    edit = person.edit()
+    person.work(until=edit.done)
+    assert len(person.engine.pieces) == before
+    person.service.accepted(person.request("x = done = 1\nx = "), Policy())
+    edit = person.edit(text=TEXT + "#")
+    done = len(person.edit_engine.pieces)
+    person.work(pieces=1)
+    assert len(person.edit_engine.pieces) == done
+
+
+def test_the_newest_question_replaces_the_older_and_keeps_its_cache() -> None:
+    """Only what follows the first difference of the two prompts is computed again."""
+    person = EditSimulation()
+    person.edit_answer()
+    prompt = person.edit_engine.prefilled
+    older, newer = person.edit(text=TEXT.replace("(1)", "(2)")), person.edit(text=TEXT.replace("(1)", "(3)"))
+    assert reason_of(older.result(0)) == "superseded"
+    person.work(until=newer.done)
+    window = len(TEXT) + len("<|file_sep|>current/a.py\n<|file_sep|>updated/a.py")
+    assert person.edit_engine.prefilled - prompt < 2 * window < prompt
+
+
+def test_the_same_question_is_answered_at_once() -> None:
+    """While it is open, and later; another version of the same text is the same question."""
+    person = EditSimulation()
+    first, second = person.edit(), person.edit()
+    person.work(until=first.done)
+    assert second.result(0) is first.result(0)
+    assert person.edit(version=7).result(0) is first.result(0)
+    person.service.document_closed(URI)
+    assert not person.edit().done()
+
+
+def test_a_withdrawn_question_is_not_worked_on() -> None:
+    person = EditSimulation()
+    future = person.edit()
+    person.work(pieces=3)
+    done = len(person.edit_engine.pieces)
+    assert future.cancel()
+    person.rest(5_000)
+    assert len(person.edit_engine.pieces) == done
+
+
+@pytest.mark.parametrize(
+    ("says", "code"),
+    [(f"\n{TEXT}", "edit-none"), ("", "edit-none"), ("\n" + "x = 1\n" * 300, "edit-none")],
+    ids=["no change", "nothing", "a loop"],
+)
+def test_an_answer_without_an_edit_says_so(says: str, code: str) -> None:
+    person = EditSimulation(says)
+    assert reason_of(person.edit_answer()) == code
+
+
+def test_no_edit_model_and_one_that_is_still_loaded() -> None:
+    """A question waits for the model, and completions do not wait with it."""
+    person = EditSimulation()
+    ready, person.edit_model = person.edit_model, reasons.no_edit_model
+    assert reason_of(person.edit_answer()) == "edit-model"
+    person.edit_model = lambda: None
+    edit = person.edit(text=TEXT + "#")
+    person.rest(1_000)
+    assert not edit.done()
+    assert person.answer("x = ").text
+    person.edit_model = ready
+    person.rest(20_000)
+    assert edit.result(0).edits
+
+
+def test_a_failure_of_the_edit_model_costs_only_the_edit(monkeypatch: pytest.MonkeyPatch) -> None:
+    person = EditSimulation()
+
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("out of everything")
+
+    monkeypatch.setattr(person.edit_engine, "_step", fails)
+    answer = person.edit_answer()
+    assert reason_of(answer) == "error"
+    assert "out of everything" in str(answer.reason)
+    assert person.answer("x = ").text
+    assert [status.state for status in person.statuses][-1] != "error"
+
+
+def test_a_model_that_is_switched_off_or_replaced() -> None:
+    """Off answers at once; a question that is open while the model is replaced is answered by the next one."""
+    person = EditSimulation()
+    edit = person.edit()
+    person.work(pieces=3)
+    person.service.host.send(Reload())
+    person.work(until=edit.done)
+    assert edit.result(0).edits
+    person.service.set_enabled(False)
+    assert reason_of(person.edit_answer(text=TEXT + "#")) == "off"
