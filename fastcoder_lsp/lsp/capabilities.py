@@ -101,12 +101,13 @@ def _position_encoding(offered: object) -> Encoding:
 
 
 def server_capabilities(
-    client: EditorFeatures, *, popup: bool, definitions: bool, commands: Iterable[str]
+    client: EditorFeatures, *, popup: bool, definitions: bool, edits: bool, commands: Iterable[str]
 ) -> types.ServerCapabilities:
     """The answer to `initialize`.
 
     `popup`: whether to offer suggestions in the completion menu too. `definitions`: whether prompts may contain other
-    files' code, so that the client should send `fastcoder/definitions`.
+    files' code, so that the client should send `fastcoder/definitions`. `edits`: whether the client should ask for
+    edits.
     """
     everything = [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
     return types.ServerCapabilities(
@@ -128,7 +129,7 @@ def server_capabilities(
             workspace_folders=types.WorkspaceFoldersServerCapabilities(supported=True, change_notifications=True),
             file_operations=types.FileOperationOptions(did_rename=types.FileOperationRegistrationOptions(everything)),
         ),
-        experimental={"fastcoderDefinitions": definitions},
+        experimental={"fastcoderDefinitions": definitions, **({"fastcoderEdits": True} if edits else {})},
     )
 
 

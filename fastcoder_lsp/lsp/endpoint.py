@@ -30,8 +30,13 @@ logger = logging.getLogger(__name__)
 _UNTYPED: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN, types.EXIT))
 """A session's life must not depend on a value of a later protocol: these params stay plain JSON."""
 
-OWN_NOTIFICATIONS: Final = frozenset(("fastcoder/definitions", "fastcoder/yanked"))
-"""Our own notifications; all our other methods are requests."""
+OWN_NOTIFICATIONS: Final = frozenset(
+    (
+        *("fastcoder/definitions", "fastcoder/yanked", "fastcoder/editRejected"),
+        *("textDocument/didShowInlineEdit", "textDocument/didFocus"),
+    )
+)
+"""Notifications that the protocol does not have; all our other methods are requests."""
 
 Id = int | str
 Message = dict[str, Any]
@@ -114,6 +119,9 @@ class Endpoint(LanguageServerProtocol):
             self._reject(request_id, error)
 
     def _on_notification(self, method: str, params: object) -> None:
+        if method == types.WORKSPACE_EXECUTE_COMMAND:
+            self._on_command(params)
+            return
         if not _is_notification(method):
             logger.debug("unknown notification %s", method)
             return
@@ -122,6 +130,17 @@ class Endpoint(LanguageServerProtocol):
             self._dispatch({"jsonrpc": self.VERSION, "method": method, "params": params})
         except JsonRpcException as error:
             logger.warning("ignored %s: %s", method, error.message)
+
+    def _on_command(self, params: object) -> None:
+        """Run a command that the client sends as a notification, as copilot.el does."""
+        try:
+            self._check_life_cycle(types.WORKSPACE_EXECUTE_COMMAND)
+            known = self._converter.structure(params, types.ExecuteCommandParams)
+        except Exception as error:  # noqa: BLE001 converters raise many kinds for what a client may send
+            logger.warning("ignored %s: %s", types.WORKSPACE_EXECUTE_COMMAND, error)
+            return
+        message = JsonRPCNotification(types.WORKSPACE_EXECUTE_COMMAND, self.VERSION, known)
+        self.handle_message(message)
 
     def _dispatch(self, message: Message) -> None:
         try:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from fastcoder_lsp.lsp.requests import completion, context, documents, inline_completion, reports, workspace
+from fastcoder_lsp.lsp.requests import completion, context, documents, edits, inline_completion, reports, workspace
 from fastcoder_lsp.lsp.session import Session
 
 Method = tuple[str, Callable[[Session, Any], Any]]
@@ -15,6 +15,10 @@ A handler runs up to its first `await` before the client's next message is read.
 METHODS: Final[tuple[Method, ...]] = (
     ("textDocument/inlineCompletion", inline_completion.inline_completion),
     ("textDocument/completion", completion.completion),
+    ("textDocument/copilotInlineEdit", edits.inline_edit),
+    ("textDocument/didShowInlineEdit", edits.did_show),
+    ("textDocument/didFocus", edits.did_focus),
+    ("fastcoder/editRejected", edits.rejected),
     ("workspace/executeCommand", workspace.execute_command),
     ("fastcoder/stats", reports.statistics),
     ("fastcoder/trace", reports.trace),

@@ -185,6 +185,7 @@ class _LanguageServer(LanguageServer):
         self.protocol.initialized = True
         for method, handle in (*METHODS, *(DEBUG_METHODS if self._options.debug else ())):
             self.feature(method)(partial(handle, session))
+        edits = bool(session.settings().edits_model)
         process_id = client.process_id if client.process_id is not None else self._options.process_id
         process = None if process_id is None else process_of(process_id)
         if process is not None:
@@ -194,7 +195,8 @@ class _LanguageServer(LanguageServer):
                 client,
                 popup=session.wants_popup(),
                 definitions=session.uses_context(),
-                commands=command_names(client.command_suffix),
+                edits=edits,
+                commands=command_names(client.command_suffix, edits=edits),
             ),
             self.protocol.server_info,
         )

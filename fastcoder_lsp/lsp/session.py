@@ -9,9 +9,9 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from lsprotocol.types import MessageType
 
@@ -32,6 +32,7 @@ from fastcoder_lsp.host.address import made_from
 from fastcoder_lsp.lsp.battery import PowerSource
 from fastcoder_lsp.lsp.capabilities import EditorFeatures, Registrar, offers_popup
 from fastcoder_lsp.lsp.configuration import Configuration
+from fastcoder_lsp.lsp.edits import NextEdits
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging
 from fastcoder_lsp.lsp.outcomes import Outcomes
@@ -41,9 +42,11 @@ from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.document import position_at
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
+from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.secret_lines import beginning, judge_lines
 
 logger = logging.getLogger(__name__)
 
@@ -154,6 +157,8 @@ class Traces:
         self._latest.forget(uri)
 
 
+_MOST_PATH = 1_000
+"""Characters of a path in a question for an edit."""
 SHUTDOWN_S = 1.0
 """The host's time to stop; editors kill a server that takes longer than two seconds."""
 
@@ -183,6 +188,7 @@ class Session:
         self._installed = InstalledVersion()
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
+        self.edits = NextEdits(self._may_remember, self._secret_lines)
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
         self._override: bool | None = None
         self._reported: set[Problem] = set()
@@ -249,6 +255,9 @@ class Session:
         """Resolve settings, settings files and folders again, and apply the result."""
         self._resolve()
         settings = self.settings()
+        self.edits.history.rules_changed()
+        if not settings.edits_model:
+            self.edits.clear()
         if made_from(settings) != made_from(self._active):
             self.service.use(settings, self._folder_settings())
         else:
@@ -295,6 +304,18 @@ class Session:
         if old is not None and old != uri:
             self._rename(old, uri)
 
+    def edit_path(self, uri: str) -> tuple[str, str]:
+        """A document's path below its folder, and the folder; outside of all folders it is one of its own."""
+        path, folder = path_of(uri), self.folder_of(uri)
+        if path is None or folder is None:
+            return PurePath(path or uri).name[-_MOST_PATH:], uri
+        return path.relative_to(folder.path).as_posix()[-_MOST_PATH:], folder.uri
+
+    def remember_change(self, uri: str, before: str, after: str, *, accepted: bool) -> None:
+        """Remember a change of a document, if edits are wanted; a notebook's cells are not files."""
+        if self._active.edits_model and uri.startswith(("file:", "untitled:")):
+            self.edits.changed(uri, *self.edit_path(uri), before, after, accepted=accepted)
+
     def document_changed(self, uri: str) -> None:
         """Send the text to the host; a notebook's cells are not files."""
         document = self.documents.get(uri)
@@ -323,10 +344,12 @@ class Session:
 
     def _rename(self, old: str, new: str) -> None:
         self.outcomes.reasons.rename(old, new)
+        self.edits.renamed(old, new, *self.edit_path(new))
         self.service.document_renamed(old, new)
 
     def _drop(self, uri: str) -> None:
         self.outcomes.reasons.forget(uri)
+        self.edits.reasons.forget(uri)
         self.service.document_closed(uri)
 
     def _resolve(self) -> None:
@@ -337,6 +360,20 @@ class Session:
         settings = self.settings()
         configure_logging(settings.log_file, settings.log_level)
         self._rules = {}
+
+    def _may_remember(self, uri: str) -> bool:
+        """Whether a document's changes may be remembered: the rules for reading hold, also for what is not saved."""
+        document, path, rules = self.documents.get(uri), path_of(uri), self.rules(self.folder_of(uri))
+        language = document.language if document is not None else language_of(PurePath(path or uri))
+        allowed = rules.may_send if self.folder_of(uri) is not None else rules.may_complete
+        return allowed(path, language) is None
+
+    def _secret_lines(self, uri: str, lines: Sequence[str]) -> Sequence[bool]:
+        """Whether each of some consecutive lines of a document looks like a secret."""
+        document = self.documents.get(uri)
+        language = document.language if document is not None else language_of(PurePath(path_of(uri) or uri))
+        text = document.clean_text if document is not None else "\n".join(lines)
+        return judge_lines(lines, language, beginning(text, language))[0]
 
     def _folder_settings(self) -> dict[Path, Settings]:
         return {folder.path: self.settings(folder) for folder in self.folders}

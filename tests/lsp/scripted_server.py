@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core import Engine, Progress
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.host.local import open_alone
@@ -22,6 +22,7 @@ from fastcoder_lsp.prompt import PromptOptions
 from fastcoder_lsp.runtime.costs import context_tokens
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from tests.completion.toys import QUICK, Letters, ToyPrompts, toy_runtime
+from tests.edits.toys import ReplacingEngine, edit_runtime
 from tests.fake_engine import MARK, SayingEngine
 
 
@@ -43,11 +44,17 @@ class ScriptedEngine(SayingEngine):
         super().__init__(says, wait, "scripted")
 
 
-def scripted_runtime(model: Model, settings: Settings, _around: WorkspaceView, front: str) -> Runtime:
-    """What a front has of a scripted model."""
+def scripted_runtime(
+    model: Model, settings: Settings, _around: WorkspaceView, front: str, edits: Engine | None = None
+) -> Runtime:
+    """What a front has of a scripted model, and of an edit model if there is one."""
     told = context_tokens(settings.context_enabled, model.costs.prefill_ms)
     prompts = ToyPrompts(lambda _: (MARK,), PromptOptions(context_tokens=told))  # what is said depends on nothing
-    return toy_runtime(model, prompts, front, max_tokens=256)
+    runtime = toy_runtime(model, prompts, front, max_tokens=256)
+    if edits is None:
+        return runtime
+    edit_model = edit_runtime(edits, front)
+    return replace(runtime, edit_model=lambda: edit_model)
 
 
 def main() -> None:
@@ -57,6 +64,7 @@ def main() -> None:
     parser.add_argument("--load-ms", type=float, default=0.0)
     parser.add_argument("--prefill-ms", type=float, default=0.1)
     parser.add_argument("--until", type=Path, help="the file that ends all waiting")
+    parser.add_argument("--replaces", nargs=2, help="what the edit model replaces, and by what")
     parser.add_argument("--budget-ms", type=int, default=60_000)
     arguments = parser.parse_args()
     waits = time.sleep if arguments.until is None else partial(sleep_until, arguments.until)
@@ -72,11 +80,16 @@ def main() -> None:
         engine = ScriptedEngine(arguments.says, arguments.step_ms / 1e3, waits)
         return Model(OneSlot(engine), Letters(), replace(QUICK, prefill_ms=arguments.prefill_ms))
 
+    edits = None
+    if arguments.replaces is not None:
+        old, new = arguments.replaces
+        edits = ReplacingEngine(old, new, partial(waits, arguments.step_ms / 1e3))
+    make = partial(scripted_runtime, edits=edits)
     stdin, stdout = take_wire()
     sys.setswitchinterval(0.0005)
     # No datastore: it would want a real tokenizer.
     settings = {**budgets, "drafter": "none"}
-    leave(serve(stdin, stdout, partial(open_alone, load, scripted_runtime), ServeOptions(settings, debug=True)))
+    leave(serve(stdin, stdout, partial(open_alone, load, make), ServeOptions(settings, debug=True)))
 
 
 if __name__ == "__main__":

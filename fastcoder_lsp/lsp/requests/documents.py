@@ -87,15 +87,18 @@ def _change(session: Session, uri: str, version: int, changes: Sequence[types.Te
     if document is None:
         logger.debug("a change of a document that is not open: %s", uri)
         return
+    before = document.clean_text
     if not session.accepts.may_be_accepted(uri):
         document.edit(version, edits_of(changes), session.client.encoding)
         session.document_changed(uri)
+        session.remember_change(uri, before, document.clean_text, accepted=False)
         return
     end = None
     for edit in edits_of(changes):  # an accept may be one edit among several
         document.edit(version, [edit], session.client.encoding)
         end = session.accepts.changed(uri, document.clean_text)
     session.document_changed(uri)
+    session.remember_change(uri, before, document.clean_text, accepted=end is not None)
     if end is not None:
         prefetch(session, uri, end)
 

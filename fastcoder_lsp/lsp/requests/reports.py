@@ -49,7 +49,8 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
     silences, ago_s = session.outcomes.reasons.silences(uri), session.outcomes.reasons.ago_s
     headline = _headline(session, uri)
     now, answering = _described(session.reporter.current), session.reporter.answering
-    lines = [*headline, *_context(session, uri), f"Now: {now} ({answering})" if answering else f"Now: {now}"]
+    doing = f"Now: {now} ({answering})" if answering else f"Now: {now}"
+    lines = [*headline, *_context(session, uri), *_edits(session, uri), doing]
     lines += [f"{note[0].upper()}{note[1:]}." for note in session.reporter.notes]
     if earlier := [one for one in silences if one.reason.text not in headline[0]][:_MAX_LISTED]:
         lines += ["Before:", *(f"- {' '.join(_sentences(_when(session, one), one.reason))}" for one in earlier)]
@@ -89,6 +90,14 @@ def _context(session: Session, uri: str) -> list[str]:
         return []
     places = ", ".join(reversed(latest.context))
     return [f"Code of other files in the prompt: {places}." if places else "No code of other files was in the prompt."]
+
+
+def _edits(session: Session, uri: str) -> list[str]:
+    """The last answer to a question for an edit, if there was one."""
+    silences, shown = session.edits.reasons.silences(uri), session.edits.reasons.last_shown(uri)
+    if shown is not None and (not silences or shown.moment_s >= silences[0].moment_s):
+        return [f"The last edit was suggested with the cursor in {_when(session, shown)}."]
+    return _sentences(f"No edit, {_when(session, silences[0])}", silences[0].reason) if silences else []
 
 
 def _sentences(what: str, reason: Reason) -> list[str]:
@@ -149,7 +158,14 @@ def statistics(session: Session, _params: object) -> dict[str, object]:
             "prompt_cache": _share(service.reused, prompt_tokens),
         },
         "open_documents": len(session.documents),
+        **_edit_statistics(session),
     }
+
+
+def _edit_statistics(session: Session) -> dict[str, object]:
+    """Counts and times of edits, once one was asked for."""
+    counts = session.edits.counts
+    return {"edits": {**asdict(counts), "ms": session.edits.spans.percentiles()}} if counts.requests else {}
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -10,6 +10,7 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from fastcoder_lsp.core.wording import counted
 from fastcoder_lsp.lsp.configuration import SECTION
+from fastcoder_lsp.lsp.requests.edits import ACCEPT_COMMAND, accepted
 from fastcoder_lsp.lsp.requests.reports import statistics, why_command
 from fastcoder_lsp.lsp.session import Session
 
@@ -69,9 +70,9 @@ def execute_command(session: Session, params: types.ExecuteCommandParams) -> obj
     return command(session, list(params.arguments or ()))
 
 
-def command_names(suffix: str) -> list[str]:
-    """The commands' names, made unique by the client's suffix."""
-    return [f"{name}{suffix}" for name in _COMMANDS]
+def command_names(suffix: str, *, edits: bool) -> list[str]:
+    """The commands' names, made unique by the client's suffix. `edits`: whether edits are suggested."""
+    return [f"{name}{suffix}" for name in _COMMANDS if edits or name != ACCEPT_COMMAND]
 
 
 def _reload(session: Session, _: list[Any]) -> object:
@@ -106,4 +107,5 @@ _COMMANDS: Final[Mapping[str, Callable[[Session, list[Any]], object]]] = {
     "fastcoder.why": why_command,
     "fastcoder.snooze": _snooze,
     "fastcoder.accepted": _accepted,
+    ACCEPT_COMMAND: accepted,
 }

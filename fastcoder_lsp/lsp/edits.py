@@ -1,0 +1,134 @@
+"""What a session knows of next edits: the user's changes, the gate, and the edits that were sent to the editor."""
+
+import itertools
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fastcoder_lsp.edits.gate import EditGate
+from fastcoder_lsp.edits.history import EditHistory, Judge
+from fastcoder_lsp.edits.minimal import apply
+from fastcoder_lsp.edits.values import Edit, EditQuestion
+from fastcoder_lsp.lsp.reasons import Reasons
+from fastcoder_lsp.observe import SpanStatistics
+
+_MOST_SENT: Final = 64
+"""Edits that were sent and may still be accepted or rejected."""
+
+
+@dataclass(slots=True)
+class SentEdit:
+    """An edit that was sent: one of those that answer a question.
+
+    Attributes:
+        question: what was asked.
+        edit: the edit.
+        answer: all edits of the answer.
+        shown: whether the editor has shown it.
+        settled: whether it was accepted or rejected.
+    """
+
+    question: EditQuestion
+    edit: Edit
+    answer: Sequence[Edit]
+    shown: bool = False
+    settled: bool = False
+
+
+@dataclass(slots=True)
+class EditCounts:
+    """Counts since the start: requests, answers with edits, and edits that were shown, accepted and rejected."""
+
+    requests: int = 0
+    suggested: int = 0
+    shown: int = 0
+    accepted: int = 0
+    rejected: int = 0
+
+
+def now_ms() -> float:
+    """The clock of the history and the gate."""
+    return time.monotonic() * 1e3
+
+
+class NextEdits:
+    """The state of a session.
+
+    Args:
+        may_read: uri → whether the rules allow to remember the document's changes.
+        is_secret: judges lines of a document.
+        clock: milliseconds.
+    """
+
+    def __init__(self, may_read: Callable[[str], bool], is_secret: Judge, clock: Callable[[], float] = now_ms) -> None:
+        self.clock = clock
+        self.history, self.gate = EditHistory(may_read, is_secret), EditGate()
+        self.reasons, self.counts, self.spans = Reasons(), EditCounts(), SpanStatistics()
+        self._ids = itertools.count(1)
+        self._sent: OrderedDict[str, SentEdit] = OrderedDict()
+
+    def changed(self, uri: str, path: str, folder: str, before: str, after: str, *, accepted: bool) -> None:
+        """A document changed. `accepted`: it accepted a suggestion; an accepted edit is found here."""
+        accepted = self._accepts(uri, before, after) or accepted
+        self.history.note(uri, path, before, after, self.clock(), accepted=accepted, folder=folder)
+
+    def send(self, question: EditQuestion, edits: Sequence[Edit]) -> list[str]:
+        """Record edits that answer a question; returns their ids."""
+        ids = [f"edit-{next(self._ids)}" for _ in edits]
+        self._sent.update((name, SentEdit(question, edit, edits)) for name, edit in zip(ids, edits, strict=True))
+        while len(self._sent) > _MOST_SENT:
+            self._sent.popitem(last=False)
+        self.counts.suggested += 1
+        return ids
+
+    def shown(self, name: object) -> None:
+        """The editor shows an edit."""
+        if (sent := self._found(name)) is not None and not sent.shown:
+            sent.shown = True
+            self.counts.shown += 1
+
+    def accepted(self, name: object) -> None:
+        """The user accepted an edit, by the editor's command."""
+        if (sent := self._found(name)) is not None:
+            self._settle(sent, accepted=True)
+
+    def rejected(self, name: object) -> None:
+        """The user rejected an edit."""
+        if (sent := self._found(name)) is not None and not sent.settled:
+            self._settle(sent, accepted=False)
+            self.gate.rejected(sent.question, sent.answer, self.clock())
+
+    def renamed(self, old: str, new: str, path: str, folder: str) -> None:
+        """A document has a new name."""
+        self.history.rename(old, new, path, folder)
+        self.reasons.rename(old, new)
+
+    def clear(self) -> None:
+        """Forget the user's changes: no edits are wanted."""
+        self.history.clear()
+        self._sent.clear()
+
+    def _found(self, name: object) -> SentEdit | None:
+        return self._sent.get(name) if isinstance(name, str) else None
+
+    def _accepts(self, uri: str, before: str, after: str) -> bool:
+        """Whether a change applies an edit that was sent, or all edits of its answer."""
+        for sent in reversed(self._sent.values()):
+            if sent.question.uri != uri or sent.question.text != before:
+                continue
+            if after in {apply(before, [sent.edit]), apply(before, sent.answer)}:
+                self._settle(sent, accepted=True)
+                return True
+        return False
+
+    def _settle(self, sent: SentEdit, *, accepted: bool) -> None:
+        if sent.settled:
+            return
+        sent.settled = True
+        if accepted:
+            self.counts.accepted += 1
+            self.gate.accepted()
+        else:
+            self.counts.rejected += 1

@@ -1,0 +1,189 @@
+r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one of our own.
+
+    textDocument/copilotInlineEdit {"textDocument": {"uri": U, "version": V}, "position": P,
+                                    "context": {"triggerKind": 1}}
+    → {"edits": [{"text": T, "range": R, "textDocument": {"uri": U, "version": V},
+                  "command": {"title": "…", "command": NAME, "arguments": [ID]}}]}
+    textDocument/didShowInlineEdit  {"item": {"command": {"arguments": [ID]}}}   (notification)
+    textDocument/didFocus           {"textDocument": {"uri": U}} or {}           (notification)
+    fastcoder/editRejected          {"item": {"command": {"arguments": [ID]}}}   (notification)
+    workspace/executeCommand        {"command": NAME, "arguments": [ID]}         (request or notification, once applied)
+
+- `context` may be absent. `triggerKind` 1 means that the user asked by key, as in `textDocument/inlineCompletion`:
+  then neither `edits.automatic`, the rules about pauses, nor earlier rejections hold it back.
+- `edits` is a list, empty where there is nothing to show; `fastcoder/why` says why. Its first entry is the one nearest
+  the cursor. The ranges do not overlap, and all refer to version V of the same document: apply all of them as one
+  change, or the first one and ask again. `text` has `\n` line ends; an empty range inserts, an empty text deletes.
+- A range is minimal: it may begin and end in the middle of a line. It may lie out of the visible part of the document.
+- An edit that only inserts text at the cursor is never sent: ghost text (`textDocument/inlineCompletion`) shows it.
+- NAME is `github.copilot.didAcceptCompletionItem` with the client's `commandSuffix`. The server offers the command, and
+  says `"fastcoderEdits": true` in the `experimental` part of its capabilities, if `edits.model` is set at `initialize`.
+- The same question about the same version is answered at once.
+- After Escape send `fastcoder/editRejected`: the same edit is not suggested again for a while. An edit that was shown
+  (`didShowInlineEdit`) and neither accepted nor rejected counts as ignored.
+- A request whose document has changed before its answer came gets `[]`, as does every request while a newer one waits.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.core import Reason, Snapshot
+from fastcoder_lsp.edits.minimal import apply
+from fastcoder_lsp.edits.values import MOST_CHANGES, Edit, EditAnswer, EditQuestion
+from fastcoder_lsp.lsp.capabilities import at
+from fastcoder_lsp.lsp.convert import range_of
+from fastcoder_lsp.lsp.requests.ask import question_at_start
+from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.workspace.document import Position, position_at
+from fastcoder_lsp.workspace.secret_lines import in_secret
+
+ACCEPT_COMMAND: Final = "github.copilot.didAcceptCompletionItem"
+_TITLE: Final = "Accept the edit"
+_MOST_NAME: Final = 1_000
+"""Characters of a language's name."""
+_INVOKED: Final = types.InlineCompletionTriggerKind.Invoked.value
+
+
+async def inline_edit(session: Session, params: object) -> dict[str, object]:
+    """`textDocument/copilotInlineEdit`: the question is sent before the next message is read."""
+    uri, version, position = _place_of(params)
+    invoked = at(params, "context", "triggerKind") == _INVOKED
+    snapshot = session.documents.snapshot(uri)
+    session.edits.counts.requests += 1
+    question = _question(session, snapshot, uri, version, position, invoked=invoked)
+    if isinstance(question, Reason) or snapshot is None:
+        return _nothing(session, uri, position, question)
+    future = session.service.edits.submit(question)
+    answer = future.result() if future.done() else await asyncio.wrap_future(future)
+    if answer.ms:
+        session.edits.spans.record(answer.ms)
+    if session.documents.snapshot(uri) is not snapshot:
+        return _nothing(session, uri, position, reasons.changed())
+    shown = _worth_showing(session, question, answer)
+    return _nothing(session, uri, position, shown) if isinstance(shown, Reason) else _sent(session, question, shown)
+
+
+def did_show(session: Session, params: object) -> None:
+    """`textDocument/didShowInlineEdit`: the editor shows an edit."""
+    session.edits.shown(_id_of(params))
+
+
+def rejected(session: Session, params: object) -> None:
+    """`fastcoder/editRejected`: the user rejected an edit."""
+    session.edits.rejected(_id_of(params))
+
+
+def did_focus(session: Session, params: object) -> None:
+    """`textDocument/didFocus`: questions about other documents are withdrawn."""
+    uri = at(params, "textDocument", "uri")
+    if isinstance(uri, str):
+        session.service.edits.focus(uri)
+
+
+def accepted(session: Session, arguments: Sequence[object]) -> None:
+    """The command of an edit: the user accepted it."""
+    session.edits.accepted(arguments[0] if arguments else None)
+
+
+def _question(
+    session: Session, snapshot: Snapshot | None, uri: str, version: object, position: Position, *, invoked: bool
+) -> EditQuestion | Reason:
+    """The question at a place, or why none is asked."""
+    allowed, document = question_at_start(session, uri), session.documents.get(uri)
+    if isinstance(allowed, Reason):
+        return allowed
+    if snapshot is None or document is None or (version is not None and version != document.version):
+        return reasons.changed()
+    settings = session.settings(session.folder_of(uri), snapshot.language)
+    if not settings.edits_model:
+        return reasons.no_edit_model()
+    policy = session.policy(uri, snapshot.language)
+    if not invoked and policy.quiet.snoozed:
+        return reasons.snoozed()
+    if not invoked and not (settings.edits_automatic and policy.ahead and not policy.quiet.invoked):
+        return reasons.edits_by_key()
+    offset = document.offset_at(position, session.client.encoding)
+    if not settings.where_secrets and in_secret(snapshot.text[:offset], snapshot.language):
+        return reasons.secret_line()
+    path, folder = session.edit_path(uri)
+    now = session.edits.clock()
+    history = session.edits.history.changes(now, folder)[-MOST_CHANGES:]
+    question = EditQuestion(
+        number=0,
+        uri=uri,
+        path=path,
+        language=snapshot.language[:_MOST_NAME],
+        version=document.version,
+        text=snapshot.text,
+        offset=offset,
+        history=history,
+        asked_ms=0.0,
+        invoked=invoked,
+    )
+    return session.edits.gate.before(question, session.edits.history.facts(uri, now)) or question
+
+
+def _worth_showing(session: Session, question: EditQuestion, answer: EditAnswer) -> Sequence[Edit] | Reason:
+    """The edits of an answer that are shown, the nearest to the cursor first; or why none is."""
+    if not answer.edits:
+        return answer.reason or reasons.no_edit()
+    threshold = session.settings(session.folder_of(question.uri), question.language).edits_threshold
+    held = session.edits.gate.after(question, answer.edits, answer.probability, threshold, cut=answer.cut)
+    if held is not None:
+        return held
+    shown = [edit for edit in answer.edits if not _is_ghost_text(edit, question)]
+    shown.sort(key=lambda edit: max(edit.start - question.offset, question.offset - edit.end, 0))
+    return shown or reasons.ghost_text()
+
+
+def _is_ghost_text(edit: Edit, question: EditQuestion) -> bool:
+    """Whether an edit does the same as inserting text at the cursor."""
+    text, offset, after = question.text, question.offset, apply(question.text, [edit])
+    return len(after) > len(text) and after.startswith(text[:offset]) and after.endswith(text[offset:])
+
+
+def _sent(session: Session, question: EditQuestion, edits: Sequence[Edit]) -> dict[str, object]:
+    document, snapshot = {"uri": question.uri, "version": question.version}, session.documents.snapshot(question.uri)
+    assert snapshot is not None, "its text is the question's"
+    session.edits.reasons.shown(question.uri, position_at(question.text, question.offset, session.client.encoding))
+    command = f"{ACCEPT_COMMAND}{session.client.command_suffix}"
+    return {
+        "edits": [
+            {
+                "text": edit.text,
+                "range": range_of(snapshot, edit.start, edit.end, session.client.encoding),
+                "textDocument": document,
+                "command": {"title": _TITLE, "command": command, "arguments": [name]},
+            }
+            for name, edit in zip(session.edits.send(question, edits), edits, strict=True)
+        ]
+    }
+
+
+def _nothing(session: Session, uri: str, position: Position, reason: object) -> dict[str, object]:
+    if isinstance(reason, Reason) and session.documents.get(uri) is not None:
+        session.edits.reasons.keep(uri, position, reason)
+    return {"edits": []}
+
+
+def _place_of(params: object) -> tuple[str, object, Position]:
+    """The document, its version and the cursor in the params.
+
+    Raises:
+        JsonRpcInvalidParams: there is no such place in them.
+    """
+    uri, version = at(params, "textDocument", "uri"), at(params, "textDocument", "version")
+    line, character = at(params, "position", "line"), at(params, "position", "character")
+    if not isinstance(uri, str) or not isinstance(line, int) or not isinstance(character, int):
+        raise JsonRpcInvalidParams("textDocument.uri must be a string, and position a line and a character")
+    return uri, version, Position(line, character)
+
+
+def _id_of(params: object) -> object:
+    arguments = at(params, "item", "command", "arguments")
+    return arguments[0] if isinstance(arguments, list) and arguments else None
