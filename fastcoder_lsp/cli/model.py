@@ -45,6 +45,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--yes", action="store_true", help="accept a replacement without asking (implied without a terminal)"
     )
     pull.add_argument("--exact", action="store_true", help="accept no replacement: download exactly the named model")
+    pull.add_argument(
+        "--edits",
+        action="store_true",
+        help="print the models that suggest edits, and download the one that fits this machine, or NAME",
+    )
     calibrate = _action(
         actions,
         "calibrate",
@@ -146,7 +151,9 @@ def _pull(arguments: argparse.Namespace) -> int:
 
     offers: list[DownloadOffer] = []
     heads = DEFAULT_HEADS
-    if arguments.name == "auto" and not _default_digest():
+    if arguments.edits:
+        arguments.name = _edit_model(arguments.name)
+    elif arguments.name == "auto" and not _default_digest():
         choice = _measured_choice()
         heads = choice.chosen.size.heads // choice.chosen.size.kv_heads, choice.chosen.size.head_dim
         _say(f"{choice.reason}\n\n{table(choice)}\n\n{OTHERWISE}")
@@ -170,10 +177,26 @@ def _pull(arguments: argparse.Namespace) -> int:
         files = model.pull(arguments.name, None, dialogue, exact=arguments.exact)
         ahead.wait(shares(shown))
     print(f"{files.name} is ready: {files.folder}")
+    if arguments.edits:
+        _say(f"To get suggestions of edits, set `edits.model` to {arguments.name}.")
     if offers and offers[-1].instead_of:
         wanted = "" if arguments.name == "auto" else f" {arguments.name}"
         _say(f"To get {offers[-1].instead_of} itself later, run: fastcoder-lsp model pull{wanted} --exact")
     return 0
+
+
+def _edit_model(name: str) -> str:
+    """The edit model to download: the named one, or the one that fits this machine; prints what there is."""
+    from fastcoder_lsp.cli.model_table import edit_table
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.model.catalogue import fitting_edit_model
+    from fastcoder_lsp.model.choice import MEMORY_SHARE, current_choice
+    from fastcoder_lsp.model.machine import installed_bytes, usable_gpu_bytes
+
+    chosen = current_choice(cache_folder(), usable_gpu_bytes()).chosen
+    fitting = fitting_edit_model(chosen.size, int(installed_bytes() * MEMORY_SHARE) - chosen.memory_bytes)
+    _say(f"{edit_table(fitting)}\n* fits beside {chosen.size.name}, the code model that `auto` chooses here")
+    return fitting.hub_id if name == "auto" else name
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:

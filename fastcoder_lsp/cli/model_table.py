@@ -1,7 +1,8 @@
-"""The family's sizes on this machine as a table of text: for `model list`, `model pull` and `doctor`."""
+"""The family's sizes on this machine, and edit models, as tables of text: for `model list`, `pull` and `doctor`."""
 
 from collections.abc import Sequence
 
+from fastcoder_lsp.model.catalogue import BITS, EDIT_MODELS, PublishedEditModel
 from fastcoder_lsp.model.choice import PRECISIONS, PROMPT_TOKENS, Choice, SizeAssessment
 from fastcoder_lsp.model.store import size_text
 
@@ -29,7 +30,20 @@ def _row(verdict: SizeAssessment, choice: Choice) -> tuple[str, ...]:
     return (*facts, size.licence.partition(",")[0], verdict_text)
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+def edit_table(fitting: PublishedEditModel) -> str:
+    """A line for each edit model; `*` before the one that fits this machine."""
+    facts = (
+        (one.hub_id, size_text(one.download_bytes), size_text(one.base.read_bytes(BITS[0])), one.licence)
+        for one in EDIT_MODELS
+    )
+    rows = [("edit model", "download", "memory", "licence"), *facts]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    marks = [" ", *("*" if one is fitting else " " for one in EDIT_MODELS)]
+    lines = (_line(row, widths, slice(1, 3)) for row in rows)
+    return "\n".join(f"{mark} {line}".rstrip() for mark, line in zip(marks, lines, strict=True))
+
+
+def _line(row: Sequence[str], widths: Sequence[int], right: slice = _RIGHT) -> str:
     aligned = [f"{text:{width}}" for text, width in zip(row, widths, strict=True)]
-    aligned[_RIGHT] = [f"{text:>{width}}" for text, width in zip(row[_RIGHT], widths[_RIGHT], strict=True)]
+    aligned[right] = [f"{text:>{width}}" for text, width in zip(row[right], widths[right], strict=True)]
     return "  ".join(aligned)

@@ -1,4 +1,4 @@
-"""Models known by name: the family that `auto` chooses from, and the models that come as wheels.
+"""Models known by name: the family that `auto` chooses from, edit models, and the models that come as wheels.
 
 Owns names, sizes, sums and the choice among them; reads no model file.
 """
@@ -89,6 +89,50 @@ FAMILY = (
     Size("Qwen/Qwen2.5-Coder-7B", 28, 3584, 18944, 28, 4, 128, 152064, tied=False),
 )
 """The sizes, smallest first. `auto` leaves out those whose licence forbids commercial use."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedEditModel:
+    """A model that suggests edits, by its published card.
+
+    `base`: the model that it was trained from, which has its size. `file_bits`: bits of a weight in its files.
+    """
+
+    hub_id: str
+    base: Size
+    file_bits: float = 16.0
+    licence: str = "Apache-2.0"
+
+    @property
+    def download_bytes(self) -> int:
+        """Of the weights on the hub."""
+        return int(self.base.download_bytes * self.file_bits / 16)
+
+
+_SEED_CODER = Size("ByteDance-Seed/Seed-Coder-8B-Base", 32, 4096, 14336, 32, 8, 128, 155136, tied=False, licence="MIT")
+_Q8_0 = 8.5
+EDIT_MODELS = (
+    PublishedEditModel("sweepai/sweep-next-edit-0.5B", FAMILY[0], _Q8_0),
+    PublishedEditModel("sweepai/sweep-next-edit-1.5B", FAMILY[1], _Q8_0),
+    PublishedEditModel("sweepai/sweep-next-edit-v2-7B", FAMILY[3]),
+    PublishedEditModel("zed-industries/zeta", FAMILY[3]),
+    PublishedEditModel("continuedev/instinct", FAMILY[3]),
+    PublishedEditModel("zed-industries/zeta-2", _SEED_CODER, licence="MIT (its base)"),
+    PublishedEditModel("zed-industries/zeta-2.1", _SEED_CODER),
+)
+"""Edit models whose format is known, smallest first."""
+
+
+def fitting_edit_model(code: Size, room: int) -> PublishedEditModel:
+    """The edit model for a machine: of Sweep's first two, the larger one that suits it.
+
+    Args:
+        code: the code model that `auto` chooses there; an edit model is no larger, because an answer is longer.
+        room: bytes of memory for the edit model beside it.
+    """
+    first, second = EDIT_MODELS[:2]
+    larger = code.layer_weights * code.layers >= second.base.layer_weights * second.base.layers
+    return second if larger and second.base.read_bytes(BITS[0]) <= room else first
 
 
 @dataclass(frozen=True, slots=True)

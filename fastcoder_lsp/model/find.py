@@ -145,7 +145,7 @@ def _find(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> Mod
         case NameKind.WHEELS:
             found = wheels_converted(wheel_model(reference.value), store)
         case NameKind.HUB:
-            found = _hub_or_stand_in((reference.value,), store)
+            found = _hub_or_stand_in((reference.value,), store) or _hub_gguf(reference.value, store)
         case NameKind.AUTO:
             found = _chosen(store, gpu_bytes)
     if found is None:
@@ -180,8 +180,11 @@ def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int
     except ModelMissingError:
         reference = understand(name)
         known = _fetched(reference, store, gpu_bytes)
+        gguf = hub.cached_gguf(reference.value) if reference.kind is NameKind.HUB else None
         if reference.kind is NameKind.GGUF:
             convert_gguf(Path(reference.value), store, progress)
+        elif gguf is not None:
+            convert_gguf(gguf, store, progress)
         elif known is not None:
             make_ready(store.gguf(known.file), known.sha256, f"wheels {known.key}", store, progress)
         else:
@@ -280,6 +283,13 @@ def _gguf(path: Path, name: str, store: ModelStore) -> ModelFiles | None:
     found = _converted(sha256, Path(name).name, f"gguf {path}", store)
     follow(found.folder, path, store)
     return found
+
+
+def _hub_gguf(hub_id: str, store: ModelStore) -> ModelFiles | None:
+    """A model that its repository has as a single GGUF, if that was fetched and made ready."""
+    path = hub.cached_gguf(hub_id)
+    found = None if path is None else _gguf(path, path.name, store)
+    return None if found is None else replace(found, name=hub_id, source=f"hub {hub_id}", hub_id=hub_id)
 
 
 def _chosen(store: ModelStore, gpu_bytes: int | None) -> ModelFiles | None:

@@ -57,6 +57,15 @@ def cached(hub_id: str) -> Path | None:
     return None
 
 
+def cached_gguf(hub_id: str) -> Path | None:
+    """The GGUF in the hub's cache of a repository that has its weights only in one."""
+    for snapshot in _snapshots(repository_folder(hub_id)):
+        found = sorted(snapshot.glob("*.gguf"))
+        if len(found) == 1 and not is_complete(snapshot):
+            return found[0]
+    return None
+
+
 def cached_ids() -> list[str]:
     """The repositories in the hub's cache that hold a whole model."""
     prefix = "models--"
@@ -120,10 +129,10 @@ def unreachable(error: Exception) -> NetworkError:
 
 
 def choose_files(hub_id: str, files: Sequence[RemoteFile]) -> tuple[RemoteFile, ...]:
-    """The files of a repository that make a model: descriptions and safetensors weights of its top folder.
+    """The files of a repository that make a model: descriptions and safetensors weights of its top folder, or a GGUF.
 
     Raises:
-        ModelInvalidError: it has no safetensors weights.
+        ModelInvalidError: it has no safetensors weights, and not exactly one GGUF.
     """
     by_name = {file.name: file for file in files}
     weights = [WEIGHTS] if WEIGHTS in by_name else [INDEX] if INDEX in by_name else []
@@ -132,9 +141,12 @@ def choose_files(hub_id: str, files: Sequence[RemoteFile]) -> tuple[RemoteFile, 
     if not weights:
         if any(Path(name).suffix in PICKLE_SUFFIXES for name in by_name):
             raise ModelInvalidError(f"{hub_id} {PICKLE_MESSAGE}", PICKLE_HINT)
+        ggufs = [file for file in files if file.name.endswith(".gguf") and "/" not in file.name]
+        if len(ggufs) == 1:
+            return (ggufs[0],)
         if any(name.endswith(".gguf") for name in by_name):
             hint = f"Download one of them (hf download {hub_id} FILE.gguf) and name that file."
-            raise ModelInvalidError(f"{hub_id} has GGUF files only", hint)
+            raise ModelInvalidError(f"{hub_id} has several GGUF files only", hint)
         raise ModelInvalidError(f"{hub_id} has no safetensors weights", "Use another model.")
     if "tokenizer.json" not in by_name:
         raise ModelInvalidError(f"{hub_id} has no tokenizer.json", "Use a model with a fast tokenizer.")

@@ -130,6 +130,8 @@ def _pull_from_hub(
             recorded(store.cache, hub_id, dialogue) as told,
         ):
             hub.fetch(hub.look_up(hub_id), told)
+            if (gguf := hub.cached_gguf(hub_id)) is not None:
+                convert_gguf(gguf, store, _shares(dialogue))
     except NetworkError as error:
         if known is None or exact:
             if "/" in hub_id:

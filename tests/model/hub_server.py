@@ -38,7 +38,7 @@ class Hub:
         for name, data in self.files.items():
             entry: dict[str, object] = {"type": "file", "path": name, "rfilename": name, "size": len(data)}
             entry |= {"oid": hashlib.sha1(data).hexdigest(), "blobId": hashlib.sha1(data).hexdigest()}
-            if name.endswith((".safetensors", ".bin")):
+            if name.endswith((".safetensors", ".bin", ".gguf")):
                 sha256 = self.sha256(name)
                 entry["lfs"] = {"oid": sha256, "sha256": sha256, "size": len(data), "pointerSize": 134}
             entries.append(entry)

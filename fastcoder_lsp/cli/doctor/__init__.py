@@ -32,6 +32,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog="Example: fastcoder-lsp doctor --json",
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
+    parser.add_argument("--edits-model", metavar="NAME", help="check this edit model too (`edits.model`)")
     parser.add_argument("--engine", help="the engine to check (default: auto)")
     parser.add_argument("--remote", metavar="URL", help="check this server too (`remote.url`)")
     parser.add_argument(
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         require_writable(arguments.report)
     key_file = str(arguments.key_file) if arguments.key_file else None
     remote = {"remote.url": arguments.remote, "remote.allow": arguments.allow, "remote.key_file": key_file}
-    chosen = {"model": arguments.model, "engine": arguments.engine, **remote}
+    chosen = {"model": arguments.model, "engine": arguments.engine, "edits.model": arguments.edits_model, **remote}
     settings, problems = resolve(
         [SettingsLayer("command line", {k: v for k, v in chosen.items() if v is not None}, True)]
     )
@@ -116,6 +117,8 @@ def _examine_here(settings: Settings) -> Iterator[Check]:
     yield from attempt("last start", _last_start)  # before the completion below, which records a start of its own
     found = list(attempt("model", lambda: model.check_model(settings)))
     yield from found
+    if settings.edits_model:
+        yield from attempt("edit model", lambda: model.check_edit_model(settings))
     if any(check.state == "wrong" for check in found):
         return
     yield from attempt("choice", lambda: model.check_choice(settings))

@@ -43,6 +43,31 @@ def check_model(settings: Settings) -> Check:
     return Check("model", "note", f"{text}; {files.variant}", hint, details)
 
 
+def check_edit_model(settings: Settings) -> Check:
+    """The edit model: its files, its prompt format, and whether the free memory holds it."""
+    from fastcoder_lsp import model
+    from fastcoder_lsp.engine.architecture import fast_shape, read_config
+    from fastcoder_lsp.model.files import damage
+    from fastcoder_lsp.model.find import BROKEN_HINT
+    from fastcoder_lsp.model.machine import available_bytes
+    from fastcoder_lsp.model.store import size_text
+    from fastcoder_lsp.runtime.edit_model import format_of
+
+    files = model.find(settings.edits_model)
+    details: dict[str, object] = {"name": files.name, "source": files.source, "folder": str(files.folder)}
+    if damaged := damage(files.folder):
+        return Check("edit model", "wrong", damaged.why, BROKEN_HINT, details)
+    details["format"] = form = format_of(settings.edits_model, files).name
+    shape, free = fast_shape(read_config(files.folder)), available_bytes()
+    text = f"{files.name}, from {files.source}; prompts of the format {form}"
+    if shape is not None and shape.weight_count > free:
+        hint = "Close other programs, or name a smaller model in `edits.model`."
+        return Check(
+            "edit model", "wrong", f"{text}; its weights need more than the free {size_text(free)}", hint, details
+        )
+    return Check("edit model", "ok", text, details=details)
+
+
 def check_choice(settings: Settings) -> Iterator[Check]:
     """The size that `auto` chooses for this machine, why, and the speeds of the others."""
     from fastcoder_lsp.cli.model_table import OTHERWISE, table
