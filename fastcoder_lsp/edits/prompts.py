@@ -165,8 +165,11 @@ def with_mark(text: str, at: int, mark: str) -> list[str]:
     return [text[:at], Mark(mark), text[at:]]
 
 
-def window_at(question: EditQuestion, above: int, below: int, tokens: int) -> Window | None:
-    """The lines around the cursor, at most so many of them; None if the cursor's line alone has more tokens."""
+def window_at(question: EditQuestion, above: int, below: int, tokens: int, *, empty_end: bool = False) -> Window | None:
+    """The lines around the cursor, at most so many of them; None if the cursor's line alone has more tokens.
+
+    `empty_end`: as of `expand`.
+    """
     text, offset = question.text, min(question.offset, len(question.text))
     if offset and text.startswith("\r\n", offset - 1):
         offset -= 1
@@ -175,7 +178,7 @@ def window_at(question: EditQuestion, above: int, below: int, tokens: int) -> Wi
     room = tokens - tokens_of(text[start:end])
     if room < 0:
         return None
-    start, end = expand(text, start, end, above, below, room)
+    start, end = expand(text, start, end, above, below, room, empty_end=empty_end)
     if end > start and text.startswith("\r\n", end - 1):
         end -= 1
     inside = text[start:end]
@@ -185,18 +188,22 @@ def window_at(question: EditQuestion, above: int, below: int, tokens: int) -> Wi
     return Window(start, end, inside.replace(newline, "\n"), cursor, text.count("\n", 0, start), newline)
 
 
-def expand(text: str, start: int, end: int, above: int, below: int, tokens: int) -> tuple[int, int]:
+def expand(
+    text: str, start: int, end: int, above: int, below: int, tokens: int, *, empty_end: bool = False
+) -> tuple[int, int]:
     r"""The range with whole lines below and above it, in turns, while those have at most `tokens`.
 
-    `start` is the start of a line, `end` the end of one, before its line end.
+    `start` is the start of a line, `end` the end of one, before its line end. `empty_end`: whether
+    the empty text after the file's last line end is a line, as it is in Zed.
     """
     end += text.startswith("\r\n", end)
+    last = len(text) - (text.endswith("\n") and not empty_end)
     while above > 0 or below > 0:
         if below > 0:
             stop = text.find("\n", end + 1)
             stop = len(text) if stop < 0 else stop
             size = line_tokens(text[end + 1 : stop])
-            fits = end < len(text) and size <= tokens
+            fits = end < last and size <= tokens
             below = below - 1 if fits else 0
             end, tokens = (stop, tokens - size) if fits else (end, tokens)
         if above > 0:

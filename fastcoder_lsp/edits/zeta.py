@@ -64,7 +64,7 @@ class Zeta1:
         if window is None or contains_any(window.text, (_START, _END, _CURSOR_1)):
             return None
         text, path = question.text, question.path
-        start, end = expand(text, window.start, window.end, len(text), len(text), _CONTEXT_TOKENS)
+        start, end = expand(text, window.start, window.end, len(text), len(text), _CONTEXT_TOKENS, empty_end=True)
         before, after = unix(text[start : window.start]), unix(text[window.end : end])
         excerpt = [
             f"\n\n### User Excerpt:\n\n```{path}\n",
@@ -217,7 +217,7 @@ def _marked(blocks: Sequence[str]) -> str:
 
 def _window(question: EditQuestion, limits: EditLimits, lines: int | None = None) -> Window | None:
     lines = question.text.count("\n") if lines is None else lines
-    return window_at(question, lines, lines, min(_REGION_TOKENS, limits.region_tokens))
+    return window_at(question, lines, lines, min(_REGION_TOKENS, limits.region_tokens), empty_end=True)
 
 
 def _frame(
@@ -231,7 +231,7 @@ def _frame(
 ) -> tuple[str, ...]:
     """A whole prompt of Zeta 2 and 2.1 around the shown region."""
     text = question.text
-    start, end = expand(text, window.start, window.end, len(text), len(text), _CONTEXT_TOKENS)
+    start, end = expand(text, window.start, window.end, len(text), len(text), _CONTEXT_TOKENS, empty_end=True)
     before, after = unix(text[start : window.start]), unix(text[window.end : end])
     after = (after[1:] if cursortab else after) + ("" if after.endswith("\n") else "\n")
     below = [_SUFFIX, after, _PREFIX]

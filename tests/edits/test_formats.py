@@ -293,7 +293,7 @@ def test_sweep_shows_the_window_before_the_changes() -> None:
     history = (Change("src/a.py", 2, "c", "C", "b\n", "d\n"), Change("src/a.py", 1, "b", "B", "a\n", "C\n"))
     asked = question(text, 0, *history)
     assert "original/src/a.py\na\nb\nC\nd\n" in prompt_of(format_named("sweep-v1"), asked).text
-    assert "original/src/a.py:1:5\na\nb\nc\nd\n" in prompt_of(format_named("sweep-v2"), asked).text
+    assert "original/src/a.py:1:4\na\nb\nc\nd\n" in prompt_of(format_named("sweep-v2"), asked).text
 
 
 def test_sweep_leaves_changes_below_a_change_above_the_cursor_to_the_model() -> None:

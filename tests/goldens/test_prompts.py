@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from fastcoder_lsp.core import Extra
+from fastcoder_lsp.edits.formats import FORMATS, EditLimits
+from fastcoder_lsp.edits.values import Change, EditQuestion
 from tests.goldens import adapter
 from tests.goldens.golden import Goldens, Normal, sample_files, sample_folder
 
@@ -74,3 +77,19 @@ def test_code_of_other_files(
         lines = [line for line in err.splitlines() if not line.endswith("…")]
         table[place] = {"exit": code, "out": out.splitlines(), "err": lines}
     goldens.check("prompts_context", table)
+
+
+def test_edit_models(goldens: Goldens) -> None:
+    """One question in every format of edit models, in lines; `tests/edits` compares them with published templates."""
+    text = "def a(x):\n    y = x\n    return y\n"
+    changes = (
+        Change("src/b.py", 7, "old one\nsame\n", "new one\nsame\n", "above\n", "below\n"),
+        Change("src/a.py", 0, "def a(y):\n", "def a(x):\n", below="    y = x\n", accepted=True),
+    )
+    question = EditQuestion(1, "file:///a.py", "src/a.py", "python", 1, text, text.index("= x"), changes, 0.0)
+    prompts = {}
+    for form in FORMATS:
+        prompt = form.prompt(question, EditLimits(), [Extra("src/c.py", "def c(): ...\n")])
+        assert prompt is not None
+        prompts[form.name] = {"prompt": prompt.text.split("\n"), "old": prompt.old, "stops": list(prompt.stops)}
+    goldens.check("prompts_edits", prompts)
