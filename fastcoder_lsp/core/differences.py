@@ -1,5 +1,6 @@
 """Common prefixes and suffixes of texts, by bisection, because Python compares slices faster; differences of tokens."""
 
+from collections import Counter
 from difflib import SequenceMatcher
 from operator import eq, indexOf
 
@@ -41,12 +42,14 @@ def common_prefix(left: Tokens, right: Tokens) -> int:
 def changed(left: Tokens, right: Tokens, most: int) -> list[tuple[int, int, int, int]]:
     """The parts of `left` that are others in `right`: where each starts and ends in `left`, then in `right`.
 
-    All between the common prefix and suffix is one part if it has over `most` tokens on one side.
+    All between the common prefix and suffix is one part if over `most` pairs of its places have the same token: the
+    time grows with them, and with the parts.
     """
     start = common_prefix(left, right)
     end = common_prefix(left[: start - 1 if start else None : -1], right[: start - 1 if start else None : -1])
-    stop_left, stop_right = len(left) - end, len(right) - end
-    if max(stop_left, stop_right) - start > most:
-        return [(start, stop_left, start, stop_right)]
-    between = SequenceMatcher(None, left[start:stop_left], right[start:stop_right], autojunk=False).get_opcodes()
+    inner_left, inner_right = left[start : len(left) - end], right[start : len(right) - end]
+    in_left, in_right = Counter(inner_left), Counter(inner_right)
+    if sum(count * in_right[token] for token, count in in_left.items()) > most:
+        return [(start, start + len(inner_left), start, start + len(inner_right))]
+    between = SequenceMatcher(None, inner_left, inner_right, autojunk=False).get_opcodes()
     return [(start + a, start + b, start + c, start + d) for tag, a, b, c, d in between if tag != "equal"]

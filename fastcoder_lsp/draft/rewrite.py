@@ -54,6 +54,8 @@ _VARIED: Final = 8
 """The shortest quote that may go on after another token."""
 _LONGEST_OLD, _LONGEST_NEW = 8, 24
 """Longest sides of a replacement that is repeated."""
+_CHANGES, _PAIRS = 16, 4096
+"""Latest changes that are searched for replacements, and pairs of equal tokens that are compared in each."""
 _LEAST = 1e-4
 """Paths less probable than this are not drafted."""
 _LEAST_SHARE, _LEAST_KEPT = 0.02, 0.004
@@ -212,8 +214,8 @@ class Alignment:
         self._unit = self._indentation()
         self._replacements = list[_Replacement]()
         self._by_first = defaultdict[int, list[int]](list)
-        for old, new in rewrite.changes:
-            for start, end, first, last in changed(old, new, most=_PLACES):
+        for old, new in rewrite.changes[-_CHANGES:]:
+            for start, end, first, last in changed(old, new, most=_PAIRS):
                 self._learn(old, start, end, new[first:last], _BEFORE)
         self._belief: Belief = {AlignedState(_COPY, 0): 1.0}
         self._left: tuple[int, int] | None = None

@@ -5,8 +5,9 @@ from math import exp, fsum
 
 from fastcoder_lsp.core.differences import changed
 
-_MOST_ALIGNED = 1024
-"""Tokens on one side between the first and the last change; with more, all of the answer's between them count."""
+_MOST_PAIRS = 32_768
+"""Pairs of equal tokens between the first and the last change: an eighth of a second at the worst. With more of them
+all of the answer's tokens between these changes count."""
 
 
 def rewrite_probability(old: Sequence[int], answer: Sequence[int], log_probabilities: Sequence[float]) -> float:
@@ -21,6 +22,6 @@ def rewrite_probability(old: Sequence[int], answer: Sequence[int], log_probabili
         log_probabilities: of each of the answer's tokens, given those before it (`Certainty.log_probabilities`).
     """
     differing = set[int]()
-    for _, _, first, last in changed(tuple(old), tuple(answer), _MOST_ALIGNED):
+    for _, _, first, last in changed(tuple(old), tuple(answer), _MOST_PAIRS):
         differing.update(range(first, last) if first < last else (first,))
     return exp(fsum(log_probabilities[place] for place in differing if place < len(answer)))

@@ -31,7 +31,7 @@ def test_only_what_differs_counts(old: str, answer: str, counted: str) -> None:
 
 
 def test_a_long_rewrite_counts_whole() -> None:
-    """Repeated tokens make alignments slow, so a long change is not aligned."""
+    """Repeated tokens make alignments slow, so a long change of many is not aligned."""
     old, answer = [1, *[2, 3] * 2000, 4], [1, *[3, 2, 2] * 1500, 4]
     assert isclose(rewrite_probability(old, answer, [-0.001] * len(answer)), exp(-0.001 * 4500))
 
