@@ -1,7 +1,7 @@
 """`bench prompt`: prompt tokens that a keystroke has to compute, without a model.
 
 Types the recorded runs of real histories into the prompt builder, one character at a time, and compares each prompt
-with the one before, as the KV cache does. A run's line is opened first, as a person does.
+with the document's one before, as the KV cache does. A run's line is opened first, as a person does.
 """
 
 import statistics
@@ -23,8 +23,9 @@ from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
 from fastcoder_lsp.tokenizer import Tokenizer
 
 EXAMPLE = "prompt --json prompt.json"
-KINDS = ("line", "enter", "open")
-"""A character typed on a line; Enter between two lines of a run; the first prompt at a new place."""
+KINDS = ("line", "enter", "place", "file", "behind")
+"""A character typed on a line; Enter between two lines of a run; the first prompt at another place of a known file; the
+first prompt of a file; the whole prompt of a place whose first one was short, which no key waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class Options(Reported):
     model: str = option("whose tokenizer", "auto")
     limit: int | None = option("only the first N typed runs of each history", None, metavar="N")
     plain: bool = option("the plain order, for comparison", False)
+    room: int | None = option("tokens that a first prompt may read (default: no limit)", None, metavar="N")
     no_auto_indent: bool = option("type the blanks at the start of lines, too", False)
 
 
@@ -49,7 +51,8 @@ class KeystrokeCosts:
 
     def summary(self) -> dict[str, Any]:
         """Median and mean by kind; `typing` holds all keystrokes on a line, those after a move to a new place too."""
-        groups = {**self.tokens, "typing": self.tokens["line"] + self.tokens["open"]}
+        first = self.tokens["place"] + self.tokens["file"]
+        groups = {**self.tokens, "typing": self.tokens["line"] + first}
         rows: dict[str, Any] = {
             kind: {"keystrokes": len(costs), "median": statistics.median(costs), "mean": statistics.fmean(costs)}
             for kind, costs in groups.items()
@@ -67,7 +70,9 @@ def run(options: Options) -> int:
     results = {}
     for name in histories.NAMES:
         runs = list(histories.typed_runs(folder, name))[: options.limit]
-        results[name] = replay(tokenizer, order, runs, auto_indent=not options.no_auto_indent).summary()
+        results[name] = replay(
+            tokenizer, order, runs, auto_indent=not options.no_auto_indent, room=options.room
+        ).summary()
     rows = [
         [name, kind, row["keystrokes"], row["median"], row["mean"]]
         for name, kinds in results.items()
@@ -80,20 +85,35 @@ def run(options: Options) -> int:
 
 
 def replay(
-    tokenizer: Tokenizer, options: PromptOptions, runs: Sequence[histories.TypedRun], *, auto_indent: bool
+    tokenizer: Tokenizer,
+    options: PromptOptions,
+    runs: Sequence[histories.TypedRun],
+    *,
+    auto_indent: bool,
+    room: int | None = None,
 ) -> KeystrokeCosts:
-    """Type `runs` one after the other, all into one KV cache."""
+    """Type `runs` one after the other, with a KV cache for each document; a first prompt may read `room` tokens.
+
+    The whole prompt of a place replaces a shorter one at the end of its run, as in a pause.
+    """
     builder, costs = PromptBuilder(tokenizer, options), KeystrokeCosts()
-    cached: tuple[int, ...] = ()
+    caches: dict[str, tuple[int, ...]] = {}
     for typed in runs:
+        cached = caches.get(typed.path, ())
         for key, before, after in cursors(typed, auto_indent=auto_indent):
-            kind = "open" if not key else "enter" if key.startswith("\n") else "line"
+            first = "place" if typed.path in caches else "file"
+            kind = first if not key else "enter" if key.startswith("\n") else "line"
+            now, offset = Snapshot(typed.path, typed.path, typed.language, 0, before + after), len(before)
             started = time.perf_counter()
-            prompt = builder.build(
-                Snapshot(typed.path, typed.path, typed.language, 0, before + after), len(before)
-            ).tokens
+            prompt = builder.build(now, offset, room=room).tokens
             costs.ms.append((time.perf_counter() - started) * 1e3)
             # The last token is always run again: its logits are what is asked for.
             costs.tokens[kind].append(max(1, len(prompt) - common_prefix(cached, prompt)))
             cached = prompt
+        if builder.is_short(typed.path):
+            builder.plan(now, offset)
+            prompt = builder.exchange(now, offset).tokens
+            costs.tokens["behind"].append(len(prompt) - common_prefix(cached, prompt))
+            cached = prompt
+        caches[typed.path] = cached
     return costs

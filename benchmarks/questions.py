@@ -24,22 +24,35 @@ from fastcoder_lsp.prompt.retrieval import FileWords, query_at, retrieve
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.languages import language_of
 
-ARMS = "plain, anchored, anchored+N (N lines after the middle mark), words, words-N (N tokens of other files)"
+ARMS = (
+    "plain, anchored, anchored+N (N lines after the middle mark), words, words-N (N tokens of other files), "
+    "first-N (a first prompt of N tokens), moved (after another place of the file), moved-N (the same, with N new "
+    "tokens), suffix-N (the same, with N tokens below the cursor)"
+)
 _WORDS_TOKENS = 600
+_FAR_LINES = 120
+"""An arm that comes from another place comes from at most so many lines away."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptVariant:
     """One way of asking the model.
 
-    `lines_above`: so many stand after the middle mark, None: as in the product; `context_tokens`: for pieces of other
-    files, on top of the product's longest prompt.
+    Attributes:
+        lines_above: so many stand after the middle mark, None: as in the product.
+        context_tokens: for pieces of other files, on top of the product's longest prompt.
+        suffix_tokens: of the text after the cursor, None: as in the product.
+        room: new tokens of the prompt, None: no limit.
+        moved: whether a prompt was built at another place of the file before.
     """
 
     name: str
     anchored: bool = True
     lines_above: int | None = None
     context_tokens: int = 0
+    suffix_tokens: int | None = None
+    room: int | None = None
+    moved: bool = False
 
 
 def arm(name: str) -> PromptVariant:
@@ -48,11 +61,29 @@ def arm(name: str) -> PromptVariant:
     Raises:
         UsageError: there is none.
     """
-    match = re.fullmatch(r"(?P<plain>plain)|anchored(?:\+(?P<lines>\d+))?|(?P<words>words(?:-(?P<tokens>\d+))?)", name)
-    if match is None:
+    match = re.fullmatch(r"(?P<kind>[a-z]+)(?:(?P<sign>[-+])(?P<number>\d+))?", name)
+    made = None if match is None else _arm(name, match["kind"], match["sign"], int(match["number"] or 0))
+    if made is None:
         raise UsageError(f"there is no arm '{name}'", f"Take one of: {ARMS}")
-    lines, tokens = match["lines"], match["tokens"] or _WORDS_TOKENS
-    return PromptVariant(name, not match["plain"], int(lines) if lines else None, int(tokens) if match["words"] else 0)
+    return made
+
+
+def _arm(name: str, kind: str, sign: str | None, number: int) -> PromptVariant | None:
+    """The arm of these parts; None if there is none."""
+    match kind, sign:
+        case "plain", None:
+            return PromptVariant(name, anchored=False)
+        case "anchored", None | "+":
+            return PromptVariant(name, lines_above=number if sign else None)
+        case "words", None | "-":
+            return PromptVariant(name, context_tokens=number if sign else _WORDS_TOKENS)
+        case "suffix", "-":
+            return PromptVariant(name, moved=True, suffix_tokens=number)
+        case "first", "-":
+            return PromptVariant(name, room=number)
+        case "moved", None | "-":
+            return PromptVariant(name, moved=True, room=number if sign else None)
+    return None
 
 
 class RepositoryFiles:
@@ -96,6 +127,9 @@ class InfillQuestion:
 def prompt_of(way: PromptVariant, tokenizer: Tokenizer, question: InfillQuestion) -> Prompt:
     """The prompt that the product would ask `question` with, were its settings the arm's."""
     usual = PromptOptions()
+    now = Snapshot("bench", question.path, question.language, 1, question.before + question.after)
+    offset, around = len(question.before), question.repository
+    context = NO_CONTEXT if around is None or not way.context_tokens else _ByWords(around)
     options = replace(
         usual,
         limit=usual.limit + way.context_tokens,
@@ -103,10 +137,20 @@ def prompt_of(way: PromptVariant, tokenizer: Tokenizer, question: InfillQuestion
         lines_above=usual.lines_above if way.lines_above is None else way.lines_above,
         context_tokens=way.context_tokens,
     )
-    around = question.repository
-    context = NO_CONTEXT if around is None or not way.context_tokens else _ByWords(around)
-    now = Snapshot("bench", question.path, question.language, 1, question.before + question.after)
-    return PromptBuilder(tokenizer, options, context).build(now, len(question.before))
+    if way.suffix_tokens is not None:
+        options = replace(options, suffix_share=(way.suffix_tokens + 0.5) / usual.limit)
+    builder = PromptBuilder(tokenizer, options, context)
+    if way.moved:
+        builder.build(now, _other_place(question))
+    return builder.build(now, offset, room=way.room)
+
+
+def _other_place(question: InfillQuestion) -> int:
+    """The start of another line of the question's file, the same one in every run."""
+    lines, here = (question.before + question.after).split("\n"), question.before.count("\n")
+    chance = random.Random(question.id)  # noqa: S311 a sample, no secret
+    near = [at for at in range(here - _FAR_LINES, here + _FAR_LINES) if 0 <= at < len(lines) and at != here]
+    return sum(len(line) + 1 for line in lines[: chance.choice(near)]) if near else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,8 @@ _WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 MACHINES = {
     "amx": StepCosts(_WIDTHS, (22.4, 23.1, 24.1, 26.0, 30.2, 44.6, 67.4), 289 / 512),
     "vnni": StepCosts(_WIDTHS, (22.1, 22.1, 24.7, 30.2, 41.4, 62.2, 105.4), 506 / 512),
+    "avx2": StepCosts(_WIDTHS, (17.0, 17.0, 26.2, 38.6, 71.2, 132.0, 243.0), 1306 / 512),
+    "avx2-int4": StepCosts(_WIDTHS, (11.2, 11.2, 14.7, 21.2, 39.9, 76.6, 143.4), 797 / 512),
 }
 """Of the default model on two cores: docs/benchmarks.md, *What a step costs*; one row takes no more than two, as
 `runtime.costs.smoothed` has it: `Pace` reckons with nothing that it cannot believe."""

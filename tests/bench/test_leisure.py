@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -115,6 +116,18 @@ def test_replay_counts_every_keystroke() -> None:
     assert anchored["line"]["keystrokes"] == len("if a:b = 2")
     assert anchored["line"]["median"] == 1
     assert plain["line"]["mean"] > 3 * anchored["line"]["mean"]
+
+
+def test_replay_counts_each_kind_of_first_prompt() -> None:
+    """A short one is followed by the whole one, which no key waits for."""
+    document = "".join(f"value_{number} = compute({number})\n" for number in range(300))
+    runs = [replace(RUN, document=document, offset=document.index(f"value_{line} ")) for line in (150, 160)]
+    found = replay(of_family("Qwen2.5-Coder"), PromptOptions(), runs, auto_indent=True, room=400).tokens
+    assert [len(found[kind]) for kind in ("file", "place", "behind")] == [1, 1, 2]
+    assert max(found["file"] + found["place"]) <= 420 < min(found["behind"][:1])
+    whole = replay(of_family("Qwen2.5-Coder"), PromptOptions(), runs, auto_indent=True).tokens
+    assert whole["behind"] == []
+    assert whole["file"][0] > 1.5 * whole["place"][0] > 0
 
 
 def test_histories(tmp_path: Path) -> None:

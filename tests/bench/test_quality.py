@@ -93,6 +93,19 @@ def test_arms_ask_what_they_say() -> None:
     assert typed == {"plain": "", "anchored+0": "e =", "anchored+3": "b = 2\nc = 3\nd = 4\ne ="}
 
 
+def test_arms_of_a_new_place_read_what_they_say() -> None:
+    lines = [f"value_{n} = compute_{n}(first, second)\n" for n in range(300)]
+    question, tokenizer = InfillQuestion("q", "".join(lines[:200]), "".join(lines[201:])), of_family("Qwen2.5-Coder")
+    tokens = {
+        name: prompt_of(arm(name), tokenizer, question).tokens
+        for name in ("moved", "moved-400", "suffix-64", "first-400")
+    }
+    below = {name: len(told) - told.index(tokenizer.control["<|fim_suffix|>"]) for name, told in tokens.items()}
+    assert below["moved"] - below["suffix-64"] == pytest.approx(280 - 64, abs=24)
+    assert len(tokens["moved"]) > 900
+    assert all(300 < len(tokens[name]) <= 420 for name in ("moved-400", "first-400"))
+
+
 def test_the_arm_of_words_shows_other_files() -> None:
     question = InfillQuestion(
         "q",
