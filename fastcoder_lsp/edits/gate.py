@@ -148,11 +148,12 @@ class EditGate:
     def _in_the_way(self, question: EditQuestion, patches: Sequence[Patch]) -> Reason | None:
         """The rule about interruptions that holds back an edit which nobody has asked for."""
         cursor = question.text.count("\n", 0, question.offset)
-        if all(patch.line + len(patch.old) <= cursor for patch in patches):
-            added, deleted = sum(len(patch.new) for patch in patches), sum(len(patch.old) for patch in patches)
-            if not deleted or min(added, deleted) > MOST_ABOVE:
-                does = "rewrites many lines" if deleted else "only inserts lines"
-                return Reason("edit-above", f"The edit {does} above the cursor.", _BY_KEY)
+        added, deleted = sum(len(patch.new) for patch in patches), sum(len(patch.old) for patch in patches)
+        if not deleted and all(patch.line < cursor for patch in patches):
+            return Reason("edit-above", "The edit only inserts lines above the cursor.", _BY_KEY)
+        above = all(patch.line + len(patch.old) <= cursor for patch in patches)
+        if above and min(added, deleted) > MOST_ABOVE:
+            return Reason("edit-above", "The edit rewrites many lines above the cursor.", _BY_KEY)
         own = [change for change in question.history if change.path == question.path][-_MOST_OWN:]
         if any(_takes_back(patch, change) for change in own for patch in patches):
             return Reason("edit-revert", "The edit takes back what you just did.", _BY_KEY)

@@ -63,6 +63,7 @@ MANY = "".join(f"line {number}\n" for number in range(2, 8))
         ([edit("line 20\n", "")], None, None),
         ([edit("line 3\n", "new\nline 3\n")], "edit-above", None),
         ([edit("line 3\n", "async line 3\n")], None, None),
+        ([edit("line 10\n", "new\nline 10\n")], None, None),
         ([edit("line 3\n", "new\nline 3\n"), edit("line 20", "x")], None, None),
         ([edit("line 11\n", "new\nline 11\n")], None, None),
         ([edit(MANY, "x\n" * 6)], "edit-above", None),
