@@ -33,6 +33,7 @@ BENCHMARKS = {
     "team": "time to text and fairness of a team's server, through killed and upgraded replicas",
     "trained": "a model before and after `train`: tokens a pass, accepted guesses, speed, quality",
     "choice": "times that `auto` promises for each size, against whole models in shape",
+    "edits": "next edits: recorded answers of published models, by cursortab's cases and rule",
     "edit_passes": "replay drafters over recorded answers of edit models: tokens a pass",
     "larger": "typing with models in the shapes of larger sizes, in real time",
     "gpu": "the other benchmarks on the graph engine of an NVIDIA GPU, within minutes",

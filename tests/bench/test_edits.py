@@ -1,0 +1,112 @@
+"""`bench edits`: cursortab's rule, recorded answers, and replayed histories, on made-up values."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.datasets.next_edit import RecordedAnswer, load
+from benchmarks.edits import CaseResult, delta_chrf, judge, read_answer, recorded, summary
+from fastcoder_lsp.edits.minimal import apply
+from fastcoder_lsp.edits.values import EditQuestion
+from fastcoder_lsp.errors import UsageError
+
+BEFORE = "function total(items) {\n  const key = item.state;\n  return key;\n}"
+AFTER = BEFORE.replace("state", "status")
+
+
+def row(model: str, output: dict[str, Any], **changes: Any) -> str:
+    """A line of the cases' file."""
+    case = {
+        "id": model,
+        "language": "javascript",
+        "path": "a.js",
+        "before": BEFORE,
+        "cursor": {"line": 1, "col": 3},
+        "history": [{"path": "a.js", "old": "function sum(items) {", "new": "function total(items) {"}],
+        "modified": True,
+        "steps": ["request"],
+        "after": AFTER,
+        "should_show": True,
+        "outputs": [{"model": model, "provider": model, "interaction": 0, "prompt": None, "finish": "stop"} | output],
+    }
+    return json.dumps(case | changes) + "\n"
+
+
+REGION = f"<|editable_region_start|>\n{BEFORE}\n<|editable_region_end|>"
+RANGE = {"start": {"line": 1, "character": 19}, "end": {"line": 1, "character": 24}}
+HEAD = "### Instruction:\nx\n\n### User Excerpt:\n\n"
+ANSWERS: dict[str, dict[str, Any]] = {
+    "copilot": {"edits": [{"range": RANGE, "text": "status"}]},
+    "sweepapi": {"edits": [{"start_index": 43, "end_index": 48, "completion": "status", "confidence": 1.0}]},
+    "mercuryapi": {
+        "prompt": f"<|code_to_edit|>\n{BEFORE.replace('const', 'c<|cursor|>onst')}\n<|/code_to_edit|>",
+        "output": f"```\n{AFTER}\n```",
+    },
+    "zeta": {
+        "prompt": f"{HEAD}```a.js\n<|start_of_file|>\n{REGION}\n```\n\n### Response:\n",
+        "output": f"<|editable_region_start|>\n{AFTER}",
+    },
+}
+
+
+@pytest.mark.parametrize("model", ANSWERS)
+def test_each_kind_of_recorded_answer_is_read(model: str, tmp_path: Path) -> None:
+    (tmp_path / "cases.jsonl").write_text(row(model, ANSWERS[model]))
+    (case,) = load(tmp_path / "cases.jsonl")
+    assert judge(case, recorded(model), "automatic") == CaseResult(model, True, True, 100, ())
+    question = EditQuestion(1, "a.js", "a.js", "javascript", 1, "other", 0, (), 0.0)
+    if case.answers[model][0].prompt:
+        assert read_answer(question, case.answers[model][0]) is None
+
+
+def test_a_fill_in_model_only_inserts() -> None:
+    before, after = BEFORE[:50], BEFORE[50:]
+    answer = RecordedAnswer(f"<|fim_prefix|>{before}<|fim_suffix|>{after}<|fim_middle|>", " //")
+    question = EditQuestion(1, "a.js", "a.js", "javascript", 1, BEFORE, 0, (), 0.0)
+    edits = read_answer(question, answer)
+    assert edits is not None
+    assert apply(BEFORE, edits) == f"{before} //{after}"
+
+
+def test_steps_and_reasons(tmp_path: Path) -> None:
+    """An accepted edit is part of the next request's text; a quiet case wants none."""
+    second = AFTER.replace("return key", "return key + 1")
+    prompts = [f"<|code_to_edit|>\n{text}\n<|/code_to_edit|>" for text in (BEFORE, AFTER)]
+    answers = [{"prompt": p, "output": f"```\n{t}\n```"} for p, t in zip(prompts, (AFTER, second), strict=True)]
+    outputs = [{"model": "m", "provider": "m", "interaction": n} | answer for n, answer in enumerate(answers)]
+    common = {"outputs": outputs, "steps": ["request", "accept", "request"]}
+    (tmp_path / "cases.jsonl").write_text(
+        row("m", {}, after=second, **common)
+        + row("m", {}, should_show=False, after=None, **common)
+        + row("m", {}, modified=False, **common)
+        + row("m", {"prompt": prompts[0], "output": "```\nx\n```", "finish": "length"}, after=second)
+    )
+    results = [judge(case, recorded("m"), "automatic") for case in load(tmp_path / "cases.jsonl")]
+    assert [(result.shown, result.reasons) for result in results] == [
+        (True, ()),
+        (True, ()),
+        (False, ("edit-unmodified", "edit-unmodified")),
+        (False, ("edit-cut",)),
+    ]
+    assert results[0].delta_chrf == 100
+    assert summary(results) == pytest.approx(
+        {"wanted": 3, "shown": 100 / 3, "unwanted": 1, "quiet": 0, "delta_chrf": 100 / 3, "score": 0}
+    )
+    with pytest.raises(UsageError, match="no cases"):
+        load(tmp_path / "absent.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "expected"),
+    [
+        ("a\nB\nc", "a\nB\nc", 100),
+        ("a\nb\nc", "a\nB\nc", 0),
+        ("a\nc", "a\nc", 100),
+        # Changed lines "Bx" and "By": one of two characters, and no longer n-gram, in common.
+        ("a\nBx\nc", "a\nBy\nc", 25),
+    ],
+)
+def test_delta_chrf(candidate: str, reference: str, expected: float) -> None:
+    assert delta_chrf("a\nb\nc", candidate, reference) == pytest.approx(expected)
