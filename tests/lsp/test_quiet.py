@@ -158,7 +158,8 @@ async def test_a_change_of_the_power_is_told() -> None:
 
 async def test_in_a_menu_the_rules_hold_for_the_key_as_well() -> None:
     """By the protocol "invoked" is typing, too, and Helix sends no context at all."""
-    async with initialized(initializationOptions={"quiet": {"lines": 1}}, capabilities={}) as client:
+    options = {"quiet": {"lines": 1}, "popup": {"budget_ms": 20_000}}
+    async with initialized(initializationOptions=options, capabilities={}) as client:
         client.open(URI, "x = ")
         params = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 4}}
         assert (await client.call("textDocument/completion", params))["items"]
