@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from fastcoder_lsp.kernels.cache import current_version
 from fastcoder_lsp.model.catalogue import BITS, FAMILY
 from fastcoder_lsp.model.choice import Measured, Speed, write_measured
 from fastcoder_lsp.model.machine import on_battery
+from tests.faults.small_model import write_model
 from tests.model.hub_server import COMMIT, Hub, serving
 from tests.model.tiny import tokenizer_json, write_folder, write_gguf
 
@@ -86,6 +88,24 @@ def test_it_says_what_how_large_and_from_where_and_takes_no_pickle_and_no_code(
     assert names == {"config.json", "tokenizer.json", "model.safetensors"}
     assert not any("pytorch_model" in line or ".py" in line for line in hub.asked)
     assert run("path", HUB_ID).stdout.strip() == str(snapshot(tmp_path))
+
+
+def test_an_edit_model_is_offered_and_a_single_gguf_is_a_model(run: Run, hub: Hub, tmp_path: Path) -> None:
+    """Sweep publishes its edit models so. What is ready is found by the hub's name, and needs no network again."""
+    write_gguf(tmp_path / "tiny.q8_0.gguf")
+    hub.files = {"README.md": b"# A model", "tiny.q8_0.gguf": (tmp_path / "tiny.q8_0.gguf").read_bytes()}
+    done = run("pull", "--edits", HUB_ID)
+    assert done.returncode == 0, done.stderr
+    for words in ("sweepai/sweep-next-edit-0.5B", "Apache-2.0", "* fits beside Qwen2.5-Coder", "Licence: mit"):
+        assert words in done.stderr
+    assert f"set `edits.model` to {HUB_ID}" in done.stderr
+    assert done.stdout.startswith(f"{HUB_ID} is ready: ")
+    hub.asked.clear()
+    assert run("pull", HUB_ID).returncode == 0
+    assert hub.asked == []
+    hub.files |= {"tiny.q4_0.gguf": b"GGUF"}
+    shutil.rmtree(tmp_path / "hf")
+    assert "several GGUF files only" in run("pull", HUB_ID).stderr
 
 
 def test_what_is_here_needs_no_network_and_what_is_damaged_is_fetched_again(run: Run, hub: Hub, tmp_path: Path) -> None:
@@ -243,6 +263,20 @@ def test_doctor_names_the_command_that_is_missing_to_it(run: Run, tmp_path: Path
     assert "fastcoder-lsp model pull" in checks["model"]["hint"]
     assert checks["torch"]["state"] == "ok"
     assert not (tmp_path / "cache").exists()
+
+
+def test_doctor_checks_an_edit_model(tmp_path: Path) -> None:
+    """Its prompts are known by its name; a code model has none."""
+    environment = os.environ | {"FASTCODER_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
+    found = {}
+    for name in ("zeta-2.1-tiny", "coder"):
+        folder = write_model(tmp_path / name)
+        command = [sys.executable, "-m", "fastcoder_lsp.cli.main", "doctor", "--json", "--edits-model", str(folder)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        found[name] = {check["name"]: check for check in json.loads(done.stdout)["checks"]}["edit model"]
+    assert (found["zeta-2.1-tiny"]["state"], found["zeta-2.1-tiny"]["details"]["format"]) == ("ok", "zeta-2.1")
+    assert found["coder"]["state"] == "wrong"
+    assert "not a known edit model" in found["coder"]["text"]
 
 
 def test_auto_measures_and_says_its_choice_before_it_asks_the_network(run: Run, hub: Hub, tmp_path: Path) -> None:
