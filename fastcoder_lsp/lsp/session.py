@@ -46,7 +46,7 @@ from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import beginning, judge_lines
+from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 
 logger = logging.getLogger(__name__)
 
@@ -369,11 +369,11 @@ class Session:
         return allowed(path, language) is None
 
     def _secret_lines(self, uri: str, lines: Sequence[str]) -> Sequence[bool]:
-        """Whether each of some consecutive lines of a document looks like a secret."""
+        """Whether each of some consecutive lines of a document looks like a secret, perhaps an unfinished one."""
         document = self.documents.get(uri)
         language = document.language if document is not None else language_of(PurePath(path_of(uri) or uri))
         text = document.clean_text if document is not None else "\n".join(lines)
-        return judge_lines(lines, language, beginning(text, language))[0]
+        return judge_unfinished(lines, language, text)
 
     def _folder_settings(self) -> dict[Path, Settings]:
         return {folder.path: self.settings(folder) for folder in self.folders}

@@ -112,9 +112,9 @@ def judge_lines(lines: Iterable[str], language: str, above: OpenConstructs) -> t
     return judged, above
 
 
-def judge_unfinished(lines: Sequence[str], language: str) -> list[bool]:
-    """Whether each of some consecutive lines looks like a secret, or like the beginning of one that is being typed."""
-    judged, _ = judge_lines(lines, language, beginning("\n".join(lines), language))
+def judge_unfinished(lines: Sequence[str], language: str, text: str) -> list[bool]:
+    """Whether each of some consecutive lines of `text` looks like a secret, or like the beginning of one."""
+    judged, _ = judge_lines(lines, language, beginning(text, language))
     return [secret or in_secret(line, language) for line, secret in zip(lines, judged, strict=True)]
 
 

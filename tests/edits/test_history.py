@@ -15,7 +15,7 @@ URI = "file:///w/a.py"
 
 
 def _python(_uri: str, lines: Sequence[str]) -> Sequence[bool]:
-    return judge_unfinished(lines, "python")
+    return judge_unfinished(lines, "python", "\n".join(lines))
 
 
 class Typist:
