@@ -76,6 +76,12 @@ class EditService:
                 self.supersede(reasons.changed() if uri is not None else reasons.superseded())
             self._known = OrderedDict((of, answer) for of, answer in self._known.items() if uri not in {None, of.uri})
 
+    def changed(self, uri: str) -> None:
+        """A document changed: an edit of its text before is of no use any more."""
+        with self._lock:
+            if self._waiting is not None and self._waiting[0].uri == uri:
+                self.supersede(reasons.changed())
+
     def focus(self, uri: str) -> None:
         """The user looks at this document: a question about another one is withdrawn."""
         with self._lock:

@@ -314,6 +314,7 @@ class Session:
     def remember_change(self, uri: str, before: str, after: str, *, accepted: bool) -> None:
         """Remember a change of a document, if edits are wanted; a notebook's cells are not files."""
         if self._active.edits_model and uri.startswith(("file:", "untitled:")):
+            self.service.edits.changed(uri)
             self.edits.changed(uri, *self.edit_path(uri), before, after, accepted=accepted)
 
     def document_changed(self, uri: str) -> None:

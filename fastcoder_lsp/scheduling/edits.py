@@ -7,6 +7,7 @@ scheduler's thread.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from fastcoder_lsp.completion import reasons
@@ -30,6 +31,8 @@ ROWS: Final = 16
 """Of a step: an answer repeats most of the old text, so that many drafts are accepted."""
 LOADING_MS: Final = 100.0
 """Time between two looks at whether the edit model is loaded."""
+_LEAST_PROMPT: Final = 128
+"""Tokens of a prompt; in fewer there is hardly a window."""
 _CHANGES: Final = 6
 """Latest changes that the answer may repeat."""
 _LONGER, _MORE_TOKENS = 2, 64
@@ -124,13 +127,27 @@ class EditRequest:
             self._latency = runtime.model, LatencyEstimator(runtime.model.costs, self._clock)
         spans = Spans()
         with spans.measure("prompt"):
-            prompt = runtime.model.format.prompt(question, runtime.model.limits())
-            tokens = () if prompt is None else tuple(prompt.encode(runtime.model.tokenizer))
-        if prompt is None or len(tokens) > runtime.model.engines.info.context // 2:
+            prompt, tokens = _prompt_for(question, runtime.model)
+        if prompt is None:
             self.answer(EditAnswer(reason=reasons.no_edit_here()))
         else:
             self._generation = EditGeneration(runtime, self._latency[1], self._clock, question, prompt, tokens, spans)
         return 0.0
+
+
+def _prompt_for(question: EditQuestion, model: EditModel) -> tuple[EditPrompt | None, tuple[int, ...]]:
+    """The prompt for a question, and its ids; None where there is none that leaves room for an answer.
+
+    Limits are estimates by bytes: a text of more tokens is asked about with less around it.
+    """
+    limits, room = model.limits(), model.engines.info.context * 3 // 4
+    while limits.prompt_tokens >= _LEAST_PROMPT:
+        prompt = model.format.prompt(question, limits)
+        tokens = () if prompt is None else tuple(prompt.encode(model.tokenizer))
+        if len(tokens) <= room:
+            return prompt, tokens
+        limits = replace(limits, prompt_tokens=limits.prompt_tokens // 2)
+    return None, ()
 
 
 class EditGeneration:

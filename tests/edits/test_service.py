@@ -127,6 +127,16 @@ def test_a_withdrawn_question_is_not_worked_on() -> None:
     assert len(person.edit_engine.pieces) == done
 
 
+def test_a_prompt_of_more_tokens_than_estimated_is_shortened() -> None:
+    """Limits count bytes; where a byte is a token, the oldest changes are left out."""
+    person = EditSimulation()
+    person.edit_engine.info = replace(person.edit_engine.info, context=2_000)
+    history = tuple(Change("a.py", 0, "", f"{number}{'x' * 300}\n") for number in range(9))
+    answer = person.edit_answer(history=(*history, CHANGE))
+    assert answer.edits
+    assert 500 < answer.counts.prefilled <= 1_500
+
+
 @pytest.mark.parametrize(
     ("says", "code"),
     [(f"\n{TEXT}", "edit-none"), ("", "edit-none"), ("\n" + "x = 1\n" * 300, "edit-none")],
