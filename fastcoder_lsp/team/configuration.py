@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.team.git import check_url
+from fastcoder_lsp.workspace.git import check_url
 
 PORT = 8020
 _HINT = "See docs/team.md for an example and all fields."

@@ -19,8 +19,8 @@ import filelock
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.team import git
 from fastcoder_lsp.team.configuration import RepositoryConfig
+from fastcoder_lsp.workspace import git
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ import pytest
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import NetworkError, UsageError
-from fastcoder_lsp.team import git
 from fastcoder_lsp.team.calls import Tenant
 from fastcoder_lsp.team.configuration import RepositoryConfig, parse_config
 from fastcoder_lsp.team.repositories import Repositories, inside, laid_out
+from fastcoder_lsp.workspace import git
 from tests.team.toy_team import ToyTeam
 
 
