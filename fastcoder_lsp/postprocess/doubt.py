@@ -20,6 +20,8 @@ FEWEST_MARKS = 3
 """Less punctuation alone, such as `:` or `()`, is never shown: accepting it takes a key, too."""
 LIKELY_WORD = 0.5
 """A complete word is continued only if the model found that at least as likely as its end."""
+OVER_END = 2.0
+"""What is added to a word has to be so many times as likely as the word's end, and not only some longer word."""
 SURE_WORD = 0.8
 """The same for a name of the file, in code, and for the longer name if the file does not have it."""
 _MOST_TYPED = 120
@@ -67,7 +69,9 @@ def _held_back(text: str, at: int, certainty: Certainty, around: TextAround) -> 
         # The model expected another word, and continues the typed one only because it must.
         return is_whole and is_new
     is_whole = is_whole and not (around.head.comment or around.head.quote)  # in prose, words begin words
+    exact = certainty.of_first(typed + len(added[0].encode()), typed)
+    if sure is not None and exact < OVER_END * (1 - sure):
+        return True
     if is_whole and is_new:
-        exact = certainty.of_first(typed + len(added[0].encode()), typed)
         sure = exact if sure is None else min(sure, exact)
     return sure is not None and sure < (SURE_WORD if is_whole else LIKELY_WORD)

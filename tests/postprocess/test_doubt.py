@@ -48,6 +48,7 @@ def test_few_marks_at_the_end_of_what_is_typed_along() -> None:
         ("price = 1\n# ", ":", 0.73, False),
         ("price = 1\n", "priced", 0.5, True),
         ("price = prices = 1\n", "priced", 0.5, False),
+        ("", ":", 0.6, True),
     ],
     ids=[
         "likely",
@@ -56,6 +57,7 @@ def test_few_marks_at_the_end_of_what_is_typed_along() -> None:
         "in prose",
         "to a new word, another was as likely",
         "to one of the file",
+        "not twice as likely as its end",
     ],
 )
 def test_a_word_of_the_file_is_made_longer(above: str, other: str, probable: float, held: bool) -> None:
