@@ -160,7 +160,7 @@ async def test_secrets_and_what_may_not_be_read_stay_out_of_the_history() -> Non
             client.open(name, "a = 1\n")
             client.change(name, 2, [{"text": "a = 2\n"}])
         client.open("file:///project/unfinished.py", "\n")
-        client.change("file:///project/unfinished.py", 2, [{"text": 'password = "hunte\n'}])
+        client.change("file:///project/unfinished.py", 2, [{"text": "auth('bob', password='swordfish\n"}])
         client.open(URI, BEFORE)
         assert await edits(client, 1, context={"triggerKind": 1}) == []
         assert "changed nothing lately" in await why(client)
