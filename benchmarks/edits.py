@@ -6,22 +6,28 @@ weights. Score: deltaChrF × the harmonic mean of shown and quiet, as in cursort
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, harmonic_mean
 from typing import Any, TypeAlias
 
-from benchmarks.datasets import require
+from benchmarks.datasets import histories, require
 from benchmarks.datasets.next_edit import FILE, PUBLISHED, EditCase, RecordedAnswer, load
 from benchmarks.harness import Reported, write
+from benchmarks.product import LocalEdits
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.edits.formats import FORMATS, EditLimits
 from fastcoder_lsp.edits.gate import EditFacts, EditGate
+from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.edits.minimal import apply, minimal
 from fastcoder_lsp.edits.patch import Patch, patches_of
 from fastcoder_lsp.edits.values import Change, Edit, EditAnswer, EditQuestion
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.observe import percentile
+from fastcoder_lsp.workspace.languages import language_of
+from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 
 EXAMPLE = "edits --json edits.json"
 THRESHOLD = 0.7
@@ -33,10 +39,15 @@ _N_GRAMS, _BETA = 6, 2.0
 class Options(Reported):
     """Judge recorded answers of published edit models by cursortab's cases and rule, with our gate and without.
 
-    The recorded answers have no probabilities, so the gate's threshold does not hold any of them back.
+    The recorded answers have no probabilities, so the gate's threshold does not hold any of them back. With `--model`
+    a local edit model is asked instead, at several thresholds.
     """
 
     cases: Path | None = option("the cases; without it, those of the benchmark data", None, metavar="FILE")
+    model: str = option("ask this edit model instead, as the setting `edits.model`", "", metavar="NAME")
+    threshold: float = option("joint probability from which its edits are shown", THRESHOLD)
+    replay: str = option("also ask it after each edit of these histories, separated by commas", "", metavar="NAMES")
+    limit: int | None = option("only the first N edits of each history", None, metavar="N")
 
 
 WAYS = ("none", "by key", "automatic")
@@ -59,33 +70,81 @@ class CaseResult:
 def run(options: Options) -> int:
     """Run the benchmark."""
     cases = load(options.cases or require("next_edit") / FILE)
+    if options.model:
+        return _ask(options, cases)
+    if options.replay:
+        raise UsageError("`--replay` asks an edit model, and none is named", "Name one with `--model`.")
     models = {model: None for case in cases for model in case.answers}
     results: dict[str, Any] = {}
-    rows = []
+    rows = list[tuple[str, ...]]()
     for model in sorted(models, key=_published_score, reverse=True):
-        published = PUBLISHED.get(model)
-        results[model] = {"published": None if published is None else asdict(published)}
-        for way in WAYS:
-            judged = [judge(case, recorded(model), way) for case in cases if model in case.answers]
-            results[model][way] = {
-                **summary(judged),
-                "reasons": Counter(reason for result in judged for reason in result.reasons),
-                "cases": [asdict(result) for result in judged],
-            }
-            rows.append((model, way, *_cells(results[model][way])))
-        if published is not None:
+        asked = [case for case in cases if model in case.answers]
+        results[model] = {way: _report([judge(case, recorded(model), way) for case in asked]) for way in WAYS}
+        rows += [(model, way, *_cells(found)) for way, found in results[model].items()]
+        if (published := PUBLISHED.get(model)) is not None:
+            results[model]["published"] = asdict(published)
             shares = (f"{published.shown:.0f} %", f"{published.quiet:.0f} %")
             rows.append((model, "published", *shares, f"{published.delta_chrf:.1f}", f"{_published_score(model):.1f}"))
-    print_table(
-        f"Recorded answers to {len(cases)} cases; published figures are of all 50",
-        ("model", "gate", "shown", "quiet", "deltaChrF", "score"),
-        rows,
-    )
+    title = f"Recorded answers to {len(cases)} cases; published figures are of all 50"
+    print_table(title, ("model", "gate", *_COLUMNS), rows)
     write(options, "edits", {"models": results})
     return 0
 
 
-def judge(case: EditCase, answer: Answerer, way: str) -> CaseResult:
+_COLUMNS = ("shown", "quiet", "deltaChrF", "score")
+CURVE = (0.0, 0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Thresholds of the gate's curve."""
+
+
+def _ask(options: Options, cases: Sequence[EditCase]) -> int:
+    """Judge the answers of a local model, at each threshold; and replay histories with it."""
+    local = LocalEdits.load(options.model)
+    ask = remembered(local.answer)
+    found = {way: _report([judge(case, ask, way, options.threshold) for case in cases]) for way in WAYS}
+    curve = {str(least): summary([judge(case, ask, "by key", least) for case in cases]) for least in CURVE}
+    print_table(
+        f"{options.model}: {len(cases)} cases; p50 of an answer: {percentile(local.ms, 0.5):.0f} ms",
+        ("gate", *_COLUMNS),
+        [(way, *_cells(one)) for way, one in found.items()],
+    )
+    print_table("By key, by threshold", ("threshold", *_COLUMNS), [(at, *_cells(one)) for at, one in curve.items()])
+    histories_found = {
+        name: replay(require("replay"), name, local.answer, options.threshold, options.limit)
+        for name in filter(None, options.replay.split(","))
+    }
+    if histories_found:
+        print_table(
+            f"Proposed after each edit of a history, and made within the next {REACH}",
+            ("history", "edits", "asked", "shown", "right", "wrong", "edits found", "reversals"),
+            [
+                (name, one.edits, one.asked, one.shown, one.right, one.shown - one.right, len(one.found), one.reversals)
+                for name, one in histories_found.items()
+            ],
+        )
+    told = {name: asdict(one) | {"found": sorted(one.found)} for name, one in histories_found.items()}
+    write(options, "edits", {"gates": found, "curve": curve, "histories": told, "ms": local.ms})
+    return 0
+
+
+def remembered(answer: Callable[[EditQuestion], EditAnswer]) -> Answerer:
+    """Asks about each text and place of a case once."""
+    answers: dict[tuple[str, str, int], EditAnswer] = {}
+
+    def once(case: EditCase, question: EditQuestion, _number: int) -> EditAnswer:
+        place = case.id, question.text, question.offset
+        if place not in answers:
+            answers[place] = answer(question)
+        return answers[place]
+
+    return once
+
+
+def _report(results: Sequence[CaseResult]) -> dict[str, Any]:
+    reasons = Counter(reason for result in results for reason in result.reasons)
+    return {**summary(results), "reasons": reasons, "cases": [asdict(result) for result in results]}
+
+
+def judge(case: EditCase, answer: Answerer, way: str, threshold: float = THRESHOLD) -> CaseResult:
     """Take a case's steps with the answers of one model, in one of `WAYS`."""
     text, offset, history = case.text, case.offset, case.history
     gate = EditGate() if way != "none" else None
@@ -106,7 +165,7 @@ def judge(case: EditCase, answer: Answerer, way: str) -> CaseResult:
         requests += reason is None
         proposed = given.edits if given is not None else ()
         if given is not None and gate is not None:
-            reason = gate.after(asked, proposed, given.probability, THRESHOLD, cut=given.cut)
+            reason = gate.after(asked, proposed, given.probability, threshold, cut=given.cut)
         if reason is not None:
             reasons.append(reason.code)
             proposed = ()
@@ -231,3 +290,120 @@ def _read_formatted(question: EditQuestion, answer: RecordedAnswer) -> tuple[Edi
                 text = question.text
                 return () if new is None else minimal(text, prompt.region_start, prompt.region_end, new)
     return None
+
+
+PAUSE_MS = 2_000.0
+"""Between two edits of a replayed history, so that each is an entry of its own."""
+REACH = 12
+"""An edit that a person makes within so many edits was proposed rightly."""
+
+
+@dataclass(slots=True)
+class ReplayedEdits:
+    """What was proposed after each edit of a history.
+
+    Attributes:
+        edits: that the person made.
+        asked: how often the gate let a model be asked.
+        shown, right: proposals shown, and those that the person made within the next edits, verbatim.
+        found: edits that were shown before they were made.
+        reversals: shown proposals that take back an earlier edit.
+        reasons: why none was shown.
+    """
+
+    edits: int = 0
+    asked: int = 0
+    shown: int = 0
+    right: int = 0
+    reversals: int = 0
+    found: set[int] = field(default_factory=set)
+    reasons: dict[str, int] = field(default_factory=dict)
+
+
+def replay(
+    folder: Path,
+    name: str,
+    answer: Callable[[EditQuestion], EditAnswer],
+    threshold: float = THRESHOLD,
+    limit: int | None = None,
+) -> ReplayedEdits:
+    """Make a history's edits one by one, and ask for the next one after each."""
+    made = list(_made(folder, name))[:limit]
+    told, gate = ReplayedEdits(edits=len(made)), EditGate()
+    history = EditHistory(lambda _path: True, _is_secret)
+    for number, edit in enumerate(made):
+        now_ms = number * PAUSE_MS
+        history.note(edit.path, edit.path, edit.before, edit.after, now_ms)
+        asked_ms = now_ms + PAUSE_MS
+        question = EditQuestion(
+            number,
+            edit.path,
+            edit.path,
+            edit.language,
+            number,
+            edit.after,
+            edit.end,
+            history.changes(asked_ms),
+            asked_ms,
+        )
+        reason = gate.before(question, history.facts(edit.path, asked_ms))
+        if reason is None:
+            told.asked += 1
+            given = answer(question)
+            reason = given.reason or gate.after(question, given.edits, given.probability, threshold, cut=given.cut)
+        if reason is not None:
+            told.reasons[reason.code] = told.reasons.get(reason.code, 0) + 1
+            continue
+        later = [
+            (at, patch)
+            for at, one in enumerate(made[number + 1 : number + 1 + REACH], number + 1)
+            if one.path == edit.path
+            for patch in one.patches
+        ]
+        proposed = patches_of(edit.after, given.edits)
+        matched = [[at for at, patch in later if _holds(patch, one)] for one in proposed]
+        told.shown += 1
+        told.right += all(matched)
+        told.found.update(at for places in matched for at in places[:1] if all(matched))
+        earlier = [patch for one in made[: number + 1] if one.path == edit.path for patch in one.patches]
+        told.reversals += any(_holds(patch, Patch(one.line, one.new, one.old)) for patch in earlier for one in proposed)
+    return told
+
+
+@dataclass(frozen=True, slots=True)
+class _MadeEdit:
+    path: str
+    language: str
+    before: str
+    after: str
+    end: int
+    patches: tuple[Patch, ...]
+
+
+def _made(folder: Path, name: str) -> Iterator[_MadeEdit]:
+    files = histories.base(folder, name)
+    for step in histories.steps(folder, name):
+        before = files.get(step.path, "")
+        histories.apply(files, step)
+        if isinstance(step, histories.RecordedEdit):
+            edit = Edit(step.offset, step.offset + step.delete, step.text)
+            language = language_of(Path(step.path))
+            end = step.offset + len(step.text)
+            yield _MadeEdit(step.path, language, before, files[step.path], end, patches_of(before, (edit,)))
+
+
+def _is_secret(path: str, lines: Sequence[str]) -> Sequence[bool]:
+    return judge_unfinished(lines, language_of(Path(path)), "\n".join(lines))
+
+
+def _holds(whole: Patch, part: Patch) -> bool:
+    """Whether `whole` makes the change `part`, alone or among lines that it changes one by one."""
+    if (whole.old, whole.new) == (part.old, part.new):
+        return True
+    if len(whole.old) != len(whole.new) or len(part.old) != len(part.new):
+        return False
+    size = len(part.old)
+    return any(
+        (whole.old[at : at + size], whole.new[at : at + size]) == (part.old, part.new)
+        for at in range(len(whole.old) - size + 1)
+    )

@@ -4,6 +4,7 @@ Benchmarks import engine, drafters, decoding and prompt directly.
 """
 
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,18 +16,22 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import SettingsLayer, resolve
 from fastcoder_lsp.core import CompletionRequest
 from fastcoder_lsp.core.differences import common_prefix
+from fastcoder_lsp.documents import Slots
+from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.costs import measure as measure_costs
+from fastcoder_lsp.runtime.edit_model import EditRuntime, load_edit_model
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import ALONE, Runtime, WorkspaceView
 from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
 from fastcoder_lsp.scheduling.budget import LatencyEstimator
+from fastcoder_lsp.scheduling.edits import EditGeneration
 from fastcoder_lsp.scheduling.generation import begin
 from fastcoder_lsp.workspace.rules import ReadingRules
 
-__all__ = ["FullAnswer", "SmallerModels", "Status", "measure_costs", "smaller_models"]
+__all__ = ["FullAnswer", "LocalEdits", "SmallerModels", "Status", "measure_costs", "smaller_models"]
 
 INDEXING_S = 600.0
 """A question waits so long for the folder to be looked through."""
@@ -111,3 +116,39 @@ def smaller_models(names: Sequence[str], model: BenchModel, kind: str, context: 
     """
     lending = SmallerModelOptions(tuple(names), kind, context, None, _MEMORY_MB, model.cache)
     return SmallerModels(lending, model.tokenizer, lambda _share, _what: None)
+
+
+class LocalEdits:
+    """A local edit model, asked as the server asks it; nothing else runs.
+
+    Attributes:
+        ms: milliseconds of each answer.
+    """
+
+    def __init__(self, runtime: EditRuntime) -> None:
+        self._runtime, self.ms = runtime, list[float]()
+        self._latency = LatencyEstimator(runtime.model.costs, _milliseconds)
+
+    @classmethod
+    def load(cls, name: str) -> "LocalEdits":
+        """The model that `edits.model` would name.
+
+        Raises:
+            FastcoderError: it is missing, damaged, or no known edit model.
+        """
+        settings, _ = resolve([SettingsLayer("bench", {"edits.model": name}, trusted=True)])
+        model = load_edit_model(settings, threading.Event())
+        return cls(EditRuntime(model, Slots(model.engines, "bench"), model.make_drafter()))
+
+    def answer(self, question: EditQuestion) -> EditAnswer:
+        """The answer to a question; without edits where the model cannot be asked."""
+        model, started, spans = self._runtime.model, _milliseconds(), Spans()
+        prompt = model.format.prompt(question, model.limits())
+        tokens = () if prompt is None else tuple(prompt.encode(model.tokenizer))
+        if prompt is None or len(tokens) > model.engines.info.context // 2:
+            return EditAnswer()
+        generation = EditGeneration(self._runtime, self._latency, _milliseconds, question, prompt, tokens, spans)
+        while not generation.finished:
+            generation.work()
+        self.ms.append(_milliseconds() - started)
+        return generation.answer()

@@ -1,16 +1,21 @@
 """`bench edits`: cursortab's rule, recorded answers, and replayed histories, on made-up values."""
 
+import io
 import json
+import tarfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.datasets.next_edit import RecordedAnswer, load
-from benchmarks.edits import CaseResult, delta_chrf, judge, read_answer, recorded, summary
-from fastcoder_lsp.edits.minimal import apply
-from fastcoder_lsp.edits.values import EditQuestion
+from benchmarks.edits import CaseResult, delta_chrf, judge, read_answer, recorded, remembered, replay, summary
+from benchmarks.product import LocalEdits
+from fastcoder_lsp.edits.minimal import apply, minimal
+from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.errors import UsageError
+from tests.edits.toys import ReplacingEngine, edit_runtime
 
 BEFORE = "function total(items) {\n  const key = item.state;\n  return key;\n}"
 AFTER = BEFORE.replace("state", "status")
@@ -110,3 +115,42 @@ def test_steps_and_reasons(tmp_path: Path) -> None:
 )
 def test_delta_chrf(candidate: str, reference: str, expected: float) -> None:
     assert delta_chrf("a\nb\nc", candidate, reference) == pytest.approx(expected)
+
+
+def test_replayed_histories(tmp_path: Path) -> None:
+    """Three calls are renamed one by one; after the first a model proposes the second and a fourth place."""
+    text = "".join(f"x{number} = old()\n" + "#\n" * 9 for number in range(4))
+    with tarfile.open(tmp_path / "made.base.tar.gz", "w:gz") as archive:
+        member = tarfile.TarInfo("made/a.py")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text.encode()))
+    edit = {"kind": "edit", "path": "a.py", "delete": 3, "text": "new", "typed": True}
+    steps = [edit | {"offset": text.index(f"x{number} = old") + 5} for number in range(3)]
+    (tmp_path / "made.steps.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    answers = [("x1 = old", "x1 = new"), ("x3 = old", "x3 = new"), ("x0 = new", "x0 = old")]
+    asked: list[EditQuestion] = []
+
+    def answer(question: EditQuestion) -> EditAnswer:
+        old, new = answers[len(asked)]
+        asked.append(question)
+        return EditAnswer(minimal(question.text, 0, len(question.text), question.text.replace(old, new)))
+
+    told = replay(tmp_path, "made", answer)
+    assert (told.edits, told.asked, told.shown, told.right, told.found) == (3, 3, 2, 1, {1})
+    assert (told.reversals, told.reasons) == (0, {"edit-revert": 1})
+    assert asdict(told)["reasons"] == told.reasons  # as in the report
+    assert [len(question.history) for question in asked] == [1, 2, 3]
+
+
+def test_a_local_model_is_asked_as_the_server_asks(tmp_path: Path) -> None:
+    """A toy that replaces a word, at two thresholds; it is asked once."""
+    (tmp_path / "cases.jsonl").write_text(row("m", {}))
+    (case,) = load(tmp_path / "cases.jsonl")
+    local = LocalEdits(edit_runtime(ReplacingEngine("state", "status")))
+    ask = remembered(local.answer)
+    shown = [judge(case, ask, "automatic", threshold) for threshold in (0.0, 1.1)]
+    assert [(result.shown, result.delta_chrf, result.reasons) for result in shown] == [
+        (True, 100, ()),
+        (False, 0, ("edit-unsure",)),
+    ]
+    assert len(local.ms) == 1
