@@ -7,7 +7,7 @@ import pynvim
 
 from tests.editors.conftest import wait_for
 
-ATTACHED = "return vim.tbl_count(vim.lsp.get_clients({ bufnr = 0, name = 'fastcoder' })) > 0"
+ATTACHED = "return vim.tbl_count(vim.lsp.get_clients({ bufnr = 0, name = ... })) > 0"
 
 
 class Neovim:
@@ -18,16 +18,17 @@ class Neovim:
         configuration: what would stand in init.lua.
         file: what is opened.
         home: a folder for the configuration.
+        client: the name of the server's client.
     """
 
-    def __init__(self, program: str, configuration: str, file: Path, home: Path) -> None:
+    def __init__(self, program: str, configuration: str, file: Path, home: Path, client: str = "fastcoder") -> None:
         init = home / "init.lua"
         init.write_text(configuration)
         self.rpc: Any = pynvim.attach(
             "child", argv=[program, "--embed", "--headless", "-n", "-i", "NONE", "-u", str(init), str(file)]
         )
         self.pid: int = self.rpc.funcs.getpid()
-        wait_for(lambda: self.lua(ATTACHED), "the server attaches")
+        wait_for(lambda: self.lua(ATTACHED, client), "the server attaches")
 
     def lua(self, code: str, *arguments: object) -> Any:
         return self.rpc.exec_lua(code, *arguments)

@@ -179,3 +179,15 @@ async def test_params_that_name_no_place_are_refused(params: Any) -> None:
         client.notify("workspace/executeCommand", params)
         change_word(client)
         assert await edits(client)
+
+
+async def test_a_question_while_the_user_types_is_answered_after_the_pause() -> None:
+    """Clients ask once after a change; a newer question ends the wait of an older one."""
+    async with editing() as client:
+        client.open(URI, BEFORE)
+        for version, name in enumerate(("am", "amo", "amount"), 2):
+            client.change(URI, version, [{"text": BEFORE.replace("(price)", f"({name})")}])
+        older, newer = ask(client, 4), ask(client, 4)
+        assert (await client.answer(older))["result"] == {"edits": []}
+        [edit] = (await client.answer(newer))["result"]["edits"]
+        assert edit["range"] == WORD

@@ -18,7 +18,8 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
 - An edit that only inserts text at the cursor is never sent: ghost text (`textDocument/inlineCompletion`) shows it.
 - NAME is `github.copilot.didAcceptCompletionItem` with the client's `commandSuffix`. The server offers the command, and
   says `"fastcoderEdits": true` in the `experimental` part of its capabilities, if `edits.model` is set at `initialize`.
-- The same question about the same version is answered at once.
+- The same question about the same version is answered at once. One that comes while the user types is answered after a
+  pause.
 - After Escape send `fastcoder/editRejected`: the same edit is not suggested again for a while. An edit that was shown
   (`didShowInlineEdit`) and neither accepted nor rejected counts as ignored.
 - A request whose document has changed before its answer came gets `[]`, as does every request while a newer one waits.
@@ -46,6 +47,8 @@ ACCEPT_COMMAND: Final = "github.copilot.didAcceptCompletionItem"
 _TITLE: Final = "Accept the edit"
 _MOST_NAME: Final = 1_000
 """Characters of a language's name."""
+_TYPING_S: Final = 0.05
+"""Between two looks whether the user still types: clients ask once after a change, some at once."""
 _INVOKED: Final = types.InlineCompletionTriggerKind.Invoked.value
 
 
@@ -55,7 +58,11 @@ async def inline_edit(session: Session, params: object) -> dict[str, object]:
     invoked = at(params, "context", "triggerKind") == _INVOKED
     snapshot = session.documents.snapshot(uri)
     session.edits.counts.requests += 1
+    number = session.edits.counts.requests
     question = _question(session, snapshot, uri, version, position, invoked=invoked)
+    while isinstance(question, Reason) and question.code == "edit-typing" and number == session.edits.counts.requests:
+        await asyncio.sleep(_TYPING_S)
+        question = _question(session, session.documents.snapshot(uri), uri, version, position, invoked=invoked)
     if isinstance(question, Reason) or snapshot is None:
         return _nothing(session, uri, position, question)
     future = session.service.edits.submit(question)
