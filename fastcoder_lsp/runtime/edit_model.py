@@ -25,7 +25,6 @@ from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.runtime.costs import step_costs
-from fastcoder_lsp.runtime.second_process import is_prepared, prepare, serve_parent
 from fastcoder_lsp.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -187,6 +186,8 @@ def load_edit_model(settings: Settings, stopped: threading.Event) -> EditModel:
     Raises:
         FastcoderError: it is missing, damaged, no known edit model, or too large; its hint says what to do.
     """
+    from fastcoder_lsp.runtime.second_process import prepare  # noqa: PLC0415 brings a compiler along
+
     on_gpu = settings.engine.startswith("cuda-") or (settings.engine == "auto" and usable_gpu_bytes() > 0)
     if not on_gpu and not _is_prepared(settings):
         prepare(__name__, settings, _unheard, stopped, "edits.model")
@@ -194,6 +195,8 @@ def load_edit_model(settings: Settings, stopped: threading.Event) -> EditModel:
 
 
 def _is_prepared(settings: Settings) -> bool:
+    from fastcoder_lsp.runtime.second_process import is_prepared  # noqa: PLC0415 as above
+
     try:
         files = models.find(settings.edits_model, gpu_bytes=0)
     except FastcoderError:
@@ -259,6 +262,8 @@ def _unheard(_share: float, _what: str) -> None:
 
 def main() -> NoReturn:
     """Load the edit model once; runs in the second process."""
+    from fastcoder_lsp.runtime.second_process import serve_parent  # noqa: PLC0415 as above
+
     serve_parent(lambda settings, progress: _load(settings, progress).engines.close())
 
 

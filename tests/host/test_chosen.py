@@ -9,6 +9,7 @@ import pytest
 
 from fastcoder_lsp.completion.protocol import (
     Ask,
+    AskEdit,
     DocumentChanged,
     DocumentClosed,
     Enable,
@@ -21,6 +22,7 @@ from fastcoder_lsp.completion.protocol import (
     Withdraw,
 )
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.host.selector import BackendSelector
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import Heard, ScriptedHost, question
@@ -127,15 +129,21 @@ def test_where_the_settings_change_the_other_kind_goes_on(kinds: Kinds) -> None:
 def test_what_cannot_be_opened_is_an_answer_and_tried_again(kinds: Kinds) -> None:
     kinds.failure = OSError("no such thing")
     kinds.gate.clear()
+    edit = EditQuestion(1, "file:///w/a.py", "a.py", "python", 1, "x", 0, (), 0.0)
     kinds.host.send(Ask(question(1, "value = word")))
+    kinds.host.send(AskEdit(edit))
     kinds.host.send(Load(1))
     kinds.gate.set()
     kinds.heard.wait(lambda: kinds.heard.loads)
+    assert "no such thing" in str(kinds.heard.edits[1].reason)
     assert kinds.heard.loads == [False]
     assert [answer.outcome for answer in kinds.heard.answers[1]] == ["failed"]
     assert kinds.heard.statuses[-1].state == "error"
     kinds.failure = None
     assert kinds.asks(2) == "WORD"
+    kinds.host.send(AskEdit(replace(edit, number=2)))
+    kinds.heard.wait(lambda: 2 in kinds.heard.edits)
+    assert kinds.heard.edits[2].source == "scripted"
 
 
 def test_off_and_on_are_told_where_there_is_nothing_to_switch(kinds: Kinds) -> None:
