@@ -338,6 +338,8 @@ def _hunks(before: str, after: str, start: int, end: int) -> list[tuple[Patch, s
             continue
         at = first + sum(map(len, new[: patch.line])) + patch.line
         above = after[max(at - _SECRET_REACH, 0) : at]
+        if at > len(after):  # the last lines were deleted: the line above has no end in the text
+            above += "\n"
         if at > _SECRET_REACH:
             above = above[above.find("\n") + 1 :]
         old_end = i + patch.line - j + len(patch.old)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.edits.history import MOST_AGE_MS, MOST_CHARACTERS, EditHistory
@@ -108,6 +108,7 @@ REPEATED = st.lists(st.sampled_from(["a", "b", "", "c;"]), max_size=14).map("\n"
 DISTINCT = st.lists(st.integers(0, 30).map(str), max_size=14, unique=True).map("\n".join)
 
 
+@example(["a\n\na", "a\n", ""], [100.0] * 2)
 @given(st.lists(REPEATED, min_size=2, max_size=8), GAPS)
 def test_entries_lead_from_the_first_text_to_the_last(texts: list[str], gaps: list[float]) -> None:
     """As patches, in order, whatever was grouped or forgotten."""
