@@ -5,10 +5,12 @@ run, where the model is not on this machine. A test of an editor that is absent 
 FASTCODER_REQUIRE_EDITORS=1, as in CI, that is a failure.
 
 All processes of a run share one folder of compiled functions, the user's own: an empty one costs half a minute of
-compiling, so only a test that is about an empty one has it (it unsets FASTCODER_KERNELS, or sets its own).
+compiling, so only a test that is about an empty one has it (it unsets FASTCODER_KERNELS, or sets its own). What tests
+accept is counted apart from the user's own counts (FASTCODER_USAGE).
 """
 
 import os
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("ci" if _with_ci(config) else "often")
     os.environ.setdefault("FASTCODER_KERNELS", str(kernels_folder()))
+    os.environ.setdefault("FASTCODER_USAGE", str(Path(tempfile.gettempdir()) / f"fastcoder-usage-{os.getpid()}"))
     if config.getoption("--stalls"):
         _stall()
     if _with_ci(config):

@@ -21,7 +21,21 @@ from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.start import leave_folder, name_fully
 from fastcoder_lsp.errors import FAULT_HINT, FastcoderError, InstallationError, understood
 
-COMMANDS = ("play", "serve", "complete", "model", "doctor", "host", "http", "team", "index", "corpus", "bench", "train")
+COMMANDS = (
+    "play",
+    "serve",
+    "complete",
+    "model",
+    "doctor",
+    "host",
+    "http",
+    "team",
+    "index",
+    "corpus",
+    "bench",
+    "train",
+    "report",
+)
 CPU_OPTION = "--cpu-requirements"
 CPU_REQUIREMENTS = Path(__file__).parents[1] / "requirements-cpu.txt"
 LEFT_OUT = ("accelerate", "torch", "transformers")

@@ -4,7 +4,7 @@
 to a client.
 """
 
-from fastcoder_lsp.config.folders import cache_folder, kernels_folder, runtime_folders
+from fastcoder_lsp.config.folders import cache_folder, kernels_folder, runtime_folders, usage_folder
 from fastcoder_lsp.config.resolve import Problem, SettingsLayer, resolve
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 
@@ -19,4 +19,5 @@ __all__ = [
     "resolve",
     "runtime_folders",
     "specs",
+    "usage_folder",
 ]

@@ -33,6 +33,18 @@ def cache_folder() -> Path:
     return folder
 
 
+def usage_folder() -> Path:
+    """The folder of the counts for `report`; it may not exist yet.
+
+    The environment variable FASTCODER_USAGE overrides it.
+
+    Raises:
+        UsageError: as `cache_folder`.
+    """
+    override = os.environ.get("FASTCODER_USAGE")
+    return Path(override).expanduser() if override else cache_folder() / "usage"
+
+
 def runtime_folders() -> tuple[Path, ...]:
     """Folders for sockets and locks, which a restart of the machine may delete; the best first. None may exist yet.
 

@@ -361,6 +361,12 @@ class Settings:
     remote_fallback: bool = _row(
         True, Scope.MACHINE, "Use the local model, if there is one, while the server does not answer."
     )
+    usage_enabled: bool = _row(
+        True,
+        Scope.MACHINE,
+        "Count on this machine what is shown, accepted and kept, for `fastcoder-lsp report`: numbers by day and "
+        "language, no text and no paths.",
+    )
     log_file: str = _row(
         "",
         Scope.MACHINE,

@@ -12,6 +12,7 @@ from fastcoder_lsp.edits.history import EditHistory, Judge
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 from fastcoder_lsp.lsp.reasons import Reasons
+from fastcoder_lsp.lsp.usage import UsageCounter
 from fastcoder_lsp.observe import SpanStatistics
 
 _MOST_SENT: Final = 64
@@ -59,11 +60,18 @@ class NextEdits:
     Args:
         may_read: uri → whether the rules allow to remember the document's changes.
         is_secret: judges lines of a document.
+        usage: counts what is shown and accepted.
         clock: milliseconds.
     """
 
-    def __init__(self, may_read: Callable[[str], bool], is_secret: Judge, clock: Callable[[], float] = now_ms) -> None:
-        self.clock = clock
+    def __init__(
+        self,
+        may_read: Callable[[str], bool],
+        is_secret: Judge,
+        usage: UsageCounter,
+        clock: Callable[[], float] = now_ms,
+    ) -> None:
+        self.clock, self._usage = clock, usage
         self.history, self.gate = EditHistory(may_read, is_secret), EditGate()
         self.reasons, self.counts, self.spans = Reasons(), EditCounts(), SpanStatistics()
         self._ids = itertools.count(1)
@@ -88,6 +96,7 @@ class NextEdits:
         if (sent := self._found(name)) is not None and not sent.shown:
             sent.shown = True
             self.counts.shown += 1
+            self._usage.edit_shown(sent.question.language)
 
     def accepted(self, name: object) -> None:
         """The user accepted an edit, by the editor's command."""
@@ -126,9 +135,10 @@ class NextEdits:
     def _settle(self, sent: SentEdit, *, accepted: bool) -> None:
         if sent.settled:
             return
-        sent.settled = True
+        sent.settled, question = True, sent.question
         if accepted:
             self.counts.accepted += 1
             self.gate.accepted()
+            self._usage.accepted(question.uri, question.language, "edit", sent.edit.start, sent.edit.text)
         else:
             self.counts.rejected += 1

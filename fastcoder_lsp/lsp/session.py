@@ -25,7 +25,7 @@ from fastcoder_lsp.completion.protocol import (
 )
 from fastcoder_lsp.completion.question import Policy, policy_of
 from fastcoder_lsp.completion.service import CompletionService
-from fastcoder_lsp.config import Problem, Settings
+from fastcoder_lsp.config import Problem, Settings, usage_folder
 from fastcoder_lsp.core import Completion, Late
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.host.address import made_from
@@ -38,6 +38,8 @@ from fastcoder_lsp.lsp.logs import configure_logging
 from fastcoder_lsp.lsp.outcomes import Outcomes
 from fastcoder_lsp.lsp.snooze import Snooze
 from fastcoder_lsp.lsp.status import Reporter, notify_late
+from fastcoder_lsp.lsp.usage import UsageCounter
+from fastcoder_lsp.usage import UsageStore
 from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.document import position_at
 from fastcoder_lsp.workspace.documents import Documents
@@ -179,7 +181,10 @@ class Session:
         self.configuration = configuration
         self.folders = folders
         self.documents = Documents()
-        self.accepts = Accepts()
+        self.usage = UsageCounter(
+            asyncio.get_running_loop(), UsageStore(usage_folder()), self._may_count, self._text_of
+        )
+        self.accepts = Accepts(self._handle_accept)
         self.traces = Traces()
         self.reporter = Reporter(endpoint)
         self.outcomes = Outcomes(self.reporter)
@@ -188,7 +193,7 @@ class Session:
         self._installed = InstalledVersion()
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
-        self.edits = NextEdits(self._may_remember, self._secret_lines)
+        self.edits = NextEdits(self._may_remember, self._secret_lines, self.usage)
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
         self._override: bool | None = None
         self._reported: set[Problem] = set()
@@ -288,7 +293,25 @@ class Session:
         """End the session; the host may take a moment to stop."""
         self._closed_documents.stop()
         self.snooze.stop()
+        self.usage.close()
         self.service.shutdown(wait_s=SHUTDOWN_S)
+
+    # Use ----------------------------------------------------------------------------------------------------------
+
+    def _may_count(self) -> bool:
+        return self._active.usage_enabled
+
+    def _text_of(self, uri: str) -> str | None:
+        document = self.documents.get(uri)
+        return None if document is None else document.clean_text
+
+    def _handle_accept(self, uri: str, source: str, start: int, text: str, characters: int, first: bool) -> None:
+        document = self.documents.get(uri)
+        language = "" if document is None else document.language
+        if first:
+            self.usage.accepted(uri, language, source, start, text)
+        if characters:
+            self.usage.characters(language, source, characters)
 
     # Documents ----------------------------------------------------------------------------------------------------
 

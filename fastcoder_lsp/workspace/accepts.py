@@ -4,11 +4,16 @@ A suggestion counts as shown once, however often the client asks while the user 
 when one edit inserts at least two of its characters in its place (typing inserts one), or by the editor's command.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from fastcoder_lsp.documents import LatestDocuments
 
 _DOCUMENTS = 32
+OnAccept: TypeAlias = Callable[[str, str, int, str, int, bool], None]
+"""Told of an accept: the document, the suggestion's source, where it starts, its accepted text, how many characters of
+it were inserted now, and whether it was accepted for the first time."""
 
 
 @dataclass(slots=True)
@@ -16,6 +21,8 @@ class _ShownSuggestion:
     """`text` replaces what follows `start`; the document contains `taken` of its characters."""
 
     number: int
+    uri: str
+    source: str
     start: int
     text: str
     taken: int = 0
@@ -36,23 +43,24 @@ class AcceptCounts:
 
 
 class Accepts:
-    """The latest suggestion of each document, and the counts."""
+    """The latest suggestion of each document, and the counts. `on_accept`: told of every accept."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_accept: OnAccept | None = None) -> None:
+        self._on_accept = on_accept
         self._latest: LatestDocuments[_ShownSuggestion] = LatestDocuments(_DOCUMENTS)
         self._numbers = 0
         self._shown = 0
         self._accepted = 0
         self._characters = 0
 
-    def shown(self, uri: str, document: str, start: int, text: str) -> int:
+    def shown(self, uri: str, document: str, start: int, text: str, source: str = "model") -> int:
         """Record a suggestion on the screen; returns its number, for the accept command."""
         last = self._latest.get(uri)
         if last is not None and _continues(last, document, start, text):
             return last.number
         self._numbers += 1
         self._shown += 1
-        self._latest.put(uri, _ShownSuggestion(self._numbers, start, text, taken=_common(document, start, text)))
+        self._latest.put(uri, _ShownSuggestion(self._numbers, uri, source, start, text, _common(document, start, text)))
         return self._numbers
 
     def may_be_accepted(self, uri: str) -> bool:
@@ -89,9 +97,12 @@ class Accepts:
         return AcceptCounts(self._shown, self._accepted, self._characters)
 
     def _count_accept(self, shown: _ShownSuggestion, characters: int) -> None:
-        self._accepted += not shown.accepted
-        shown.accepted = True
+        first, shown.accepted = not shown.accepted, True
+        self._accepted += first
         self._characters += characters
+        if self._on_accept is not None:
+            text = shown.text[: shown.taken] or shown.text
+            self._on_accept(shown.uri, shown.source, shown.start, text, characters, first)
 
 
 def _continues(last: _ShownSuggestion, document: str, start: int, text: str) -> bool:

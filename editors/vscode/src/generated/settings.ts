@@ -60,6 +60,7 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
     { name: 'remote.key_file', scope: 'machine', default: "" },
     { name: 'remote.key_env', scope: 'machine', default: "" },
     { name: 'remote.fallback', scope: 'machine', default: true },
+    { name: 'usage.enabled', scope: 'machine', default: true },
     { name: 'log.file', scope: 'machine', default: "" },
     { name: 'log.level', scope: 'machine', default: "info" },
 ]

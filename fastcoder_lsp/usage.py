@@ -1,0 +1,138 @@
+"""Months of use as counts: what was shown, accepted and kept, by day, language and source.
+
+Holds no text, no path and no time of day. A database in the cache folder, which all editors of a user add to. It
+is bounded by the days that it keeps, and by the names that a day may have.
+"""
+
+import contextlib
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fastcoder_lsp.core.files import private_file, private_folder
+
+FILE: Final = "usage.sqlite"
+KEPT_DAYS: Final = 400
+"""Older days are deleted."""
+MOST_LANGUAGES: Final = 24
+"""Languages of a day; further ones count as `other`."""
+WAIT_MS: Final = (25, 50, 100, 200, 400, 800, 1600, 3200)
+"""Upper bounds of the classes of waiting times; longer ones are in a class of their own."""
+OTHER: Final = "other"
+_WAIT_S: Final = 2.0
+"""How long to wait for another editor that writes."""
+_LANGUAGE: Final = re.compile(r"[a-z0-9][a-z0-9+#._-]{0,31}")
+_SOURCE: Final = re.compile(r"[a-z]{1,16}")
+_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS counts (
+    day TEXT NOT NULL, language TEXT NOT NULL, source TEXT NOT NULL, what TEXT NOT NULL, number INTEGER NOT NULL,
+    PRIMARY KEY (day, language, source, what)
+) WITHOUT ROWID
+"""
+_ADD: Final = """
+INSERT INTO counts VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (day, language, source, what) DO UPDATE SET number = number + excluded.number
+"""
+
+
+class CountKey(NamedTuple):
+    """What is counted.
+
+    Attributes:
+        day: as YYYY-MM-DD.
+        language: an LSP language id, or `other`.
+        source: of the suggestion: `model`, `cache` or `edit`.
+        what: `shown`, `accepted`, `characters`, `judged` (a minute has passed since it was accepted), `kept` (its text
+            still stands there), or a class of waiting times, such as `wait 100`.
+    """
+
+    day: str
+    language: str
+    source: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """A count."""
+
+    key: CountKey
+    number: int
+
+
+def wait_class(ms: float) -> str:
+    """The class of a waiting time."""
+    return f"wait {next((bound for bound in WAIT_MS if ms <= bound), 'more')}"
+
+
+def language_name(language: str) -> str:
+    """The language as it is counted: a client may send any text."""
+    return language if _LANGUAGE.fullmatch(language) else OTHER
+
+
+class UsageStore:
+    """The database in `folder`; every call opens it anew, so that it may be deleted at any time.
+
+    Methods raise `OSError` or `sqlite3.Error` where the disk or the file fails.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+
+    def add(self, counts: Mapping[CountKey, int], today: date) -> None:
+        """Add to the counts, and delete those of days that are too old."""
+        private_folder(self._path.parent)
+        if not self._path.exists():
+            private_file(self._path).close()
+        with self._opened() as database, database:
+            database.execute(_TABLE)
+            known = _languages(database)
+            for key, number in counts.items():
+                language = language_name(key.language)
+                if _SOURCE.fullmatch(key.source) is None:
+                    continue
+                of_day = known.setdefault(key.day, set())
+                if language not in of_day and len(of_day) >= MOST_LANGUAGES:
+                    language = OTHER
+                of_day.add(language)
+                database.execute(_ADD, (key.day, language, key.source, key.what, number))
+            oldest = today - timedelta(days=KEPT_DAYS)
+            database.execute("DELETE FROM counts WHERE day < ?", (oldest.isoformat(),))
+
+    def read(self) -> list[UsageRow]:
+        """All counts, by day; empty where nothing was counted yet."""
+        if not self._path.exists():
+            return []
+        with self._opened() as database:
+            database.execute(_TABLE)
+            rows = database.execute("SELECT day, language, source, what, number FROM counts ORDER BY day").fetchall()
+        return [UsageRow(CountKey(*row[:4]), row[4]) for row in rows]
+
+    def delete(self) -> bool:
+        """Delete all counts; returns whether there were any."""
+        there = self._path.exists()
+        for suffix in ("", "-journal"):
+            self._path.with_name(FILE + suffix).unlink(missing_ok=True)
+        return there
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        with contextlib.closing(sqlite3.connect(self._path, timeout=_WAIT_S)) as database:
+            yield database
+
+
+def _languages(database: sqlite3.Connection) -> dict[str, set[str]]:
+    """day → its languages."""
+    found: dict[str, set[str]] = {}
+    for day, language in database.execute("SELECT DISTINCT day, language FROM counts"):
+        found.setdefault(day, set()).add(language)
+    return found
+
+
+def today() -> date:
+    """The day that is counted for."""
+    return datetime.now(UTC).astimezone().date()

@@ -1,0 +1,173 @@
+"""Months of use as counts: what a session counts, where it is kept, and the page."""
+
+import json
+import os
+from collections.abc import Callable
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.cli.report_page import page, summed
+from fastcoder_lsp.lsp import usage
+from fastcoder_lsp.lsp.usage import KEPT_S, UsageCounter
+from fastcoder_lsp.usage import FILE, KEPT_DAYS, MOST_LANGUAGES, CountKey, UsageStore
+from tests.lsp.raw_client import running
+
+URI = "file:///project/a.py"
+TODAY = date(2026, 3, 4)
+
+
+def key(what: str = "shown", language: str = "python", source: str = "model", day: date = TODAY) -> CountKey:
+    return CountKey(day.isoformat(), language, source, what)
+
+
+def counts(store: UsageStore) -> dict[str, int]:
+    """what → number, in all languages and sources."""
+    found: dict[str, int] = {}
+    for row in store.read():
+        found[row.key.what] = found.get(row.key.what, 0) + row.number
+    return found
+
+
+async def test_a_session_counts_what_is_shown_and_accepted(tmp_path: Path) -> None:
+    async with running(environment=os.environ | {"FASTCODER_USAGE": str(tmp_path)}) as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        (suggestion,) = await client.inline(URI, 0, 4, triggerKind=1)
+        text = suggestion["insertText"]
+        at = {"line": 0, "character": 4}
+        client.change(URI, 2, [{"range": {"start": at, "end": at}, "text": text}])
+        await client.call("workspace/executeCommand", suggestion["command"])
+        await client.leave()
+    found = counts(UsageStore(tmp_path))
+    assert (found["shown"], found["accepted"], found["characters"]) == (1, 1, len(text))
+    assert sum(number for what, number in found.items() if what.startswith("wait")) == 1
+    content = (tmp_path / FILE).read_bytes()
+    assert text.encode() not in content
+    assert b"project" not in content
+    assert (tmp_path / FILE).stat().st_mode & 0o77 == 0
+
+
+async def test_nothing_is_counted_where_the_settings_say_so(tmp_path: Path) -> None:
+    async with running(environment=os.environ | {"FASTCODER_USAGE": str(tmp_path)}) as client:
+        await client.initialize(initializationOptions={"usage": {"enabled": False}})
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 4, triggerKind=1)
+        await client.leave()
+    assert not UsageStore(tmp_path).read()
+
+
+class Loop:
+    """Runs timers when the test says so."""
+
+    def __init__(self) -> None:
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def call_later(self, after_s: float, call: Callable[[], None]) -> "Loop":
+        self.timers.append((after_s, call))
+        return self
+
+    def call_soon_threadsafe(self, call: Callable[[], None], *arguments: object) -> None:
+        call(*arguments)
+
+    def cancel(self) -> None:
+        """The timers are run by the test."""
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ("# new\nvalues = sum(rows)\n", {"judged": 1, "kept": 1}),
+        ("values = max(rows)\n", {"judged": 1}),
+        (None, {}),  # it was closed
+    ],
+)
+def test_a_text_is_kept_if_it_still_stands_there_after_a_minute(
+    later: str | None, expected: dict[str, int], tmp_path: Path
+) -> None:
+    loop, texts = Loop(), {URI: "values = sum(rows)\n"}
+    counter = UsageCounter(loop, UsageStore(tmp_path), lambda: True, texts.get)  # type: ignore[arg-type]
+    counter.accepted(URI, "python", "model", 9, "sum(rows)")
+    texts.pop(URI)
+    if later is not None:
+        texts[URI] = later
+    [call for after_s, call in loop.timers if after_s == KEPT_S][-1]()
+    counter.close()
+    found = counts(UsageStore(tmp_path))
+    assert found == {"accepted": 1} | expected
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, failing = UsageStore(tmp_path), True
+    add = store.add
+
+    def failing_add(*arguments: object) -> None:
+        if failing:
+            raise OSError(28, "No space left on device")
+        add(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(store, "add", failing_add)
+    loop = Loop()
+    counter = UsageCounter(loop, store, lambda: True, {}.get)  # type: ignore[arg-type]
+    counter.shown("python", "model", 30.0)
+    loop.timers.pop()[1]()
+    counter._writer.submit(lambda: None).result()
+    failing = False
+    counter.shown("python", "model", 30.0)
+    counter.close()
+    assert counts(store) == {"shown": 2, "wait 50": 2}
+
+
+def test_the_store_is_bounded_and_takes_no_odd_names(tmp_path: Path) -> None:
+    store = UsageStore(tmp_path)
+    languages = [f"language{number}" for number in range(MOST_LANGUAGES + 20)]
+    store.add({key(language=language): 1 for language in [*languages, "/home/me/secret", "x" * 99]}, TODAY)
+    store.add({key(day=TODAY + timedelta(days=KEPT_DAYS + 1)): 5}, TODAY)
+    kept = {row.key.language for row in store.read()}
+    assert len(kept) <= MOST_LANGUAGES + 2
+    assert not any("/" in name or len(name) > 40 for name in kept)
+    store.add({key(): 1}, TODAY + timedelta(days=KEPT_DAYS + 1))
+    assert {row.key.day for row in store.read()} == {(TODAY + timedelta(days=KEPT_DAYS + 1)).isoformat()}
+
+
+def test_a_hundred_thousand_suggestions_stay_small(tmp_path: Path) -> None:
+    store, whats = UsageStore(tmp_path), ("shown", "accepted", "characters", "judged", "kept", "wait 50", "wait 400")
+    year = {
+        key(what, language, source, TODAY - timedelta(days=day)): 300
+        for day in range(KEPT_DAYS)
+        for language in ("python", "typescript", "rust", "go")
+        for source in ("model", "cache", "edit")
+        for what in whats
+    }
+    store.add(year, TODAY)
+    assert sum(row.number for row in store.read() if row.key.what == "shown") > 100_000
+    assert (tmp_path / FILE).stat().st_size <= 5_000_000
+    drawn = page(summed(store.read()))
+    assert "<script" not in drawn
+    assert "http" not in drawn
+    for word in ("worth it", "getting better", "slow", "typescript", "accepted"):
+        assert word in drawn
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FASTCODER_USAGE", str(tmp_path))
+    assert main(["report"]) == 0
+    assert "Nothing was counted yet" in capsys.readouterr().out
+    store = UsageStore(tmp_path)
+    numbers = {"shown": 10, "accepted": 4, "characters": 120, "judged": 4, "kept": 3, "wait 100": 9, "wait more": 1}
+    store.add({key(what, day=usage.today()): number for what, number in numbers.items()}, usage.today())
+    assert main(["report"]) == 0
+    out = capsys.readouterr().out
+    assert "10 shown, 4 accepted (40 %), 75 % of them kept" in out
+    assert "≤ 100" in Path(out.strip().split("\n")[-1]).read_text(encoding="utf-8")
+    assert main(["report", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["languages"]["python"]["accepted"] == 4
+    assert main(["report", "--out", str(tmp_path / "none" / "page.html")]) == 6
+    assert "--out" in capsys.readouterr().err
+    (tmp_path / FILE).write_bytes(b"no database at all, and long enough" * 100)
+    assert main(["report"]) == 6
+    assert "report --delete" in capsys.readouterr().err
+    assert main(["report", "--delete"]) == 0
+    assert not list((tmp_path).iterdir())
