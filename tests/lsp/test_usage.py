@@ -10,9 +10,8 @@ import pytest
 
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.cli.report_page import page, summed
-from fastcoder_lsp.lsp import usage
 from fastcoder_lsp.lsp.usage import KEPT_S, UsageCounter
-from fastcoder_lsp.usage import FILE, KEPT_DAYS, MOST_LANGUAGES, CountKey, UsageStore
+from fastcoder_lsp.usage import FILE, KEPT_DAYS, MOST_LANGUAGES, CountKey, UsageStore, today
 from tests.lsp.raw_client import running
 
 URI = "file:///project/a.py"
@@ -157,7 +156,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "Nothing was counted yet" in capsys.readouterr().out
     store = UsageStore(tmp_path)
     numbers = {"shown": 10, "accepted": 4, "characters": 120, "judged": 4, "kept": 3, "wait 100": 9, "wait more": 1}
-    store.add({key(what, day=usage.today()): number for what, number in numbers.items()}, usage.today())
+    store.add({key(what, day=today()): number for what, number in numbers.items()}, today())
     assert main(["report"]) == 0
     out = capsys.readouterr().out
     assert "10 shown, 4 accepted (40 %), 75 % of them kept" in out
