@@ -187,6 +187,19 @@
     (driver-type-for-ghost (substring driver-typed -1))
     (driver-seen)))
 
+(defun driver-edit ()
+  "Wait for the next edit above point, go there, make it, undo it."
+  (advice-add 'pos-visible-in-window-p :override #'always) ; in batch mode nothing is
+  (driver-type "    x = 1")
+  (driver-wait (lambda () fastcoder--edit) "an edit")
+  (let ((before (driver-server-text)) drawn)
+    (execute-kbd-macro (kbd "TAB"))
+    (setq drawn (thing-at-point 'line t))
+    (execute-kbd-macro (kbd "TAB"))
+    (let ((made (driver-server-text)))
+      (execute-kbd-macro (kbd "C-/"))
+      (list :before before :drawn drawn :made made :undone (driver-server-text)))))
+
 (defun driver-popup ()
   "Complete at point."
   (driver-type "    return sort")
@@ -204,6 +217,9 @@
   (load fastcoder nil t)
   (if (member "popup" scenarios)        ; nothing of ours but the server
       (add-to-list 'eglot-server-programs '(python-mode . ("fastcoder-lsp" "serve")))
+    (when (member "edit" scenarios)
+      (setq fastcoder-command
+            '("fastcoder-lsp" "serve" :initializationOptions (:edits (:model "sweep-next-edit-toy" :threshold 0)))))
     (fastcoder-setup '(python-mode)))
   (let ((seen (mapcar (lambda (scenario)
                         (driver-open file)

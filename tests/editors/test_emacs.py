@@ -153,6 +153,19 @@ def test_what_was_late_is_shown_when_it_is_made(
     assert "Not ready within 100 ms" in late["why"]
 
 
+def test_the_next_edit_is_gone_to_made_and_undone(
+    emacs: str, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above point, some lines away: the key goes there, and makes it the second time."""
+    (workspace / "expenses/reports.py").write_text('price = 1\n\n\ndef f():\n    """The largest first."""\n')
+    edits = ("--says", "", "--replaces", "price", "amount")
+    seen = play(emacs, put_scripted_on_path(tmp_path, monkeypatch, *edits), workspace, "edit")["edit"]
+    assert seen["drawn"] == "price = 1\n"
+    assert seen["made"].startswith("amount = 1\n")
+    assert seen["undone"] == seen["made"].replace("amount", "price")
+    assert seen["undone"] == seen["before"]
+
+
 @pytest.mark.ci
 def test_completion_at_point_without_our_mode(emacs: str, server: Server, workspace: Path) -> None:
     """Plain Eglot, which knows no inline completions, gets the suggestion as a completion."""
