@@ -22,10 +22,11 @@ class TrainingRecord:
     """One tuning.
 
     `base`, `base_digest`: the model that was tuned, and the hash of its weights; `weights`: that of the tuned ones.
-    `method`: "cllm", "sdsat", "distill" or "medusa". `data`: the sources as named; `data_digest`: hash of their texts.
-    `arguments`: every setting of the run. `figures`: losses and counts, before and after. `adaptive`: SDSAT's token
-    ids, none for CLLM on a plain base; `longest`: L, the longest run of them in training. `block`: CLLM's n. `earlier`:
-    records of tunings of the base itself, oldest first.
+    `method`: "cllm", "sdsat", "distill", "medusa" or "edits". `data`: the sources as named; `data_digest`: hash of
+    their texts. `arguments`: every setting of the run. `figures`: losses and counts, before and after. `adaptive`:
+    SDSAT's token ids, none for CLLM on a plain base; `longest`: L, the longest run of them in training. `block`: CLLM's
+    n. `edit_format`: the name of the format of an edit model's prompts, empty for other models. `earlier`: records of
+    tunings of the base itself, oldest first.
     """
 
     method: str
@@ -39,6 +40,7 @@ class TrainingRecord:
     adaptive: tuple[int, ...] = ()
     longest: int = 0
     block: int = 0
+    edit_format: str = ""
     earlier: tuple[Mapping[str, Any], ...] = ()
     version: int = VERSION
 
@@ -61,7 +63,7 @@ def read_record(folder: Path, digest: str | None = None) -> TrainingRecord | Non
     if not path.is_file():
         return None
     try:
-        row = json.loads(path.read_text(encoding="utf-8"))
+        row = {"edit_format": ""} | json.loads(path.read_text(encoding="utf-8"))  # older records have none
         version = row["version"]
         known = {entry.name for entry in fields(TrainingRecord)}
         tuples = {name: tuple(row[name]) for name in ("data", "adaptive", "earlier")}

@@ -24,6 +24,7 @@ from fastcoder_lsp.edits.formats import FORMATS, EditFormat, EditLimits, answer_
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.machine import usable_gpu_bytes
+from fastcoder_lsp.model.tuned import read_record
 from fastcoder_lsp.runtime.costs import step_costs
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -242,17 +243,26 @@ def _drafter(tokenizer: Tokenizer) -> Drafter:
 
 
 def format_of(name: str, files: ModelFiles) -> EditFormat:
-    """The format of a model by its name, or by that of its files.
+    """The format of a model by its training record, by its name, or by that of its files.
 
     Raises:
-        ModelInvalidError: it is no known edit model.
+        ModelInvalidError: it is no known edit model, or its record is damaged.
     """
+    record = read_record(files.folder)
+    if record is not None and record.edit_format:
+        if (trained := {form.name: form for form in FORMATS}.get(record.edit_format)) is None:
+            raise ModelInvalidError(
+                f"{files.name} was trained for the prompt format {record.edit_format!r}, which this program lacks",
+                "Update fastcoder-lsp, or train it again.",
+            )
+        return trained
     for known in (name, files.hub_id, files.name, str(files.folder)):
         if known and (found := format_of_model(known)) is not None:
             return found
     raise ModelInvalidError(
         f"{files.name} is not a known edit model",
-        f"Name one in `edits.model` whose name says its format: {', '.join(sorted(form.name for form in FORMATS))}.",
+        "Name one in `edits.model` that `fastcoder-lsp train edits` made, or whose name says its format: "
+        f"{', '.join(sorted(form.name for form in FORMATS))}.",
     )
 
 
