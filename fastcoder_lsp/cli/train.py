@@ -1,6 +1,7 @@
 """`fastcoder-lsp train …`: tune a model, or a drafter for it, on your own code, to say several tokens at once."""
 
 import argparse
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -25,12 +26,23 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "train",
         help="tune a model, or train a drafter for it, on your code",
         description="Tune a model on your code with CLLM or SDSAT, which writes an ordinary model's folder for "
-        "--model. Or train a drafter and leave the model unchanged. See docs/training.md. LoRA needs an extra: "
+        "--model. Or train a drafter and leave the model unchanged. Or make an edit model from the model and your "
+        "commits. See docs/training.md. LoRA needs an extra: "
         "pip install 'fastcoder-lsp[train]'.",
         epilog=f"{_TRAIN} sdsat --data ~/src/mine --out tuned --max-minutes 60",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for add in (_add_sdsat, _add_cllm, _add_medusa, _add_eagle, _add_dflash, _add_distill, _add_import, _add_self):
+    for add in (
+        _add_sdsat,
+        _add_cllm,
+        _add_medusa,
+        _add_eagle,
+        _add_dflash,
+        _add_distill,
+        _add_edits,
+        _add_import,
+        _add_self,
+    ):
         add(actions)
     _add_export(actions)
 
@@ -223,6 +235,34 @@ def _distill(arguments: argparse.Namespace) -> int:
     return _run(DistillSession, arguments, own)
 
 
+def _add_edits(actions: Actions) -> None:
+    parser = actions.add_parser(
+        "edits",
+        help="make a model that suggests next edits, from a repository's commits; for the setting edits.model",
+        description="The model learns from the commits of a repository what changes next, in the prompt format of "
+        "Sweep's first models. The latest commits are held out. Files that are ignored or look secret today are left "
+        f"out, and lines that look like secrets too. {_RESUME}",
+        epilog=f"{_TRAIN} edits --repo ~/src/mine --out edits --max-minutes 60",
+    )
+    parser.add_argument(
+        "--repo", dest="data", nargs=1, required=True, metavar="DIR", help="the top folder of a git repository"
+    )
+    _add_count(parser, "--commits", "N", "newest commits to read", default=2000)
+    parser.add_argument("--commit", metavar="ID", help="the newest commit to read; default: HEAD")
+    _add_tuned(parser, data=False)
+    parser.set_defaults(run=_edits)
+
+
+def _edits(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.train.edits import EditsSession, EditsSettings
+
+    before = os.umask(0o077)  # the weights know the repository's text
+    try:
+        return _run(EditsSession, arguments, filled(EditsSettings, arguments))
+    finally:
+        os.umask(before)
+
+
 def _add_import(actions: Actions) -> None:
     parser = actions.add_parser(
         "import",
@@ -318,16 +358,17 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_common(parser: argparse.ArgumentParser, model: str, *, each: str, text: str) -> None:
+def _add_common(parser: argparse.ArgumentParser, model: str, *, each: str, text: str, data: bool = True) -> None:
     """Add model, data, folder and amounts: a step takes several of `each`, and a `text` is cut to a length."""
     parser.add_argument("--model", default="auto", help=f"{model}: as for `complete`")
-    parser.add_argument(
-        "--data",
-        nargs="+",
-        required=True,
-        metavar="SOURCE",
-        help="code to learn from: folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
-    )
+    if data:
+        parser.add_argument(
+            "--data",
+            nargs="+",
+            required=True,
+            metavar="SOURCE",
+            help="code to learn from: folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
+        )
     parser.add_argument(
         "--out",
         type=Path,
@@ -351,9 +392,10 @@ def _add_common(parser: argparse.ArgumentParser, model: str, *, each: str, text:
     parser.add_argument("--restart", action="store_true", help="discard the run that is in --out, and start again")
 
 
-def _add_tuned(parser: argparse.ArgumentParser) -> None:
-    """Add the options of CLLM and SDSAT."""
-    _add_common(parser, "what to tune", each="windows or trajectories", text="window")
+def _add_tuned(parser: argparse.ArgumentParser, *, data: bool = True) -> None:
+    """Add the options of CLLM, SDSAT and edit models."""
+    each, text = ("windows or trajectories", "window") if data else ("examples", "longest example's")
+    _add_common(parser, "what to tune", each=each, text=text, data=data)
     _add_tuning(parser)
     _add_count(parser, "--rank", "R", "rank of LoRA; default: 16")
     parser.add_argument("--device", default="auto", help="device to train on: cpu, cuda or cuda:N; default: auto")

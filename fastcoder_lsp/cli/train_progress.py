@@ -47,6 +47,9 @@ def tell(result: Result) -> None:
     elif record.method == "distill":
         print(f"Model: {folder}  (losses: {losses})")
         print(f"Use it: --model {model} --draft-model {folder} --drafter draft-distilled")
+    elif record.method == "edits":
+        print(f"Model: {folder}  (losses: {losses})")
+        print(f"Use it: set `edits.model` to {folder} in your editor's settings")
     else:
         drafter = "sdsat" if record.method == "sdsat" else "jacobi"
         print(f"Model: {folder}  (losses: {losses})")

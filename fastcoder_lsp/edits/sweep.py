@@ -64,6 +64,10 @@ class SweepV1:
         """As of `EditFormat`."""
         return settled(prompt, _ended(answer).removeprefix("\n"), complete=complete)
 
+    def answer(self, new: str) -> tuple[str, ...]:
+        r"""The answer that gives a region a new text with `\n` line ends, for training."""
+        return f"\n{new}\n", _FILE
+
     def recognise(self, prompt: str) -> str | None:
         """As of `EditFormat`."""
         found = _sections(prompt)

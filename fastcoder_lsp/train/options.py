@@ -11,11 +11,13 @@ import torch
 
 from fastcoder_lsp.errors import UsageError
 
-Method = Literal["cllm", "sdsat", "distill", "medusa", "medusa-2", "eagle", "dflash"]
+Method = Literal["cllm", "sdsat", "distill", "medusa", "medusa-2", "eagle", "dflash", "edits"]
 Tuning = Literal["full", "lora"]
 
 DRAFTERS = ("medusa", "eagle", "dflash")
 """Methods that train a drafter's own weights; the others tune a model."""
+SHORT, LONG = (384, 2048), (1024, 4096)
+"""Tokens of a window on a CPU, and on one device; the longer ones hold an edit model's whole prompt and answer."""
 SMALL_PARAMETERS = 50_000_000
 """Models below it are taught with larger steps, for the published ones are for billions of parameters."""
 LORA_PARAMETERS = 100_000_000
@@ -148,6 +150,8 @@ PUBLISHED: dict[Method, PaperSettings] = {
     "cllm": PaperSettings(2048, 128, 800, 0.03, 2e-5, 0.1, (0.9, 0.999)),
     # DistillSpec's own constants were not at hand: these are usual ones for students of some 100 M parameters.
     "distill": PaperSettings(2048, 32, 20_000, 0.03, 3e-4, 0.1, (0.9, 0.999)),
+    # Sweep published its format and 100,000 examples, not its constants: these are usual ones for LoRA.
+    "edits": PaperSettings(8192, 32, 3000, 0.03, 2e-4, 0.1, (0.9, 0.999), of_lora=True),
     # Medusa-1, section 3 and appendix B: cosine with warm-up, batches of 64, two rounds of 60,000 dialogues. By its
     # code: 1e-3, for a tenth of the steps warmed up to.
     "medusa": PaperSettings(2048, 64, 1900, 0.1, 1e-3, 0.05, (0.9, 0.999)),
@@ -164,7 +168,7 @@ PUBLISHED: dict[Method, PaperSettings] = {
 def settle(method: Method, asked: RequestedOptions, machine: TrainingDevice) -> tuple[TrainSettings, list[str]]:
     """Every setting, and a note for each that differs from the published one."""
     published, notes, drafter = PUBLISHED[method], list[str](), method in DRAFTERS
-    known = "usual" if method == "distill" else "published"
+    known = "usual" if method in ("distill", "edits") else "published"
 
     def scaled(name: str, value: float, paper: float, why: str) -> None:
         if value != paper:
@@ -173,7 +177,8 @@ def settle(method: Method, asked: RequestedOptions, machine: TrainingDevice) -> 
     tuning: Tuning = "full" if drafter else asked.tuning or _tuning(machine)
     if tuning == "lora":
         notes.append(f"LoRA ({known}: all weights are tuned; --full does that)")
-    length = asked.length or min(published.length, 384 if machine.is_cpu else 2048)
+    room = (LONG if method == "edits" else SHORT)[not machine.is_cpu]
+    length = asked.length or min(published.length, room)
     batch = asked.batch or (4 if machine.is_cpu else min(published.batch, 32))
     steps = asked.steps or ((400 if drafter else 200) if machine.is_cpu else published.steps)
     rate = asked.rate or (1e-3 if drafter else _rate(published, tuning, machine))

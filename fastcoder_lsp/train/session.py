@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -42,7 +43,7 @@ from fastcoder_lsp.train.options import (
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.samples import CPU_SAMPLES, HELD_OUT, SHARE, Collector, Sample
 from fastcoder_lsp.train.sequences import Sequences
-from fastcoder_lsp.train.texts import read_texts
+from fastcoder_lsp.train.texts import Texts, read_texts
 from fastcoder_lsp.train.trainable import require_tuning
 
 FEWEST_STEPS = 8
@@ -102,7 +103,7 @@ class TrainingSession(ABC):
         self.files = models.find(job.model, cache)
         self.tokenizer = Tokenizer.load(self.files.folder)
         self.others = self.find_others()
-        self.texts = read_texts(job.data, self.tokenizer, cache)
+        self.texts = self.read()
         self.settings, notes = settle(self.method, job.asked, self.machine())
         require_tuning(self.settings)
         self.folder = RunFolder(job.out.expanduser().absolute())
@@ -112,13 +113,19 @@ class TrainingSession(ABC):
         for files in (self.files, *self.others):
             models.require_checkpoint(files.folder, once(listener.note))
         torch.manual_seed(self.settings.seed)
-        self.sequences = Sequences(
-            self.texts.texts, self.tokenizer, length=self.settings.length, seed=self.settings.seed
-        )
 
     def find_others(self) -> Sequence[ModelFiles]:
         """Find the models beside the one that `--model` names, and check that they belong together."""
         return ()
+
+    def read(self) -> Texts:
+        """What is learnt from."""
+        return read_texts(self.job.data, self.tokenizer, self.cache)
+
+    @cached_property
+    def sequences(self) -> Sequences:
+        """Windows of the texts."""
+        return Sequences(self.texts.texts, self.tokenizer, length=self.settings.length, seed=self.settings.seed)
 
     def machine(self) -> TrainingDevice:
         """The machine, for the model that is tuned."""

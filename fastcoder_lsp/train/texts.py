@@ -7,7 +7,7 @@ secrets, limits); an archive's members are read in memory, never unpacked. Equal
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.errors import UsageError
@@ -71,10 +71,15 @@ def _read(source: str, settings: Settings, tokenizer: Tokenizer, cache: Path) ->
         raise UsageError(f"{source}: no such file or folder", _SOURCES)
 
 
+def is_code(path: PurePath) -> bool:
+    """Whether a file's name says that it contains code."""
+    return is_known(path) and language_of(path) not in _NO_CODE
+
+
 def _folder(folder: Path, settings: Settings) -> Iterator[str]:
     rules = ReadingRules([folder], settings)
     for path in sorted(rules.files()):
-        if is_known(path) and language_of(path) not in _NO_CODE:
+        if is_code(path):
             text = rules.read_text(path)
             if isinstance(text, str):
                 yield text.replace("\r\n", "\n").replace("\r", "\n")

@@ -97,6 +97,7 @@ class TaskSession(TuningSession):
             adaptive=known.adaptive,
             longest=known.longest,
             block=known.block,
+            edit_format=known.edit_format,
             earlier=(*known.earlier, asdict(known)),
         )
 
@@ -118,12 +119,13 @@ class TaskSession(TuningSession):
                 "this model's attention does not support trees, so each branch runs by itself, which is slower"
             )
         size = sum(parameter.numel() for parameter in trainable.parameters().values())
-        texts = self.sequences
-        self.listener.note(
-            f"{counted(texts.files, 'file')}, {counted(texts.tokens, 'token')}; {size:,} parameters to train"
-        )
+        self.listener.note(f"{self.amount()}; {size:,} parameters to train")
         task = self.task(trainable)
         return None if task is None else ModelLesson(trainable, forward, task)
+
+    def amount(self) -> str:
+        """How much there is to learn from, for the user."""
+        return f"{counted(self.sequences.files, 'file')}, {counted(self.sequences.tokens, 'token')}"
 
     def trainable(self) -> Trainable:
         """The model, ready to be trained."""

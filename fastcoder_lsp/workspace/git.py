@@ -1,13 +1,16 @@
-"""Fetches repositories that an administrator has named with git, so that nothing in them can make git run a command.
+"""Fetches and reads repositories with git, so that nothing in them can make git run a command.
 
-Owns git's command lines and environment. A clone is bare: nothing is checked out, and no attribute, filter or hook of
-the repository takes effect. Git reads no configuration but ours, and may not use protocols that run commands, or prompt
-a user. Submodules are not followed.
+Owns git's command lines and environment. Only repositories that an administrator or a user's command names are read. A
+clone is bare: nothing is checked out, and no attribute, filter or hook of the repository takes effect. Git reads no
+configuration but ours, and may not use protocols that run commands, or prompt a user. Submodules are not followed.
 """
 
+import contextlib
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from fastcoder_lsp.errors import NetworkError, ResourceError, UsageError
 
@@ -30,8 +33,9 @@ _OPTIONS = (
     "http.followRedirects=false",
 )
 _LONGEST_PATH = 4096
+_REGULAR = frozenset(("100644", "100755"))
 _LISTED_BYTES = 128_000_000
-"""Longest list of a commit's files, over a million of them; a small repository can list any number."""
+"""Longest list of files, over a million of them; a small repository can list any number."""
 _TOGETHER = 100
 """Objects that are read in one batch."""
 
@@ -83,23 +87,83 @@ def files(clone: Path, commit: str) -> Iterator[tuple[str, str, int]]:
     Raises:
         NetworkError: the clone is damaged, or has too many files.
     """
-    words = ["ls-tree", "-r", "-z", "--long", "--full-tree", commit]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(
-        _command(words, clone), stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, env=environment(), cwd="/"
-    ) as listing:
-        assert listing.stdout is not None
-        listed = listing.stdout.read(_LISTED_BYTES + 1)
-        if len(listed) > _LISTED_BYTES:
-            listing.kill()
-            raise NetworkError(f"the list of its files is longer than {_LISTED_BYTES} bytes")
-    if listing.returncode:
-        raise NetworkError(f"{clone} is damaged", "Delete it. The server then clones it again.")
-    for entry in listed.split(b"\0"):
+    for entry in _listed(["ls-tree", "-r", "-z", "--long", "--full-tree", commit], clone):
         about, _, path = entry.partition(b"\t")
         parts = about.split()
         if len(parts) == 4 and parts[0] in (b"100644", b"100755") and 0 < len(path) < _LONGEST_PATH:
             yield path.decode("utf-8", "replace"), parts[2].decode(), int(parts[3])
+
+
+class Modified(NamedTuple):
+    """A regular file that a commit changed, and its contents before and after, as objects."""
+
+    path: str
+    old: str
+    new: str
+
+
+def borrow(objects: Path, shallow: Sequence[str], clone: Path, *, sha256: bool = False) -> None:
+    """Create a bare clone that reads the objects of another repository where they are, and nothing else of it.
+
+    Its configuration is not read, so none of its objects is fetched from elsewhere.
+
+    Args:
+        objects: the repository's folder of objects.
+        shallow: the commits whose parents it lacks.
+        clone: where to create it.
+        sha256: whether its objects are named by SHA-256.
+
+    Raises:
+        UsageError: git cannot be told of a folder with such a name.
+        NetworkError: git fails.
+    """
+    if "\n" in str(objects) or str(objects).startswith(("#", '"')):
+        raise UsageError(f"git cannot use the folder {str(objects)!r}", "Rename it, or move the repository.")
+    kind = ["--object-format=sha256"] if sha256 else []
+    _run(["init", "--quiet", "--bare", "--template=", *kind, str(clone)], None, _READ_S)
+    (clone / "objects" / "info").mkdir(exist_ok=True)
+    (clone / "objects" / "info" / "alternates").write_bytes(os.fsencode(objects) + b"\n")
+    if shallow:
+        (clone / "shallow").write_text("".join(f"{one}\n" for one in shallow), encoding="ascii")
+
+
+def commits(clone: Path, commit: str, most: int) -> list[str]:
+    """The newest commits behind `commit`, at most `most`, newest first; merges are left out.
+
+    Raises:
+        NetworkError: there is no such commit, or the clone is damaged.
+    """
+    words = ["rev-list", "--no-merges", "--date-order", f"--max-count={most}", "--end-of-options", commit]
+    return _run(words, clone, _READ_S).decode().split()
+
+
+def modified(clone: Path, some: Sequence[str]) -> Iterator[tuple[str, list[Modified]]]:
+    """Commits with the regular files that each changed; no content is compared, and no program is run for one.
+
+    Raises:
+        NetworkError: the clone is damaged, or the list is too long.
+    """
+    words = ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv"]
+    for start in range(0, len(some), _TOGETHER):
+        part = some[start : start + _TOGETHER]
+        told = "".join(f"{one}\n" for one in part).encode()
+        found: dict[str, list[Modified]] = {one: [] for one in part}
+        of, entries = "", iter(_listed([*words, "--diff-filter=M"], clone, told))
+        for entry in entries:
+            if not entry.startswith(b":"):
+                of = entry.decode("ascii", "replace")
+                continue
+            about, path = entry[1:].decode("ascii", "replace").split(), next(entries, b"")
+            if of in found and len(about) == 5 and {about[0], about[1]} <= _REGULAR and len(path) < _LONGEST_PATH:
+                found[of].append(Modified(path.decode("utf-8", "replace"), about[2], about[3]))
+        yield from found.items()
+
+
+def sizes(clone: Path, objects: Sequence[str]) -> dict[str, int]:
+    """The bytes of each object that is there."""
+    told = "".join(f"{one}\n" for one in objects).encode()
+    lines = (line.split() for line in _run(["cat-file", "--batch-check"], clone, _READ_S, told).decode().splitlines())
+    return {parts[0]: int(parts[2]) for parts in lines if len(parts) == 3}
 
 
 def contents(clone: Path, objects: Sequence[str]) -> Iterator[bytes]:
@@ -137,6 +201,30 @@ def environment() -> dict[str, str]:
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_ATTR_NOSYSTEM": "1",
     }
+
+
+def _listed(words: Sequence[str], clone: Path, told: bytes = b"") -> list[bytes]:
+    """What git lists, split at NULs; `told` is its input, less than a pipe holds.
+
+    Raises:
+        NetworkError: the clone is damaged, or the list is too long.
+    """
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        _command(words, clone), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment(), cwd="/"
+    ) as listing:
+        assert listing.stdin is not None
+        assert listing.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            listing.stdin.write(told)
+            listing.stdin.close()
+        listed = listing.stdout.read(_LISTED_BYTES + 1)
+        if len(listed) > _LISTED_BYTES:
+            listing.kill()
+            raise NetworkError(f"the list of its files is longer than {_LISTED_BYTES} bytes")
+    if listing.returncode:
+        raise NetworkError(f"{clone} is damaged", "Delete it. The server then clones it again.")
+    return listed.split(b"\0")
 
 
 def _run(words: Sequence[str], clone: Path | None, most_s: float, told: bytes = b"") -> bytes:
