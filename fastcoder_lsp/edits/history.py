@@ -123,8 +123,9 @@ class EditHistory:
             self._add(_HistoryEntry(uri, path, folder, at_ms, accepted, patch, above, below))
 
     def changes(self, now_ms: float, folder: str = "") -> tuple[Change, ...]:
-        """The changes in a folder, oldest first, without secrets."""
-        kept = [entry for entry in self._entries if now_ms - entry.at_ms <= MOST_AGE_MS]
+        """The changes in a folder, oldest first, without secrets; those that may no longer be read are dropped."""
+        self._allowed.clear()  # an ignore file may have changed
+        kept = [entry for entry in self._entries if now_ms - entry.at_ms <= MOST_AGE_MS and self._is_allowed(entry.uri)]
         if len(kept) < len(self._entries):
             self._keep(kept)
         seen = (self._seen(entry) for entry in self._entries if entry.folder == folder)

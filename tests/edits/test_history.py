@@ -161,9 +161,16 @@ def test_unreadable_files_and_changed_rules() -> None:
     typist.put("A=1\n", uri="file:///w/.env")
     typist.put("a = 1\n")
     assert [change.path for change in typist.changes()] == ["a.py"]
+    allowed[URI] = False  # by an ignore file, of which nothing is told
+    assert typist.changes() == ()
+    typist.put("a = 2\n")
+    allowed[URI] = True
+    assert typist.changes() == ()
+    typist.put("a = 3\n")
+    assert [change.old for change in typist.changes()] == ["a = 2\n"]
     allowed[URI] = False
     typist.history.rules_changed()
-    typist.put("a = 2\n")
+    allowed[URI] = True
     assert typist.changes() == ()
 
 
