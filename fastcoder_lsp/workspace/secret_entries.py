@@ -1,7 +1,8 @@
 """Names and values of one entry that stand on lines of their own, in either order.
 
 An entry is an object, a block, an element or the arguments of a call: `name: DB_PASSWORD`, `type: string`, `value: …`.
-Its lines have the same indentation.
+Its lines have the same indentation. A netrc entry, `machine …`, `login …`, `password …`, is one in any language: a
+string or a here-document may hold it.
 
 Owns how an entry's lines name a secret and give its value. Pure.
 """
@@ -147,3 +148,55 @@ def _shape(text: str, *, bare: bool) -> LiteralShape:
         return shape_of(next(filter(None, quoted.groups())))
     word = _WORD.match(text) if bare else None
     return shape_of(word[0]) if word is not None else LiteralShape.NONE
+
+
+_NETRC_BEGINS = re.compile(r"""(?:^|["'`])[\s+-]*(?:machine|default)(?=\s|\\[nrt]|$)""")
+_NETRC_BREAK = re.compile(r"(?:\s|\\[nrt])+")
+_NETRC_AROUND = " \t\r\"'`+,;()"
+"""Around the line of a netrc entry in a string, or in a list of strings."""
+_NETRC_WORDS = frozenset(("machine", "login", "account", "password"))
+
+
+@dataclass(frozen=True, slots=True)
+class NetrcEntry:
+    """An open entry of a netrc file.
+
+    Attributes:
+        expects: the word whose value is next; "" if a word is.
+        named: whether it names a machine or a login, so that a password in it is one.
+        left: lines that it may still have.
+    """
+
+    expects: str = ""
+    named: bool = False
+    left: int = _MAX_LINES
+
+
+def read_netrc(entry: NetrcEntry | None, line: str) -> tuple[bool, NetrcEntry | None]:
+    """Whether a line holds the password of a netrc entry, and the entry that is open below it.
+
+    Source: netrc(5) of ftp and curl: words and values, separated by blanks or line breaks.
+
+    Args:
+        entry: the entry that is open above.
+        line: the line.
+    """
+    begun = _NETRC_BEGINS.search(line) if entry is None and ("machine" in line or "default" in line) else None
+    if entry is None and begun is None:
+        return False, None
+    entry = NetrcEntry() if entry is None else replace(entry, left=entry.left - 1)
+    words = _NETRC_BREAK.split((line[begun.start() :] if begun is not None else line).strip(_NETRC_AROUND))
+    secret = False
+    for word in filter(None, words):
+        if entry.expects:
+            secret |= entry.expects == "password" and entry.named
+            entry = replace(entry, expects="", named=entry.named or entry.expects in {"machine", "login"})
+        elif word in _NETRC_WORDS:
+            entry = replace(entry, expects=word)
+        elif word == "default":
+            entry = NetrcEntry()
+        elif word.startswith("#"):
+            break
+        else:
+            return secret, None
+    return secret, entry if entry.left > 0 else None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from fastcoder_lsp.workspace.secret_entries import read_entry
+from fastcoder_lsp.workspace.secret_entries import read_entry, read_netrc
 from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, secrecy_of
 from fastcoder_lsp.workspace.secret_text import (
     BARE_LANGUAGES,
@@ -55,8 +55,8 @@ def beginning(text: str, language: str) -> OpenConstructs:
 
 def judge(line: str, language: str, above: OpenConstructs) -> Judged:
     """Whether a line is a secret or part of one that began above, and the constructs that it leaves open."""
-    alone = above if above.body is None and above.entry is None else replace(above, body=None, entry=None)
-    secret, opened = _judge(line, language, alone)
+    tracked = above.body is not None or above.entry is not None or above.netrc is not None
+    secret, opened = _judge(line, language, replace(above, body=None, entry=None, netrc=None) if tracked else above)
     if above.body is not None and (body := above.body.below(line)) is not None:
         secret = secret or body.returns_secret(line, language)
         opened = replace(opened, body=body) if opened.body is None else opened
@@ -65,7 +65,10 @@ def judge(line: str, language: str, above: OpenConstructs) -> Judged:
     given, entry = read_entry(above.entry, line, language, bare=language in BARE_LANGUAGES)
     if given and entry is not None and entry.scalar:
         opened = replace(opened, end=DEEPER, depth=depth_of(line), left=MAX_LINES)
-    return secret or given, replace(opened, entry=entry) if entry is not None else opened
+    in_netrc, netrc = read_netrc(above.netrc, line)
+    if entry is not None or netrc is not None:
+        opened = replace(opened, entry=entry, netrc=netrc)
+    return secret or given or in_netrc, opened
 
 
 def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
@@ -147,7 +150,15 @@ def in_secret(before: str, language: str) -> bool:
     bare = _BARE_LEFT.match(left) if language in BARE_LANGUAGES else None
     if bare is not None and secrecy_of(bare[1]) >= NameSecrecy.MAYBE:
         return True
-    return ends_in_random(left) or _in_key(before[-_MAX_KEY_BLOCK:])
+    return ends_in_random(left) or _in_netrc(before[-_MAX_LEFT:]) or _in_key(before[-_MAX_KEY_BLOCK:])
+
+
+def _in_netrc(before: str) -> bool:
+    """Whether the last line holds the password of a netrc entry, or its beginning."""
+    secret, entry = False, None
+    for line in before.split("\n"):
+        secret, entry = read_netrc(entry, line)
+    return secret or (entry is not None and entry.named and entry.expects == "password")
 
 
 def _in_key(before: str) -> bool:

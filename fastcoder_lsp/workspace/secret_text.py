@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from fastcoder_lsp.workspace.secret_commands import has_unnamed_password
-from fastcoder_lsp.workspace.secret_entries import SecretEntry
+from fastcoder_lsp.workspace.secret_entries import NetrcEntry, SecretEntry
 from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, is_credential_call, name_words, secrecy_of, words
 from fastcoder_lsp.workspace.secret_returns import Body, body_below
 from fastcoder_lsp.workspace.secret_values import BRACKETED, LiteralShape, Token, is_conspicuous, shape_of, tokens_of
@@ -125,6 +125,7 @@ class OpenConstructs:
         manifest: whether the file is a Kubernetes manifest of secrets.
         body: the body of a function with a secret's name.
         entry: the entry whose name and value may stand on lines of their own.
+        netrc: the entry of a netrc file, whose words may stand on lines of their own.
     """
 
     end: str = ""
@@ -136,6 +137,7 @@ class OpenConstructs:
     manifest: bool = False
     body: Body | None = None
     entry: SecretEntry | None = None
+    netrc: NetrcEntry | None = None
 
 
 _THRESHOLD = 3
@@ -485,12 +487,12 @@ class Text:
         return self._brackets(closed, self._frames[-1].current if self._expects_value(last) else NameSecrecy.NONE)
 
     def _named_alone(self) -> NameSecrecy:
-        """The secrecy of a name that ends its line without a sign: of a YAML key behind `?`, or in a netrc file."""
+        """The secrecy of a name that ends its line without a sign: a YAML key behind `?`, or a netrc login's."""
         parts = self._line.split()
         if self._language == "yaml" and len(parts) == 2 and parts[0] == "?":
             return secrecy_of(parts[1].strip("\"'"))
-        netrc = len(parts) > 2 and parts[-1] == "password" and (parts[0] == "machine" or parts[-3] == "login")
-        return NameSecrecy.SURE if netrc and self._bare else NameSecrecy.NONE
+        login = len(parts) > 2 and parts[-1] == "password" and parts[-3] == "login"
+        return NameSecrecy.SURE if login and self._bare else NameSecrecy.NONE
 
     def _multiline_text(self) -> OpenConstructs | None:
         """The construct of a text that continues below; None if there is none."""

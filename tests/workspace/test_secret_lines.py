@@ -215,3 +215,27 @@ def test_long_lines_take_no_longer_than_their_length(part: str) -> None:
 def test_the_value_of_a_property_stands_below_its_name() -> None:
     text = '<property name="password">\n  <value>plain-words</value>\n</property>'
     assert "plain-words" not in without_secrets(text, "xml")
+
+
+NETRC_IN = {
+    "": "machine a.b\n  login joe\n  password {}\n",
+    "python": 'NETRC = """\nmachine a.b login joe\npassword\n\n  {}\n"""\n',
+    "c": 'f("machine a.b\\n"\n  "login joe\\n"\n  "password {}\\n");\n',
+    "go": 'f("machine a.b\\nlogin joe\\npassword {}\\n")\n',
+    "diff": "+default\n+login joe\n+account x password {}\n",
+    "plaintext": "machine\na.b\nlogin\njoe # it's me\npassword\n{}\nmacdef x\n",
+}
+
+
+@pytest.mark.parametrize("language", NETRC_IN)
+def test_a_netrc_entry_is_one_in_any_text(language: str) -> None:
+    text = NETRC_IN[language].format("plainword")
+    assert "plainword" not in without_secrets(f"a = 1\n{text}b = 2\n", language)
+    assert in_secret(text[: text.index("plainword") + 3], language)
+
+
+@pytest.mark.parametrize(
+    "text", ["machine learning is\npassword policy", "default\npassword policy", "the machine a\nlogin b\npassword c"]
+)
+def test_words_of_prose_begin_no_netrc_entry(text: str) -> None:
+    assert without_secrets(text, "go") == text
