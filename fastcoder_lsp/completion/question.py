@@ -224,7 +224,7 @@ def _inserting(request: CompletionRequest, candidate: CachedSuffix, finish: str)
     start, end, head = request.offset, request.offset, ""
     if request.selected is not None:
         start, end, head = request.selected.start, request.selected.end, request.selected.text
-    return Completion(head + candidate.text, start, end + candidate.replaces, finish=finish)
+    return Completion(head + candidate.text, start, end + candidate.replaces, finish=finish, ended=candidate.finish)
 
 
 def settle(future: "Future[Value]", value: Value) -> bool:

@@ -43,13 +43,14 @@ class CursorContext:
 class CachedSuffix:
     """The rest of a suggestion: insert `text`, replacing `replaces` characters to the right; `interim` as it has it.
 
-    `unsure`: only a request by key shows it.
+    `unsure`: only a request by key shows it. `finish`: why the suggestion ended, "" while it may continue.
     """
 
     text: str
     replaces: Natural
     interim: bool = field(default=False, compare=False)
     unsure: bool = field(default=False, compare=False)
+    finish: Short = field(default="", compare=False)
 
     def first_lines(self, most: int, after: str) -> "CachedSuffix":
         """Its first `most` lines, not counting blank ones that it begins with; `after`: the text right of the cursor.
@@ -89,6 +90,7 @@ class Suggestion:
         reason: why the text is empty.
         interim: its prompt was partial; a pause or a request by key replaces it by one with the whole prompt.
         unsure: lengths of its beginnings after which only a request by key shows the rest (`postprocess.doubt`).
+        finish: why it ended, "" while it may continue (`core.Completion.finish`).
     """
 
     place: CursorContext
@@ -99,6 +101,7 @@ class Suggestion:
     reason: Reason | None = field(default=None, compare=False)
     interim: bool = field(default=False, compare=False)
     unsure: tuple[Natural, ...] = field(default=(), compare=False, repr=False)
+    finish: Short = field(default="", compare=False)
 
     def rest(self, place: CursorContext) -> CachedSuffix | None:
         """The rest of this suggestion at `place`; None where it does not fit there, or nothing is left."""
@@ -109,11 +112,11 @@ class Suggestion:
             return None
         rest, unsure = self.text[len(typed) :], len(typed) in self.unsure
         if place.after == self.place.after:
-            return CachedSuffix(rest, self.replaces, self.interim, unsure)
+            return CachedSuffix(rest, self.replaces, self.interim, unsure, self.finish)
         # The user typed an opening bracket or quote and the editor closed it: the rest brings its own closer.
         closers = place.after[: len(place.after) - len(self.place.after)]
         if len(closers) <= len(typed) and place.after.endswith(self.place.after) and _closes(closers, rest):
-            return CachedSuffix(rest, len(closers) + self.replaces, self.interim, unsure)
+            return CachedSuffix(rest, len(closers) + self.replaces, self.interim, unsure, self.finish)
         return None
 
 
@@ -164,7 +167,7 @@ class SuggestionMemory:
         for suggestion in self._of.get(document) or ():
             if suggestion.others is not None and suggestion.place == place:
                 all_of_it = (suggestion, *suggestion.others)
-                return tuple(CachedSuffix(one.text, one.replaces, one.interim) for one in all_of_it)
+                return tuple(CachedSuffix(one.text, one.replaces, one.interim, finish=one.finish) for one in all_of_it)
         return ()
 
     def forget(self, document: str) -> None:

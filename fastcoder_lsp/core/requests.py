@@ -141,6 +141,7 @@ class Completion:
     Attributes:
         counts: the model's work for it.
         finish: why decoding ended ("stop", "eos", "length", "context", "cancelled", "typed-through", …).
+        ended: of a cached text ("typed-through"), why its decoding ended; "" if it was cut at a deadline.
         ms: milliseconds by span (`observe.SPANS`).
         trace: every step; empty if the model was not used.
         others: more candidates for the same place, the likeliest first.
@@ -160,3 +161,4 @@ class Completion:
     others: tuple["Completion", ...] = ()
     reason: Reason | None = None
     context: tuple[str, ...] = ()
+    ended: str = ""

@@ -351,7 +351,7 @@ def with_places(made: Made, slot: int, texts: KeptTexts) -> WithPlaces | None:
     others, places = suggestion.others, list[PlaceRef | None]([here])
     if others is not None:
         places += [None if one.place == suggestion.place else texts.place(slot, one.place) for one in others]
-        others = tuple(Suggestion(_NOWHERE, one.text, one.replaces) for one in others)
+        others = tuple(Suggestion(_NOWHERE, one.text, one.replaces, finish=one.finish) for one in others)
     return WithPlaces(Made(made.uri, replace(suggestion, place=_NOWHERE, others=others)), tuple(places))
 
 

@@ -52,7 +52,8 @@ class InfillAnswer:
 def answer_of(infill: InfillRequest, completion: Completion) -> InfillAnswer:
     """The answer to `infill`, without closers that the completion would replace: these clients only insert."""
     text, word = _inserted(infill, completion)
-    finish = "length" if not word and completion.finish in ("length", "context", "budget") else "stop"
+    finish = completion.ended or "budget" if completion.finish == "typed-through" else completion.finish
+    finish = "length" if not word and finish in ("length", "context", "budget") else "stop"
     others = dict.fromkeys(other for one in completion.others if (other := _inserted(infill, one)[0]) and other != text)
     return InfillAnswer(text, finish, word, completion, tuple(others))
 

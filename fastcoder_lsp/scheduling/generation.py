@@ -186,7 +186,7 @@ class Generation(ABC):
         """Why no text was ready within `allowed_ms`, `over_ms` after the deadline."""
 
     def _suggestion(self, text: str) -> Suggestion:
-        return Suggestion(self.place, text, written_over(text, self._around) if text else 0)
+        return Suggestion(self.place, text, written_over(text, self._around) if text else 0, finish=self.finish)
 
     @cached_property
     def _around(self) -> TextAround:

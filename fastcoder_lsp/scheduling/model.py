@@ -131,7 +131,7 @@ class RawGeneration(LocalGeneration):
     @override
     def made(self) -> Suggestion:
         assert self.finish, "it is still being said"
-        return Suggestion(self.place, self.said())
+        return Suggestion(self.place, self.said(), finish=self.finish)
 
     @override
     def useful(self) -> Suggestion:

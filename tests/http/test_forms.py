@@ -77,6 +77,19 @@ def test_streams(server: ToyServer) -> None:
     assert [piece["stop"] for piece in told] == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("more", "ends"), [({}, ("a = 1\n    b = 2", "stop")), ({"max_tokens": 9}, ("a = 1", "length"))]
+)
+def test_a_repeated_request_ends_as_the_first(
+    start: Callable[..., ToyServer], more: dict[str, int], ends: tuple[str, str]
+) -> None:
+    """The second answer comes from the cache."""
+    server = start("a = 1\n    b = 2\n")
+    body = {"prompt": PREFIX, "suffix": "\n", **more}
+    choices = [server.call("/v1/completions", body)[1]["choices"][0] for _ in range(2)]
+    assert [(choice["text"], choice["finish_reason"]) for choice in choices] == [ends, ends]
+
+
 def test_stop_words_choices_and_lengths(server: ToyServer) -> None:
     asked = {"prompt": PREFIX, "suffix": "\n", "n": 2, "seed": 7, "stop": ["items", "sum"], "temperature": 1.0}
     _, reply = server.call("/v1/completions", asked)
