@@ -7,15 +7,16 @@ is ignored. As with git, anything but a regular file of the work tree has no rul
 
 In a linked work tree or a submodule, `.git` is a file that names the repository. Git's configuration names the user's
 exclude file; it is read and never executed. A repository writes its own `.git`, so the path in it is never looked up on
-another machine, and its content is used as patterns only.
+another machine, and its content is used as patterns only. Only the user's configuration names exclude files; the place
+of a repository and its branch choose among them, as in git.
 
-Source: gitignore(5), gitrepository-layout(5), git-config(1) (`core.excludesFile`).
+Source: gitignore(5), gitrepository-layout(5), git-config(1) (`core.excludesFile`, "Conditional includes").
 """
 
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -76,6 +77,7 @@ class IgnoreFiles:
         self._root = root
         self._setting = Patterns(patterns)
         self._top = _repository(root) or root
+        self._users = _NO_EXCLUDES
         self._folders: dict[Path, _FolderRules] = {}
 
     def ignores(self, path: Path, *, is_folder: bool, own_only: bool = False) -> bool:
@@ -107,9 +109,10 @@ class IgnoreFiles:
             self._folders = {}  # not one by one: several threads ask
         for level in (*reversed(path.parents), path)[len(self._top.parts) - 1 :]:
             cached = self._folders.get(level)
-            files = self._files(level) if cached is None else cached.files
+            outdated = level == self._top and self._users.outdated()
+            files = self._files(level) if cached is None or outdated else cached.files
             stamps = tuple(map(_stamp, files))
-            if cached is None or cached.above is not known or cached.stamps != stamps:
+            if cached is None or cached.above is not known or (cached.files, cached.stamps) != (files, stamps):
                 cached = self._load(level, known, files, stamps)
                 self._folders[level] = cached
             known = cached
@@ -146,8 +149,10 @@ class IgnoreFiles:
         """The ignore files that apply from `folder` on, the weakest first."""
         if len(folder.parts) - len(self._root.parts) >= MAX_LEVELS:
             return ()
-        users = user_exclude() if folder == self._top else None
-        excludes = (str(file) for file in (users, repository_exclude(folder)) if file is not None)
+        if folder == self._top:
+            self._users = user_excludes(folder)
+        users = self._users.files if folder == self._top else ()
+        excludes = (str(file) for file in (*users, repository_exclude(folder)) if file is not None)
         own = (OWN_IGNORE_FILE,) if folder.is_relative_to(self._root) else ()
         return (*excludes, *(str(folder / name) for name in (".gitignore", *own)))
 
@@ -199,61 +204,139 @@ def _repository(folder: Path) -> Path | None:
 
 _MAX_BYTES: Final = 100_000
 _EXCLUDE: Final = Path("info", "exclude")
-_SECTION: Final = re.compile(r"\s*\[([^\]]*)\]\s*")
+_SECTION: Final = re.compile(r"""\s*\[((?:[^\]"]|"(?:\\.|[^"\\])*")*)\]\s*""")
 _VALUE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)")
 _CHARACTER: Final = re.compile(r"\\.|.")
 _ESCAPED: Final = {"n": "\n", "t": "\t", "b": "\b"}
 _MAX_DEPTH: Final = 5
 """Of included configurations; git allows ten."""
+_MAX_CONFIGS: Final = 100
+_MAX_EXCLUDES: Final = 8
+"""Of the user, for one repository."""
 
 
 def repository_exclude(folder: Path) -> Path | None:
     """The exclude file of the repository whose work tree begins in `folder`; None if none begins there."""
-    git = folder / ".git"
-    # `Path.is_dir` raises where a folder may not be entered, or a path is too long.
-    if os.path.isdir(git):  # noqa: PTH112
-        return git / _EXCLUDE
-    named = _first_line(git, inside=folder)
-    if not named.startswith("gitdir:"):
-        return None
-    own = _local(named.removeprefix("gitdir:").strip(), folder)
-    if own is None:
-        return None
+    git = _git_folder(folder)
+    if git is None or git == folder / ".git":
+        return None if git is None else git / _EXCLUDE
     # All work trees of a repository share this folder.
-    shared = _local(_first_line(own / "commondir", inside=Path(own.anchor)) or ".", own)
+    shared = _local(_first_line(git / "commondir", inside=Path(git.anchor)) or ".", git)
     return None if shared is None else shared / _EXCLUDE
 
 
-def user_exclude() -> Path | None:
-    """The user's exclude file, which applies in all repositories; None if the user has no home folder."""
+def _git_folder(folder: Path) -> Path | None:
+    """The git folder of the work tree that begins in `folder`; None if none begins there."""
+    git = folder / ".git"
+    # `Path.is_dir` raises where a folder may not be entered, or a path is too long.
+    if os.path.isdir(git):  # noqa: PTH112
+        return git
+    named = _first_line(git, inside=folder)
+    return _local(named.removeprefix("gitdir:").strip(), folder) if named.startswith("gitdir:") else None
+
+
+@dataclass(frozen=True, slots=True)
+class UserExcludes:
+    """The user's exclude files for a repository, usually one; `sources` has what chose them, and its stamps."""
+
+    files: tuple[Path, ...]
+    sources: Mapping[str, _Stamp]
+
+    def outdated(self) -> bool:
+        """Whether the configuration or the branch has changed."""
+        return any(_stamp(source) != stamp for source, stamp in self.sources.items())
+
+
+_NO_EXCLUDES: Final = UserExcludes((), {})
+
+
+def user_excludes(folder: Path) -> UserExcludes:
+    """The user's exclude files for the work tree that begins in `folder`; none if the user has no home folder.
+
+    They are several if an include has a condition that we cannot check: git may read either of them.
+    """
     home = _home()
     if home is None:
-        return None
+        return _NO_EXCLUDES
     # The XDG specification ignores relative paths.
     configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     git = (configured if configured.is_absolute() else home / ".config") / "git"
-    for config in (home / ".gitconfig", git / "config"):  # the first one takes precedence
-        named = [value for key, value in _values(config, home) if key == "core.excludesfile"]
-        if named:  # an empty value: git reads no file
-            return _user_path(named[-1], home, None)
-    return git / "ignore"
+    config = _UserConfig(home, _git_folder(folder))
+    named: list[Path | None] = [git / "ignore"]
+    for file in (git / "config", home / ".gitconfig"):  # the last one takes precedence
+        for key, value, certain in config.values(file):
+            if key == "core.excludesfile":  # an empty value: git reads no file
+                named = [*([] if certain else named), _user_path(value, home, None)]
+    files = tuple(dict.fromkeys(file for file in named[-_MAX_EXCLUDES:] if file is not None))
+    return UserExcludes(files, dict(config.sources))
 
 
-def _values(config: Path, home: Path, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """(section.key in lower case, value) of a git configuration, and of those that it includes unconditionally."""
-    section = ""
-    # A backslash at the end of a line continues it.
-    for line in _text(config, inside=Path(config.anchor)).removeprefix("\ufeff").replace("\\\n", "").split("\n"):
-        header = _SECTION.match(line)
-        section = section if header is None else header[1].strip().lower()
-        value = _VALUE.match(line, 0 if header is None else header.end())
-        if value is None:
-            continue
-        key, verdicts = f"{section}.{value[1].lower()}", _unquoted(value[2])
-        if key != "include.path":
-            yield key, verdicts
-        elif depth < _MAX_DEPTH and (included := _user_path(verdicts, home, config.parent)) is not None:
-            yield from _values(included, home, depth + 1)
+class _UserConfig:
+    """The user's configuration of git, as it holds in the repository with the git folder `git`; None outside of any.
+
+    Attributes:
+        sources: the files that decided, among them the one with the branch, with their stamps before they were read.
+    """
+
+    def __init__(self, home: Path, git: Path | None) -> None:
+        self._home, self._git = home, git
+        self.sources: list[tuple[str, _Stamp]] = []
+
+    def values(self, config: Path, depth: int = 0, *, certain: bool = True) -> Iterator[tuple[str, str, bool]]:
+        """(section.key in lower case, value, whether it certainly holds) of a file, and of those that it includes."""
+        self.sources.append((str(config), _stamp(str(config))))
+        section = ""
+        # A backslash at the end of a line continues it.
+        for line in _text(config, inside=Path(config.anchor)).removeprefix("\ufeff").replace("\\\n", "").split("\n"):
+            header = _SECTION.match(line)
+            section = section if header is None else header[1].strip()
+            value = _VALUE.match(line, 0 if header is None else header.end())
+            if value is None:
+                continue
+            name, key, read = section.lower(), value[1].lower(), _unquoted(value[2])
+            included = name == "include" or (name.startswith("includeif") and name[9:10] in {" ", "\t", '"'})
+            if not included or key != "path":
+                yield f"{name}.{key}", read, certain
+                continue
+            holds = True if name == "include" else self._holds(_unquoted(section[9:].strip()), config.parent)
+            path = _user_path(read, self._home, config.parent)
+            if holds is not False and path is not None and depth < _MAX_DEPTH and len(self.sources) < _MAX_CONFIGS:
+                yield from self.values(path, depth + 1, certain=certain and holds is True)
+
+    def _holds(self, condition: str, base: Path) -> bool | None:
+        """Whether a condition of an include holds in the repository; None if it is of an unknown kind."""
+        kind, _, pattern = condition.partition(":")
+        if kind in {"gitdir", "gitdir/i"}:
+            return self._git is not None and _is_at(self._git, pattern, self._home, base, ignores_case=kind[-1] == "i")
+        if kind != "onbranch":
+            return None
+        if self._git is None:
+            return False
+        head = self._git / "HEAD"
+        self.sources.append((str(head), _stamp(str(head))))
+        branch = _first_line(head, inside=Path(head.anchor)).removeprefix("ref:").strip()
+        named = branch.removeprefix("refs/heads/")
+        return branch != named and _matches(pattern, named, ignores_case=False)
+
+
+def _is_at(git: Path, pattern: str, home: Path, base: Path, *, ignores_case: bool) -> bool:
+    """Whether the place of a git folder, or the one that it links to, matches a pattern of the user's."""
+    if pattern.startswith("./"):
+        pattern = f"{base.as_posix()}/{pattern[2:]}"
+    elif pattern.startswith("~") and (path := _user_path(pattern, home, None)) is not None:
+        pattern = path.as_posix() + "/" * pattern.endswith("/")
+    elif not Path(pattern).is_absolute():
+        pattern = f"**/{pattern}"
+    places = {git.as_posix(), os.path.realpath(git).replace(os.sep, "/")}
+    return any(_matches(pattern, place, ignores_case=ignores_case) for place in places)
+
+
+def _matches(pattern: str, text: str, *, ignores_case: bool) -> bool:
+    """Whether a pattern of a condition matches; one that ends with a slash matches everything below."""
+    pattern = f"{pattern}**" if pattern.endswith("/") else pattern
+    anchored = pattern if pattern.startswith("**/") else f"/{pattern.lstrip('/')}"
+    patterns = Patterns([anchored], ignores_case=ignores_case)
+    return patterns.match(patterns.start, text.lstrip("/"), is_folder=True).ignored is True
 
 
 def _unquoted(value: str) -> str:
@@ -272,10 +355,13 @@ def _unquoted(value: str) -> str:
 
 
 def _user_path(named: str, home: Path, base: Path | None) -> Path | None:
-    """A path in the user's configuration; None if empty, in another user's home, or relative without `base`."""
-    if "\0" in named or not named or (named.startswith("~") and not named.startswith("~/")):
+    """A path in the user's configuration; None if empty, of an unknown user, or relative without `base`."""
+    if "\0" in named or not named:
         return None
-    path = home / named.removeprefix("~/") if named.startswith("~/") else Path(named)
+    # `expanduser` takes the user's own home from elsewhere than git.
+    path = home / named.removeprefix("~/") if named.startswith("~/") else Path(os.path.expanduser(named))  # noqa: PTH111
+    if path.parts[:1] and path.parts[0].startswith("~"):
+        return None
     return path if path.is_absolute() else base / path if base is not None else None
 
 

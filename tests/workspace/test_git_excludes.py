@@ -3,12 +3,13 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.workspace.ignore import repository_exclude, user_exclude
+from fastcoder_lsp.workspace.ignore import repository_exclude, user_excludes
 from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -116,7 +117,68 @@ def test_the_users_configuration_names_it(config: str, named: str | None, file: 
     write(home / "more", "[core]\nexcludesfile = ~/mine\n")
     write(home / "itself", "[include]\npath = itself\n")
     write(home / file, config)
-    assert user_exclude() == (None if named is None else home / named)
+    assert user_excludes(home).files == (() if named is None else (home / named,))
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("gitdir:~/work/", True),
+        ("gitdir:~/work", False),
+        ("gitdir:work/", True),
+        ("gitdir:wor/", False),
+        ("gitdir:./work/**", True),
+        ("gitdir:~/w[ao]rk/*/.git", True),
+        ("gitdir:~/WORK/", False),
+        ("gitdir/i:~/WORK/", True),
+        ("gitdir:{home}/linked/", False),
+        ("onbranch:topic/", True),
+        ("onbranch:topic/?", True),
+        ("onbranch:top*", False),
+    ],
+)
+def test_an_include_holds_where_git_says_so(condition: str, holds: bool, home: Path) -> None:
+    """For a repository at ~/work/here, on the branch topic/x."""
+    root = repository(home / "work/here")
+    git(root, "checkout", "-qb", "topic/x")
+    (home / "linked").symlink_to(home / "work", target_is_directory=True)
+    write(home / "more", "[core]\nexcludesfile = ~/mine\n")
+    condition = condition.format(home=home)
+    write(home / ".gitconfig", f'[core]\nexcludesfile = ~/other\n[includeIf "{condition}"]\npath = more\n')
+    command = ["git", "config", "--type=path", "core.excludesfile"]
+    told = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+    assert user_excludes(root).files == (Path(told),) == (home / ("mine" if holds else "other"),)
+
+
+def test_an_include_with_an_unknown_condition_hides_more(home: Path, tmp_path: Path) -> None:
+    write(home / "more", "[core]\nexcludesfile = ~/mine\n")
+    write(home / ".gitconfig", '[core]\nexcludesfile = ~/other\n[includeIf "hasconfig:x"]\npath = more\n')
+    write(home / "mine", "b.py\n")
+    write(home / "other", "c.py\n")
+    for name in ("a.py", "b.py", "c.py"):
+        write(tmp_path / "root" / name)
+    assert read(tmp_path / "root") == {"a.py"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="users have names in /etc/passwd")
+def test_a_path_in_a_users_home(home: Path) -> None:
+    import pwd
+
+    user = pwd.getpwuid(os.getuid())
+    write(home / ".gitconfig", f"[core]\nexcludesfile = ~{user.pw_name}/mine\n")
+    assert user_excludes(home).files == (Path(user.pw_dir) / "mine",)
+
+
+@needs_git
+def test_another_branch_takes_effect_at_once(home: Path) -> None:
+    root = repository(home / "work")
+    write(home / "more", f"[core]\nexcludesfile = {write(home / 'mine', 'b.py')}\n")
+    write(home / ".gitconfig", '[includeIf "onbranch:topic"]\npath = more\n')
+    rules = ReadingRules((root,), Settings())
+    assert rules.may_read(write(root / "b.py")) is None
+    git(root, "checkout", "-qb", "topic")
+    assert rules.may_read(root / "b.py") is ExclusionReason.IGNORED
 
 
 def test_the_repositorys_configuration_names_nothing(home: Path, tmp_path: Path) -> None:
