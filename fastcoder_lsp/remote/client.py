@@ -111,10 +111,11 @@ _EVENTS: Final = "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds to connect, and until the next chunk of an answer."""
+    """Seconds to connect, and until the next chunk of an answer; `first_s`: for the first, as a model may load."""
 
     connect_s: float = 3.0
     read_s: float = 15.0
+    first_s: float = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +134,15 @@ class NetworkOptions:
 
 
 class RemoteClient:
-    """Connections to one server. Used on one event loop."""
+    """Connections to one server. Used on one event loop.
+
+    Attributes:
+        answered: whether a question was answered, so that the server has loaded its model.
+    """
 
     def __init__(self, target: Target, network: NetworkOptions, timeouts: Timeouts) -> None:
-        self.target, self._network = target, network
+        self.target, self._network, self._timeouts = target, network, timeouts
+        self.answered = False
         transport = httpx2.AsyncHTTPTransport(
             verify=network.tls or True,
             proxy=network.proxy,
@@ -149,7 +155,6 @@ class RemoteClient:
             transport=transport,
             trust_env=False,
             follow_redirects=False,
-            timeout=httpx2.Timeout(timeouts.read_s, connect=timeouts.connect_s),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             headers={"user-agent": f"fastcoder-lsp/{__version__}", "accept-encoding": "identity"},
         )
@@ -180,6 +185,7 @@ class RemoteClient:
                 value = _parse(await _read_all(body))
                 if not isinstance(value, dict):
                     raise failures.not_a_server(self.target.host, "the answer is not JSON")
+                self.answered = True
                 yield value
                 return
             if kind != _EVENTS:
@@ -188,6 +194,7 @@ class RemoteClient:
                 value = _parse(event)
                 if not isinstance(value, dict):
                     raise failures.not_a_server(self.target.host, "an event is not JSON")
+                self.answered = True
                 yield value
 
     async def ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -212,10 +219,14 @@ class RemoteClient:
         """A response and its body; exceptions of the transport become failures of the server."""
         key, begun = self._key(), False
         headers = {"authorization": f"Bearer {key}"} if key else {}
+        read_s = self._timeouts.read_s
         if question is not None:
             headers["accept"] = f"{_EVENTS}, {_JSON}"
+            read_s = read_s if self.answered else self._timeouts.first_s
+        timeout = httpx2.Timeout(read_s, connect=self._timeouts.connect_s)
+        url = self.target.base + path
         try:
-            async with self._client.stream(method, self.target.base + path, json=question, headers=headers) as response:
+            async with self._client.stream(method, url, json=question, headers=headers, timeout=timeout) as response:
                 begun = True
                 stream = response.extensions["network_stream"]
                 if isinstance(stream, BoundedStream):

@@ -89,7 +89,8 @@ class RemoteModel(Loaded):
 
     @override
     def background(self, question: Question) -> IdleTimeout:
-        return IdleTimeout(question, self._clock)
+        # A server whose client hangs up may begin to load its model anew at the next question.
+        return IdleTimeout(question, self._clock, 0.0 if self.server.answered else self.server.read_timeout_ms)
 
     @override
     def begin(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import psutil
 
@@ -55,6 +56,9 @@ from fastcoder_lsp.remote.timing import PAUSES_S, Backoff, budgets_of
 from fastcoder_lsp.scheduling.model import ClientModel, ModelResources
 from fastcoder_lsp.scheduling.scheduler import Scheduler, now_ms
 from fastcoder_lsp.workspace.open_texts import OpenTexts
+
+_SAYS_LOADING_S: Final = 5.0
+"""After this time the status says what a server may be doing."""
 
 
 class ServerHost:
@@ -182,10 +186,15 @@ class ServerHost:
         return self._excerpts.take(question, snippets, most, postprocessed=dialect.postprocesses)
 
     async def _load(self, ticket: int) -> None:
-        self._listener(StatusChanged(Status("loading", message=f"connecting to {self._server.host}")))
+        host = self._server.host
+        self._listener(StatusChanged(Status("loading", message=f"connecting to {host}")))
         error: RemoteError | None = None
+        identifying = asyncio.ensure_future(self._server.identify())
+        if not (await asyncio.wait((identifying,), timeout=_SAYS_LOADING_S))[0]:
+            message = f"waiting for {host}, which may be loading its model"
+            self._listener(StatusChanged(Status("loading", message=message)))
         try:
-            await self._server.identify()
+            await identifying
         except RemoteError as failure:
             error = failure
         self._client.post(self._client, partial(self._loaded, ticket, error))

@@ -157,8 +157,8 @@ async def _reads_suffix(client: RemoteClient, model: str) -> bool | None:
     return tokens >= _SUFFIX_TOKENS if isinstance(tokens, int) else None
 
 
-_MAX_READ_TIMEOUTS: Final = 4
-"""Identification may take so many read timeouts, however slowly bytes arrive."""
+_MAX_READ_TIMEOUTS: Final = 3
+"""Pages about the server may take so many read timeouts, however slowly bytes arrive."""
 
 
 class RemoteServer:
@@ -167,7 +167,6 @@ class RemoteServer:
     Attributes:
         identity: its dialect and model; None until it is identified.
         host: its name for the user.
-        read_timeout_ms: a server that sends nothing for this long does not answer.
     """
 
     def __init__(self, settings: Settings, network: NetworkOptions, timeouts: Timeouts) -> None:
@@ -176,7 +175,16 @@ class RemoteServer:
         self._identification: asyncio.Task[Identity] | None = None
         self.identity: Identity | None = None
         self.host = host_of(settings.remote_url)
-        self.read_timeout_ms = 1e3 * timeouts.read_s
+
+    @property
+    def answered(self) -> bool:
+        """Whether it has answered a question; before, it may have to load its model."""
+        return self._client is not None and self._client.answered
+
+    @property
+    def read_timeout_ms(self) -> float:
+        """A server that sends nothing for this long does not answer."""
+        return 1e3 * (self._timeouts.read_s if self.answered else self._timeouts.first_s)
 
     async def identify(self) -> Identity:
         """Identify the server; concurrent callers wait for the same result.
@@ -213,6 +221,8 @@ class RemoteServer:
     def forget(self) -> None:
         """Identify the server again at the next question: another one may listen there now."""
         self.identity = None
+        if self._client is not None:
+            self._client.answered = False
 
     async def close(self) -> None:
         """Disconnect."""
@@ -223,7 +233,7 @@ class RemoteServer:
 
     async def _identify(self) -> Identity:
         try:
-            async with asyncio.timeout(_MAX_READ_TIMEOUTS * self._timeouts.read_s):
+            async with asyncio.timeout(_MAX_READ_TIMEOUTS * self._timeouts.read_s + self._timeouts.first_s):
                 self.identity = await identify(self._open_client(), self._settings)
         except TimeoutError:
             raise failures.timed_out(self.host) from None

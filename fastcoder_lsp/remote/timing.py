@@ -25,10 +25,13 @@ def budgets_of(policy: Policy) -> Budgets:
 
 
 class IdleTimeout(BackgroundBudget):
-    """Ends an answer that has had no pending question for too long; counts from the first such moment."""
+    """Ends an answer that has had no pending question for too long; counts from the first such moment.
 
-    def __init__(self, question: Question, clock: Clock) -> None:
-        allowed_ms = budgets_of(question.policy).background_ms
+    `least_ms`: the least time that it gives where the policy sets none.
+    """
+
+    def __init__(self, question: Question, clock: Clock, least_ms: float = 0.0) -> None:
+        allowed_ms = question.policy.background_ms or max(least_ms, IDLE_MS)
         super().__init__(question, allowed_ms, allowed_ms, owed_ms=0.0, kept_ms=0.0, again_ms=0.0, prepare=False)
         self._clock, self._since_ms = clock, math.inf
 

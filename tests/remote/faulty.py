@@ -7,7 +7,7 @@ from fastcoder_lsp.remote.client import Timeouts
 from tests.remote.front import WAIT_S
 from tests.remote.scripted_server import LlamaServer, Reply, Request, chunk, event, events_head, response
 
-SOON = Timeouts(connect_s=0.5, read_s=0.5)
+SOON = Timeouts(connect_s=0.5, read_s=0.5, first_s=0.5)
 """For who is silent without end alone: a busy machine is, too."""
 PAGE = response(200, b"<html><title>Sign in</title></html>", "text/html; charset=utf-8")
 PIECE = {"content": "return", "stop": False}

@@ -8,6 +8,7 @@ from itertools import count
 
 import pytest
 
+from fastcoder_lsp.remote.client import Timeouts
 from fastcoder_lsp.remote.failures import from_status
 from tests.remote.faulty import SOON, Faulty, says
 from tests.remote.front import WAIT_S, Front, until
@@ -34,9 +35,8 @@ def test_who_types_on_learns_that_a_server_is_silent(
         yield as_json({"build_info": "fastcoder-lsp 9", "data": []})
 
     server = serve(handler)
-    asking = front(server.url, pauses_s=(600.0,))
+    asking = front(server.url, timeouts=Timeouts(first_s=1.0), pauses_s=(600.0,))
     assert asking.service.preload().result(20)
-    asking.service.host._server.read_timeout_ms = 1e3  # type: ignore[attr-defined]  # but nobody waits for so long
     numbers = count()
 
     def told() -> list[str]:
@@ -50,6 +50,16 @@ def test_who_types_on_learns_that_a_server_is_silent(
     assert "did not answer in time" in told()[0]
     assert asking.code("y = ") == "remote-silent"
     assert len(server.asked("/infill")) > 2
+
+
+def test_a_server_may_load_its_model_before_its_first_answer(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """Afterwards it has as long as any server."""
+    server = serve(LlamaServer(lambda _: "1\n", lambda _: time.sleep(1.0)))
+    asking = front(server.url, timeouts=Timeouts(read_s=0.5, first_s=WAIT_S))
+    assert asking.ask("x = ").text == "1"
+    assert asking.code("y = ") == "remote-silent"
 
 
 def test_it_is_left_alone_ever_longer(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:

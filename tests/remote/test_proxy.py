@@ -114,7 +114,7 @@ def test_an_answer_that_is_cut_anywhere_is_none(proxy: Proxy, front: Callable[..
 
 def test_damaged_answers_are_never_another_text(proxy: Proxy, front: Callable[..., Front]) -> None:
     """Bytes of the response's head are exchanged; those of the text itself nobody but the server could vouch for."""
-    asking = front(proxy.url, timeouts=Timeouts(1.0, 0.2))
+    asking = front(proxy.url, timeouts=Timeouts(1.0, 0.2, 0.2))
     until(lambda: outcome(asking, 0) == SAYS)
     dice = random.Random(7)
     seen = set()
