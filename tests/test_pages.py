@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,11 @@ def test_commands_can_be_typed_as_printed(name: str, capsys: pytest.CaptureFixtu
 def test_files_that_are_named_exist(name: str) -> None:
     named = re.findall(r"`(?:\./)?((?:scripts|tests|fastcoder_lsp|benchmarks)/[\w./-]+)", PAGES[name])
     assert [path for path in named if "NAME" not in path and not (ROOT / path).exists()] == []
+
+
+def test_the_navigation_of_the_site_has_each_page_once() -> None:
+    sections = tomllib.loads((ROOT / "docs/site/navigation.toml").read_text(encoding="utf-8"))
+    assert sorted(page for section in sections.values() for page in section) == sorted(PAGES)
 
 
 def test_a_broken_link_or_command_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
