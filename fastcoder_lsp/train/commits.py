@@ -16,6 +16,7 @@ from fastcoder_lsp.errors import NetworkError, UsageError
 from fastcoder_lsp.train.texts import is_code
 from fastcoder_lsp.workspace import git
 from fastcoder_lsp.workspace.folders import Folder, read_settings_file
+from fastcoder_lsp.workspace.ignore import git_folders
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.regular import read_real
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -65,13 +66,16 @@ def read_history(repository: Path, commit: str | None, most: int) -> CommitHisto
     Raises:
         UsageError: the folder is no work tree of git, or git cannot read its history.
     """
-    common, head = _git_folders(repository)
-    newest = commit or _resolved(head, common)
-    shallow = [line for line in _lines_of(common / "shallow") if _is_id(line)]
+    folders = git_folders(repository)
+    if folders is None:
+        raise UsageError(f"{repository} is not the top folder of a git repository", "Name it with --repo.")
+    shared = folders[1].resolve()
+    newest = commit or _newest(*folders)
+    shallow = [line for line in _lines_of(shared / "shallow") if _is_id(line)]
     with TemporaryDirectory(prefix="fastcoder-history-") as place:
         clone = Path(place) / "clone.git"
         try:
-            git.borrow(common / "objects", shallow, clone, sha256=len(newest) == 64)
+            git.borrow(shared / "objects", shallow, clone, sha256=len(newest) == 64)
             found = list(_changes(repository, clone, git.commits(clone, newest, most)))
         except NetworkError as error:
             raise UsageError(
@@ -134,40 +138,23 @@ def _cleaned(sides: Sequence[str], language: str) -> list[str]:
     return [without_lines(text, hidden) for text in sides]
 
 
-def _git_folders(repository: Path) -> tuple[Path, Path]:
-    """The folder with the objects and branches, and the one with `HEAD`: another one in a linked work tree.
-
-    Raises:
-        UsageError: the folder is no work tree.
-    """
-    dot = repository / ".git"
-    folder = dot
-    if not dot.is_dir():
-        kind, _, place = next(iter(_lines_of(dot)), "").partition(": ")
-        if kind != "gitdir":
-            raise UsageError(f"{repository} is not the top folder of a git repository", "Name it with --repo.")
-        folder = repository / place
-    common = next(iter(_lines_of(folder / "commondir")), ".")
-    return (folder / common).resolve(), folder.resolve()
-
-
-def _resolved(head: Path, common: Path) -> str:
-    """The commit that `HEAD` names.
+def _newest(own: Path, shared: Path) -> str:
+    """The commit that `HEAD` names, by the files of git's folders.
 
     Raises:
         UsageError: it names none, or in a form that only git can read.
     """
-    packed = {name: one for one, _, name in (line.partition(" ") for line in _lines_of(common / "packed-refs"))}
+    packed = {name: one for one, _, name in (line.partition(" ") for line in _lines_of(shared / "packed-refs"))}
     name = "HEAD"
     for _ in range(_LINKS):
-        said = next((line for folder in (head, common) for line in _lines_of(folder / name)[:1]), packed.get(name, ""))
+        said = next((line for folder in (own, shared) for line in _lines_of(folder / name)[:1]), packed.get(name, ""))
         if _is_id(said):
             return said
         name = said.removeprefix("ref: ").strip()
         if not name.startswith("refs/heads/") or ".." in name:
             break
     raise UsageError(
-        f"cannot tell the newest commit of {common}", "Name it with --commit: `git rev-parse HEAD` prints its id."
+        f"cannot tell the newest commit of {shared}", "Name it with --commit: `git rev-parse HEAD` prints its id."
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from fastcoder_lsp.config.processes import find_program
 from fastcoder_lsp.errors import NetworkError, ResourceError, UsageError
 
 SCHEMES = ("https://", "ssh://", "file://")
@@ -238,8 +239,6 @@ def _run(words: Sequence[str], clone: Path | None, most_s: float, told: bytes = 
             env=environment(),
             cwd="/",
         )
-    except FileNotFoundError:
-        raise ResourceError("repositories need git, which is not installed", "Install git.") from None
     except subprocess.TimeoutExpired:
         raise NetworkError(f"git {words[0]} took longer than {most_s:.0f} s") from None
     if done.returncode:
@@ -250,4 +249,7 @@ def _run(words: Sequence[str], clone: Path | None, most_s: float, told: bytes = 
 
 def _command(words: Sequence[str], clone: Path | None) -> list[str]:
     where = [] if clone is None else [f"--git-dir={clone}"]
-    return ["git", *where, *(word for option in _OPTIONS for word in ("-c", option)), *words]
+    program = find_program("git")
+    if program is None:
+        raise ResourceError("repositories need git, which is not installed", "Install git.")
+    return [program, *where, *(word for option in _OPTIONS for word in ("-c", option)), *words]

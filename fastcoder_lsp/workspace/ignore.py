@@ -217,12 +217,20 @@ _MAX_EXCLUDES: Final = 8
 
 def repository_exclude(folder: Path) -> Path | None:
     """The exclude file of the repository whose work tree begins in `folder`; None if none begins there."""
-    git = _git_folder(folder)
-    if git is None or git == folder / ".git":
-        return None if git is None else git / _EXCLUDE
-    # All work trees of a repository share this folder.
-    shared = _local(_first_line(git / "commondir", inside=Path(git.anchor)) or ".", git)
-    return None if shared is None else shared / _EXCLUDE
+    found = git_folders(folder)
+    return None if found is None else found[1] / _EXCLUDE
+
+
+def git_folders(folder: Path) -> tuple[Path, Path] | None:
+    """The folder of a work tree's own files of git, and the one that all work trees of its repository share.
+
+    None if no work tree begins in `folder`, or if its repository is on another machine.
+    """
+    own = _git_folder(folder)
+    if own is None or own == folder / ".git":
+        return None if own is None else (own, own)
+    shared = _local(_first_line(own / "commondir", inside=Path(own.anchor)) or ".", own)
+    return None if shared is None else (own, shared)
 
 
 def _git_folder(folder: Path) -> Path | None:
