@@ -104,13 +104,17 @@ class UsageStore:
             database.execute("DELETE FROM counts WHERE day < ?", (oldest.isoformat(),))
 
     def read(self) -> list[UsageRow]:
-        """All counts, by day; empty where nothing was counted yet."""
+        """All counts, by day; empty where nothing was counted yet. Damaged rows are left out."""
         if not self._path.exists():
             return []
         with self._opened() as database:
             database.execute(_TABLE)
             rows = database.execute("SELECT day, language, source, what, number FROM counts ORDER BY day").fetchall()
-        return [UsageRow(CountKey(*row[:4]), row[4]) for row in rows]
+        return [
+            UsageRow(CountKey(*names), number)
+            for *names, number in rows
+            if isinstance(number, int) and all(isinstance(name, str) for name in names)
+        ]
 
     def delete(self) -> bool:
         """Delete all counts; returns whether there were any."""

@@ -44,9 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         usage = summed(store.read())
     except (OSError, sqlite3.Error) as error:
-        raise ResourceError(
-            f"the counts in {folder} cannot be read: {error}", "Delete them: fastcoder-lsp report --delete"
-        ) from error
+        busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        hint = "An editor writes them: run the command again." if busy else "Delete them: fastcoder-lsp report --delete"
+        raise ResourceError(f"the counts in {folder} cannot be read: {error}", hint) from error
     if arguments.json:
         print(json.dumps(usage.to_json(), indent=1))
         return 0

@@ -1,13 +1,16 @@
 """Months of use as counts: what a session counts, where it is kept, and the page."""
 
+import contextlib
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp import usage
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.cli.report_page import page, summed
 from fastcoder_lsp.lsp.usage import KEPT_S, UsageCounter
@@ -165,6 +168,13 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert json.loads(capsys.readouterr().out)["languages"]["python"]["accepted"] == 4
     assert main(["report", "--out", str(tmp_path / "none" / "page.html")]) == 6
     assert "--out" in capsys.readouterr().err
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+        other.execute("INSERT INTO counts VALUES (x'00', 'python', 'model', 'shown', 'many')")
+        assert main(["report"]) == 0, "damaged rows are left out"
+        monkeypatch.setattr(usage, "_WAIT_S", 0.0)
+        other.execute("BEGIN EXCLUSIVE")
+        assert main(["report"]) == 6
+        assert "again" in capsys.readouterr().err
     (tmp_path / FILE).write_bytes(b"no database at all, and long enough" * 100)
     assert main(["report"]) == 6
     assert "report --delete" in capsys.readouterr().err
