@@ -18,6 +18,7 @@ from fastcoder_lsp.edits.zeta import Zeta1, Zeta2, Zeta21
 
 __all__ = [
     "FORMATS",
+    "MODEL_NAMES",
     "EditFormat",
     "EditLimits",
     "EditPrompt",
@@ -43,6 +44,8 @@ FORMATS: Final[tuple[EditFormat, ...]] = (
 )
 """Every format; of two that recognise the same prompts, the first one is found."""
 
+MODEL_NAMES: Final = ("sweep-next-edit", "sweep-next-edit-v2", "zeta", "zeta-2", "zeta-2.1", "instinct")
+"""What a model's name contains that says its format."""
 _MODELS = (
     (r"sweep-next-edit-v2", "sweep-v2"),
     (r"sweep-next-edit", "sweep-v1"),

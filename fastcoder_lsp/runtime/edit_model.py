@@ -20,7 +20,7 @@ from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Engines, Progress, Reason, StepCosts
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import Drafter
-from fastcoder_lsp.edits.formats import FORMATS, EditFormat, EditLimits, answer_tokens, format_of_model
+from fastcoder_lsp.edits.formats import FORMATS, MODEL_NAMES, EditFormat, EditLimits, answer_tokens, format_of_model
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.machine import usable_gpu_bytes
@@ -262,7 +262,7 @@ def format_of(name: str, files: ModelFiles) -> EditFormat:
     raise ModelInvalidError(
         f"{files.name} is not a known edit model",
         "Name one in `edits.model` that `fastcoder-lsp train edits` made, or whose name says its format: "
-        f"{', '.join(sorted(form.name for form in FORMATS))}.",
+        f"{', '.join(MODEL_NAMES)}.",
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from fastcoder_lsp.core import Extra
 from fastcoder_lsp.edits.formats import (
     FORMATS,
+    MODEL_NAMES,
     EditFormat,
     EditLimits,
     EditPrompt,
@@ -339,3 +340,7 @@ def test_zeta_21_cuts_blocks_at_blank_lines() -> None:
 def test_the_format_of_a_model(model: str, name: str | None) -> None:
     found = format_of_model(model)
     assert (found.name if found else None) == name
+
+
+def test_names_that_a_message_recommends_are_known() -> None:
+    assert len({format_of_model(f"my-{name}-q8.gguf") for name in MODEL_NAMES} - {None}) == len(MODEL_NAMES)
