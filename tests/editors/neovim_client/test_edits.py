@@ -198,6 +198,12 @@ def test_what_ends_it(neovim: Scripted) -> None:
     shows(editor, "[- -]{+y+}= 10z")
     editor.type("60j")
     shows(editor)
+    editor.type("gg0x")
+    shows(editor, "[-=-]{+y+} 10z")
+    editor.type(":set nomodifiable<CR><Tab>")
+    shows(editor)
+    assert editor.messages() == ""
+    editor.rpc.command("set modifiable")
     propose(editor, ((0, 0, 0, 1), "y"), version=1)
     editor.type("gg0x")
     settle(editor)

@@ -255,9 +255,17 @@ end
 
 -- Keys --------------------------------------------------------------------------------------------------------------
 
--- What is shown, if the text is still as it was: keys may come before the events of those before them.
+-- What is shown, if the text is still as it was and may be changed: keys may come before the events of those before them.
 local function current()
-  if shown and shown.tick and (not vim.api.nvim_buf_is_loaded(shown.buffer) or vim.api.nvim_buf_get_changedtick(shown.buffer) ~= shown.tick) then
+  local buffer = shown and shown.tick and shown.buffer
+  if
+    buffer
+    and not (
+      vim.api.nvim_buf_is_loaded(buffer)
+      and vim.bo[buffer].modifiable
+      and vim.api.nvim_buf_get_changedtick(buffer) == shown.tick
+    )
+  then
     M.clear()
   end
   return shown
