@@ -1,4 +1,9 @@
-"""The template for JetBrains IDEs: no IDE is to be had here, so what it would send is held against the server."""
+"""JetBrains IDEs through LSP4IJ: no IDE is to be had here, so the server gets its template and its requests.
+
+What is sent follows LSP4IJ 0.20.1: ClientCapabilitiesFactory, LSPInlineCompletionSupport (always "automatic", an older
+request cancelled once the cursor has moved) and LSPInlineCompletionProvider (draws the text behind the part of the
+range before the cursor, skips the part after it, runs no command).
+"""
 
 import json
 from pathlib import Path
@@ -6,7 +11,20 @@ from typing import Any
 
 from fastcoder_lsp.cli.main import parser
 from fastcoder_lsp.config import SettingsLayer, resolve
+from tests.editors.conftest import Server
+from tests.lsp.raw_client import running
 
+CAPABILITIES = {
+    "general": {"positionEncodings": ["utf-16"], "staleRequestSupport": {"cancel": True, "retryOnContentModified": []}},
+    "textDocument": {
+        "completion": {"dynamicRegistration": True, "completionItem": {"snippetSupport": True}},
+        "inlineCompletion": {"dynamicRegistration": True},
+        "synchronization": {"dynamicRegistration": True, "didSave": True, "willSave": True, "willSaveWaitUntil": True},
+    },
+    "window": {"workDoneProgress": True, "showDocument": {"support": True}},
+    "workspace": {"applyEdit": True, "configuration": True, "workspaceFolders": True},
+}
+TYPED = "    crabs = '🦀'; return sorted("
 TEMPLATE = Path(__file__).parents[2] / "editors" / "jetbrains" / "fastcoder"
 
 
@@ -33,3 +51,33 @@ def test_each_pattern_stands_for_one_language() -> None:
 def test_the_settings_are_ones_that_the_server_takes() -> None:
     _, problems = resolve([SettingsLayer("template", read("initializationOptions.json"), trusted=True)])
     assert not problems
+
+
+async def test_its_ghost_text(server: Server, workspace: Path) -> None:
+    file = workspace / "expenses/reports.py"
+    text, uri = file.read_text(), file.as_uri()
+    line = next(i for i, content in enumerate(text.split("\n")) if "largest first" in content) + 1
+    at = len(TYPED.encode("utf-16-le")) // 2
+    async with running(command=(str(server.program), "serve")) as client:
+        told = await client.initialize(
+            rootUri=workspace.as_uri(),
+            clientInfo={"name": "IntelliJ IDEA", "version": "2026.1"},
+            capabilities=CAPABILITIES,
+            initializationOptions=read("initializationOptions.json"),
+        )
+        assert told["capabilities"]["inlineCompletionProvider"] is not None
+        assert "completionProvider" not in told["capabilities"]
+        client.open(uri, text, version=0)
+        start = {"line": line, "character": 0}
+        client.change(uri, 1, [{"range": {"start": start, "end": start}, "text": TYPED[:-1]}])
+        older = client.ask_inline(uri, line, at - 1)
+        end = {"line": line, "character": at - 1}
+        client.change(uri, 2, [{"range": {"start": end, "end": end}, "text": TYPED[-1]}])
+        client.notify("$/cancelRequest", {"id": older})
+        (item,) = await client.inline(uri, line, at)
+        await client.answer(older)
+        first, last = (item["range"][side]["character"] for side in ("start", "end"))
+        assert first <= at <= last, "it takes the letters before the cursor off the text"
+        assert len(item["insertText"]) > at - first
+        assert item["insertText"].startswith(TYPED.encode("utf-16-le")[2 * first :].decode("utf-16-le"))
+        assert await client.leave() == 0

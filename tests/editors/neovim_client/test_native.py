@@ -1,4 +1,6 @@
-"""Where Neovim itself draws, as 0.12 does: a stand-in for its functions, behind our keys."""
+"""Where Neovim itself draws, as it can from 0.12 on: a stand-in for its functions, behind our keys."""
+
+import pytest
 
 from tests.editors.neovim_client.scripted import Scripted, offer, requests, settle, tell_late, wait_for
 
@@ -22,11 +24,12 @@ vim.lsp.inline_completion = {
   end,
 }
 seen.namespace = vim.api.nvim_create_namespace('nvim.lsp.inline_completion')
-seen.show = function(text)
+seen.show = function(text, range)
   local row, col = unpack(vim.api.nvim_win_get_cursor(0))
-  seen.item = { insert_text = text }
+  seen.item = { insert_text = text, range = range }
   vim.api.nvim_buf_set_extmark(0, seen.namespace, row - 1, col, { virt_text = { { text } } })
 end
+require('fastcoder').setup({ ghost = 'native' })
 """
 
 
@@ -51,6 +54,25 @@ def test_the_keys_of_neovim_0_12(neovim: Scripted) -> None:
     wait_for(lambda: editor.line() == "aone two!", "all of it goes in")
     editor.type("<Tab>")
     wait_for(lambda: editor.line() == "aone two!   ", "Tab is Tab again")
+
+
+RANGES = ("{ start_row = 0, start_col = 0, end_row = 0, end_col = 3 }", "{ start = { col = 0 }, end_ = { col = 3 } }")
+
+
+@pytest.mark.parametrize("range_", RANGES)
+@pytest.mark.parametrize(
+    ("typed", "becomes"), [("foo", "foobar"), ("foob", "foobar"), ("fox", "fox"), ("foo)<Left>", "foobar)")]
+)
+def test_letters_typed_after_the_answer_stay_once(neovim: Scripted, range_: str, typed: str, becomes: str) -> None:
+    """The answer was for `foo`, and its range is as old; a text that no longer fits is not put in."""
+    editor = neovim(more=NATIVE)
+    editor.type(f"i{typed}")
+    settle(editor)
+    editor.lua(f"native.show('foobar', {range_})")
+    editor.type("<Tab>")
+    wait_for(lambda: editor.lua("return native.item == nil"), "the suggestion is accepted")
+    settle(editor)
+    assert editor.line() == becomes
 
 
 def test_neovim_0_12_is_made_to_ask_for_what_was_late(neovim: Scripted) -> None:

@@ -14,7 +14,7 @@ local M = {}
 
 ---@class fastcoder.Options
 ---@field auto boolean suggest while one types; false: only when asked
----@field ghost 'auto'|'own'|'native' who draws: Neovim's own inline completion (0.12) where there is one, or we
+---@field ghost 'auto'|'own'|'native' who draws: Neovim's own inline completion (from 0.13 on), or we
 ---@field restarts integer how often within three minutes a server that died is started again
 ---@field notices boolean show that the model loads, or what is wrong
 ---@field edits boolean propose next edits, where the server does
@@ -68,6 +68,12 @@ function M.settings(given)
     return settings
   end
   return vim.tbl_deep_extend('keep', settings or {}, { quiet = { delay_ms = delay_ms } })
+end
+
+--- Whether Neovim draws: 0.12 may leave letters behind that are typed just before accepting (neovim#36529).
+function M.is_native()
+  local ghost = M.options.ghost
+  return ghost == 'native' or (ghost == 'auto' and vim.fn.has('nvim-0.13') == 1)
 end
 
 --- Take options over; what is not said keeps its default. A wrong one raises, and changes nothing.

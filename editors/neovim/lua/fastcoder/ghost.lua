@@ -1,4 +1,4 @@
--- Our own ghost text, for Neovim 0.11, and for 0.12 where options.ghost is 'own': the suggestions of the buffer that
+-- Our own ghost text, for Neovim 0.11 and 0.12, and later ones where options.ghost is 'own': the suggestions of the buffer that
 -- one is in, for the keys. Never starts or stops the server.
 local Completor = require('fastcoder.completor')
 local text_of = require('fastcoder.text')

@@ -27,7 +27,7 @@ local function check_neovim()
     health.error(('Neovim %s is too old'):format(version), { 'Install Neovim 0.11 or newer' })
     return
   end
-  local native = vim.lsp.inline_completion ~= nil and config.options.ghost ~= 'own'
+  local native = config.is_native()
   health.ok(('Neovim %s'):format(version))
   health.info(native and "ghost text: Neovim's own vim.lsp.inline_completion" or 'ghost text: drawn by fastcoder')
 end

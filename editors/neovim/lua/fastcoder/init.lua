@@ -1,4 +1,4 @@
--- fastcoder in Neovim: what a user's configuration calls. The parts: ghost (0.11) or native (0.12) show suggestions,
+-- fastcoder in Neovim: what a user's configuration calls. The parts: ghost or native (0.13) show suggestions,
 -- keys, status, server, commands, health.
 local config = require('fastcoder.config')
 local colours = require('fastcoder.colours')
@@ -21,9 +21,7 @@ M.status = status.of
 M.change_settings = server.change_settings
 
 local function backend()
-  local ghost = config.options.ghost
-  local native = ghost == 'native' or (ghost == 'auto' and vim.lsp.inline_completion ~= nil)
-  return require(native and 'fastcoder.native' or 'fastcoder.ghost')
+  return require(config.is_native() and 'fastcoder.native' or 'fastcoder.ghost')
 end
 
 --- Start the server with every file, with ghost text.

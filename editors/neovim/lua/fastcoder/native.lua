@@ -1,4 +1,4 @@
--- The same, where Neovim itself draws inline completions (0.12): this only puts its functions behind our keys.
+-- The same, where Neovim itself draws inline completions (0.13): this only puts its functions behind our keys.
 local edits = require('fastcoder.edits')
 local keys = require('fastcoder.keys')
 local text_of = require('fastcoder.text')
@@ -44,24 +44,48 @@ vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('fastcoder-lo
   end,
 })
 
---- Put the whole suggestion in.
-function M.accept()
-  return M.is_visible() and vim.lsp.inline_completion.get()
+-- The columns of an item's range: `vim.Range` has had two forms.
+local function columns(range, col)
+  if not range then
+    return col, col
+  end
+  if range.start_col then
+    return range.start_col, range.end_col
+  end
+  return range.start.col, range.end_.col
 end
 
--- Put in what `part_of` takes of the text behind the cursor; Neovim asks again by itself for the rest.
+-- Put in what `part_of` takes of the text behind the cursor; Neovim asks again by itself for the rest. The range is as
+-- old as the answer: letters typed since are part of the text, or the suggestion fits no more (neovim#36529).
 local function accept_part(part_of)
   return M.is_visible() and vim.lsp.inline_completion.get({
     on_accept = function(item)
       local row, col = unpack(vim.api.nvim_win_get_cursor(0))
       local text = type(item.insert_text) == 'table' and item.insert_text.value or item.insert_text
-      local start = item.range and item.range.start_col or item.range and item.range.start.col or col
-      local part = part_of(text:sub(col - start + 1))
+      local start, stop = columns(item.range, col)
+      local typed = vim.api.nvim_get_current_line():sub(start + 1, col)
+      if start > col or text:sub(1, #typed) ~= typed then
+        return
+      end
+      local rest = text:sub(#typed + 1)
+      local part = part_of(rest)
+      local last = part == rest and math.min(math.max(stop, col), #vim.api.nvim_get_current_line()) or col
       local lines = vim.split(part, '\n', { plain = true })
-      vim.api.nvim_buf_set_text(0, row - 1, col, row - 1, col, lines)
+      vim.api.nvim_buf_set_text(0, row - 1, col, row - 1, last, lines)
       vim.api.nvim_win_set_cursor(0, { row + #lines - 1, #lines == 1 and col + #part or #lines[#lines] })
+      local client = part == rest and item.command and vim.lsp.get_client_by_id(item.client_id)
+      if client then
+        client:exec_cmd(item.command, { bufnr = vim.api.nvim_get_current_buf() }, function() end)
+      end
     end,
   })
+end
+
+--- Put the whole suggestion in.
+function M.accept()
+  return accept_part(function(rest)
+    return rest
+  end)
 end
 
 --- Put its next word in.
