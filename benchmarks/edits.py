@@ -18,13 +18,14 @@ from benchmarks.harness import Reported, write
 from benchmarks.product import LocalEdits
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.edits.analogy import SOURCE, analogous, repeated
 from fastcoder_lsp.edits.formats import FORMATS, EditLimits
 from fastcoder_lsp.edits.gate import EditFacts, EditGate
 from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.edits.minimal import apply, minimal
 from fastcoder_lsp.edits.patch import Patch, patches_of
 from fastcoder_lsp.edits.values import Change, Edit, EditAnswer, EditQuestion
-from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.secret_lines import judge_unfinished
@@ -40,13 +41,14 @@ class Options(Reported):
     """Judge recorded answers of published edit models by cursortab's cases and rule, with our gate and without.
 
     The recorded answers have no probabilities, so the gate's threshold does not hold any of them back. With `--model`
-    a local edit model is asked instead, at several thresholds.
+    a local edit model is asked instead, at several thresholds. `--replay` without a model asks for what the user's
+    repeated changes alone suggest.
     """
 
     cases: Path | None = option("the cases; without it, those of the benchmark data", None, metavar="FILE")
     model: str = option("ask this edit model instead, as the setting `edits.model`", "", metavar="NAME")
     threshold: float = option("joint probability from which its edits are shown", THRESHOLD)
-    replay: str = option("also ask it after each edit of these histories, separated by commas", "", metavar="NAMES")
+    replay: str = option("also ask after each edit of these histories, separated by commas", "", metavar="NAMES")
     limit: int | None = option("only the first N edits of each history", None, metavar="N")
 
 
@@ -73,7 +75,8 @@ def run(options: Options) -> int:
     if options.model:
         return _ask(options, cases)
     if options.replay:
-        raise UsageError("`--replay` asks an edit model, and none is named", "Name one with `--model`.")
+        write(options, "edits", {"histories": _replayed(options, by_analogy)})
+        return 0
     models = {model: None for case in cases for model in case.answers}
     results: dict[str, Any] = {}
     rows = list[tuple[str, ...]]()
@@ -108,22 +111,39 @@ def _ask(options: Options, cases: Sequence[EditCase]) -> int:
         [(way, *_cells(one)) for way, one in found.items()],
     )
     print_table("By key, by threshold", ("threshold", *_COLUMNS), [(at, *_cells(one)) for at, one in curve.items()])
-    histories_found = {
-        name: replay(require("replay"), name, local.answer, options.threshold, options.limit)
-        for name in filter(None, options.replay.split(","))
-    }
-    if histories_found:
-        print_table(
-            f"Proposed after each edit of a history, and made within the next {REACH}",
-            ("history", "edits", "asked", "shown", "right", "wrong", "edits found", "reversals"),
-            [
-                (name, one.edits, one.asked, one.shown, one.right, one.shown - one.right, len(one.found), one.reversals)
-                for name, one in histories_found.items()
-            ],
-        )
-    told = {name: asdict(one) | {"found": sorted(one.found)} for name, one in histories_found.items()}
+    told = _replayed(options, local.answer)
     write(options, "edits", {"gates": found, "curve": curve, "histories": told, "ms": local.ms})
     return 0
+
+
+def _replayed(options: Options, answer: Callable[[EditQuestion], EditAnswer]) -> dict[str, Any]:
+    found = {
+        name: replay(require("replay"), name, answer, options.threshold, options.limit)
+        for name in filter(None, options.replay.split(","))
+    }
+    if found:
+        print_table(
+            f"Proposed after each edit of a history, and made within the next {REACH}",
+            ("history", "edits", "asked", "shown", "right", "wrong", "edits found", "repeated", "found", "reversals"),
+            [
+                (
+                    *(name, one.edits, one.asked, one.shown, one.right, one.shown - one.right, len(one.found)),
+                    *(len(one.repeated), len(one.repeated & one.found), one.reversals),
+                )
+                for name, one in found.items()
+            ],
+        )
+    sets = {name: {"found": sorted(one.found), "repeated": sorted(one.repeated)} for name, one in found.items()}
+    return {name: asdict(one) | sets[name] for name, one in found.items()}
+
+
+NOTHING = Reason("edit-none", "You repeated no change.", "")
+
+
+def by_analogy(question: EditQuestion) -> EditAnswer:
+    """The answer that needs no model."""
+    edits = analogous(question)
+    return EditAnswer(edits, source=SOURCE, reason=None if edits else NOTHING)
 
 
 def remembered(answer: Callable[[EditQuestion], EditAnswer]) -> Answerer:
@@ -307,6 +327,7 @@ class ReplayedEdits:
         asked: how often the gate let a model be asked.
         shown, right: proposals shown, and those that the person made within the next edits, verbatim.
         found: edits that were shown before they were made.
+        repeated: edits with a replacement that two earlier ones made.
         reversals: shown proposals that take back an earlier edit.
         reasons: why none was shown.
     """
@@ -317,6 +338,7 @@ class ReplayedEdits:
     right: int = 0
     reversals: int = 0
     found: set[int] = field(default_factory=set)
+    repeated: set[int] = field(default_factory=set)
     reasons: dict[str, int] = field(default_factory=dict)
 
 
@@ -346,6 +368,8 @@ def replay(
             history.changes(asked_ms),
             asked_ms,
         )
+        if any(len({example.change for example in one.examples}) > 2 for one in repeated(question.history)):
+            told.repeated.add(number)
         reason = gate.before(question, history.facts(edit.path, asked_ms))
         if reason is None:
             told.asked += 1

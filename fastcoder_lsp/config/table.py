@@ -241,6 +241,11 @@ class Settings:
         low=0.0,
         high=1.0,
     )
+    edits_analogy: bool = _row(
+        True,
+        Scope.WORKSPACE,
+        "Suggest a change that you made twice at the other places of the file that look the same. Needs no edit model.",
+    )
     edits_automatic: bool = _row(
         True, Scope.WORKSPACE, "Suggest edits in pauses. `false`: only when you ask for one by key."
     )

@@ -185,7 +185,7 @@ class _LanguageServer(LanguageServer):
         self.protocol.initialized = True
         for method, handle in (*METHODS, *(DEBUG_METHODS if self._options.debug else ())):
             self.feature(method)(partial(handle, session))
-        edits = bool(session.settings().edits_model)
+        edits = session.wants_edits()
         process_id = client.process_id if client.process_id is not None else self._options.process_id
         process = None if process_id is None else process_of(process_id)
         if process is not None:

@@ -233,6 +233,10 @@ class Session:
         """Whether any folder's settings request suggestions in the completion menu too."""
         return any(self.settings(folder).popup_enabled for folder in (None, *self.folders))
 
+    def wants_edits(self) -> bool:
+        """Whether next edits may be suggested."""
+        return _wants_edits(self.settings())
+
     def uses_context(self) -> bool:
         """Whether prompts may contain other files' code, in any folder, by the settings and the host's report.
 
@@ -261,7 +265,7 @@ class Session:
         self._resolve()
         settings = self.settings()
         self.edits.history.rules_changed()
-        if not settings.edits_model:
+        if not _wants_edits(settings):
             self.edits.clear()
         if made_from(settings) != made_from(self._active):
             self.service.use(settings, self._folder_settings())
@@ -336,7 +340,7 @@ class Session:
 
     def remember_change(self, uri: str, before: str, after: str, *, accepted: bool) -> None:
         """Remember a change of a document, if edits are wanted; a notebook's cells are not files."""
-        if self._active.edits_model and uri.startswith(("file:", "untitled:")):
+        if _wants_edits(self._active) and uri.startswith(("file:", "untitled:")):
             self.service.edits.changed(uri)
             self.edits.changed(uri, *self.edit_path(uri), before, after, accepted=accepted)
 
@@ -416,3 +420,7 @@ class Session:
         """Call on the event loop, from any thread; ignored once the loop is closed."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call, *arguments)
+
+
+def _wants_edits(settings: Settings) -> bool:
+    return bool(settings.edits_model) or settings.edits_analogy

@@ -1,5 +1,6 @@
 """Next edits over the wire: what an editor asks, gets, shows, accepts and rejects."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -105,6 +106,7 @@ async def test_a_document_that_has_changed_meanwhile_gets_none(brake: Brake) -> 
     ("options", "text", "more", "words"),
     [
         ({"edits.model": ""}, TEXT, {}, "No edit model is set"),
+        ({"edits.model": "", "edits.analogy": False}, TEXT, {}, "No edit model is set"),
         ({"edits.automatic": False}, TEXT, {}, "only by key"),
         ({"power": "saver"}, TEXT, {}, "only by key"),
         ({"enabled": False}, TEXT, {}, "switched off"),
@@ -139,10 +141,34 @@ async def test_what_ghost_text_shows_is_no_edit() -> None:
         assert edit["range"]["start"] == edit["range"]["end"] == end | {"character": end["character"] + 1}
 
 
-async def test_only_servers_with_an_edit_model_say_so() -> None:
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_a_change_made_twice_is_suggested_without_an_edit_model(wanted: bool) -> None:
+    """The user renames a method in two calls; the next call is an edit, accepted and rejected like any other."""
+    lines = [f"    {name} = shop.price(item, 2)\n" for name in "abc"]
+    options: Json = {"edits.model": "", "edits.analogy": wanted}
+    async with editing(**options) as client:
+        client.open(URI, "".join(lines))
+        for number in (0, 1):
+            lines[number] = lines[number].replace("price", "cost")
+            client.change(URI, 2 + number, [{"text": "".join(lines)}])
+            await asyncio.sleep(1.1)  # a pause begins the next entry of the history
+        found = await edits(client, 3, 1, 20, context={"triggerKind": 1})
+        if not wanted:
+            assert found == []
+            assert "No edit model is set" in await why(client)
+            return
+        [edit] = found
+        assert (edit["text"], edit["range"]["start"]) == ("cost", {"line": 2, "character": 13})
+        client.notify("fastcoder/editRejected", {"item": {"command": edit["command"]}})
+        assert await edits(client, 3, 1, 20) == []
+        assert "rejected" in await why(client)
+
+
+async def test_only_servers_that_suggest_edits_say_so() -> None:
     """VS Code registers commands for the whole window, where another extension may have the name."""
     name = "github.copilot.didAcceptCompletionItem"
-    async with initialized() as client:
+    without: Json = {"edits.analogy": False}
+    async with initialized(initializationOptions=without) as client:
         plain = client.answers[1][0]["result"]["capabilities"]
     wishes: Json = {"client": {"commandSuffix": ".server"}}
     async with editing(**wishes) as client:

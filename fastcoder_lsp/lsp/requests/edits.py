@@ -17,7 +17,8 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
 - A range is minimal: it may begin and end in the middle of a line. It may lie out of the visible part of the document.
 - An edit that only inserts text at the cursor is never sent: ghost text (`textDocument/inlineCompletion`) shows it.
 - NAME is `github.copilot.didAcceptCompletionItem` with the client's `commandSuffix`. The server offers the command, and
-  says `"fastcoderEdits": true` in the `experimental` part of its capabilities, if `edits.model` is set at `initialize`.
+  says `"fastcoderEdits": true` in the `experimental` part of its capabilities, if `edits.model` is set or
+  `edits.analogy` is on at `initialize`.
 - The same question about the same version is answered at once. One that comes while the user types is answered after a
   pause.
 - After Escape send `fastcoder/editRejected`: the same edit is not suggested again for a while. An edit that was shown
@@ -34,6 +35,8 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Reason, Snapshot
+from fastcoder_lsp.edits.analogy import SOURCE as ANALOGY
+from fastcoder_lsp.edits.analogy import analogous
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import MOST_CHANGES, Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.lsp.capabilities import at
@@ -65,6 +68,16 @@ async def inline_edit(session: Session, params: object) -> dict[str, object]:
         question = _question(session, session.documents.snapshot(uri), uri, version, position, invoked=invoked)
     if isinstance(question, Reason) or snapshot is None:
         return _nothing(session, uri, position, question)
+    settings = session.settings(session.folder_of(uri), question.language)
+    shown: Sequence[Edit] | Reason = reasons.no_edit_model()
+    if settings.edits_analogy and (repeated := analogous(question)):
+        shown = _worth_showing(session, question, EditAnswer(repeated, source=ANALOGY))
+    if session.documents.snapshot(uri) is not snapshot:
+        shown = reasons.changed()
+    elif not isinstance(shown, Reason):
+        return _sent(session, question, shown)
+    if not settings.edits_model:
+        return _nothing(session, uri, position, shown)
     future = session.service.edits.submit(question)
     answer = future.result() if future.done() else await asyncio.wrap_future(future)
     if answer.ms:
@@ -107,7 +120,7 @@ def _question(
     if snapshot is None or document is None or (version is not None and version != document.version):
         return reasons.changed()
     settings = session.settings(session.folder_of(uri), snapshot.language)
-    if not settings.edits_model:
+    if not (settings.edits_model or settings.edits_analogy):
         return reasons.no_edit_model()
     policy = session.policy(uri, snapshot.language)
     if not invoked and policy.quiet.snoozed:
