@@ -109,7 +109,7 @@ async def test_over_the_wire() -> None:
     async with running("--says", "suggested") as client:
         options: Json = {"context": {"enabled": True}}
         result = await client.initialize(initializationOptions=options)
-        assert result["capabilities"]["experimental"] == {"fastcoderDefinitions": True}
+        assert result["capabilities"]["experimental"] == {"fastcoderDefinitions": True, "fastcoderEdits": True}
         client.open(URI, "x = ")
         for params in (told(place(name="x")), None, [1], {"definitions": 3}):
             client.notify("fastcoder/definitions", params)
@@ -136,7 +136,7 @@ async def test_a_client_knows_from_the_start_whether_it_is_of_use(options: Json,
     """By the settings: `auto` sends no code of other files to a server in the model's place."""
     async with running() as client:
         result = await client.initialize(initializationOptions=options)
-        assert result["capabilities"]["experimental"] == {"fastcoderDefinitions": of_use}
+        assert result["capabilities"]["experimental"] == {"fastcoderDefinitions": of_use, "fastcoderEdits": True}
         await client.until(lambda: contexts(client) == [of_use])
 
 
