@@ -16,7 +16,7 @@ vim.lsp.config('other', {{
 }})
 vim.lsp.enable('other')
 local definitions = require('fastcoder.definitions')
-definitions.IDLE_MS = 30
+definitions.IDLE_MS = {idle_ms}
 """
 TEXT = "first = 1\n\nstore = Store()\nstore.put(key)\n"
 PLACE = {
@@ -25,9 +25,9 @@ PLACE = {
 }
 
 
-def opened(neovim: Scripted, *, wanted: str = "true", text: str = TEXT) -> Neovim:
-    """Neovim with both servers in a file, ours knowing the notification or not."""
-    editor = neovim(text, more=OTHER.format(here=Path(__file__).parent.parent, wanted=wanted))
+def opened(neovim: Scripted, *, wanted: str = "true", text: str = TEXT, idle_ms: int = 30) -> Neovim:
+    """Neovim with both servers in a file, ours knowing the notification or not; asked after so long without a key."""
+    editor = neovim(text, more=OTHER.format(here=Path(__file__).parent.parent, wanted=wanted, idle_ms=idle_ms))
     wait_for(lambda: editor.lua("return #vim.lsp.get_clients({ bufnr = 0, name = 'other' })") == 1, "both are there")
     return editor
 
@@ -41,6 +41,14 @@ def knows(editor: Neovim, place: object = PLACE) -> None:
     editor.lua("another.definitions = ...", place)
 
 
+def asks_soon(editor: Neovim) -> None:
+    """Ask from the next key on, and not before the other server knows the places."""
+    editor.lua("require('fastcoder.definitions').IDLE_MS = 30")
+
+
+NEVER_MS = 10**6
+
+
 def answered(editor: Neovim) -> None:
     """All that was asked is answered, and nothing is open."""
     editor.type("G")
@@ -49,9 +57,9 @@ def answered(editor: Neovim) -> None:
 
 def test_places_of_names_near_the_cursor_are_told(neovim: Scripted) -> None:
     """Nearest first, each name once, in the other server's positions; once as long as they stay the same."""
-    editor = opened(neovim, text="🦀 = far\n\nx = '🦀'; store = Store()\nstore.put(key)\n")
-    editor.lua("another.asked = {}")
+    editor = opened(neovim, text="🦀 = far\n\nx = '🦀'; store = Store()\nstore.put(key)\n", idle_ms=NEVER_MS)
     knows(editor)
+    asks_soon(editor)
     editor.type("G")
     wait_for(lambda: told(editor), "they are told")
     (message,) = told(editor)
@@ -69,11 +77,10 @@ def test_places_of_names_near_the_cursor_are_told(neovim: Scripted) -> None:
 
 def test_keywords_are_not_asked_for(neovim: Scripted) -> None:
     """They are defined nowhere, and would take the places of names."""
-    editor = opened(
-        neovim, text="async def store(key):\n    for each in self.items: return None if not each else far\n"
-    )
+    text = "async def store(key):\n    for each in self.items: return None if not each else far\n"
+    editor = opened(neovim, text=text, idle_ms=NEVER_MS)
     knows(editor)
-    editor.lua("another.asked = {}")
+    asks_soon(editor)
     editor.type("G")
     wait_for(lambda: told(editor), "they are told")
     assert [one["name"] for one in told(editor)[-1]["definitions"]] == ["far", "each", "items", "key", "store"]
@@ -91,11 +98,12 @@ def test_both_clients_know_the_same_words() -> None:
 
 def test_links_and_lists_are_understood_and_the_rest_is_left(neovim: Scripted) -> None:
     """What a server may answer; what is in the document itself or in no file is not told, nor text."""
-    editor = opened(neovim, text="value\n")
+    editor = opened(neovim, text="value\n", idle_ms=NEVER_MS)
     own = editor.lua("return vim.uri_from_bufnr(0)")
     link = {"targetUri": "file:///w/a.py", "targetRange": PLACE["range"], "targetSelectionRange": PLACE["range"]}
     others = [{**PLACE, "uri": uri} for uri in (own, "jdt://contents/a", "untitled:b")]
     knows(editor, [*others, link, "nonsense", {"uri": 7}, PLACE, PLACE, PLACE])
+    asks_soon(editor)
     editor.type("lh")
     wait_for(lambda: told(editor), "they are told")
     assert [one["uri"] for one in told(editor)[-1]["definitions"]] == ["file:///w/a.py", PLACE["uri"]]
