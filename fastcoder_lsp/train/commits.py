@@ -108,7 +108,8 @@ def _changes(repository: Path, clone: Path, commits: Sequence[str]) -> Iterator[
             chosen = [one for one in files if may_read(one.path)] if len(files) <= MOST_FILES else []
             wanted = [identity for one in chosen for identity in (one.old, one.new)]
             size = git.sizes(clone, wanted) if wanted else {}
-            chosen = [one for one in chosen if max(size.get(i, room + 1) for i in one[1:]) <= MOST_FILE_BYTES]
+            small = {identity for identity in wanted if 0 <= size.get(identity, -1) <= MOST_FILE_BYTES}
+            chosen = [one for one in chosen if small.issuperset(one[1:])]
             room -= sum(size[identity] for one in chosen for identity in one[1:])
             if room < 0:
                 return
