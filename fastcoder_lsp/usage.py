@@ -23,8 +23,8 @@ MOST_LANGUAGES: Final = 24
 WAIT_MS: Final = (25, 50, 100, 200, 400, 800, 1600, 3200)
 """Upper bounds of the classes of waiting times; longer ones are in a class of their own."""
 OTHER: Final = "other"
-_WAIT_S: Final = 2.0
-"""How long to wait for another editor that writes."""
+_WAIT_S: Final = 0.5
+"""How long to wait for another editor that writes; at the end of a session the editor waits, too."""
 _LANGUAGE: Final = re.compile(r"[a-z0-9][a-z0-9+#._-]{0,31}")
 _SOURCE: Final = re.compile(r"[a-z]{1,16}")
 _TABLE: Final = """
