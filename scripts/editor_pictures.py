@@ -1,9 +1,12 @@
 """Pictures of the editors in a terminal, with the real server and a real model, for docs/editors.
 
     .venv/bin/python scripts/editor_pictures.py [neovim] [neovim-narrow] [neovim-calm] [emacs]
+    .venv/bin/python scripts/editor_pictures.py --movie
 
 Starts each editor on a copy of the sample workspace, types the beginning of a function, waits for ghost text, and
-writes what the terminal shows as docs/editors/PICTURE.svg. The terminal is the one that most people have: 80 columns
+writes what the terminal shows as docs/editors/PICTURE.svg. `--movie` types on in Neovim, and writes the whole session
+as docs/editors/neovim-movie.svg: an SVG without a script, which CSS animates. It runs at the recorded speed, but
+a time without a change lasts at most LONGEST_PAUSE_S. The terminal is the one that most people have: 80 columns
 and 256 colours, as tmux has them unless it is told otherwise; true colour would hide ghost text that looks like code.
 Needs the editors and `fastcoder-lsp` on PATH, a model, and the package `pyte` (not needed by anything else).
 """
@@ -11,6 +14,7 @@ Needs the editors and `fastcoder-lsp` on PATH, a model, and the package `pyte` (
 import fcntl
 import os
 import pty
+import random
 import re
 import select
 import shutil
@@ -20,8 +24,9 @@ import sys
 import tempfile
 import termios
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
@@ -33,6 +38,7 @@ ROOT = Path(__file__).parents[1]
 COLUMNS, ROWS = 80, 24
 CELL_W, CELL_H, FONT_PX = 9.0, 20.0, 15
 ANSWER_S = 90.0
+LONGEST_PAUSE_S, LAST_FRAME_S = 1.0, 3.0
 # What pyte would print: strings to the terminal, private modes, colours with colons.
 UNKNOWN = re.compile(
     rb"\x1b[P\]_^].*?(?:\x07|\x1b\\)|\x1b\[[<>=?][0-9;]*(?:\$p|[a-gi-km-z])|\x1b\[[0-9;]*:[0-9:;]*m", re.DOTALL
@@ -45,6 +51,10 @@ vim.o.statusline = " %t  %=%{{%v:lua.require'fastcoder'.statusline()%}}  %l:%c "
 require('fastcoder').setup()
 """
 CALM = NEOVIM.replace("setup()", "setup({{ settings = {{ quiet = {{ lines = 1 }} }} }})")
+# What `auto` chooses on two idle cores of a server, so that a busy machine makes the same movie.
+CHOSEN = "vim.o.hlsearch = false" + NEOVIM.replace(
+    "setup()", "setup({{ settings = {{ engine = 'cpu-int8', context = {{ enabled = true }} }} }})"
+)
 EMACS = """
 (setq inhibit-startup-screen t make-backup-files nil create-lockfiles nil python-indent-guess-indent-offset nil
       eglot-sync-connect nil auto-save-default nil native-comp-async-report-warnings-errors nil)
@@ -113,6 +123,7 @@ def _emacs(configuration: Path, file: Path) -> Sequence[str]:
 LINE = "    days: dict[date, Decimal] = defaultdict(Decimal)"
 TO_FUNCTION = ("/sum of each day\r", ":noh\r", "zt4\x19", f"o\x15{LINE}", "\r")
 BESIDE = (":vsplit %:h/models.py\r", "\x17p")
+MOVIE = Picture("dark", _neovim, "init.lua", CHOSEN, ("/sum of each day\r", "zt10\x19", "odays"))
 PICTURES = {
     "neovim": Picture("dark", _neovim, "init.lua", NEOVIM, TO_FUNCTION),
     "neovim-narrow": Picture("light", _neovim, "init.lua", NEOVIM, (*BESIDE, *TO_FUNCTION)),
@@ -124,15 +135,22 @@ PICTURES = {
 
 
 def main() -> None:
-    """The pictures that are named, or all."""
+    """The movie, or the pictures that are named, or all pictures."""
+    if sys.argv[1:] == ["--movie"]:
+        target, picture = ROOT / "docs/editors/neovim-movie.svg", MOVIE
+        movie = Movie(PALETTES[picture.background])
+        photograph(picture, movie.record)
+        target.write_text(movie.svg())
+        print(target.relative_to(ROOT))
+        return
     for name in sys.argv[1:] or PICTURES:
         target, picture = ROOT / "docs/editors" / f"{name}.svg", PICTURES[name]
         target.write_text(svg(photograph(picture), PALETTES[picture.background]))
         print(target.relative_to(ROOT))
 
 
-def photograph(picture: Picture) -> pyte.Screen:
-    """The terminal's screen once ghost text has stood still for a moment."""
+def photograph(picture: Picture, then: Callable[["Terminal"], None] | None = None) -> pyte.Screen:
+    """The terminal's screen once ghost text has stood still for a moment, or after `then`."""
     with tempfile.TemporaryDirectory() as folder:
         workspace = copy_sample(Path(folder) / "expenses-workspace")
         (workspace / ".git").mkdir()
@@ -153,6 +171,8 @@ def photograph(picture: Picture) -> pyte.Screen:
                 terminal.run(1.0)
             terminal.run_until(_shows_ghost, ANSWER_S)
             terminal.run(2.0)
+            if then is not None:
+                then(terminal)
         finally:
             terminal.close()
         return terminal.screen
@@ -165,9 +185,12 @@ def _is_connected(screen: pyte.Screen) -> bool:
 
 def _shows_ghost(screen: pyte.Screen) -> bool:
     """Something stands behind the cursor's place that nobody typed."""
+    return bool(_behind_cursor(screen))
+
+
+def _behind_cursor(screen: pyte.Screen) -> str:
     line = screen.buffer[screen.cursor.y]
-    behind = "".join(line[x].data for x in range(screen.cursor.x, COLUMNS))
-    return bool(behind.strip())
+    return "".join(line[x].data for x in range(screen.cursor.x, COLUMNS)).rstrip()
 
 
 class Terminal:
@@ -211,18 +234,121 @@ class Terminal:
         os.close(self._fd)
 
 
+@dataclass(slots=True)
+class Movie:
+    """What a terminal shows over time, with a line below it for the key that was pressed."""
+
+    palette: Palette
+    frames: list[tuple[float, tuple[str, ...]]] = field(default_factory=list)
+    """Seconds from the first frame, with pauses shortened, and each row as it is drawn; only frames that differ."""
+    _last: float = 0.0
+    _key: str = ""
+
+    def record(self, terminal: Terminal) -> None:
+        """Undo what loaded the model; type a function: letters of a suggestion, Tab for the rest; begin another."""
+        rhythm = random.Random(1)  # noqa: S311
+        terminal.type("\x1bu\x0c")
+        terminal.run(1.0)
+        self._last = time.monotonic()
+
+        def wait(seconds: float) -> None:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                terminal.run(0.02)
+                self._add(terminal.screen)
+
+        def keys(typed: str, name: str = "typing") -> None:
+            self._key = name
+            for key in typed:
+                terminal.type(key)
+                wait(rhythm.uniform(0.05, 0.14))
+
+        def suggestion() -> str:
+            self._key, end = "", time.monotonic() + ANSWER_S
+            while not _shows_ghost(terminal.screen):
+                if time.monotonic() > end:
+                    raise SystemExit("no suggestion:\n" + "\n".join(terminal.screen.display))
+                wait(0.1)
+            wait(1.0)
+            return _behind_cursor(terminal.screen)
+
+        def accept() -> None:
+            suggestion()
+            keys("\t", "Tab: accept")
+            wait(0.8)
+
+        wait(0.8)
+        keys(f"o{LINE.strip()}\r")
+        keys(suggestion()[:7], "typing along")
+        accept()
+        keys("\x1b", "Esc")
+        keys("}}k", "}}k: to the next function")
+        keys("oreturn ")
+        keys(suggestion()[:10], "typing along")
+        suggestion()
+
+    def _add(self, screen: pyte.Screen) -> None:
+        rows = tuple("".join(_row(screen, self.palette, y)) for y in range(ROWS))
+        rows += (_text(0, ROWS, self._key.replace(" ", "\u00a0"), "#8a8a8a"),) if self._key else ("",)
+        if self.frames and rows == self.frames[-1][1]:
+            return
+        now, before = time.monotonic(), self.frames[-1][0] if self.frames else 0.0
+        self.frames.append((before + min(now - self._last, LONGEST_PAUSE_S), rows))
+        self._last = now
+
+    def svg(self) -> str:
+        """Each row's contents, one above the other, each visible in its times; without motion, the last frame."""
+        end = self.frames[-1][0] + LAST_FRAME_S
+        spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for y in range(ROWS + 1):
+            start = 0.0
+            for (_, rows), (until, following) in zip(self.frames, [*self.frames[1:], (end, ())], strict=True):
+                if following and rows[y] == following[y]:
+                    continue
+                if rows[y]:
+                    spans[rows[y]].append((start, until))
+                start = until
+        names: dict[str, str] = {}
+        drawn = []
+        for content, times in spans.items():
+            if times == [(0.0, end)]:
+                drawn.append(content)
+                continue
+            keyframes = "".join(
+                f"{100 * start / end:.2f}%{{visibility:visible}}"
+                + f"{100 * until / end:.2f}%{{visibility:hidden}}" * (until < end)
+                for start, until in times
+            )
+            if times[0][0] > 0:
+                keyframes = "0%{visibility:hidden}" + keyframes
+            name = names.setdefault(keyframes, f"{'h' if times[-1][1] < end else 'v'}{len(names)}")
+            drawn.append(f'<g class="{name}">{content}</g>')
+        style = [
+            f"g[class]{{animation:{end:.2f}s step-end infinite}}[class^=h]{{visibility:hidden}}",
+            *(
+                f".{name}{{animation-name:{name}!important}}@keyframes {name}{{{keyframes}}}"
+                for keyframes, name in names.items()
+            ),
+            "@media(prefers-reduced-motion:reduce){g[class]{animation:none!important}}",
+        ]
+        return _picture(["<style>", *style, "</style>", *drawn], self.palette, ROWS + 1)
+
+
 def svg(screen: pyte.Screen, palette: Palette) -> str:
     """The screen as a picture: a background for each run of cells, then its text, cell by cell in place."""
-    width, height = COLUMNS * CELL_W + 24, ROWS * CELL_H + 24
+    return _picture([part for y in range(ROWS) for part in _row(screen, palette, y)], palette, ROWS)
+
+
+def _picture(drawn: Sequence[str], palette: Palette, rows: int) -> str:
+    width, height = COLUMNS * CELL_W + 24, rows * CELL_H + 24
     fonts = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}">',
         f'<rect width="100%" height="100%" rx="8" fill="{palette.background}"/>',
         f'<g transform="translate(12 12)" font-size="{FONT_PX}" font-family="{fonts}">',
+        *drawn,
+        "</g></svg>\n",
     ]
-    for y in range(ROWS):
-        parts.extend(_row(screen, palette, y))
-    parts.append("</g></svg>\n")
     return "\n".join(parts)
 
 
@@ -243,16 +369,18 @@ def _row(screen: pyte.Screen, palette: Palette, y: int) -> list[str]:
             # Spaces at the ends say nothing, and some viewers would close up those within.
             first = start + len(text) - len(text.lstrip())
             text = text.strip().replace(" ", "\u00a0")
-            left, long = first * CELL_W, len(text) * CELL_W
             marks = [name for name, on in (("underline", under), ("line-through", strike)) if on]
             looks = (' font-weight="bold"' if bold else "") + (' font-style="italic"' if italics else "")
             looks += f' text-decoration="{" ".join(marks)}"' if marks else ""
-            drawn.append(
-                f'<text x="{left:g}" y="{y * CELL_H + 15:g}" textLength="{long:g}" fill="{foreground}"{looks}>'
-                f"{escape(text)}</text>"
-            )
+            drawn.append(_text(first, y, text, foreground, looks))
         start = x
     return drawn
+
+
+def _text(x: int, y: int, text: str, colour: str, looks: str = "") -> str:
+    """Text from a cell on, in cells of equal width."""
+    place = f'x="{x * CELL_W:g}" y="{y * CELL_H + 15:g}" textLength="{len(text) * CELL_W:g}"'
+    return f'<text {place} fill="{colour}"{looks}>{escape(text)}</text>'
 
 
 def _style(

@@ -3,6 +3,7 @@
 import re
 import shlex
 import tomllib
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,28 @@ def test_files_that_are_named_exist(name: str) -> None:
 def test_the_navigation_of_the_site_has_each_page_once() -> None:
     sections = tomllib.loads((ROOT / "docs/site/navigation.toml").read_text(encoding="utf-8"))
     assert sorted(page for section in sections.values() for page in section) == sorted(PAGES)
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/**/*.svg")), ids=lambda path: path.stem)
+def test_pictures_run_and_load_nothing(path: Path) -> None:
+    """GitHub shows SVG without scripts and without other files; a page must also stay quick to open."""
+    text = path.read_text(encoding="utf-8")
+    for element in ET.fromstring(text).iter():
+        assert element.tag.rpartition("}")[2] not in {"script", "foreignObject", "image", "use"}
+        assert [name for name in element.attrib if name.startswith("on") or name.endswith("href")] == []
+    assert re.findall(r"@import|@font-face|url\((?!#)", text) == []
+    assert len(text.encode()) <= 300_000
+
+
+def test_the_movie_stands_still_where_motion_is_unwanted() -> None:
+    """Without its animations the last frame is left: each row once, with a suggestion."""
+    text = (ROOT / "docs/editors/neovim-movie.svg").read_text(encoding="utf-8")
+    assert re.search(r"@media\(prefers-reduced-motion:reduce\)\{g\[class\]\{animation:none!important\}\}", text)
+    shown = re.sub(r'<g class="h.*', "", text)
+    rows = re.findall(r'<text x="9" y="(\d+)"', shown)
+    assert len(rows) == len(set(rows)) > 10
+    assert ">def</text>" in shown
+    assert re.search(r'fill="#8a8a8a">[^<]+</text>', shown), "no grey text"
 
 
 def test_a_broken_link_or_command_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
