@@ -95,6 +95,9 @@ def _take(chosen: dict[str, Any], spec: Spec, value: object, *, trusted: bool) -
 
 
 def _unknown(name: str, table: Mapping[str, Spec], *, hint: bool) -> NoReturn:
+    language, _, plain = name.removeprefix("languages.").partition(".")
+    if name == f"languages.{language}.{plain}" and plain in table:
+        raise _RefusedError(f"cannot be set for one language; for all of them it is {plain}")
     raise _RefusedError("unknown setting" + (_nearest(name, table) if hint else ""))
 
 
