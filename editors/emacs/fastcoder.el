@@ -1,6 +1,7 @@
 ;;; fastcoder.el --- Ghost text from a local code model, through Eglot  -*- lexical-binding: t; -*-
 
 ;; Author: The fastcoder-lsp authors
+;; URL: https://github.com/OWNER/fastcoder-lsp
 ;; Version: 0.1.0
 ;; Package-Requires: ((emacs "28.1") (eglot "1.9"))
 ;; Keywords: convenience, languages, tools

@@ -27,10 +27,8 @@ FIND_COMMANDS = """(progn
   (require 'fastcoder)
   (message "loaded from %s" (symbol-file 'fastcoder-mode)))"""
 EXEMPT = re.compile(
-    # The project has no public address yet.
-    "Package should have a Homepage or URL header"
     # Said of Emacs 28 by package-lint 0.16, which is older than that.
-    "|This makes the package uninstallable in all released Emacs versions"
+    "This makes the package uninstallable in all released Emacs versions"
     # Said by newer ones, which take Eglot for a part of Emacs although it is named as a package.
     r"|You should depend on \(emacs \"29\.1\"\) if you need `eglot-"
 )
