@@ -255,6 +255,10 @@ def wheels_converted(known: WheelModel, store: ModelStore) -> ModelFiles | None:
     """The wheel-borne model, if it was fetched and made ready."""
     if not is_converted(store, known.sha256):
         return None
+    own = store.gguf(known.file)
+    if own.is_file() and own.stat().st_size == known.size:
+        # The same file may have been made ready from elsewhere, and be gone there.
+        follow(store.converted(known.sha256), own, store)
     source = f"wheels {known.parts[0].distribution.removesuffix('-part1')} ({known.title})"
     return _converted(known.sha256, known.title, source, store)
 

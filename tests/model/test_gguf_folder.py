@@ -5,6 +5,7 @@ import os
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -14,9 +15,11 @@ from safetensors.numpy import load_file
 
 from fastcoder_lsp import model
 from fastcoder_lsp.errors import InstallationError, ModelInvalidError, ModelMissingError, ResourceError
+from fastcoder_lsp.model.catalogue import WHEEL_MODELS
 from fastcoder_lsp.model.convert import convert
 from fastcoder_lsp.model.digest import remembered_sha256, sha256_file
 from fastcoder_lsp.model.files import Origin, damage, read_origin
+from fastcoder_lsp.model.find import wheels_converted
 from fastcoder_lsp.model.gguf_folder import _described, drop_copies
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.needs import require_packages
@@ -97,6 +100,22 @@ def test_a_file_that_moves_is_followed(path: Path, cache: Path, tmp_path: Path) 
     moved = path.rename(tmp_path / "moved.gguf")
     assert model.prepare(str(moved), cache, silent).digest == files.digest
     open_tensors(files.folder).close()
+
+
+def test_a_copy_that_was_deleted_leaves_the_caches_own_file_in_use(path: Path, cache: Path, tmp_path: Path) -> None:
+    store, copy = ModelStore.at(cache), tmp_path / "copy.gguf"
+    store.open()
+    known = replace(WHEEL_MODELS[0], file=path.name, size=path.stat().st_size, sha256=sha256_file(path))
+    own = store.gguf(known.file)
+    own.parent.mkdir(exist_ok=True)
+    for place in (own, copy):
+        place.write_bytes(path.read_bytes())
+    model.prepare(str(own), cache, silent)
+    model.prepare(str(copy), cache, silent)
+    copy.unlink()
+    found = wheels_converted(known, store)
+    assert found is not None
+    open_tensors(found.folder).close()
 
 
 def test_a_file_that_was_changed_is_not_taken_for_the_one_it_was(path: Path, cache: Path) -> None:
