@@ -72,7 +72,7 @@ def test_letters_typed_after_the_answer_stay_once(neovim: Scripted, range_: str,
     editor.type("<Tab>")
     wait_for(lambda: editor.lua("return native.item == nil"), "the suggestion is accepted")
     settle(editor)
-    assert editor.line() == becomes
+    wait_for(lambda: editor.line() == becomes, "its text is there")
 
 
 def test_neovim_0_12_is_made_to_ask_for_what_was_late(neovim: Scripted) -> None:
