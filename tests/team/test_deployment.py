@@ -166,9 +166,6 @@ def test_the_containers_commands_are_a_shells() -> None:
     assert "fastcoder_lsp" in copied
 
 
-def test_the_page_names_every_field_and_file() -> None:
-    for section in (TeamConfig().replicas, TeamConfig().limits, TeamConfig().records, TeamConfig().listen):
-        for field in section.__struct_fields__:
-            assert f"`{field}`" in PAGE, field
+def test_the_page_names_every_file() -> None:
     for file in (DOCS / "team").iterdir():
         assert f"team/{file.name}" in PAGE
