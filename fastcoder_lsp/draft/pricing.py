@@ -25,7 +25,7 @@ OWN_TIME = time.perf_counter if os.name == "nt" else time.thread_time
 """The calling thread's own CPU time, which a busy machine does not change; Windows counts it in steps of 16 ms."""
 BESIDE = 0.35
 """The part of a drafter's accepted tokens that no other source of `auto` proposes: EAGLE's layer for the 0.5B model had
-0.94 accepted in a step in which it drafted, and brought 0.33 (docs/training.md)."""
+0.94 accepted in a step in which it drafted, and brought 0.33."""
 STEP_TOKENS = 2.0
 """Assumed tokens in a step of `auto` before the first one."""
 STRENGTH = 6.0
