@@ -10,9 +10,10 @@ Owns the rule, its words, and the file with the measured times, which `engine.ex
 import json
 import math
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastcoder_lsp import __version__
@@ -33,7 +34,9 @@ MEMORY_SHARE, GPU_SHARE = 0.25, 0.9
 CONTEXT = 4096
 """Tokens of the KV cache on a GPU (`context_tokens`)."""
 MOST_TRIES = 3
-"""A busy machine is measured so often, and the least times count."""
+"""A busy machine is measured so often in a row, and the least times count."""
+DOUBTED_S = 24 * 3600.0
+"""Times of a busy machine hold so long; then it is measured again."""
 FORMAT = 1
 PRECISIONS: Mapping[int, str] = {16: "bf16", 8: "int8", 4: "int4"}
 
@@ -239,7 +242,7 @@ def current_choice(cache: Path, gpu_bytes: int | None = None) -> Choice:
 class Measured:
     """Times measured on this machine. `kernels`: the version of the compiled code; `battery`: not on mains power.
 
-    `disturbed`: how often in a row other programs had the cores meanwhile.
+    `disturbed`: how often in a row other programs had the cores meanwhile; `taken`: seconds since the epoch.
     """
 
     speeds: Speeds
@@ -247,10 +250,12 @@ class Measured:
     kernels: str
     battery: bool
     disturbed: int
+    taken: float = field(default_factory=time.time)
 
     def holds(self, threads: int, kernels: str) -> bool:
         """Whether they need not be measured again for so many threads and these kernels."""
-        return self.taken_like(threads, kernels) and self.disturbed % MOST_TRIES == 0
+        tried = self.disturbed % MOST_TRIES == 0 and 0 <= time.time() - self.taken < DOUBTED_S
+        return self.taken_like(threads, kernels) and (self.disturbed == 0 or tried)
 
     def taken_like(self, threads: int, kernels: str) -> bool:
         """Whether they were taken in this way; on battery a CPU is slower, so on mains power they are not."""
@@ -267,7 +272,7 @@ def measured_path(cache: Path) -> Path:
 def write_measured(cache: Path, measured: Measured) -> None:
     """Keep the times; a folder that cannot be written costs the next start another measurement."""
     rows = [[hub_id, bits, speed.step_ms, speed.prompt_ms] for (hub_id, bits), speed in measured.speeds.items()]
-    kept = {"threads": measured.threads, "kernels": measured.kernels}
+    kept = {"threads": measured.threads, "kernels": measured.kernels, "taken": measured.taken}
     record = {**_facts(), **kept, "battery": measured.battery, "disturbed": measured.disturbed, "speeds": rows}
     path = measured_path(cache)
     with suppress(OSError):
@@ -286,11 +291,11 @@ def _parsed(data: bytes) -> Measured:
         raise ValueError("another machine's or version's")
     rows = [(str(name), int(bits), float(step), float(prompt)) for name, bits, step, prompt in record["speeds"]]
     threads, kernels = int(record["threads"]), str(record["kernels"])
-    battery, disturbed = bool(record["battery"]), int(record["disturbed"])
+    battery, disturbed, taken = bool(record["battery"]), int(record["disturbed"]), float(record.get("taken", 0.0))
     if not all(0 < ms < math.inf for _, _, *times in rows for ms in times):
         raise ValueError("impossible times")
     speeds = {(name, bits): Speed(step, prompt) for name, bits, step, prompt in rows}
-    return Measured(speeds, threads, kernels, battery, disturbed)
+    return Measured(speeds, threads, kernels, battery, disturbed, taken)
 
 
 def _facts() -> dict[str, object]:

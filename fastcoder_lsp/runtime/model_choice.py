@@ -5,6 +5,7 @@ Times that were taken on battery, or while other programs had the cores, are tak
 """
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -92,7 +93,7 @@ def _measure(cache: Path, progress: Progress, threads: int | None, *, every: boo
         disturbed = any(each.disturbed for each in timed)
         # what was timed in an earlier try and cannot decide now stays in the tables
         kept = replace(known, speeds={**before, **known.speeds})
-        write_measured(cache, replace(kept, disturbed=known.disturbed + 1 if disturbed else 0))
+        write_measured(cache, replace(kept, disturbed=known.disturbed + 1 if disturbed else 0, taken=time.time()))
 
 
 def four_bits_may_decide(speeds: Speeds, prompt: float = _HOPE_PROMPT) -> bool:

@@ -138,7 +138,9 @@ def test_measured_times_are_kept_and_doubted(tmp_path: Path, monkeypatch: pytest
     assert not measured.holds(8, "k2")
     assert not replace(measured, battery=True).holds(8, "k1")
     assert not replace(measured, disturbed=1).holds(8, "k1")
-    assert replace(measured, disturbed=rule.MOST_TRIES).holds(8, "k1")
+    tried = replace(measured, disturbed=rule.MOST_TRIES)
+    assert tried.holds(8, "k1")
+    assert not replace(tried, taken=tried.taken - rule.DOUBTED_S - 1).holds(8, "k1")
     path = rule.measured_path(tmp_path)
     good = json.loads(path.read_text())
     for bad in ({"cores": 999}, {"processor": "another"}, {"speeds": [["a", 8, -1, 1]]}, {"speeds": 3}, {"format": 0}):
