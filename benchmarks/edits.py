@@ -18,14 +18,14 @@ from benchmarks.harness import Reported, write
 from benchmarks.product import LocalEdits
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.core import Reason
+from fastcoder_lsp.core import Change, Reason
 from fastcoder_lsp.edits.analogy import SOURCE, analogous, repeated
 from fastcoder_lsp.edits.formats import FORMATS, EditLimits
 from fastcoder_lsp.edits.gate import EditFacts, EditGate
 from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.edits.minimal import apply, minimal
 from fastcoder_lsp.edits.patch import Patch, patches_of
-from fastcoder_lsp.edits.values import Change, Edit, EditAnswer, EditQuestion
+from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.secret_lines import judge_unfinished

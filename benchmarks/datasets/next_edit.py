@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.edits.values import Change, Edit
+from fastcoder_lsp.core import Change
+from fastcoder_lsp.edits.values import Edit
 from fastcoder_lsp.errors import UsageError
 
 FILE = "cases.jsonl"

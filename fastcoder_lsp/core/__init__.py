@@ -23,6 +23,7 @@ from fastcoder_lsp.core.engine import (
     StepCosts,
 )
 from fastcoder_lsp.core.requests import (
+    Change,
     Completion,
     CompletionRequest,
     Definition,
@@ -41,6 +42,7 @@ __all__ = [
     "NORMED",
     "NO_DRAFT",
     "CacheLost",
+    "Change",
     "Completion",
     "CompletionRequest",
     "Counts",

@@ -40,6 +40,29 @@ class Yank:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """One change that the user made, in whole lines.
+
+    Attributes:
+        path: the file's path below its folder, with forward slashes.
+        line: where `old` begins, in the text before the change.
+        old: the lines that it replaced; empty for an insertion. Every line ends in a newline, the file's last one too.
+        new: the lines that it put there; empty for a deletion.
+        above: up to three lines before it, for diffs.
+        below: up to three lines after it.
+        accepted: whether the user accepted it from a suggestion.
+    """
+
+    path: Short
+    line: Natural
+    old: str
+    new: str
+    above: str = ""
+    below: str = ""
+    accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     r"""An immutable version of a document, for slow work while the user types on.
 

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from fastcoder_lsp.core import Change
 from fastcoder_lsp.edits.minimal import line_hunks
 from fastcoder_lsp.edits.patch import NEAR_LINES
-from fastcoder_lsp.edits.values import Change, Edit, EditQuestion
+from fastcoder_lsp.edits.values import Edit, EditQuestion
 from fastcoder_lsp.syntax import lex
 
 SOURCE: Final = "analogy"

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fastcoder_lsp.core import Reason
+from fastcoder_lsp.core import Change, Reason
 from fastcoder_lsp.edits.patch import NEAR_LINES, Patch, patches_of
-from fastcoder_lsp.edits.values import Change, Edit, EditQuestion
+from fastcoder_lsp.edits.values import Edit, EditQuestion
 
 CODES: Final = (
     "edit-unmodified",  # the user has not changed the document, or no file lately

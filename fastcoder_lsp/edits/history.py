@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
+from fastcoder_lsp.core import Change
+from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.core.differences import common_end, first_difference
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.edits.gate import EditFacts, Inserted
 from fastcoder_lsp.edits.patch import NEAR_LINES, Patch
-from fastcoder_lsp.edits.values import MOST_CHANGES, Change
 
 PAUSE_MS: Final = 1_000.0
 """A pause that ends an entry."""

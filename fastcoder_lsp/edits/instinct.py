@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 
-from fastcoder_lsp.core import Extra
+from fastcoder_lsp.core import Change, Extra
 from fastcoder_lsp.edits.prompts import (
     EditLimits,
     EditPrompt,
@@ -22,7 +22,7 @@ from fastcoder_lsp.edits.prompts import (
     unix,
     window_at,
 )
-from fastcoder_lsp.edits.values import Change, EditQuestion
+from fastcoder_lsp.edits.values import EditQuestion
 
 _AROUND, _EDITABLE, _DIFF_CONTEXT = 25, 5, 5
 _START, _END, _CURSOR = "<|editable_region_start|>", "<|editable_region_end|>", "<|user_cursor_is_here|>"

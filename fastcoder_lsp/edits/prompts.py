@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from fastcoder_lsp.core import Extra
+from fastcoder_lsp.core import Change, Extra
 from fastcoder_lsp.edits.minimal import line_hunks
-from fastcoder_lsp.edits.values import Change, EditQuestion
+from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.tokenizer import Tokenizer
 
 Piece = TypeVar("Piece")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fastcoder_lsp.core import Extra
+from fastcoder_lsp.core import Change, Extra
 from fastcoder_lsp.edits.prompts import (
     EditLimits,
     EditPrompt,
@@ -24,7 +24,7 @@ from fastcoder_lsp.edits.prompts import (
     unix,
     window_at,
 )
-from fastcoder_lsp.edits.values import Change, EditQuestion
+from fastcoder_lsp.edits.values import EditQuestion
 
 _FILE, _CURSOR = Mark("<|file_sep|>"), "<|cursor|>"
 _ENDS = (_FILE, "<|endoftext|>", "</s>")

@@ -9,34 +9,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from fastcoder_lsp.core import Counts, Reason
-from fastcoder_lsp.core.bounds import Moment, Name, Natural, Short
+from fastcoder_lsp.core import Change, Counts, Reason
+from fastcoder_lsp.core.bounds import MOST_CHANGES, Moment, Name, Natural, Short
 
-MOST_CHANGES = 64
 MOST_EDITS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change that the user made, in whole lines.
-
-    Attributes:
-        path: the file's path below its folder, with forward slashes.
-        line: where `old` begins, in the text before the change.
-        old: the lines that it replaced; empty for an insertion. Every line ends in a newline, the file's last one too.
-        new: the lines that it put there; empty for a deletion.
-        above: up to three lines before it, for diffs.
-        below: up to three lines after it.
-        accepted: whether the user accepted it from a suggestion.
-    """
-
-    path: Short
-    line: Natural
-    old: str
-    new: str
-    above: str = ""
-    below: str = ""
-    accepted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fastcoder_lsp.core import Extra
+from fastcoder_lsp.core import Change, Extra
 from fastcoder_lsp.edits.prompts import (
     EditLimits,
     EditPrompt,
@@ -25,7 +25,7 @@ from fastcoder_lsp.edits.prompts import (
     window_at,
     with_mark,
 )
-from fastcoder_lsp.edits.values import Change, EditQuestion
+from fastcoder_lsp.edits.values import EditQuestion
 
 _REGION_TOKENS, _CONTEXT_TOKENS = 350, 150
 _MOST_CHANGES = 6

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.edits.values import Change, EditQuestion
+from fastcoder_lsp.core import Change
+from fastcoder_lsp.edits.values import EditQuestion
 
 FOLDER = Path(os.environ.get("FASTCODER_NEXT_EDIT") or Path(__file__).parents[3] / "shared" / "data" / "next_edit")
 FORMATS = {"zeta": "zeta-1-cursortab", "zeta-2": "zeta-2-cursortab"}

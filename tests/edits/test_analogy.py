@@ -2,9 +2,10 @@
 
 import pytest
 
+from fastcoder_lsp.core import Change
 from fastcoder_lsp.edits.analogy import analogous
 from fastcoder_lsp.edits.minimal import apply
-from fastcoder_lsp.edits.values import Change, EditQuestion
+from fastcoder_lsp.edits.values import EditQuestion
 
 
 def question(before: str, after: str, order: tuple[int, ...] = (0, 1), other: bool = False) -> EditQuestion:

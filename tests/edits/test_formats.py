@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fastcoder_lsp.core import Extra
+from fastcoder_lsp.core import Change, Extra
 from fastcoder_lsp.edits.formats import (
     FORMATS,
     MODEL_NAMES,
@@ -18,7 +18,7 @@ from fastcoder_lsp.edits.formats import (
     recognise,
 )
 from fastcoder_lsp.edits.minimal import apply, minimal
-from fastcoder_lsp.edits.values import Change, EditQuestion
+from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.edits.zeta import blocks_of
 from tests.edits import recorded
 from tests.prompt.toy_tokenizers import byte_level

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from fastcoder_lsp.core import Change
 from fastcoder_lsp.edits.gate import CODES, PAUSE_MS, EditFacts, EditGate, Inserted
-from fastcoder_lsp.edits.values import Change, Edit, EditQuestion
+from fastcoder_lsp.edits.values import Edit, EditQuestion
 
 TEXT = "".join(f"line {number}\n" for number in range(30))
 CHANGE = Change("a.py", 10, "old 10\n", "line 10\n")

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from fastcoder_lsp.core import Change
+from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.edits.history import MOST_AGE_MS, MOST_CHARACTERS, EditHistory
-from fastcoder_lsp.edits.values import MOST_CHANGES, Change
 from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 
 URI = "file:///w/a.py"

@@ -10,8 +10,8 @@ import pytest
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.protocol import Reload
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.core import Progress, Reason
-from fastcoder_lsp.edits.values import Change, Edit, EditAnswer, EditQuestion
+from fastcoder_lsp.core import Change, Progress, Reason
+from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.runtime.edit_model import EditRuntime
 from fastcoder_lsp.runtime.parts import Runtime
 from tests.completion.simulated import COSTS, URI, SimulatedEngine, Simulation, script

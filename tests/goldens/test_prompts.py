@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.core import Extra
+from fastcoder_lsp.core import Change, Extra
 from fastcoder_lsp.edits.formats import FORMATS, EditLimits
-from fastcoder_lsp.edits.values import Change, EditQuestion
+from fastcoder_lsp.edits.values import EditQuestion
 from tests.goldens import adapter
 from tests.goldens.golden import Goldens, Normal, sample_files, sample_folder
 

@@ -36,6 +36,7 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion, Work
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
+    Change,
     CompletionRequest,
     Counts,
     Definition,
@@ -50,7 +51,7 @@ from fastcoder_lsp.core import (
     TracedToken,
     Yank,
 )
-from fastcoder_lsp.edits.values import Change, Edit, EditAnswer, EditQuestion
+from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.host.transport import WithTexts
 from tests.host.conftest import Place
 from tests.host.scripted import Heard, question

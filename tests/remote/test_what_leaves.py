@@ -11,8 +11,8 @@ import pytest
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve
 from fastcoder_lsp.config.remote_access import proxy_for, read_remote_key
-from fastcoder_lsp.core import CompletionRequest, Snapshot
-from fastcoder_lsp.edits.values import Change, EditQuestion
+from fastcoder_lsp.core import Change, CompletionRequest, Snapshot
+from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.remote.client import NetworkOptions

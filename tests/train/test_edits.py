@@ -15,10 +15,11 @@ from safetensors.torch import load_file
 
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Change
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.edits.formats import EditLimits, format_named
 from fastcoder_lsp.edits.minimal import apply
-from fastcoder_lsp.edits.values import Change, EditQuestion
+from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model.find import find
 from fastcoder_lsp.model.tuned import RECORD

@@ -35,10 +35,11 @@ from pygls.exceptions import JsonRpcInvalidParams
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Reason, Snapshot
+from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.edits.analogy import SOURCE as ANALOGY
 from fastcoder_lsp.edits.analogy import analogous
 from fastcoder_lsp.edits.minimal import apply
-from fastcoder_lsp.edits.values import MOST_CHANGES, Edit, EditAnswer, EditQuestion
+from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.lsp.capabilities import at
 from fastcoder_lsp.lsp.convert import range_of
 from fastcoder_lsp.lsp.requests.ask import question_at_start
