@@ -15,6 +15,8 @@ MOST_DEFINITIONS: Final = 64
 """Most definitions with one question."""
 MOST_YANKS: Final = 8
 """Most pieces of copied code with one question."""
+MOST_DIAGNOSTICS: Final = 16
+"""Most reports of other servers with one question."""
 MOST_CHANGES: Final = 64
 """Most changes of the user's with one question."""
 MOST_TOLD: Final = 10_000

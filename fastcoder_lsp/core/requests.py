@@ -6,7 +6,18 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from fastcoder_lsp.core.bounds import MOST_DEFINITIONS, MOST_EXTRAS, MOST_NAMES, MOST_YANKS, Name, Natural, Short, Whole
+from fastcoder_lsp.core.bounds import (
+    MOST_CHANGES,
+    MOST_DEFINITIONS,
+    MOST_DIAGNOSTICS,
+    MOST_EXTRAS,
+    MOST_NAMES,
+    MOST_YANKS,
+    Name,
+    Natural,
+    Short,
+    Whole,
+)
 from fastcoder_lsp.core.trees import NO_COUNTS, Counts, StepTrace
 
 
@@ -37,6 +48,23 @@ class Yank:
     path: Name
     line: Natural
     text: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """What another server of the editor reports about a line.
+
+    Attributes:
+        line: as of the report, from 0.
+        severity: 1 for an error, 2 for a warning; 4 for code that is not used.
+        message: one line.
+        source: the line's text, stripped: the report holds while the line is there.
+    """
+
+    line: Natural
+    severity: Annotated[int, Meta(ge=1, le=4)]
+    message: Short
+    source: Short
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +103,8 @@ class Snapshot:
         extras: pieces of other files from the client, the most promising last.
         definitions: definitions of names near the cursor, if the client sends them.
         yanks: code copied last in any document, the newest first, if the client sends it.
+        diagnostics: reports about it, if the client sends them, the nearest to the cursor first.
+        changes: what the user changed last in its folder, oldest first; empty unless the settings want it.
         edited: whether the text was changed since the document was opened.
         deleted: whether its last change only removed text.
     """
@@ -88,6 +118,8 @@ class Snapshot:
     extras: Annotated[tuple[Extra, ...], Meta(max_length=MOST_EXTRAS)] = ()
     definitions: Annotated[tuple[Definition, ...], Meta(max_length=MOST_DEFINITIONS)] = ()
     yanks: Annotated[tuple[Yank, ...], Meta(max_length=MOST_YANKS)] = ()
+    diagnostics: Annotated[tuple[Diagnostic, ...], Meta(max_length=MOST_DIAGNOSTICS)] = ()
+    changes: Annotated[tuple[Change, ...], Meta(max_length=MOST_CHANGES)] = ()
     edited: bool = True
     deleted: bool = False
 

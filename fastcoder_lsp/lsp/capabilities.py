@@ -101,13 +101,19 @@ def _position_encoding(offered: object) -> Encoding:
 
 
 def server_capabilities(
-    client: EditorFeatures, *, popup: bool, definitions: bool, edits: bool, commands: Iterable[str]
+    client: EditorFeatures,
+    *,
+    popup: bool,
+    definitions: bool,
+    diagnostics: bool,
+    edits: bool,
+    commands: Iterable[str],
 ) -> types.ServerCapabilities:
     """The answer to `initialize`.
 
     `popup`: whether to offer suggestions in the completion menu too. `definitions`: whether prompts may contain other
-    files' code, so that the client should send `fastcoder/definitions`. `edits`: whether the client should ask for
-    edits.
+    files' code, so that the client should send `fastcoder/definitions`. `diagnostics`: the same of
+    `fastcoder/diagnostics`. `edits`: whether the client should ask for edits.
     """
     everything = [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
     return types.ServerCapabilities(
@@ -129,7 +135,11 @@ def server_capabilities(
             workspace_folders=types.WorkspaceFoldersServerCapabilities(supported=True, change_notifications=True),
             file_operations=types.FileOperationOptions(did_rename=types.FileOperationRegistrationOptions(everything)),
         ),
-        experimental={"fastcoderDefinitions": definitions, **({"fastcoderEdits": True} if edits else {})},
+        experimental={
+            "fastcoderDefinitions": definitions,
+            **({"fastcoderDiagnostics": True} if diagnostics else {}),
+            **({"fastcoderEdits": True} if edits else {}),
+        },
     )
 
 

@@ -32,7 +32,7 @@ _UNTYPED: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN
 
 OWN_NOTIFICATIONS: Final = frozenset(
     (
-        *("fastcoder/definitions", "fastcoder/yanked", "fastcoder/editRejected"),
+        *("fastcoder/definitions", "fastcoder/diagnostics", "fastcoder/yanked", "fastcoder/editRejected"),
         *("textDocument/didShowInlineEdit", "textDocument/didFocus"),
     )
 )

@@ -24,6 +24,7 @@ METHODS: Final[tuple[Method, ...]] = (
     ("fastcoder/trace", reports.trace),
     ("fastcoder/why", reports.why),
     ("fastcoder/definitions", context.definitions),
+    ("fastcoder/diagnostics", context.diagnostics),
     ("fastcoder/yanked", context.yanked),
     ("initialized", workspace.initialized),
     ("textDocument/didOpen", documents.did_open),

@@ -89,6 +89,7 @@ class Reporter:
     Attributes:
         facts: of the model's host.
         context: whether prompts may contain other files' code.
+        diagnostics: whether they may contain diagnostics.
         snoozed: the minutes that suggestions are snoozed for; 0: they are not.
         saves: whether less is prepared because the machine runs on its battery.
     """
@@ -97,12 +98,13 @@ class Reporter:
         self._endpoint = endpoint
         self.facts: Callable[[], HostFacts] = HostFacts
         self.context: Callable[[], bool] = bool
+        self.diagnostics: Callable[[], bool] = bool
         self.snoozed: Callable[[], int] = int
         self.saves: Callable[[], bool] = bool
         self._client: EditorFeatures | None = None
         self._status = Status("starting")
         self._sent_host: dict[str, object] | None = None
-        self._sent_context = False
+        self._sent_context = (False, False)
         self._sent_quiet: tuple[int, bool] = (0, False)
         self._succession, self._sent_model = Succession(), ""
         self._noticed: set[str] = set()
@@ -131,7 +133,8 @@ class Reporter:
 
     def open(self, client: EditorFeatures) -> None:
         """The client accepts notifications from now on."""
-        self._client, self._sent_context, self._sent_quiet = client, self.context(), (self.snoozed(), self.saves())
+        self._client, self._sent_context = client, (self.context(), self.diagnostics())
+        self._sent_quiet = self.snoozed(), self.saves()
         self._send_status(client)
         for text, kind in self._waiting:
             self._show(text, kind)
@@ -143,7 +146,8 @@ class Reporter:
 
     def status(self, status: Status) -> None:
         """Send the status if it, the host's clients, the use of other files' code or a note has changed."""
-        now = status, self._host(), self.context(), self.facts().model, (self.snoozed(), self.saves())
+        context, quiet = (self.context(), self.diagnostics()), (self.snoozed(), self.saves())
+        now = status, self._host(), context, self.facts().model, quiet
         if now == (self._status, self._sent_host, self._sent_context, self._sent_model, self._sent_quiet):
             return
         self._status, self._sent_host, self._sent_context, self._sent_model, self._sent_quiet = now
@@ -216,7 +220,9 @@ class Reporter:
         fields |= {"model": self._sent_model or None, "follows": successor if follows.following else None}
         if notes := self.notes:
             fields |= {"notes": notes, "snoozed": self._sent_quiet[0] or None}
-        asks, context = self.facts().asks or None, self._sent_context
+        if self._sent_context[1]:
+            fields["diagnostics"] = True
+        asks, context = self.facts().asks or None, self._sent_context[0]
         self._endpoint.notify(STATUS_METHOD, {**fields, "host": host, "asks": asks, "context": context})
         if client.shows_status:
             if status.state == "error":

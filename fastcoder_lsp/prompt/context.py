@@ -27,6 +27,7 @@ class ContextSnippet:
             document.
         tokens: its tokens in a prompt; 0 before it is in one.
         line: its first line in the file, from 1; 0 if it is not from one place.
+        reason: why it is shown, for users, where that is not the names that it shares: it is a note, and no code.
     """
 
     path: str
@@ -35,6 +36,7 @@ class ContextSnippet:
     source: str = ""
     tokens: int = 0
     line: int = 0
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from fastcoder_lsp.core import Definition, Snapshot, Yank
+from fastcoder_lsp.core import Change, Definition, Diagnostic, Snapshot, Yank
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -85,7 +85,8 @@ class Document:
     means the same in both. There is one line more than there are ends.
 
     Attributes:
-        definitions: of names in it, for the snapshot of its next version: a new snapshot now would void open questions.
+        definitions, diagnostics, changes: as in `Snapshot`, for that of its next version: a new snapshot now would void
+            open questions.
     """
 
     def __init__(self, uri: str, file: Path | None, language: str, version: int, text: str) -> None:
@@ -94,6 +95,8 @@ class Document:
         self.language = language
         self.version = version
         self.definitions: tuple[Definition, ...] = ()
+        self.diagnostics: tuple[Diagnostic, ...] = ()
+        self.changes: tuple[Change, ...] = ()
         self._edited = self._deleted = False
         self._lines, self._ends = _split(_paired(text))
         self._clean: str | None = None
@@ -147,6 +150,8 @@ class Document:
                 neighbours=neighbours,
                 definitions=self.definitions,
                 yanks=yanks,
+                diagnostics=self.diagnostics,
+                changes=self.changes,
                 edited=self._edited,
                 deleted=self._deleted,
             )

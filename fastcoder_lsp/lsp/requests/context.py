@@ -1,15 +1,17 @@
-"""Places of code that the editor knows: `fastcoder/definitions` and `fastcoder/yanked`.
+"""What the editor knows beyond texts: `fastcoder/definitions`, `fastcoder/diagnostics` and `fastcoder/yanked`.
 
-Decides which messages are valid. They carry places, never text: `runtime/context` checks the reading rules when it
-reads a definition's file, and `workspace/documents` cuts copied lines from the server's own document.
+Decides which messages are valid. They carry places, and text only in a diagnostic's message: `runtime/context` checks
+the reading rules when it reads a definition's file, and copied lines are cut from the server's own document.
 """
 
 import logging
 from typing import Final, TypeGuard
 
-from fastcoder_lsp.core import Definition
+from fastcoder_lsp.core import Definition, Diagnostic
+from fastcoder_lsp.core.bounds import MOST_DIAGNOSTICS
 from fastcoder_lsp.lsp.capabilities import at
 from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.workspace.document import Document
 from fastcoder_lsp.workspace.documents import yank_of
 from fastcoder_lsp.workspace.paths import path_of
 
@@ -22,6 +24,13 @@ MAX_ENTRIES: Final = 64
 MAX_NAME: Final = 200
 MAX_PATH: Final = 4096
 LAST_LINE: Final = 1_000_000
+MAX_MESSAGE: Final = 300
+"""Characters of a diagnostic's message that are kept."""
+MAX_SOURCE: Final = 200
+"""Longest line, in characters, whose diagnostics are kept."""
+_WARNING, _HINT = 2, 4
+_UNNECESSARY: Final = 1
+"""The protocol's severities and its tag of unused code."""
 
 
 def definitions(session: Session, params: object) -> None:
@@ -64,6 +73,53 @@ def _read(value: object) -> Definition | None:
     if path is None or not path.is_absolute() or ".." in path.parts or len(str(path)) > MAX_PATH:
         return None
     return Definition(name or "", str(path), line)
+
+
+def diagnostics(session: Session, params: object) -> None:
+    """`fastcoder/diagnostics` {textDocument: {uri, version}, diagnostics: [Diagnostic]}, nearest to the cursor first.
+
+    What the editor's other servers report about that version (null: any). The errors, warnings and notes on unused code
+    replace the document's earlier ones from its next version on. Entries that are malformed are ignored; a malformed
+    message, or one of another version, changes nothing. Lines alone count, whatever the unit of `character`.
+    """
+    uri, version = at(params, "textDocument", "uri"), at(params, "textDocument", "version")
+    given = at(params, "diagnostics")
+    if not isinstance(uri, str) or not isinstance(given, list) or not (version is None or _is_int(version)):
+        logger.warning(
+            "ignored fastcoder/diagnostics: it needs textDocument.uri, its version, and a list `diagnostics`"
+        )
+        return
+    document = session.documents.get(uri)
+    if document is None or version not in (None, document.version):
+        logger.debug("diagnostics of a document that is not open, or of another version: %s", uri)
+        return
+    settings = session.settings(session.folder_of(uri))
+    if not (settings.context_enabled and settings.context_diagnostics):
+        document.diagnostics = ()
+        return
+    read = [_diagnostic(one, document) for one in given[:MAX_ENTRIES]]
+    if wrong := read.count(None) + max(len(given) - MAX_ENTRIES, 0):
+        logger.warning("fastcoder/diagnostics: ignored %d of %d: malformed, or too many", wrong, len(given))
+    useful = dict.fromkeys(one for one in read if one is not None and one.source)
+    document.diagnostics = tuple(useful)[:MOST_DIAGNOSTICS]
+
+
+def _diagnostic(value: object, document: Document) -> Diagnostic | None:
+    """A diagnostic, with an empty `source` if it is of no use for a prompt; None if it is malformed."""
+    message, severity, tags = at(value, "message"), at(value, "severity"), at(value, "tags")
+    line, character = at(value, "range", "start", "line"), at(value, "range", "start", "character")
+    if not (_is_int(line) and _is_int(character) and 0 <= line <= LAST_LINE and character >= 0):
+        return None
+    if not isinstance(message, str) or not (severity is None or (_is_int(severity) and 1 <= severity <= _HINT)):
+        return None
+    if not (tags is None or isinstance(tags, list)):
+        return None
+    unused = tags is not None and _UNNECESSARY in tags[:MAX_ENTRIES]
+    kind = _HINT if unused else _WARNING if severity is None else severity
+    told = " ".join(message[: 4 * MAX_MESSAGE].split())[:MAX_MESSAGE]
+    source = next(iter(document.lines(line, line)), "").strip()
+    useful = told and len(source) <= MAX_SOURCE and (unused or kind <= _WARNING)
+    return Diagnostic(line, kind, told, source if useful else "")
 
 
 def yanked(session: Session, params: object) -> None:

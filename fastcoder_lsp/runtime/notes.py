@@ -1,0 +1,150 @@
+"""What happened lately, as snippets for a prompt: diagnostics of the document, and the user's last changes.
+
+Both change often, so they follow the code of other files, and a prompt keeps its own until it is planned anew: no key
+recomputes it. A diagnostic holds while its line is in the document. Lines that look like secrets are left out. Pure.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from fastcoder_lsp.core import Change, Diagnostic, Snapshot
+from fastcoder_lsp.edits.patch import Patch
+from fastcoder_lsp.edits.prompts import lines_of
+from fastcoder_lsp.prompt import ContextSnippet
+from fastcoder_lsp.workspace.languages import language_of
+from fastcoder_lsp.workspace.secret_lines import secret_lines, without_secrets
+
+MOST_DIAGNOSTICS: Final = 4
+NEAR_LINES: Final = 40
+"""Errors and warnings further from the cursor than this are left out; unused code counts wherever it is."""
+MOST_MESSAGE: Final = 160
+"""Characters of a message."""
+MOST_SHOWN: Final = 3
+MOST_CHANGED: Final = 500
+"""Characters of both sides of a change; a longer one is left out."""
+DIAGNOSTICS: Final = ".diagnostics"
+CHANGES: Final = ".diff"
+"""What the name of a file is followed by, for the model and for users."""
+_SHIFT: Final = 40
+"""Lines that a line may have moved since the diagnostic."""
+_HERE: Final = 8
+"""Lines above the cursor that were probably typed just now: the prompt shows them anyway."""
+_UNUSED: Final = 4
+_KINDS: Final = {1: "error", 2: "warning", _UNUSED: "unused"}
+_QUOTED: Final = re.compile(r"""["'`]([^"'`]{4,})["'`]""")
+
+
+def diagnostics_note(here: Snapshot, offset: int) -> ContextSnippet | None:
+    """The diagnostics near the cursor, the nearest last; `here` has its path below the folder."""
+    cursor = here.text.count("\n", 0, offset)
+    near = [
+        (abs(at - cursor), text)
+        for at, one, text in _current(here)
+        if at != cursor and (abs(at - cursor) <= NEAR_LINES or one.severity == _UNUSED)
+    ]
+    near.sort(key=lambda pair: pair[0])
+    texts = dict.fromkeys(text for _, text in near[:MOST_DIAGNOSTICS][::-1])
+    if not texts:
+        return None
+    return ContextSnippet(
+        f"{here.path}{DIAGNOSTICS}", "\n".join(texts), reason="reported by the editor's other servers"
+    )
+
+
+def still_hold(notes: Iterable[ContextSnippet], here: Snapshot) -> bool:
+    """Whether a prompt may keep its notes: none of their diagnostics is settled."""
+    told = [note for note in notes if note.reason]
+    if not told:
+        return True
+    now = {text for _, _, text in _current(here)}
+    for note in told:
+        lines = note.text.split("\n")
+        pairs = ("\n".join(lines[number : number + 2]) for number in range(0, len(lines), 2))
+        if not (set(pairs) <= now if note.path.endswith(DIAGNOSTICS) else here.changes):
+            return False
+    return True
+
+
+def change_notes(here: Snapshot, offset: int, root: Path) -> Iterator[ContextSnippet]:
+    """The user's last changes below `root`, the newest first.
+
+    Of the document's own changes, lines that are in it near the cursor are left out, for the prompt has them, and so
+    are removed lines that were only typed on.
+    """
+    lines = here.text.split("\n")
+    cursor = here.text.count("\n", 0, offset)
+    around = [line.strip() for line in lines[max(cursor - _HERE, 0) : cursor + 2]]
+    present = [line.strip() for line in lines]
+    shown = 0
+    for path, patch in reversed(_together(here.changes)):
+        old, new = patch.old, patch.new
+        if path == here.path:
+            new = tuple(line for line in new if not _begins(line, around))
+            old = tuple(line for line in old if not _begins(line, present))
+        text = "\n".join([*(f"-{line}" for line in old), *(f"+{line}" for line in new)])
+        language = language_of(PurePosixPath(path))
+        if not any(map(str.isalnum, text)) or len(text) > MOST_CHANGED or not _is_clean(patch, language):
+            continue
+        source = "" if path == here.path else str(root / path)
+        yield ContextSnippet(f"{path}{CHANGES}", text, source=source, reason="changed lately")
+        shown += 1
+        if shown == MOST_SHOWN:
+            return
+
+
+def _current(here: Snapshot) -> Iterator[tuple[int, Diagnostic, str]]:
+    """The diagnostics whose line is still there and no secret: that line's number, and two lines for the prompt."""
+    lines = [line.strip() for line in here.text.split("\n")]
+    secret = secret_lines(here.text, here.language)
+    for one in here.diagnostics:
+        at = _place(one, lines)
+        message = one.message if len(one.message) <= MOST_MESSAGE else f"{one.message[:MOST_MESSAGE]}…"
+        if at is not None and not _tells(one.source, message, secret, here.language):
+            yield at, one, f"{_KINDS.get(one.severity, 'warning')}: {message}\n    {one.source}"
+
+
+def _place(one: Diagnostic, lines: Sequence[str]) -> int | None:
+    """Where the line of a diagnostic is now, stripped lines given; None if it is gone."""
+    for distance in range(_SHIFT + 1):
+        for at in (one.line + distance, one.line - distance):
+            if 0 <= at < len(lines) and lines[at] == one.source:
+                return at
+    return None
+
+
+def _tells(source: str, message: str, secret: frozenset[str], language: str) -> bool:
+    """Whether a diagnostic may tell a secret: its line or message looks like one, or it quotes a part of one."""
+    if source in secret or without_secrets(f"{source}\n{message}", language) != f"{source}\n{message}":
+        return True
+    return any(quoted in line for quoted in _QUOTED.findall(message) for line in secret)
+
+
+def _together(changes: Sequence[Change]) -> list[tuple[str, Patch]]:
+    """Path and patch of the changes, oldest first; those of one place are one, ordered by their last."""
+    found: list[tuple[str, Patch]] = []
+    for change in changes:
+        path = PurePosixPath(change.path)
+        if path.is_absolute() or ".." in path.parts:
+            continue
+        patch = Patch(change.line, tuple(lines_of(change.old)), tuple(lines_of(change.new)))
+        last = next((number for number in range(len(found) - 1, -1, -1) if found[number][0] == change.path), None)
+        both = found[last][1].followed_by(patch) if last is not None else None
+        if last is not None and both is not None:
+            del found[last]
+            patch = both.trimmed()
+        if not patch.is_empty:
+            found.append((change.path, patch))
+    return found
+
+
+def _begins(line: str, lines: Sequence[str]) -> bool:
+    """Whether one of the stripped `lines` begins with a line."""
+    said = line.strip()
+    return any(one.startswith(said) for one in lines)
+
+
+def _is_clean(patch: Patch, language: str) -> bool:
+    """Whether no line of a change looks like a secret."""
+    return all(text == without_secrets(text, language) for text in ("\n".join(patch.old), "\n".join(patch.new)))
