@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, cast
 
 from benchmarks import gap
-from benchmarks.datasets import data_folder, infilling, published, repoeval, repositories, require, spread
+from benchmarks.checker import diagnostics_of, require_checker
+from benchmarks.datasets import data_folder, histories, infilling, published, repoeval, repositories, require, spread
 from benchmarks.datasets.published import PublishedTask
 from benchmarks.datasets.repositories import Repository
 from benchmarks.gap import KIND, ScoreColumn, TransformersReference
@@ -20,14 +22,18 @@ from benchmarks.harness import Answers, Mean, Reported, decode_request, edit_sim
 from benchmarks.questions import (
     ARMS,
     InfillQuestion,
+    LineCase,
     PromptVariant,
     RepositoryFiles,
     arm,
     file_of,
     line_cases,
     prompt_of,
+    recorded_cases,
 )
 from benchmarks.rules import RULES, PublishedRule, written_marks
+from benchmarks.typist.ceiling import Tree
+from benchmarks.typist.reckoned import Clock, DiskContext
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option
@@ -45,6 +51,8 @@ from fastcoder_lsp.tokenizer import Tokenizer
 EXAMPLE = "quality --suites boundary,word --arms plain,anchored --limit 100"
 LINES = ("api", "lines")
 """Suites of single lines of whole repositories."""
+RECORDED = "recorded"
+"""The suite of lines of recorded histories."""
 OUTSIDE = "llama.cpp"
 """The name of answers that came from another program (--import)."""
 PRODUCT, PRODUCT_SUITE = "product", "humaneval-fim"
@@ -52,6 +60,8 @@ PRODUCT, PRODUCT_SUITE = "product", "humaneval-fim"
 LINE_TOKENS = 64
 BODY_TOKENS = 256
 CONTEXT = 2560
+_LOOKED_AGAIN_MS = 3_600_000.0
+"""Reckoned time between the states of a repository, after which its folder is looked through again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +75,8 @@ class Options(Reported):
 
     tasks: Path | None = option("folder with the suites' data", None, flags=("--tasks", "--data"), metavar="DIR")
     suites: str = option(
-        f"of start, boundary, word, repoeval, api, lines, {', '.join(published.SUITES)}", "start,boundary,word,repoeval"
+        f"of start, boundary, word, repoeval, api, lines, {RECORDED}, {', '.join(published.SUITES)}",
+        "start,boundary,word,repoeval",
     )
     rule: str = option(
         f"of qwen, official, {PRODUCT} (by --arms), for published suites (default: a suite's own)",
@@ -221,8 +232,7 @@ def _export(path: Path, suites: list[Suite], way: PromptVariant, tokenizer: Toke
     """
     with path.open("w", encoding="utf-8") as file:
         for suite in suites:
-            for question in suite.questions:
-                prompt = prompt_of(way, tokenizer, question)
+            for question, prompt in zip(suite.questions, _prompts(suite.questions, way, tokenizer), strict=True):
                 if prompt.healing or suite.body:
                     continue
                 row = {"suite": suite.name, "id": question.id, "tokens": prompt.tokens, "max_tokens": LINE_TOKENS}
@@ -246,6 +256,10 @@ def suites_of(options: Options, names: Iterable[str]) -> Iterator[Suite]:
     for name in names:
         if name == "repoeval":
             yield _repoeval(options.tasks / name if options.tasks else require(name), options.limit)
+        elif name == RECORDED:
+            folder = options.tasks / "replay" if options.tasks else require("replay")
+            cases = [case for one in histories.NAMES for case in recorded_cases(folder, one)]
+            yield _suite(name, spread(cases, options.limit))
         elif name in LINES:
             folder = options.tasks or require("")
             yield _lines(name, list(repositories.load(folder, options.split)), options.limit)
@@ -263,9 +277,12 @@ def _lines(name: str, around: Sequence[Repository], limit: int | None) -> Suite:
     """Single lines, as many of each repository as may be."""
     each = -(-limit // len(around)) if limit is not None else None
     cases = [case for one in around for case in spread(line_cases(one, api=name == "api"), each)]
-    kept = spread(cases, limit)
-    expected = {case.question.id: case.expected for case in kept}
-    return Suite(name, tuple(case.question for case in kept), expected, body=False, by_file=True)
+    return _suite(name, spread(cases, limit))
+
+
+def _suite(name: str, cases: Sequence[LineCase]) -> Suite:
+    expected = {case.question.id: case.expected for case in cases}
+    return Suite(name, tuple(case.question for case in cases), expected, body=False, by_file=True)
 
 
 def _repoeval(folder: Path, limit: int | None) -> Suite:
@@ -295,11 +312,40 @@ def _asks(suite: Suite, way: PromptVariant, tokenizer: Tokenizer) -> tuple[str, 
     limit, tokens = ("body", BODY_TOKENS) if suite.body else ("line", LINE_TOKENS)
     cut = repoeval.function_end if suite.body else line_end
     asks = []
-    for question in suite.questions:
-        prompt = prompt_of(way, tokenizer, question)
+    for question, prompt in zip(suite.questions, _prompts(suite.questions, way, tokenizer), strict=True):
         request = decode_request(tokenizer, prompt.tokens, tokens, cut=cut, healing=prompt.healing)
         asks.append(ModelQuestion(question.id, prompt, limit, request))
     return f"{suite.name} {way.name}", asks
+
+
+def _prompts(questions: Iterable[InfillQuestion], way: PromptVariant, tokenizer: Tokenizer) -> Iterator[Prompt]:
+    """The prompts of questions, asked one way; with the product's context the files around them are on the disk."""
+    if way.diagnostics:
+        require_checker()
+    clock, around = Clock(), RepositoryFiles("", {})
+    with TemporaryDirectory(prefix="fastcoder-quality-") as folder:
+        tree = Tree(Path(folder).resolve(), {})
+        disk = DiskContext(tree, lambda: clock.ms / 1e3)
+        for question in questions:
+            if way.product and question.repository is not None and question.repository is not around:
+                before, around = around, question.repository
+                clock.ms += _LOOKED_AGAIN_MS
+                if around.name != before.name:
+                    tree = Tree(Path(folder).resolve() / around.name, around.files)
+                    disk = DiskContext(tree, lambda: clock.ms / 1e3)
+                else:
+                    _follow(tree, around.files)
+            text, offset = question.before + question.after, len(question.before)
+            diagnostics = diagnostics_of(text, question.path, offset) if way.diagnostics else ()
+            yield prompt_of(way, tokenizer, question, disk, diagnostics)
+
+
+def _follow(tree: Tree, files: Mapping[str, str]) -> None:
+    for path in [path for path in tree if path not in files]:
+        tree.pop(path, None)
+    for path, text in files.items():
+        if tree.get(path) != text:
+            tree[path] = text
 
 
 def _ask_by(rule: PublishedRule, task: PublishedTask, tokenizer: Tokenizer) -> ModelQuestion:

@@ -1,9 +1,10 @@
 """Questions to a model, and ways of asking them, to be compared with each other: arms of an experiment.
 
-The product's own prompt builder makes every prompt. Single lines of whole repositories are questions, too: any line of
-code, or one that calls what another file defines. No leak: a line that stands in another file below the same line as
-here, so that the code was copied, is no question; nor is one that begins or continues an import, a definition, a
-comment or a text.
+The product's own prompt builder makes every prompt; in the arms from `context` on, the product's own context finds code
+of other files. Single lines of whole repositories are questions, too: any line of code, or one that calls what another
+file defines. No leak: a line that stands in another file below the same line as here, so that the code was copied, is
+no question; nor is one that begins or continues an import, a definition, a comment or a text. Lines of recorded
+histories are asked for, too, where a change may well be a copy.
 """
 
 import random
@@ -12,22 +13,26 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
+from benchmarks.datasets import histories
 from benchmarks.datasets.repositories import Repository
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Change, Diagnostic, Snapshot
+from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
-from fastcoder_lsp.prompt import NO_CONTEXT, Prompt, PromptBuilder, PromptContext, PromptOptions
+from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder, PromptContext, PromptOptions
 from fastcoder_lsp.prompt.retrieval import FileWords, query_at, retrieve
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.languages import language_of
+from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 
 ARMS = (
     "plain, anchored, anchored+N (N lines after the middle mark), words, words-N (N tokens of other files), "
     "first-N (a first prompt of N tokens), moved (after another place of the file), moved-N (the same, with N new "
-    "tokens), suffix-N (the same, with N tokens below the cursor)"
+    "tokens), suffix-N (the same, with N tokens below the cursor), context (other files as in the product), "
+    "diagnostics, edits (the same, with pyflakes' diagnostics or with the last changes)"
 )
 _WORDS_TOKENS = 600
 _FAR_LINES = 120
@@ -44,6 +49,8 @@ class PromptVariant:
         suffix_tokens: of the text after the cursor, None: as in the product.
         room: new tokens of the prompt, None: no limit.
         moved: whether a prompt was built at another place of the file before.
+        product: whether other files are found as in the product.
+        diagnostics, edits: whether these go along.
     """
 
     name: str
@@ -53,6 +60,9 @@ class PromptVariant:
     suffix_tokens: int | None = None
     room: int | None = None
     moved: bool = False
+    product: bool = False
+    diagnostics: bool = False
+    edits: bool = False
 
 
 def arm(name: str) -> PromptVariant:
@@ -77,6 +87,9 @@ def _arm(name: str, kind: str, sign: str | None, number: int) -> PromptVariant |
             return PromptVariant(name, lines_above=number if sign else None)
         case "words", None | "-":
             return PromptVariant(name, context_tokens=number if sign else _WORDS_TOKENS)
+        case "context" | "diagnostics" | "edits", None:
+            notes = {kind: True} if kind != "context" else {}
+            return PromptVariant(name, context_tokens=_WORDS_TOKENS, product=True, **notes)
         case "suffix", "-":
             return PromptVariant(name, moved=True, suffix_tokens=number)
         case "first", "-":
@@ -113,7 +126,9 @@ class RepositoryFiles:
 class InfillQuestion:
     """A cursor in a file.
 
-    `repository`: the files around it; among them, whole, the question's own one, which no arm looks at.
+    Attributes:
+        repository: the files around it; among them, whole, the question's own one, which no arm looks at.
+        changes: what was changed last before it.
     """
 
     id: str
@@ -122,14 +137,34 @@ class InfillQuestion:
     path: str = "main.py"
     repository: RepositoryFiles | None = None
     language: str = "python"
+    changes: tuple[Change, ...] = ()
 
 
-def prompt_of(way: PromptVariant, tokenizer: Tokenizer, question: InfillQuestion) -> Prompt:
-    """The prompt that the product would ask `question` with, were its settings the arm's."""
+def prompt_of(
+    way: PromptVariant,
+    tokenizer: Tokenizer,
+    question: InfillQuestion,
+    product: Context = NO_CONTEXT,
+    diagnostics: tuple[Diagnostic, ...] = (),
+) -> Prompt:
+    """The prompt that the product would ask `question` with, were its settings the arm's.
+
+    Args:
+        way: the arm.
+        tokenizer: the model's.
+        question: what is asked.
+        product: finds code of other files, for arms with the product's context.
+        diagnostics: of the question's file without the answer.
+    """
     usual = PromptOptions()
-    now = Snapshot("bench", question.path, question.language, 1, question.before + question.after)
+    now = Snapshot(
+        *("bench", question.path, question.language, 1, question.before + question.after),
+        diagnostics=diagnostics if way.diagnostics else (),
+        changes=question.changes if way.edits else (),
+    )
     offset, around = len(question.before), question.repository
     context = NO_CONTEXT if around is None or not way.context_tokens else _ByWords(around)
+    context = product if way.product else context
     options = replace(
         usual,
         limit=usual.limit + way.context_tokens,
@@ -274,6 +309,49 @@ def line_cases(repository: Repository, *, api: bool, seed: int = 20) -> list[Lin
             )
             cases.append(LineCase(question, text[begin:end], names))
     return cases
+
+
+MOST_OF_A_RUN = 2
+STEP_MS, LINE_MS = 10_000.0, 2_000.0
+"""Reckoned time from one recorded change to the next, and for a line that is typed."""
+
+
+def recorded_cases(folder: Path, name: str, seed: int = 20) -> Iterator[LineCase]:
+    """Lines that were typed in a recorded history, at most `MOST_OF_A_RUN` of a run, with the changes before each."""
+    files, now_ms = histories.base(folder, name), 0.0
+    history = EditHistory(
+        lambda _: True,
+        lambda uri, lines: judge_unfinished(lines, language_of(PurePosixPath(uri)), "\n".join(lines)),
+    )
+    for number, step in enumerate(histories.steps(folder, name)):
+        now_ms += STEP_MS
+        before = files.get(step.path, "")
+        if isinstance(step, histories.RecordedEdit) and step.typed and _language(step.path) in _NO_CODE:
+            run = histories.typed(files, step)
+            around = RepositoryFiles(name, dict(files))
+            language = _language(step.path)
+            lines = run.text.removesuffix("\n").split("\n")
+            usable = [
+                at
+                for at, line in enumerate(lines)
+                if SHORTEST <= len(line.strip()) <= LONGEST and _NO_CODE[language].match(line.strip()) is None
+            ]
+            chooser = random.Random(f"{seed} {name} {number}")  # noqa: S311 no secret
+            chosen = chooser.sample(usable, min(MOST_OF_A_RUN, len(usable)))
+            for at, line in enumerate(lines):
+                head = run.document[: run.offset] + "".join(f"{said}\n" for said in lines[:at])
+                tail = "\n" + run.document[run.offset :]
+                history.note(step.path, step.path, before, head + tail, now_ms)
+                before, now_ms = head + tail, now_ms + LINE_MS
+                if at in chosen:
+                    question = InfillQuestion(
+                        *(f"{name}/{step.path}:{number}.{at}", head, tail, step.path, around, language),
+                        history.recent(now_ms),
+                    )
+                    yield LineCase(question, line, ())
+        histories.apply(files, step)
+        if isinstance(step, histories.RecordedEdit):
+            history.note(step.path, step.path, before, files[step.path], now_ms)
 
 
 def file_of(question: str) -> str:

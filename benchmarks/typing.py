@@ -1,4 +1,4 @@
-"""`bench typing`: the same keys with code of other files in the prompt and without, in reckoned time.
+"""`bench typing`: the same keys with several kinds of context in the prompt, in reckoned time.
 
 What was typed already is kept, a line for each part and way, so that a stopped run goes on where it ended.
 """
@@ -12,6 +12,7 @@ from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+from benchmarks.checker import require_checker
 from benchmarks.datasets import histories, require
 from benchmarks.harness import KeptRows, Reported, error_of_sum, write
 from benchmarks.typist.ceiling import Tree
@@ -29,23 +30,25 @@ from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 
 EXAMPLE = "typing --histories svcs --keys 480 --answers typing.jsonl"
-WAYS = (False, True)
-"""Values of `context.enabled`."""
+ARMS = ("off", "on", "diagnostics", "edits")
+"""Values of `context.enabled`, and this one on with another setting of `context`."""
 _SAME = ("model", "costs", "slower", "speed", "seed")
 """Options that decide what typing a part comes to."""
-Name = tuple[str, int, bool]
-"""A history, the number of a part, and whether code of other files went along."""
+Name = tuple[str, int, str]
+"""A history, the number of a part, and an arm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(Reported):
-    """Type runs of recorded histories key by key, with each value of `context.enabled` in turn, over the same keys.
+    """Type runs of recorded histories key by key, with each kind of context in turn, over the same keys.
 
+    Each arm is compared with the first. Diagnostics are pyflakes', of the text where the person last rested.
     Time is reckoned: steps and prompts take what they take on an idle machine, so that the figures are the same on a
     busy one. A part that was typed is kept in --answers: a stopped run goes on where it ended.
     """
 
     histories: str = option("of the folder `replay`", ",".join(histories.NAMES), metavar="NAME,…")
+    arms: str = option(f"of {', '.join(ARMS)}; all but the first two are `on` with one setting more", "off,on")
     keys: int | None = option("of each history at most (default: all of it)", None, metavar="N")
     model: str = option("a name as in the setting", "auto")
     threads: int = option("as the setting; no figure depends on it", 0, metavar="N")
@@ -85,6 +88,7 @@ def type_part(
     files: Mapping[str, str],
     make: "MakeWithContext",
     on_key: Callable[[int], object] = lambda _: None,
+    arm: str = "on",
 ) -> TypingResult:
     """Type `part` into `files`, the tree before it, as it lies on the disk; `on_key` hears how many keys are behind."""
     with TemporaryDirectory(prefix="fastcoder-typing-") as folder:
@@ -93,7 +97,7 @@ def type_part(
         def made(model: Model, seat: str, clock: Clock) -> Runtime:
             return make(model, seat, DiskContext(tree, lambda: clock.ms / 1e3))
 
-        [account], engines = room.type([TypingWorkload(part, tree, made)], on_key)
+        [account], engines = room.type([TypingWorkload(part, tree, made, arm == "diagnostics", arm == "edits")], on_key)
     return TypingResult(
         account.typed + account.saved,
         account.saved,
@@ -112,12 +116,28 @@ MakeWithContext = Callable[[Model, str, Context], Runtime]
 
 def run(options: Options) -> int:
     """Run the command."""
-    typed = _typed(options)
+    arms = options.arms.split(",")
+    if unknown := [arm for arm in arms if arm not in ARMS]:
+        raise UsageError(f"there is no arm '{unknown[0]}'", f"Take some of: {', '.join(ARMS)}")
+    if len(arms) < 2:
+        raise UsageError("one arm has nothing to be compared with", f"Take some of: {', '.join(ARMS)}")
+    if "diagnostics" in arms:
+        require_checker()
+    typed = _typed(options, arms)
     names = [name for name in options.histories.split(",") if any(one == name for one, _ in typed)]
-    rows = {
-        name: compared(*([typed[one][way] for one in typed if name in (one[0], "all")] for way in WAYS))
-        for name in (*names, "all")
-    }
+    found: dict[str, dict[str, Comparison]] = {}
+    left, *others = arms
+    for right in others:
+        rows = found[f"{right} against {left}"] = {
+            name: compared(*([typed[one][way] for one in typed if name in (one[0], "all")] for way in (left, right)))
+            for name in (*names, "all")
+        }
+        _print(f"Accepted share: {left}, {right}", left, right, rows)
+    write(options, "typing", {pair: {name: asdict(row) for name, row in rows.items()} for pair, rows in found.items()})
+    return 0
+
+
+def _print(title: str, left: str, right: str, rows: "Mapping[str, Comparison]") -> None:
     table = [
         [
             name,
@@ -129,14 +149,22 @@ def run(options: Options) -> int:
         ]
         for name, row in rows.items()
     ]
-    columns = ("history", "keys", "off %", "on %", "points", "tokens a key", "text, ms", "mean", "tokens a pass")
-    print_table("Accepted share, code of other files off and on", columns, table)
-    write(options, "typing", {name: asdict(row) for name, row in rows.items()})
-    return 0
+    columns = (
+        "history",
+        "keys",
+        f"{left} %",
+        f"{right} %",
+        "points",
+        "tokens a key",
+        "text, ms",
+        "mean",
+        "tokens a pass",
+    )
+    print_table(title, columns, table)
 
 
-def _typed(options: Options) -> dict[tuple[str, int], dict[bool, TypingResult]]:
-    """(history, part) → what it came to in both ways; the parts that all histories have first."""
+def _typed(options: Options, arms: Sequence[str]) -> dict[tuple[str, int], dict[str, TypingResult]]:
+    """(history, part) → what it came to in each arm; the parts that all histories have first."""
     folder = require("replay")
     parts = {
         (name, number): part
@@ -152,16 +180,16 @@ def _typed(options: Options) -> dict[tuple[str, int], dict[bool, TypingResult]]:
         model = load_model(settings, shares(loading))
     costs = _slower(MACHINES[options.costs], options.slower)
     room = TypingEnvironment(model, costs, policy_of(settings), options.speed, options.seed)
-    typed: dict[tuple[str, int], dict[bool, TypingResult]] = {}
-    before, total = 0, len(WAYS) * sum(part.keys for part in parts.values())
+    typed: dict[tuple[str, int], dict[str, TypingResult]] = {}
+    before, total = 0, len(arms) * sum(part.keys for part in parts.values())
     with closing(model), shown("typing", total) as tell:
         for name, number in sorted(parts, key=lambda one: one[::-1]):
             typed[name, number], part = {}, parts[name, number]
-            for way in WAYS:
+            for way in arms:
                 key = part_key((name, number, way), same)
                 done = known_part(kept, key, part.keys)
                 if done is None:
-                    chosen = replace(settings, context_enabled=way)
+                    chosen = replace(settings, context_enabled=way != "off")
 
                     def make(shared: Model, seat: str, context: Context, chosen: Settings = chosen) -> Runtime:
                         return make_runtime(shared, chosen, WorkspaceView(context=context), seat)
@@ -169,7 +197,7 @@ def _typed(options: Options) -> dict[tuple[str, int], dict[bool, TypingResult]]:
                     def on_key(keys: int, before: int = before) -> None:
                         tell(before + keys)
 
-                    done = type_part(room, part, histories.base(folder, name), make, on_key)
+                    done = type_part(room, part, histories.base(folder, name), make, on_key, way)
                     kept.put(key, **asdict(done))
                 typed[name, number][way] = done
                 before += part.keys
@@ -241,7 +269,7 @@ def _waits(side: Sequence[TypingResult]) -> list[float]:
 
 
 def part_key(name: Name, same: Mapping[str, Any]) -> str:
-    """Names a part that was typed with code of other files or without, by options that decide what it comes to."""
+    """Names a part that was typed in an arm, by options that decide what it comes to."""
     return json.dumps([*name, dict(same)])
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from benchmarks.checker import diagnostics_of
 from benchmarks.datasets.histories import RecordedEdit, Step, apply
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset
@@ -28,6 +29,7 @@ from fastcoder_lsp.core import (
     GREEDY,
     Completion,
     CompletionRequest,
+    Diagnostic,
     DraftTree,
     Engine,
     EngineInfo,
@@ -41,6 +43,7 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.prompt import Context, PromptContext
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.parts import Model, Runtime
@@ -48,6 +51,7 @@ from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 
 _WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 MACHINES = {
@@ -59,6 +63,8 @@ MACHINES = {
 """Of the default model on two cores: docs/benchmarks.md, *What a step costs*; one row takes no more than two, as
 `runtime.costs.smoothed` has it: `Pace` reckons with nothing that it cannot believe."""
 _LOOKED_S = 600.0
+CHECKED_S = 0.5
+"""A person who rests so long sees diagnostics of the text."""
 
 
 class Clock:
@@ -201,11 +207,16 @@ MakeRuntime = Callable[[Model, str, Clock], Runtime]
 
 @dataclass(frozen=True, slots=True)
 class TypingWorkload:
-    """A history to type into `files`, the tree before it; `make` gives the typist's runtime."""
+    """A history to type into `files`, the tree before it; `make` gives the typist's runtime.
+
+    `diagnostics`, `edits`: whether these go along with questions, as with the settings of these names.
+    """
 
     subset: Subset
     files: MutableMapping[str, str]
     make: MakeRuntime
+    diagnostics: bool = False
+    edits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +298,9 @@ class Person(Typist):
             return SchedulerHost(scheduler, listener, lambda shared: text.make(shared, name, clock))
 
         self._service = CompletionService(open_host, lambda _: None, clock=clock.now, on_late=self._late)
+        self._text = text
+        self._history = EditHistory(lambda _: True, _judged)
+        self._diagnostics: dict[str, tuple[Diagnostic, ...]] = {}
         self._keys = self.keys(text.subset)
         self._version = self._before = 0
         self._asking: Future[Completion] | None = None
@@ -303,6 +317,8 @@ class Person(Typist):
             self.account.typed, self.account.saved = self.typed, self.saved
             self._service.shutdown(0.0)
             return False
+        if self._text.diagnostics and wait_s >= CHECKED_S and self.path in self._files:
+            self._diagnostics[self.path] = diagnostics_of(self.text(), self.path, self.cursor)
         self.due_ms += wait_s * 1e3
         return True
 
@@ -312,12 +328,21 @@ class Person(Typist):
 
     @override
     def take(self, step: Step) -> None:
+        before = self._files.get(step.path, "")
         apply(self._files, step)
+        if isinstance(step, RecordedEdit):
+            self._note(step.path, before)
 
     @override
     def edit(self, delete: int, text: str) -> None:
+        before = self.text()
         apply(self._files, RecordedEdit(self.path, self.cursor, delete, text, typed=True))
+        self._note(self.path, before)
         self._version += 1
+
+    def _note(self, path: str, before: str) -> None:
+        if self._text.edits:
+            self._history.note(path, path, before, self._files[path], self.due_ms)
 
     @override
     def tell_accepted(self, ghost: Ghost) -> None:
@@ -348,7 +373,11 @@ class Person(Typist):
 
     def _request(self) -> CompletionRequest:
         path = PurePosixPath("/", self.path)
-        snapshot = Snapshot(f"file://{path}", str(path), language_of(path), self._version, self.text())
+        snapshot = Snapshot(
+            *(f"file://{path}", str(path), language_of(path), self._version, self.text()),
+            diagnostics=self._diagnostics.get(self.path, ()),
+            changes=self._history.recent(self.due_ms) if self._text.edits else (),
+        )
         return CompletionRequest(snapshot, self.cursor)
 
     def _send(self) -> None:
@@ -370,6 +399,10 @@ class Person(Typist):
     def _late(self, late: Late) -> None:
         if late.version == self._version:
             self._send()
+
+
+def _judged(uri: str, lines: Sequence[str]) -> Sequence[bool]:
+    return judge_unfinished(lines, language_of(PurePosixPath(uri)), "\n".join(lines))
 
 
 class DiskContext(Context):

@@ -1,4 +1,4 @@
-r"""The user's recent changes, in memory only: what a model of next edits sees of the past.
+r"""The user's recent changes, in memory only: what models see of the past.
 
 Successive changes within 8 lines form one entry; a pause of a second, an accepted suggestion or a change elsewhere
 begins the next (Zed and cursortab group alike). Changes that together leave the text as it was, such as typing and
@@ -25,6 +25,9 @@ MOST_CHARACTERS: Final = 6_144
 """Of an entry with its surrounding lines; Zed's bound for a diff. Larger changes are not recorded."""
 MOST_AGE_MS: Final = 30 * 60_000.0
 """Older entries say little of what comes next."""
+MOST_LAST: Final = 8
+MOST_LAST_CHARACTERS: Final = 2_000
+"""Of both sides of a change that may be in a completion's prompt."""
 _MOST_ENTRIES: Final = MOST_CHANGES
 _MOST_TEXT: Final = 4_000_000
 """Characters of a text whose changes are recorded."""
@@ -131,6 +134,13 @@ class EditHistory:
             self._keep(kept)
         seen = (self._seen(entry) for entry in self._entries if entry.folder == folder)
         return tuple(change for change in seen if change is not None)
+
+    def recent(self, now_ms: float, folder: str = "") -> tuple[Change, ...]:
+        """The last changes in a folder, oldest first: short ones, without the lines around them."""
+        changes = self.changes(now_ms, folder)[-MOST_LAST:]
+        return tuple(
+            replace(one, above="", below="") for one in changes if len(one.old) + len(one.new) <= MOST_LAST_CHARACTERS
+        )
 
     def facts(self, uri: str, now_ms: float) -> EditFacts:
         """What the gate asks about a document."""

@@ -4,10 +4,9 @@ import itertools
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from fastcoder_lsp.core import Change
 from fastcoder_lsp.edits.gate import EditGate
 from fastcoder_lsp.edits.history import EditHistory, Judge
 from fastcoder_lsp.edits.minimal import apply
@@ -18,9 +17,6 @@ from fastcoder_lsp.observe import SpanStatistics
 
 _MOST_SENT: Final = 64
 """Edits that were sent and may still be accepted or rejected."""
-_MOST_RECENT: Final = 8
-_LONGEST_RECENT: Final = 2_000
-"""Characters of both sides of a change that may be in a completion's prompt."""
 
 
 @dataclass(slots=True)
@@ -85,13 +81,6 @@ class NextEdits:
         """A document changed. `accepted`: it accepted a suggestion; an accepted edit is found here."""
         accepted = self._accepts(uri, before, after) or accepted
         self.history.note(uri, path, before, after, self.clock(), accepted=accepted, folder=folder)
-
-    def recent(self, folder: str) -> tuple[Change, ...]:
-        """The last changes in a folder that are short enough for a completion's prompt, oldest first."""
-        changes = self.history.changes(self.clock(), folder)[-_MOST_RECENT:]
-        return tuple(
-            replace(one, above="", below="") for one in changes if len(one.old) + len(one.new) <= _LONGEST_RECENT
-        )
 
     def send(self, question: EditQuestion, edits: Sequence[Edit]) -> list[str]:
         """Record edits that answer a question; returns their ids."""

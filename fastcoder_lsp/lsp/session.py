@@ -357,7 +357,7 @@ class Session:
         self.service.edits.changed(uri)
         self.edits.changed(uri, path, folder, before, after, accepted=accepted)
         if document is not None and for_prompts:
-            document.changes = self.edits.recent(folder)
+            document.changes = self.edits.history.recent(self.edits.clock(), folder)
 
     def document_changed(self, uri: str) -> None:
         """Send the text to the host; a notebook's cells are not files."""

@@ -21,7 +21,7 @@ NEAR_LINES: Final = 40
 """Errors and warnings further from the cursor than this are left out; unused code counts wherever it is."""
 MOST_MESSAGE: Final = 160
 """Characters of a message."""
-MOST_SHOWN: Final = 3
+SHOWN_CHANGES: Final = 3
 MOST_CHANGED: Final = 500
 """Characters of both sides of a change; a longer one is left out."""
 DIAGNOSTICS: Final = ".diagnostics"
@@ -90,7 +90,7 @@ def change_notes(here: Snapshot, offset: int, root: Path) -> Iterator[ContextSni
         source = "" if path == here.path else str(root / path)
         yield ContextSnippet(f"{path}{CHANGES}", text, source=source, reason="changed lately")
         shown += 1
-        if shown == MOST_SHOWN:
+        if shown == SHOWN_CHANGES:
             return
 
 

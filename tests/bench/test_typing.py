@@ -110,7 +110,7 @@ def test_a_difference_is_pooled_over_keys_and_its_error_taken_by_part(
 
 def test_a_stopped_run_goes_on_with_what_was_typed_by_the_same_options(tmp_path: Path) -> None:
     file, same = tmp_path / "typing.jsonl", {"model": "auto", "speed": 3.0}
-    key, other = part_key(("svcs", 0, True), same), part_key(("svcs", 0, True), same | {"speed": 5.0})
+    key, other = part_key(("svcs", 0, "on"), same), part_key(("svcs", 0, "on"), same | {"speed": 5.0})
     KeptRows(file).put(key, **asdict(ONE))
     kept = KeptRows(file)
     assert known_part(kept, key, ONE.keys) == ONE

@@ -18,7 +18,11 @@ return function(encoding)
           textDocumentSync = 1,
           inlineCompletionProvider = {},
           executeCommandProvider = { commands = { 'fastcoder.accepted', 'github.copilot.didAcceptCompletionItem' } },
-          experimental = { fastcoderDefinitions = _G.wants_definitions, fastcoderEdits = _G.proposes_edits },
+          experimental = {
+            fastcoderDefinitions = _G.wants_definitions,
+            fastcoderDiagnostics = _G.wants_diagnostics,
+            fastcoderEdits = _G.proposes_edits,
+          },
         }
         return { capabilities = capabilities }
       elseif method == 'textDocument/inlineCompletion' then

@@ -6,6 +6,7 @@ import * as vscode from 'vscode'
 
 import { registerCommands } from './commands.ts'
 import { Definitions } from './definitions.ts'
+import { Diagnostics } from './diagnostics.ts'
 import { NextEdits } from './edits.ts'
 import { firstSteps } from './firstSteps.ts'
 import { LateSuggestions } from './late.ts'
@@ -57,6 +58,13 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             return server.notify('fastcoder/definitions', { textDocument, definitions: found })
         },
     )
+    const diagnostics = new Diagnostics(
+        () => server.wantsDiagnostics,
+        (document, found) => {
+            const textDocument = { uri: server.uriOf(document), version: document.version }
+            return server.notify('fastcoder/diagnostics', { textDocument, diagnostics: found })
+        },
+    )
     const edits = new NextEdits(server)
     const statisticsPanel = new StatisticsPanel(context.extensionUri, server)
     const show = (): void => {
@@ -68,6 +76,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
         late,
         edits,
         definitions,
+        diagnostics,
         statusBar,
         statisticsPanel,
         tracePanel,
@@ -77,6 +86,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             late.follow(condition)
             if (condition.kind === 'starting' || condition.kind === 'restarting') {
                 definitions.forget()
+                diagnostics.forget()
                 edits.clear()
             }
             notices.tell(condition)

@@ -2,6 +2,7 @@
 -- Never draws, never asks for text.
 local config = require('fastcoder.config')
 local definitions = require('fastcoder.definitions')
+local diagnostics = require('fastcoder.diagnostics')
 local status = require('fastcoder.status')
 local yanks = require('fastcoder.yanks')
 
@@ -80,11 +81,13 @@ function M.watch()
     M.add_folder(client, buffer)
     require('fastcoder').attach(client, buffer)
     definitions.attach(client, buffer)
+    diagnostics.attach(client, buffer)
     yanks.attach(client, buffer)
   end)
   on('LspDetach', function(_, buffer)
     require('fastcoder').detach(buffer)
     definitions.detach(buffer)
+    diagnostics.detach(buffer)
     yanks.detach(buffer)
   end)
   vim.api.nvim_create_autocmd('VimLeavePre', {
