@@ -29,8 +29,6 @@ CHANGES: Final = ".diff"
 """What the name of a file is followed by, for the model and for users."""
 _SHIFT: Final = 40
 """Lines that a line may have moved since the diagnostic."""
-_HERE: Final = 8
-"""Lines above the cursor that were probably typed just now: the prompt shows them anyway."""
 _UNUSED: Final = 4
 _KINDS: Final = {1: "error", 2: "warning", _UNUSED: "unused"}
 _QUOTED: Final = re.compile(r"""["'`]([^"'`]{4,})["'`]""")
@@ -70,19 +68,18 @@ def still_hold(notes: Iterable[ContextSnippet], here: Snapshot) -> bool:
 def change_notes(here: Snapshot, offset: int, root: Path) -> Iterator[ContextSnippet]:
     """The user's last changes below `root`, the newest first.
 
-    Of the document's own changes, lines that are in it near the cursor are left out, for the prompt has them, and so
-    are removed lines that were only typed on.
+    Of the change at the cursor only removed lines are shown, for the prompt has what was typed; and in the document no
+    removed line that is there again, or was only typed on.
     """
-    lines = here.text.split("\n")
-    cursor = here.text.count("\n", 0, offset)
-    around = [line.strip() for line in lines[max(cursor - _HERE, 0) : cursor + 2]]
-    present = [line.strip() for line in lines]
-    shown = 0
+    present = [line.strip() for line in here.text.split("\n")]
+    cursor, here_changed, shown = here.text.count("\n", 0, offset), False, 0
     for path, patch in reversed(_together(here.changes)):
         old, new = patch.old, patch.new
         if path == here.path:
-            new = tuple(line for line in new if not _begins(line, around))
             old = tuple(line for line in old if not _begins(line, present))
+            if not here_changed and patch.line - 1 <= cursor <= patch.line + len(new) + 1:
+                new = ()
+            here_changed = True  # the places of earlier changes may have moved
         text = "\n".join([*(f"-{line}" for line in old), *(f"+{line}" for line in new)])
         language = language_of(PurePosixPath(path))
         if not any(map(str.isalnum, text)) or len(text) > MOST_CHANGED or not _is_clean(patch, language):
