@@ -34,11 +34,12 @@ def _all(text: str, path: str) -> tuple[Diagnostic, ...]:
         return ()
     lines = text.split("\n")
     try:
-        messages = import_module("pyflakes.checker").Checker(ast.parse(text), path).messages
+        parsed = ast.parse(text)
     except (SyntaxError, ValueError) as error:
         number = min(max(getattr(error, "lineno", None) or 1, 1), len(lines))
         found = [(number, 1, str(getattr(error, "msg", error)))]
     else:
+        messages = import_module("pyflakes.checker").Checker(parsed, path).messages
         found = [
             (one.lineno, 4 if type(one).__name__.startswith(_UNUSED) else 1, one.message % one.message_args)
             for one in messages

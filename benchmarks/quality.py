@@ -232,7 +232,7 @@ def _export(path: Path, suites: list[Suite], way: PromptVariant, tokenizer: Toke
     """
     with path.open("w", encoding="utf-8") as file:
         for suite in suites:
-            for question, prompt in zip(suite.questions, _prompts(suite.questions, way, tokenizer), strict=True):
+            for question, prompt in zip(suite.questions, prompts_of(suite.questions, way, tokenizer), strict=True):
                 if prompt.healing or suite.body:
                     continue
                 row = {"suite": suite.name, "id": question.id, "tokens": prompt.tokens, "max_tokens": LINE_TOKENS}
@@ -312,13 +312,13 @@ def _asks(suite: Suite, way: PromptVariant, tokenizer: Tokenizer) -> tuple[str, 
     limit, tokens = ("body", BODY_TOKENS) if suite.body else ("line", LINE_TOKENS)
     cut = repoeval.function_end if suite.body else line_end
     asks = []
-    for question, prompt in zip(suite.questions, _prompts(suite.questions, way, tokenizer), strict=True):
+    for question, prompt in zip(suite.questions, prompts_of(suite.questions, way, tokenizer), strict=True):
         request = decode_request(tokenizer, prompt.tokens, tokens, cut=cut, healing=prompt.healing)
         asks.append(ModelQuestion(question.id, prompt, limit, request))
     return f"{suite.name} {way.name}", asks
 
 
-def _prompts(questions: Iterable[InfillQuestion], way: PromptVariant, tokenizer: Tokenizer) -> Iterator[Prompt]:
+def prompts_of(questions: Iterable[InfillQuestion], way: PromptVariant, tokenizer: Tokenizer) -> Iterator[Prompt]:
     """The prompts of questions, asked one way; with the product's context the files around them are on the disk."""
     if way.diagnostics:
         require_checker()

@@ -1,7 +1,9 @@
 """`bench quality`: its tasks, its arithmetic, and that a stopped run goes on where it ended."""
 
 import gzip
+import io
 import json
+import tarfile
 from math import sqrt
 from pathlib import Path
 from statistics import stdev
@@ -10,11 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.checker import diagnostics_of
 from benchmarks.datasets import infilling, repositories
 from benchmarks.datasets.repositories import Repository
 from benchmarks.harness import Answers, Mean, clustered_error, edit_similarity, key, paired
-from benchmarks.quality import Suite, evaluate
-from benchmarks.questions import MOST_OF_A_FILE, InfillQuestion, RepositoryFiles, arm, file_of, line_cases, prompt_of
+from benchmarks.quality import Suite, evaluate, prompts_of
+from benchmarks.questions import (
+    MOST_OF_A_FILE,
+    InfillQuestion,
+    LineCase,
+    RepositoryFiles,
+    arm,
+    file_of,
+    line_cases,
+    prompt_of,
+    recorded_cases,
+)
+from fastcoder_lsp.core import Diagnostic
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt
 from tests.prompt.toy_tokenizers import of_family
@@ -266,3 +280,61 @@ def test_errors_by_file() -> None:
     assert difference is not None
     assert difference.mean == pytest.approx(2 / 3)
     assert difference.standard_error == pytest.approx(sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3)
+
+
+OLD = (
+    "import os\n\n\ndef first(rows):\n    return open_store(rows)\n\n\ndef second(rows):\n    return open_store(rows)\n"
+)
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> list[LineCase]:
+    """Two recorded changes of one kind, in two files."""
+    with tarfile.open(tmp_path / "toy.base.tar.gz", "w:gz") as archive:
+        for name in ("a.py", "b.py"):
+            info = tarfile.TarInfo(f"toy/{name}")
+            info.size = len(OLD)
+            archive.addfile(info, io.BytesIO(OLD.encode()))
+    line = "    return open_store(rows)\n"
+    steps = [
+        {"kind": "edit", "commit": "c", "path": path, "offset": OLD.index(line), "delete": len(line), "typed": True}
+        | {"text": f"    return make_store(os.{number})\n"}
+        for number, path in enumerate(("a.py", "b.py"))
+    ]
+    (tmp_path / "toy.steps.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    return list(recorded_cases(tmp_path, "toy"))
+
+
+def test_recorded_lines_know_the_changes_before_them(recorded: list[LineCase]) -> None:
+    first, second = recorded
+    assert (first.question.id, first.expected) == ("toy/a.py:0.0", "    return make_store(os.0)")
+    assert first.question.before + first.question.after == OLD.replace("    return open_store(rows)\n", "\n", 1)
+    assert [(one.path, one.old) for one in second.question.changes][-2:] == [
+        ("a.py", "\n"),
+        ("b.py", "    return open_store(rows)\n"),
+    ]
+    assert second.expected not in "".join(one.new for one in second.question.changes)
+
+
+def test_arms_with_notes_are_the_context_and_the_notes(recorded: list[LineCase]) -> None:
+    """No arm's prompt has the answer."""
+    tokenizer = of_family("Qwen2.5-Coder")
+    questions = [case.question for case in recorded]
+    made = {name: list(prompts_of(questions, arm(name), tokenizer)) for name in ("context", "edits")}
+    texts = {name: [tokenizer.decode(prompt.tokens) for prompt in prompts] for name, prompts in made.items()}
+    for case, plain, edited in zip(recorded, texts["context"], texts["edits"], strict=True):
+        assert case.expected not in edited
+        assert ".diff" not in plain
+        assert f"{case.question.path}.diff\n-    return open_store(rows)" not in plain
+    assert "+    return make_store(os.0)" in texts["edits"][1]
+
+
+def test_what_a_checker_reports() -> None:
+    assert diagnostics_of("x = (\n", "a.py", 0)[0].source == "x = ("
+    assert diagnostics_of("const x = (\n", "a.ts", 0) == ()
+    pytest.importorskip("pyflakes")
+    found = diagnostics_of("import os\n\n\ndef f():\n    return gone\n", "a.py", 30)
+    assert found == (
+        Diagnostic(4, 1, "undefined name 'gone'", "return gone"),
+        Diagnostic(0, 4, "'os' imported but unused", "import os"),
+    )
