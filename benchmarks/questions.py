@@ -163,8 +163,9 @@ def prompt_of(
         changes=question.changes if way.edits else (),
     )
     offset, around = len(question.before), question.repository
-    context = NO_CONTEXT if around is None or not way.context_tokens else _ByWords(around)
-    context = product if way.product else context
+    context: Context = NO_CONTEXT if around is None or not way.context_tokens else _ByWords(around)
+    if way.product:
+        context = product
     options = replace(
         usual,
         limit=usual.limit + way.context_tokens,

@@ -31,7 +31,7 @@ _SHIFT: Final = 40
 """Lines that a line may have moved since the diagnostic."""
 _UNUSED: Final = 4
 _KINDS: Final = {1: "error", 2: "warning", _UNUSED: "unused"}
-_QUOTED: Final = re.compile(r"""["'`]([^"'`]{4,})["'`]""")
+_PARTS: Final = re.compile(r"""[^\s"'`=:,;()\[\]{}]{6,}""")
 
 
 def diagnostics_note(here: Snapshot, offset: int) -> ContextSnippet | None:
@@ -112,10 +112,10 @@ def _place(one: Diagnostic, lines: Sequence[str]) -> int | None:
 
 
 def _tells(source: str, message: str, secret: frozenset[str], language: str) -> bool:
-    """Whether a diagnostic may tell a secret: its line or message looks like one, or it quotes a part of one."""
+    """Whether a diagnostic may tell a secret: its line or message looks like one, or has a part of one."""
     if source in secret or without_secrets(f"{source}\n{message}", language) != f"{source}\n{message}":
         return True
-    return any(quoted in line for quoted in _QUOTED.findall(message) for line in secret)
+    return any(part in message for line in secret for part in _PARTS.findall(line))
 
 
 def _together(changes: Sequence[Change]) -> list[tuple[str, Patch]]:

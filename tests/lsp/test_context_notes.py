@@ -189,6 +189,6 @@ async def test_over_the_wire() -> None:
             return [message["params"].get("diagnostics", False) for message in methods]
 
         assert statuses()[-1]
-        settings: Json = {"fastcoder": {"context": {"enabled": True}}}
+        settings: Json = {"fastcoder": {"context": {"enabled": True, "diagnostics": False}}}
         client.notify("workspace/didChangeConfiguration", {"settings": settings})
         await client.until(lambda: not statuses()[-1])

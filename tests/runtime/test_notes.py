@@ -112,9 +112,9 @@ def test_the_last_changes(root: Path, changes: list[Change], shown: dict[str, st
 def test_few_changes_are_shown_the_newest_last(root: Path) -> None:
     text = "\n".join(LINES)
     many = tuple(change(f"a_{number}\n", f"b_{number}\n", 20 * number) for number in range(9))
-    found = found_at(finder(root), replace(main(root, text), changes=many, diagnostics=(report(5),)), 100)
+    found = found_at(finder(root), replace(main(root, text), changes=many, diagnostics=(report(20),)), 100)
     by_worth = [one.text for one in sorted(found, key=lambda one: one.score) if one.reason]
-    assert by_worth == [*(f"-a_{n}\n+b_{n}" for n in range(9 - SHOWN_CHANGES, 9)), told(line=5)]
+    assert by_worth == [*(f"-a_{n}\n+b_{n}" for n in range(9 - SHOWN_CHANGES, 9)), told(line=20)]
 
 
 def build(root: Path, builder: PromptBuilder, text: str, *reports: Diagnostic) -> tuple[int, ...]:
@@ -135,7 +135,7 @@ def test_no_key_recomputes_a_prompt(root: Path) -> None:
     at = replace(main(root, USE + "put"), diagnostics=(reports[1],))
     builder.plan(at, len(at.text))
     builder.exchange(at, len(at.text))
-    assert builder.context_of(at.uri)[0] == "src/app/main.py.diagnostics"
+    assert builder.context_of(at.uri)[-1] == "src/app/main.py.diagnostics"
     shown = builder.shown(at.uri)
     assert shown is not None
     assert "wrong 1" in shown.text
