@@ -258,8 +258,8 @@ def suites_of(options: Options, names: Iterable[str]) -> Iterator[Suite]:
             yield _repoeval(options.tasks / name if options.tasks else require(name), options.limit)
         elif name == RECORDED:
             folder = options.tasks / "replay" if options.tasks else require("replay")
-            cases = [case for one in histories.NAMES for case in recorded_cases(folder, one)]
-            yield _suite(name, spread(cases, options.limit))
+            typed = [case for one in histories.NAMES for case in recorded_cases(folder, one)]
+            yield _suite(name, spread(typed, options.limit))
         elif name in LINES:
             folder = options.tasks or require("")
             yield _lines(name, list(repositories.load(folder, options.split)), options.limit)
