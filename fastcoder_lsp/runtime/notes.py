@@ -35,20 +35,21 @@ _PARTS: Final = re.compile(r"""[^\s"'`=:,;()\[\]{}]{6,}""")
 
 
 def diagnostics_note(here: Snapshot, offset: int) -> ContextSnippet | None:
-    """The diagnostics near the cursor, the nearest last; `here` has its path below the folder."""
+    """The diagnostics near the cursor, the nearest last and each message once; `here` has its path below the folder."""
     cursor = here.text.count("\n", 0, offset)
     near = [
-        (abs(at - cursor), text)
+        (abs(at - cursor), one.message, text)
         for at, one, text in _current(here)
         if at != cursor and (abs(at - cursor) <= NEAR_LINES or one.severity == _UNUSED)
     ]
-    near.sort(key=lambda pair: pair[0])
-    texts = dict.fromkeys(text for _, text in near[:MOST_DIAGNOSTICS][::-1])
+    near.sort(key=lambda entry: entry[0])
+    texts: dict[str, str] = {}
+    for _, message, text in near:
+        texts.setdefault(message, text)
     if not texts:
         return None
-    return ContextSnippet(
-        f"{here.path}{DIAGNOSTICS}", "\n".join(texts), reason="reported by the editor's other servers"
-    )
+    shown = "\n".join(reversed(list(texts.values())[:MOST_DIAGNOSTICS]))
+    return ContextSnippet(f"{here.path}{DIAGNOSTICS}", shown, reason="reported by the editor's other servers")
 
 
 def still_hold(notes: Iterable[ContextSnippet], here: Snapshot) -> bool:
@@ -80,7 +81,7 @@ def change_notes(here: Snapshot, offset: int, root: Path) -> Iterator[ContextSni
             if not here_changed and patch.line - 1 <= cursor <= patch.line + len(new) + 1:
                 new = ()
             here_changed = True  # the places of earlier changes may have moved
-        text = "\n".join([*(f"-{line}" for line in old), *(f"+{line}" for line in new)])
+        text = "\n".join(f"{sign}{line}" for sign, side in (("-", old), ("+", new)) for line in side if line.strip())
         language = language_of(PurePosixPath(path))
         if not any(map(str.isalnum, text)) or len(text) > MOST_CHANGED or not _is_clean(patch, language):
             continue

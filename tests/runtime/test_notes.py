@@ -17,8 +17,8 @@ LINES = tuple(f"line_{number} = call({number})" for number in range(200))
 CURSOR = 100
 
 
-def report(line: int, message: str = "wrong", severity: int = 1, source: str | None = None) -> Diagnostic:
-    return Diagnostic(line, severity, message, LINES[line] if source is None else source)
+def report(line: int, message: str = "", severity: int = 1, source: str | None = None) -> Diagnostic:
+    return Diagnostic(line, severity, message or f"wrong {line}", LINES[line] if source is None else source)
 
 
 def notes(
@@ -34,8 +34,8 @@ def notes(
     return {one.path.removeprefix("src/app/"): one.text for one in found if one.reason}
 
 
-def told(text: str = "wrong", line: int = 90, kind: str = "error") -> str:
-    return f"{kind}: {text}\n    {LINES[line]}"
+def told(text: str = "", line: int = 90, kind: str = "error") -> str:
+    return f"{kind}: {text or f'wrong {line}'}\n    {LINES[line]}"
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def told(text: str = "wrong", line: int = 90, kind: str = "error") -> str:
         ([report(90, severity=2), report(95)], [told(kind="warning"), told(line=95)]),
         ([report(110), report(CURSOR + 1)], [told(line=110), told(line=CURSOR + 1)]),
         ([report(line) for line in range(80, 100)], [told(line=line) for line in range(96, 100)]),
-        ([report(90, source=LINES[93])], [told(line=93)]),
+        ([report(90, source=LINES[93])], [told("wrong 90", line=93)]),
         ([report(90, "w" * 300)], [told("w" * MOST_MESSAGE + "…")]),
-        ([report(90), report(90)], [told()]),
+        ([report(90, "twice"), report(95, "twice")], [told("twice", line=95)]),
         ([report(CURSOR)], []),
         ([report(90, source="gone()")], []),
         ([report(CURSOR - NEAR_LINES - 1)], []),
@@ -94,7 +94,7 @@ OWN = "src/app/main.py"
         ([change("old()\n", f"{LINES[99]}\n", 99, OWN)], {"main.py.diff": "-old()"}),
         ([change("", "line\n", 99, OWN), change("line\n", f"{LINES[99]}\n", 99, OWN)], {}),
         # Changes of one place are one.
-        ([change("a\n", "b\n"), change("b\n", "c\n")], {"other.py.diff": "-a\n+c"}),
+        ([change("a\n\n", "b\n"), change("b\n", "\nc\n")], {"other.py.diff": "-a\n+c"}),
         ([change("a\n", "b\n"), change("b\n", "a\n")], {}),
         ([change("}\n", "")], {}),
         ([change("", "y" * MOST_CHANGED + "\n")], {}),
