@@ -22,7 +22,6 @@ class CpuTimes:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Put down in each report what was spent since the last one."""
         report = yield
         now_s = _spent_s()
         report.user_properties = [*report.user_properties, (_NAME, now_s - self._before_s)]

@@ -4,5 +4,4 @@ import hypothesis
 
 
 def examples(in_ci: int) -> int:
-    """Of `in_ci` examples, those that this run tries."""
     return in_ci if hypothesis.settings.get_current_profile_name() == "ci" else max(in_ci // 4, 10)

@@ -163,5 +163,4 @@ def marked(before: str) -> tuple[int, ...]:
 
 
 def never() -> bool:
-    """`should_stop` of a prefill that is not stopped."""
     return False

@@ -17,7 +17,6 @@ def test_a_document_keeps_its_state() -> None:
 
 
 def test_the_least_recently_used_document_goes_first() -> None:
-    """At most `capacity` documents."""
     states = memory()
     for name in ("a", "b"):
         states.fetch(name).append(name)
@@ -46,7 +45,6 @@ def test_a_closed_document_is_forgotten() -> None:
 
 
 def test_what_is_put_is_there_and_looking_is_no_use() -> None:
-    """`get` leaves the order alone, `put` does not; what is put anew takes the place of what was there."""
     kept: LatestDocuments[int] = LatestDocuments(capacity=2)
     for number, name in enumerate("ab"):
         kept.put(name, number)

@@ -91,7 +91,6 @@ def test_pictures_run_and_load_nothing(path: Path) -> None:
 
 
 def test_the_movie_stands_still_where_motion_is_unwanted() -> None:
-    """Without its animations the last frame is left: each row once, with a suggestion."""
     text = (ROOT / "docs/editors/neovim-movie.svg").read_text(encoding="utf-8")
     assert re.search(r"@media\(prefers-reduced-motion:reduce\)\{g\[class\]\{animation:none!important\}\}", text)
     shown = re.sub(r'<g class="h.*', "", text)

@@ -22,7 +22,6 @@ def figures(pattern: str) -> list[float]:
 
 
 def test_steps() -> None:
-    """A token, eight tokens verified, and transformers beside both, to the millisecond."""
     one, eight = cells("What a step costs", "1 "), cells("What a step costs", "8 ")
     said = figures(
         r"takes (\d+) ms for a token and (\d+) ms for verifying eight \(transformers in bf16: (\d+) and (\d+)\)"

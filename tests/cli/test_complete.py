@@ -76,7 +76,6 @@ def test_an_option_allows_text_that_looks_like_a_secret(tmp_path: Path, capsys: 
 
 
 def test_ranges_of_the_json_are_places_too() -> None:
-    """Lines and columns from 1, the end exclusive."""
     answer = complete.as_json(Completion("x", 3, 4, ms={"total": 1.0}), "here", "ab\ncd")
     assert answer["range"] == {"start": {"line": 2, "column": 1}, "end": {"line": 2, "column": 2}}
     assert json.loads(json.dumps(answer))["ms"] == {"total": 1.0}

@@ -19,7 +19,6 @@ def spoken(told: Loading) -> None:
 
 
 def test_a_long_load_is_told_a_line_each(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is being done when the silence is broken, and then whatever else is; never how far."""
     monkeypatch.setattr(terminal, "SILENT_S", 0.05)
     with Loading("loading the model") as told:
         spoken(told)

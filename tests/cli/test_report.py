@@ -119,7 +119,6 @@ def test_benchmarks_draw_no_escapes(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 
 def test_json_stays_the_same_value() -> None:
-    """Programs read it."""
     value = {HOSTILE.replace("\ud800", ""): [HOSTILE.replace("\ud800", "")]}
     assert json.loads(visible(json.dumps(value, ensure_ascii=False))) == value
 

@@ -40,7 +40,6 @@ NEEDED = (
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """One in which the packages are absent."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(ABSENT)
     return os.environ | {"PYTHONPATH": str(tmp_path / "site")}
@@ -63,7 +62,6 @@ def test_the_servers_parts_can_be_loaded(environment: dict[str, str]) -> None:
 
 
 def test_a_gguf_is_made_ready_packed_and_looked_at(environment: dict[str, str], tmp_path: Path) -> None:
-    """`pull`, `path`, `doctor`, and the packing of its weights."""
     write_gguf(tmp_path / "tiny.gguf")
     environment |= {"FASTCODER_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
     command, name = ("-m", "fastcoder_lsp.cli.main"), str(tmp_path / "tiny.gguf")
@@ -88,7 +86,6 @@ def test_a_gguf_is_made_ready_packed_and_looked_at(environment: dict[str, str], 
 
 
 def test_the_engine_can_be_measured(environment: dict[str, str], tmp_path: Path) -> None:
-    """`bench engine` leaves the comparison out, says how to have it, and ends with its table."""
     write_gguf(tmp_path / "tiny.gguf", context=2048)
     environment |= {"FASTCODER_CACHE": str(tmp_path / "cache"), "FASTCODER_KERNELS": str(kernels_folder())}
     command, name = ("-m", "fastcoder_lsp.cli.main"), str(tmp_path / "tiny.gguf")

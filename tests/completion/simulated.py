@@ -54,8 +54,6 @@ def script(says: str, start: str) -> NextLetter:
 
 
 class Clock:
-    """Milliseconds that pass when somebody lets them."""
-
     def __init__(self) -> None:
         self.ms = 0.0
 
@@ -106,8 +104,6 @@ class SimulatedEngine(FakeEngine):
 
 
 class ListeningDrafter(NoDrafter):
-    """Guesses nothing and remembers what it was told to expect."""
-
     def __init__(self) -> None:
         super().__init__()
         self.expected: list[tuple[str, ...]] = []
@@ -123,7 +119,6 @@ class Turns:
     scheduler: Scheduler[Any]
 
     def work(self, *, pieces: int = 20_000, until: Callable[[], bool] = lambda: False) -> None:
-        """So many pieces of work at most, or until something holds, or nothing is to be done."""
         for _ in range(pieces):
             if until() or self.scheduler.turn() > 0:
                 return
@@ -204,7 +199,6 @@ class Simulation(Turns):
         self.service.reload()
 
     def ask(self, before: str, *, invoked: bool = False, uri: str = URI) -> "Future[Completion]":
-        """What comes after `before`?"""
         return self.service.submit(self.request(before, invoked=invoked, uri=uri), self.policy)
 
     def request(self, before: str, *, invoked: bool = False, uri: str = URI) -> CompletionRequest:
@@ -218,7 +212,6 @@ class Simulation(Turns):
         return future.result(0)
 
     def load(self, progress: Progress) -> Runtime:
-        """Make the model ready, or fail as a test wants it to."""
         progress(0.5, "weights")
         self.clock.ms += self._load_ms
         self.while_loading()

@@ -66,7 +66,6 @@ def test_a_budget_counts_from_the_arrival(waited_ms: float) -> None:
 
 @pytest.mark.parametrize("budget_ms", range(40, 900, 30))
 def test_a_budgeted_answer_is_in_time_and_a_beginning_of_the_plain_one(budget_ms: int) -> None:
-    """Whatever the budget: no piece of work is begun that it cannot hold."""
     simulation = Simulation(MODEL, Policy(budget_ms, budget_ms, 4000))
     answer = simulation.answer(START)
     assert simulation.clock.ms <= budget_ms
@@ -88,7 +87,6 @@ def test_the_rest_is_made_in_the_background_and_needs_no_model_then() -> None:
 
 
 def test_who_types_along_adopts_what_is_running() -> None:
-    """Each key cancels the last request, as editors do: no token is prefilled and no step is made again."""
     simulation = Simulation(MODEL, HURRIED)
     futures: list[Future[Completion]] = []
     for typed in ("", "o", "on"):
@@ -189,7 +187,6 @@ def test_all_is_quiet_ten_seconds_after_the_last_key() -> None:
 
 
 def test_a_pause_prepares_the_prompt_unless_power_is_saved() -> None:
-    """A second after the last request the prompt is brought up to date, once; never under `saver`."""
     for ahead in (True, False):
         simulation = Simulation(MODEL, Policy(2000, 2000, 4000, ahead=ahead))
         simulation.answer(START)

@@ -62,7 +62,6 @@ async def test_a_keystroke_passes_through_few_functions() -> None:
 
 
 async def asked(client: RawClient, version: int) -> str:
-    """The text at the end of the document's line."""
     items = await client.inline(URI, 0, 3 + version, triggerKind=2)
     return str(items[0]["insertText"]) if items else ""
 

@@ -124,7 +124,6 @@ def test_what_fails_in_the_making_is_the_answer(error: Exception, told: str) -> 
 
 @pytest.mark.parametrize("pieces", range(6))
 def test_a_rename_while_a_question_is_open_costs_nothing(pieces: int) -> None:
-    """The answer is the one it would have been, and what it says is known under the new name."""
     simulation = Simulation(MODEL, Policy())
     future = simulation.ask(START)
     simulation.work(pieces=pieces)

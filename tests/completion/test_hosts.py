@@ -34,8 +34,6 @@ def answer(text: str) -> Answer:
 
 
 class ScriptedHost:
-    """Does as the test says; remembers what it was told."""
-
     def __init__(self, listener: HostListener) -> None:
         self.listener = listener
         self.questions: list[Question] = []
@@ -60,8 +58,6 @@ class ScriptedHost:
 
 
 class Editor:
-    """A service over a scripted host; every future that it was given."""
-
     def __init__(self) -> None:
         self.heard: list[tuple[object, ...]] = []
         self.service = CompletionService(

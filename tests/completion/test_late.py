@@ -66,7 +66,6 @@ def test_it_is_told_within_one_piece_of_work_of_being_made() -> None:
 
 
 def test_a_slow_machine_is_given_the_time_it_needs() -> None:
-    """Sixteen seconds for a prompt: far over what the background may take for those who wait for nothing."""
     simulation = Simulation(LINE, OPEN)
     simulation.answer("x = 1\n")
     simulation.engine.takes = lambda ms: 8 * ms
@@ -166,7 +165,6 @@ def test_who_asked_and_gave_up_while_another_question_waited_for_the_model_is_to
 
 
 def test_who_asks_by_a_key_where_a_late_text_is_shown_gets_other_candidates_too() -> None:
-    """Right after it was told, and whenever: an answer of one candidate would be taken for all there is."""
     simulation = Simulation(LINE, Policy(0, 0, 0, alternatives=3))
     simulation.answer(LONG)
     simulation.rest(60_000)

@@ -19,7 +19,6 @@ LONG_MODEL = script(f"{LINES}\nrest()", BLOCK)
 
 
 def policy(values: dict[str, Any], **more: Any) -> Policy:
-    """Answers are whole, under the rules that these settings ask for."""
     settings, problems = resolve([SettingsLayer("editor", values, trusted=True)])
     assert not problems
     return replace(Policy(), quiet=policy_of(settings, **more).quiet)

@@ -256,7 +256,6 @@ def test_one_slow_piece_is_not_believed_many_are_up_to_a_bound() -> None:
 
 
 def test_what_was_learnt_is_unlearnt_by_a_few_quick_pieces_or_by_time_alone() -> None:
-    """Three quick ones after a hundred slow ones; or five seconds in which nothing is done, whichever way they pass."""
     for passed_ms in (-6000.0, 0.0, 6000.0):
         now = [1e6]
         pace = LatencyEstimator(COSTS, lambda now=now: now[0])  # type: ignore[misc]

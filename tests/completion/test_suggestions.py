@@ -49,7 +49,6 @@ def test_an_edit_above_ends_it() -> None:
 
 
 def test_a_bracket_that_the_editor_closed_is_replaced() -> None:
-    """`print(` typed, `)` added by the editor: the rest of the suggestion brings its own and covers that one."""
     memory = remembered("print(a, b)")
     assert ask(memory, "print(", ")\n") == CachedSuffix("a, b)", 1)
     assert ask(memory, "print(", "]\n") is None
@@ -77,7 +76,6 @@ def test_it_belongs_to_its_document() -> None:
 
 @given(st.text("ab(\n", max_size=6), st.text("ab)\n", max_size=6), st.text("ab()\n", min_size=1, max_size=8), st.data())
 def test_whatever_is_recalled_completes_the_same_text(before: str, after: str, text: str, data: st.DataObject) -> None:
-    """Inserted where it is recalled, the rest gives exactly the text that the whole suggestion would have given."""
     memory = SuggestionMemory()
     memory.remember(URI, Suggestion(CursorContext(before, after), text))
     typed = data.draw(st.text("ab()\n", max_size=8))

@@ -34,13 +34,10 @@ def letter(text: str) -> str:
 
 @cache
 def whole(before: str) -> str:
-    """What is shown after `before` in the end."""
     return plain(letter, before)
 
 
 class Typist(RuleBasedStateMachine):
-    """Types along the model half of the time."""
-
     def __init__(self) -> None:
         super().__init__()
         self.simulation = Simulation(letter, POLICY)

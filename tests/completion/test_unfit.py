@@ -121,13 +121,11 @@ def _simulation(before: str, says: str, unsure: Mapping[str, Mapping[str, float]
 )
 @pytest.mark.parametrize("invoked", [False, True])
 def test_a_closer_of_what_the_user_opened(closer: float, shown: str, invoked: bool) -> None:
-    """The text goes up to it where the model would as likely go on inside."""
     simulation = _simulation(DOUBTFUL + "f(W", "riter)\n", {"riter": {")": closer, "(": 1 - closer}})
     assert simulation.answer(DOUBTFUL + "f(W", invoked=invoked).text == shown
 
 
 def test_a_closer_of_the_texts_own_stays() -> None:
-    """It is the text's end that the model is sure of, not of what the user opened."""
     simulation = _simulation(DOUBTFUL + "W", "riter(a)\n", {"riter(a": {")": 0.5, ",": 0.4}})
     assert simulation.answer(DOUBTFUL + "W").text == "riter(a)"
 
@@ -144,7 +142,6 @@ def test_a_closer_of_the_texts_own_stays() -> None:
 def test_what_the_model_is_not_sure_of_is_shown_by_a_key(
     typed: str, says: str, unsure: Mapping[str, Mapping[str, float]]
 ) -> None:
-    """Nobody is shown it who only types, and `why` says so."""
     simulation = _simulation(DOUBTFUL + typed, says, unsure)
     for _ in range(2):  # nor is it remembered
         answer = simulation.answer(DOUBTFUL + typed)

@@ -43,8 +43,6 @@ def runtime() -> Iterator[Runtime]:
 
 
 class Person:
-    """Asks a service at one cursor; the model outlives the service."""
-
     def __init__(self, runtime: Runtime) -> None:
         runtime.engine_for("file:///stack.py").prefill([], lambda: False)
         runtime.prompts.forget("file:///stack.py")

@@ -151,7 +151,6 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(list(specs())) | st.text(max_size=8), JSON, max_size=6), st.booleans())
 def test_no_values_can_hurt(values: dict[str, Any], trusted: bool) -> None:
-    """Whatever JSON arrives, settings of the right types come out."""
     settings, _ = resolve([SettingsLayer("anywhere", values, trusted)])
     for spec in specs().values():
         value: Any = getattr(settings, spec.attribute)
@@ -166,7 +165,6 @@ def test_no_values_can_hurt(values: dict[str, Any], trusted: bool) -> None:
 
 
 def test_the_table_and_the_settings_are_one() -> None:
-    """Every field of `Settings` is a row of the table under its dotted name, and each row says what it means."""
     assert [spec.attribute for spec in specs().values()] == [entry.name for entry in fields(Settings)]
     assert all(spec.description.endswith((".", "`.")) for spec in specs().values())
 

@@ -93,7 +93,6 @@ def test_who_holds_it_is_waited_for(files: tuple[Path, Path], tries: int, monkey
 
 
 def test_what_is_held_for_ever_stays(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who cannot replace it says so, after some seconds, and both are there."""
     held = Held(monkeypatch, 1000)
     with pytest.raises(PermissionError):
         put_in_place(*files, windows=True, rest=held.waited.append)

@@ -164,7 +164,6 @@ def test_a_drafter_that_raises_is_heard_once(caplog: pytest.LogCaptureFixture) -
 
 
 def test_a_full_context_ends_the_text() -> None:
-    """The decode ends before the engine would have to refuse a step."""
     result = decode(FakeEngine(context=12), NoDrafter(), request(tuple([1] * 9), max_tokens=50), lambda: False)
     assert result.finish in {"context", "eos"}
     assert len(result.tokens) <= 3

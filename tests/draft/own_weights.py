@@ -41,7 +41,6 @@ MADE = {"medusa": medusa, "eagle": eagle, "dflash": dflash}
 
 
 def write(folder: Path, method: str) -> str:
-    """Write one; the name of its drafter."""
     save(folder, *MADE[method]())
     return f"{method}:{WIDE[method]},weights={folder}"
 

@@ -39,7 +39,6 @@ class Lent(Slots):
 
 
 def lending(*makers: Callable[[], Engine]) -> Smaller:
-    """Models that are made when they are first asked for."""
     models: list[Slots] = []
 
     def lend() -> Sequence[Slots]:
@@ -51,5 +50,4 @@ def lending(*makers: Callable[[], Engine]) -> Smaller:
 
 
 def toys(vocabulary: int) -> Smaller:
-    """One that is nearly always right, and one that always is."""
     return lending(lambda: NearlyRepetitive(vocabulary), lambda: RepetitiveEngine(vocabulary))

@@ -10,7 +10,6 @@ from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
 
 
 def searcher(files: Sequence[Sequence[int]]) -> Searcher:
-    """A searcher over files of tokens."""
     documents = [IndexedFile(FileRecord(f"{i}.py", ""), np.array(tokens, np.int32)) for i, tokens in enumerate(files)]
     return Searcher([StoreSnapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 1)])
 
@@ -18,5 +17,4 @@ def searcher(files: Sequence[Sequence[int]]) -> Searcher:
 def pinned(
     repository: Sequence[Sequence[int]] = (), corpus: Sequence[Sequence[int]] = (), generation: int = 1
 ) -> Pinned:
-    """D_r and D_c of these files; a side without files is absent."""
     return Pinned(searcher(repository) if repository else None, searcher(corpus) if corpus else None, (generation,))

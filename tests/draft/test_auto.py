@@ -40,7 +40,6 @@ def first(drafter: AutoDrafter, *tokens: int, nodes: int = 8, document: str = "d
 
 
 def say(drafter: AutoDrafter, draft: Draft, last: int, *emitted: int) -> None:
-    """One verification that says `emitted`."""
     parents = (-1, *(parent + 1 for parent in draft.parents))
     tree = DraftTree((last, *draft.tokens), parents, 1, ("", *draft.sources), (0, *draft.matches))
     node, path = 0, list[int]()
@@ -119,7 +118,6 @@ def test_an_outdated_suggestion_is_drafted_from_the_first_token() -> None:
 
 
 def test_an_old_text_is_followed_through_a_change() -> None:
-    """The answer puts 50 for 22; `auto` copies on behind it, and that text is gone with its decode."""
     drafter, rewrite = AutoDrafter(nothing, FIXED), Rewrite((20, 21, 22, 23, 24), (9,))
     drafter.begin(context(1, 2, rewrite=rewrite))
     assert drafter.propose(context(1, 2, rewrite=rewrite), 6).tokens == (20, 21, 22, 23, 24, 9)
@@ -139,7 +137,6 @@ def test_the_tree_is_as_wide_as_pays(cost: StepCosts) -> None:
 
 
 def test_learning_finds_out_who_is_wrong() -> None:
-    """A source whose word never comes true loses its place in the tree; with `learns` off it keeps it."""
     stores = pinned([[1, 2, 7]])
     for learns in (True, False):
         drafter = AutoDrafter(lambda _: stores, AutoParameters(width="fixed", learns=learns))
@@ -175,7 +172,6 @@ def test_searches_that_find_nothing_are_not_repeated() -> None:
 
 
 def test_sources_can_be_left_out() -> None:
-    """`without` names them; a name that is none is an error that tells the names."""
     stores = pinned([[1, 2, 7]], [[1, 2, 8]])
     draft = first(AutoDrafter(lambda _: stores, AutoParameters(width="fixed", without="repository/prompt")), 1, 2)
     assert set(draft.sources) == {"corpus"}
@@ -233,7 +229,6 @@ def test_compiled_code_always_gets_the_same_types(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("late", [False, True])
 def test_what_is_told_late_is_learnt_all_the_same(late: bool) -> None:
-    """A step is judged by the draft that was made for it, whenever that is told, and however many drafts came since."""
     stores = pinned([[1, 2, 7, 8, 9, 3]], [[5, 6, 8, 8]])
     drafter = AutoDrafter(lambda _: stores, replace(FIXED, skips=False))
     assert drafter.traits.late

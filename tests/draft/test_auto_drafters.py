@@ -26,8 +26,6 @@ CONTEXT = DraftContext((1, 2, 3), 3)
 
 
 class Clock:
-    """Time that moves where it is told to."""
-
     def __init__(self) -> None:
         self.seconds = 1.0
 
@@ -36,8 +34,6 @@ class Clock:
 
 
 class Dear(Drafter):
-    """Drafts a fork, for so many milliseconds."""
-
     def __init__(self, clock: Clock, ms: float, forecast: Forecast | None = None) -> None:
         super().__init__(NONE)
         self._clock, self.ms, self._forecast = clock, ms, forecast
@@ -150,7 +146,6 @@ def test_a_cheap_drafter_of_great_promise_that_brings_nothing_is_dropped() -> No
 
 @pytest.mark.parametrize("empty", [False, True], ids=["fails", "says nothing"])
 def test_a_drafter_that_never_drafts_is_dropped(empty: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its record promises much, its weights give nothing, or an error: nobody else pays for it."""
     source, clock = made(5, Forecast(ms=5.0, tokens=8.0))
 
     def propose(context: DraftContext, nodes: int) -> Draft:
@@ -166,7 +161,6 @@ def test_a_drafter_that_never_drafts_is_dropped(empty: bool, monkeypatch: pytest
 
 
 def test_hidden_states_are_kept_only_for_who_is_asked() -> None:
-    """One that cannot pay has none kept, not even for a trial; one that may pay has, and one of unknown price."""
     for forecast, layers in ((Forecast(30.0, 1.5), ()), (Forecast(5.0, 2.0), (NORMED,)), (None, (NORMED,))):
         source, clock = made(30, forecast)
         source.drafter.traits = DrafterTraits(layers=(NORMED,))

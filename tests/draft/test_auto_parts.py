@@ -102,7 +102,6 @@ def test_old_counts_fade() -> None:
 
 
 def one_node(likely: float) -> GrownNodes:
-    """A tree of one guess, token 7, of source 2 in cell 40."""
     grown = new_grown(1)
     grown.token_N[0], grown.parent_N[0], grown.likely_N[0] = 7, -1, likely
     grown.cell_NS[0, 2] = 40
@@ -120,7 +119,6 @@ def test_shipped_priors_cover_everything() -> None:
 
 @numba.njit
 def cell(match: int, share: float, hits: int) -> Any:
-    """`hits_cell`, which compiled code alone can call."""
     return hits_cell(match, share, hits)
 
 

@@ -107,7 +107,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Known, Known]:
 
 
 def request(seed: int) -> DecodeRequest:
-    """Three tokens by this seed."""
     return DecodeRequest(
         PROMPT,
         3,

@@ -99,7 +99,6 @@ def test_the_frozen_table_holds_the_commonest(
 
 
 def test_the_frozen_table_survives_the_disk(tmp_path: Path) -> None:
-    """Its form names version and tokenizer: anything else, or damage, is as if it were absent."""
     path = tmp_path / "table.npz"
     table = build(np.array([1, 2, 3, 1, 2, 3, 1, 4], np.int32), TableShape(1, 2))
     table.save(path, "tokenizer")

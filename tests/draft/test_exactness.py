@@ -90,7 +90,6 @@ def test_every_drafter_leaves_the_output_alone(name: str, decodes: list[tuple[li
     st.sampled_from([1, 2, 9, 16, 64]),
 )
 def test_an_old_text_leaves_the_output_alone(name: str, edits: list[tuple[int, int, list[int]]], nodes: int) -> None:
-    """An old text with other parts than the output, and with ids that the model does not have."""
     asked = request((1, 2), nodes=nodes)
     plain = decode(RepetitiveEngine(), NoDrafter(), asked, lambda: False)
     old = list(plain.tokens)
@@ -142,7 +141,6 @@ def test_drafts_fit_and_hang_together() -> None:
 
 @pytest.fixture(scope="module")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Engine]]:
-    """fp32 and int8 engines over a small random model."""
     folder = tiny_models.make_model(tmp_path_factory.mktemp("tiny"), "qwen2")
     cache = tmp_path_factory.mktemp("cache")
     made: dict[str, Engine] = {
@@ -200,7 +198,6 @@ def test_a_model_says_the_same_under_weights_of_their_own(
 @pytest.mark.ci
 @pytest.mark.model
 def test_the_real_model_says_the_same(model_folder: Path) -> None:
-    """A slice of `bench exactness`: int8, a few lines of code, every drafter, greedy and sampled."""
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.tokenizer import Tokenizer
 

@@ -32,7 +32,6 @@ def drafter(
 
 
 def accept(made: FastcoderDrafter, path: int, *emitted: int) -> None:
-    """Tell it that `path` drafts were accepted and `emitted` was said."""
     made.observe(DraftTree.chain([0]), Verified(tuple(range(1, path + 1)), emitted))
 
 

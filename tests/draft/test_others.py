@@ -156,7 +156,6 @@ def test_every_name_makes_a_drafter(name: str) -> None:
 
 
 def test_parameters_are_read_from_a_name() -> None:
-    """`name:key=value,…`; kinds of values as in the parameters' class."""
     drafter = make("recycling:k=3,shares=0.5/0.3/0.2")
     assert drafter.traits.top_k == 3
     drafter = make("lookup:length=2,n_min=2")
@@ -207,7 +206,6 @@ def test_of_equal_places_in_the_corpus_the_first_is_drafted() -> None:
 
 
 def test_where_neither_match_is_long_the_auxiliary_drafter_speaks() -> None:
-    """Token Recycling, which knows the model's best ids of the step before."""
     stores = Pinned()
     drafter = SamDrafter(lambda _: stores, SamParameters(threshold=3))
     context = DraftContext([1, 2, 3, 4], 4, "d")

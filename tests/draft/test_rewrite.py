@@ -21,7 +21,6 @@ def piece(token: int) -> bytes:
 
 
 def ids(text: str) -> tuple[int, ...]:
-    """The tokens of a text: the longest piece first."""
     found, longest_first = list[int](), sorted(PIECES[1:], key=len, reverse=True)
     while text:
         one = next(one for one in longest_first if text.startswith(one))
@@ -52,7 +51,6 @@ def passes(rewrite: Rewrite, answer: Sequence[int], nodes: int = 16, prompt: Seq
 def after(
     old: str, answer: str, changes: Sequence[tuple[str, str]] = (), prompt: str = "", nodes: int = 16
 ) -> list[str]:
-    """`passes`, in texts."""
     known = Rewrite(ids(old), (END,), tuple((ids(one), ids(other)) for one, other in changes))
     return passes(known, ids(answer), nodes, ids(prompt))
 
@@ -81,7 +79,6 @@ def test_the_copy_goes_on_after_a_change(answer: str, most: int) -> None:
 
 
 def test_a_deleted_line_may_be_skipped_in_the_same_pass() -> None:
-    """One of the branches at a line's start is the line below."""
     alignment = Alignment(Rewrite(ids("ab\ncd\nef\n"), (END,)), (), piece)
     alignment.follow(ids("ab\n"))
     firsts = {node.token for node in alignment.grow(15) if node.parent < 0}
@@ -137,7 +134,6 @@ def test_any_end_is_drafted() -> None:
 def test_any_answer_is_followed(
     old: list[int], answer: list[int], changes: list[tuple[list[int], list[int]]], nodes: int
 ) -> None:
-    """Also one that has nothing of the old text; a tree's paths grow less likely, and no two are the same."""
     known = Rewrite(tuple(old), (END,), tuple((tuple(one), tuple(other)) for one, other in changes))
     alignment = Alignment(known, answer[:5], piece)
     for token in answer:
@@ -151,7 +147,6 @@ def test_any_answer_is_followed(
 
 
 def test_a_long_text_of_one_token_takes_no_longer() -> None:
-    """The work of a token does not grow with the places where it stands."""
     alignment = Alignment(Rewrite((1,) * 4000, (END,)), (1,) * 4000, piece)
     alignment.follow((1,) * 50)
     assert len(alignment.grow(63)) == 63

@@ -23,7 +23,6 @@ PROMPT = tuple(range(5, 35))
 
 @pytest.fixture(scope="module", params=["cpu-fp32", "cpu-int8"])
 def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
-    """Slots of an engine over a small random model of four layers."""
     folder = tiny_models.make_model(tmp_path_factory.mktemp("tiny"), "qwen2", num_hidden_layers=4)
     engines = several(tiny_models.load(folder, tmp_path_factory.mktemp("cache"), request.param), 64)
     yield engines
@@ -96,7 +95,6 @@ def test_the_threshold_is_led_to_the_share_that_is_wanted() -> None:
 
 
 def test_it_drafts_nothing_where_the_cache_is_not_the_texts() -> None:
-    """Given up: the step will see to that; or of an engine that cannot skim."""
     engine, drafter = RepetitiveEngine(), SelfDrafter()
     drafter.begin(DraftContext((1, 2), 2, target=engine))
     assert not drafter.propose(DraftContext((1, 2, 3, 4), 2, cached=3, target=engine), 8).tokens

@@ -155,13 +155,11 @@ def after(name: str, first: str, then: Callable[[Drafter], None] = lambda _: Non
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_document_taught_is_drafted_in_it_alone(name: str) -> None:
-    """A second decode in a document drafts otherwise than one in a new document, where anything is kept."""
     assert (after(name, "d") == after(name, "other")) != SPECIFICATIONS[name.partition(":")[0]].remembers
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_kept_follows_a_rename(name: str) -> None:
-    """Under the new name it drafts as it would have under the old one; under the old one nothing is left."""
     expected = after(name, "d")
     assert after(name, "d", lambda drafter: drafter.rename("d", "e"), second="e") == expected
     assert after(name, "d", lambda drafter: drafter.rename("d", "e")) == after(name, "other")

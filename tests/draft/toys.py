@@ -35,6 +35,5 @@ class RepetitiveEngine(FakeEngine):
 
 
 def repetitive(tokens: Tokens, among: Sequence[int]) -> int:
-    """What `RepetitiveEngine` says after `tokens`."""
     odd = sum(tokens) % 11 == 0
     return among[(tokens[-1] * 7 + tokens[-2 if len(tokens) > 1 else -1] * 3 + odd + 1) % len(among)]

@@ -129,5 +129,4 @@ def wait_for(holds: Callable[[], object], what: str, wait_s: float = ANSWER_S) -
 
 
 def assert_leaves(server: Server, wait_s: float = 60.0) -> None:
-    """No server is left soon after its editor has gone."""
     wait_for(lambda: not server.processes(), "the server ends with its editor", wait_s)

@@ -60,7 +60,6 @@ class Neovim:
         return str(self.rpc.command_output("messages"))
 
     def server_text(self) -> str:
-        """The server's own copy of the buffer."""
         code = """
             local client, buffer = vim.lsp.get_clients({ bufnr = 0 })[1], vim.api.nvim_get_current_buf()
             local params = { uri = vim.uri_from_bufnr(buffer) }

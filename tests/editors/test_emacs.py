@@ -46,13 +46,11 @@ def emacs() -> str:
 
 
 def command(emacs: str, workspace: Path, *scenarios: str) -> list[str]:
-    """Emacs playing scenarios in expenses/reports.py."""
     driver = str(HERE / "emacs_driver.el")
     return [emacs, "--batch", "-q", "-l", driver, str(FASTCODER), str(workspace / "expenses/reports.py"), *scenarios]
 
 
 def play(emacs: str, server: Server, workspace: Path, *scenarios: str) -> Seen:
-    """What was seen in each scenario; the server must be gone afterwards."""
     arguments = command(emacs, workspace, *scenarios)
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr[-2000:] + server.log_text()[-2000:]
@@ -70,7 +68,6 @@ def seen(emacs: str, lasting_server: Server) -> Seen:
 @pytest.mark.ci
 @pytest.mark.parametrize("scenario", ["accept", "astral"])
 def test_ghost_text_is_typed_through_and_accepted(seen: Seen, scenario: str) -> None:
-    """Typed letters leave the rest, M-f takes a word, TAB the rest, also behind characters of two UTF-16 units."""
     found = seen[scenario]
     typed = found["typed"]
     assert found["rest"] == found["ghost"][2:]
@@ -83,7 +80,6 @@ def test_ghost_text_is_typed_through_and_accepted(seen: Seen, scenario: str) -> 
 
 @pytest.mark.ci
 def test_a_line_is_accepted_and_undone_at_once(seen: Seen) -> None:
-    """M-e takes the suggestion up to the end of its line; one undo takes it back and leaves what was typed."""
     found = seen["line-and-undo"]
     assert found["accepted"] == TYPED + found["ghost"].split("\n")[0]
     assert found["undone"] == TYPED
@@ -91,7 +87,6 @@ def test_a_line_is_accepted_and_undone_at_once(seen: Seen) -> None:
 
 @pytest.mark.ci
 def test_the_next_alternative_shows_and_is_accepted(seen: Seen) -> None:
-    """M-n asks the server for others and shows the second; TAB takes what shows."""
     found = seen["alternative"]
     assert found["second"] != found["first"]
     assert found["accepted"] == TYPED + found["second"]
@@ -105,7 +100,6 @@ def test_dismissing(seen: Seen) -> None:
 
 @pytest.mark.ci
 def test_the_mode_line_tells_the_truth_while_the_model_loads(seen: Seen) -> None:
-    """It says that the model loads before it says that it thinks, and at last that all is ready."""
     said, at_last = seen["loading"]["seen"], seen["loading"]["at-last"]
     loading = [i for i, text in enumerate(said) if text == "fast:loading" or "%%" in text]
     assert loading
@@ -115,13 +109,11 @@ def test_the_mode_line_tells_the_truth_while_the_model_loads(seen: Seen) -> None
 
 @pytest.mark.ci
 def test_changed_settings_arrive(seen: Seen) -> None:
-    """`eglot-workspace-configuration` holds from the moment it is signalled (that it is undone is in the scenario)."""
     assert seen["settings"]["excluded"] == ""
 
 
 @pytest.mark.ci
 def test_switching_off_and_on(seen: Seen) -> None:
-    """Off is said in the mode line and nothing is shown; on again, there is ghost text (in the scenario)."""
     assert seen["toggle"] == {"off": "fast:off", "shown": ""}
 
 
@@ -133,7 +125,6 @@ def test_statistics(seen: Seen) -> None:
 
 @pytest.mark.ci
 def test_a_killed_server_comes_back(seen: Seen) -> None:
-    """Eglot starts another one, the ghost text is back, and the new server knows the text."""
     found = seen["killed-server"]
     assert found["visible"]
     assert found["server"] == found["buffer"]
@@ -143,7 +134,6 @@ def test_a_killed_server_comes_back(seen: Seen) -> None:
 def test_what_was_late_is_shown_when_it_is_made(
     emacs: str, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With no time for an answer the ghost text comes by the server's word, without a key; `fastcoder-why` says why."""
     (workspace / "fastcoder.toml").unlink()
     slow = ("--says", "sorted(expenses)", "--step-ms", "100", "--budget-ms", "100")
     late = play(emacs, put_scripted_on_path(tmp_path, monkeypatch, *slow), workspace, "late")["late"]
@@ -156,7 +146,6 @@ def test_what_was_late_is_shown_when_it_is_made(
 def test_the_next_edit_is_gone_to_made_and_undone(
     emacs: str, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Above point, some lines away: the key goes there, and makes it the second time."""
     (workspace / "expenses/reports.py").write_text('price = 1\n\n\ndef f():\n    """The largest first."""\n')
     edits = ("--says", "", "--replaces", "price", "amount")
     seen = play(emacs, put_scripted_on_path(tmp_path, monkeypatch, *edits), workspace, "edit")["edit"]
@@ -189,7 +178,6 @@ def test_a_killed_emacs_leaves_no_server(emacs: str, server: Server, workspace: 
 
 
 def test_what_the_mode_itself_decides(emacs: str) -> None:
-    """The tests in emacs_client_tests.el, where a scripted server says what each of them needs."""
     tests = str(HERE / "emacs_client_tests.el")
     run = [emacs, "--batch", "-q", "-l", str(FASTCODER), "-l", tests, "-f", "ert-run-tests-batch-and-exit"]
     done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)

@@ -49,7 +49,6 @@ class Emacs:
             pytest.skip(f"{library} absent: this Emacs has no such library")
 
     def said(self, expression: str, source: str) -> list[str]:
-        """What is said of fastcoder.el when that is its text, a line each."""
         file = self._home / FASTCODER.name
         file.write_text(source)
         done = self._run(expression.replace("{file}", str(file)))
@@ -59,7 +58,6 @@ class Emacs:
         return found
 
     def messages(self, expression: str) -> str:
-        """All that Emacs says; it must not fail."""
         done = self._run(expression)
         assert done.returncode == 0, done.stderr
         return done.stderr
@@ -95,7 +93,6 @@ def test_nothing_is_said_of_it(emacs: Emacs, check: str, fault: str, expected: s
 
 
 def test_it_installs_as_a_package(emacs: Emacs, tmp_path: Path) -> None:
-    """`package-install-file` takes the file as it is; the next Emacs knows the commands before it loads any of it."""
     emacs.messages(INSTALL.replace("{file}", str(FASTCODER)))
     found = emacs.messages(FIND_COMMANDS)
     assert "autoloads: (t t t)" in found

@@ -48,7 +48,6 @@ class Helix:
         self.client.open(self.uri, self.text, version=0)
 
     def insert(self, at: int, text: str) -> int:
-        """Type `text` at a character offset; the offset behind it."""
         self._replace(at, at, text)
         return at + len(text)
 
@@ -60,7 +59,6 @@ class Helix:
         )
 
     def accept(self, item: dict[str, Any]) -> None:
-        """Apply the item's edit, as Helix does with what the language server calls the text edit."""
         edit = item["textEdit"]
         place = edit.get("range") or edit["insert"]
         self._replace(self._offset(place["start"]), self._offset(place["end"]), edit["newText"])
@@ -83,7 +81,6 @@ class Helix:
 
 @pytest.fixture
 async def helix(server: Server, workspace: Path) -> AsyncIterator[Helix]:
-    """Helix on expenses/reports.py, started by the command of editors/helix/languages.toml."""
     command = (str(server.folder / CONFIGURATION["command"]), *CONFIGURATION["args"])
     async with running(command=command) as client:
         answer = await client.initialize(
@@ -117,7 +114,6 @@ async def complete_until_suggested(helix: Helix, at: int) -> dict[str, Any]:
 @pytest.mark.ci
 @pytest.mark.parametrize("typed", ["    return sort", "    crabs = ['🦀', '𝔘'] + list(expenses)[:"])
 async def test_menu_entry_is_accepted(helix: Helix, typed: str) -> None:
-    """The menu offers the suggestion with an edit in bytes; once it is applied, both sides hold the same text."""
     start = helix.text.index('largest first."""\n') + len('largest first."""\n')
     end = helix.insert(start, typed)
     item = await complete_until_suggested(helix, end)
@@ -128,7 +124,6 @@ async def test_menu_entry_is_accepted(helix: Helix, typed: str) -> None:
 
 
 async def test_switching_off_by_a_workspace_command(helix: Helix) -> None:
-    """`:lsp-workspace-command` offers what the server declares; off, the menu stays empty and is answered at once."""
     start = helix.text.index('largest first."""\n') + len('largest first."""\n')
     end = helix.insert(start, "    return sort")
     await complete_until_suggested(helix, end)
@@ -139,7 +134,6 @@ async def test_switching_off_by_a_workspace_command(helix: Helix) -> None:
 
 
 def test_fastcoder_stands_beside_other_servers() -> None:
-    """In the file to copy every language keeps its own servers, fastcoder is the last, and the settings are known."""
     file = tomllib.loads((ROOT / "editors/helix/languages.toml").read_text())
     for language in file["language"]:
         assert len(language["language-servers"]) > 1

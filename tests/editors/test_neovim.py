@@ -77,7 +77,6 @@ def open_function(editor: Neovim, typed: str = TYPED) -> None:
 
 
 def test_ghost_text_appears_and_tab_accepts_it(editor: Neovim) -> None:
-    """Typing shows ghost text; Tab puts exactly that text in, and the server sees the same document as the editor."""
     open_function(editor)
     wait_for(editor.ghost, "ghost text")
     before, ghost = editor.text(), editor.ghost()
@@ -90,7 +89,6 @@ def test_ghost_text_appears_and_tab_accepts_it(editor: Neovim) -> None:
 
 
 def test_typing_the_suggested_letters_keeps_the_rest(editor: Neovim) -> None:
-    """Each letter of the ghost text that is typed leaves the rest of it; the key takes it away."""
     open_function(editor)
     wait_for(editor.ghost, "ghost text")
     ghost = editor.ghost()
@@ -107,7 +105,6 @@ def _shows(editor: Neovim, typed: str, whole: str) -> bool:
 
 
 def test_accepting_a_word_leaves_the_rest_to_be_accepted(editor: Neovim) -> None:
-    """One word goes in, then the line; leaving insert mode takes what is left away."""
     open_function(editor)
     wait_for(editor.ghost, "ghost text")
     ghost = editor.ghost()
@@ -136,7 +133,6 @@ def test_astral_characters_do_not_shift_positions(editor: Neovim) -> None:
 
 
 def test_the_next_alternative_shows_and_is_accepted(editor: Neovim) -> None:
-    """The turn asks the server for others; the next one differs, the turn back shows the first, Tab takes the shown."""
     open_function(editor)
     wait_for(editor.ghost, "ghost text")
     editor.type("<M-]>")
@@ -165,7 +161,6 @@ def test_changed_settings_arrive(editor: Neovim) -> None:
 
 
 def test_statistics_and_health(editor: Neovim, lasting_server: Server) -> None:
-    """:FastCoder stats shows times and counts; :checkhealth finds the program, the server, and nothing wrong."""
     open_function(editor)
     wait_for(editor.ghost, "ghost text")
     editor.type("<Esc>")
@@ -187,7 +182,6 @@ def test_statistics_and_health(editor: Neovim, lasting_server: Server) -> None:
 
 @pytest.mark.ci
 def test_status_while_loading_and_switching_off_and_on(neovim: Start, server: Server) -> None:
-    """The statusline says that the model loads, is ready, is off; off, the memory is free and nothing is suggested."""
     editor = neovim(CONFIGURATION + "vim.lsp.config('fastcoder', { init_options = { host = { enabled = false } } })")
     editor.lua(
         """
@@ -218,7 +212,6 @@ def test_status_while_loading_and_switching_off_and_on(neovim: Start, server: Se
 
 @pytest.mark.ci
 def test_a_killed_server_comes_back(neovim: Start, server: Server) -> None:
-    """A server that dies is started again by itself, for the same buffer, which goes on where it was."""
     editor = neovim(CONFIGURATION)
     open_function(editor)
     (process,) = server.processes()
@@ -284,7 +277,6 @@ def slow(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def test_what_was_late_is_shown_when_it_is_made(slow: Neovim) -> None:
-    """Without a key, by the server's word; `:FastCoder why` says how long it takes."""
     open_function(slow, "    return ")
     wait_for(lambda: slow.ghost() == "sorted(expenses)", "the late suggestion")
     assert slow.lua("return told") is True

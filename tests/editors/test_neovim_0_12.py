@@ -43,7 +43,6 @@ async def client(server: Server, workspace: Path) -> AsyncIterator[RawClient]:
 
 
 async def test_requests_that_overtake_each_other(client: RawClient, workspace: Path) -> None:
-    """Every request is answered; those that a newer one overtook say nothing, the last one what can be shown."""
     file = workspace / "expenses/reports.py"
     text, uri = file.read_text(), file.as_uri()
     lines = text.split("\n")

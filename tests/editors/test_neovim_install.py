@@ -78,7 +78,6 @@ WAYS = [(way, page) for way in (by_runtimepath, by_lazy, by_vim_pack) for page i
 def test_it_is_there(
     way: Callable[[Path, Path], str], page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command, the server's configuration, the modules, and the help file are found."""
     program = find_editor("neovim", "nvim")
     monkeypatch.setenv("HOME", str(tmp_path))
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):

@@ -14,7 +14,6 @@ PAGES = (ROOT / "docs/editors/neovim.md", PLUGIN / "doc/fastcoder.txt")
 
 
 def run_lua(code: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What Lua prints in a Neovim with the plugin on its runtimepath and nothing of the user's."""
     program = find_editor("neovim", "nvim")
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(variable, str(home / variable.lower()))
@@ -28,7 +27,6 @@ def run_lua(code: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_help_tags_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """:helptags takes the help file, every reference in it leads somewhere, and :help opens it at its top."""
     shutil.copytree(PLUGIN / "doc", tmp_path / "doc", ignore=shutil.ignore_patterns("tags"))
     code = f"""
         vim.cmd.helptags('{tmp_path}/doc')
@@ -46,7 +44,6 @@ def test_help_tags_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_options_that_are_documented_are_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The help file's list of options is what setup() has, key by key."""
     documented = re.search(r"setup\((\{\n.*?\n    \})\)", PAGES[1].read_text(), re.DOTALL)
     assert documented
     code = f"print(vim.deep_equal({documented[1]}, require('fastcoder.config').options))"
@@ -55,7 +52,6 @@ def test_the_options_that_are_documented_are_the_defaults(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_snippets_are_lua(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every piece of Lua that a page shows is Lua: statements, or a table or function as an expression."""
     fence = r"```lua\n(.*?)```" if page.suffix == ".md" else r">lua\n(.*?)\n<"
     snippets = re.findall(fence, page.read_text(), re.DOTALL)
     assert len(snippets) >= 4
@@ -73,7 +69,6 @@ def test_the_snippets_are_lua(page: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_lazy_spec_sets_the_plugin_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lazy.nvim does with the spec: load the folder, call setup(opts) of `main`."""
     spec = re.search(r"With lazy.nvim:\n\n```lua\n(.*?)```", PAGES[0].read_text(), re.DOTALL)
     assert spec
     code = f"""
@@ -86,7 +81,6 @@ def test_the_lazy_spec_sets_the_plugin_up(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_commands_are_completed_and_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """:FastCoder alone lists what there is; all of it is in the help file; a wrong one is named."""
     code = """
         print(table.concat(vim.fn.getcompletion('FastCoder ', 'cmdline'), ' '))
         vim.cmd.FastCoder('nonsense')
@@ -101,7 +95,6 @@ def test_commands_are_completed_and_listed(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_health_without_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the program is missing, :checkhealth says so, and how to get it."""
     monkeypatch.setenv("HOME", str(tmp_path))
     code = """
         require('fastcoder').setup({ cmd = { 'no-such-fastcoder', 'serve' } })

@@ -118,7 +118,6 @@ def editor(plugin: Plugin, server: Server, tmp_path: Path) -> Iterator[Neovim]:
 
 
 def test_a_renamed_parameter_is_followed_with_one_key(plugin: Plugin, editor: Neovim) -> None:
-    """Go there, make it; one client, one ghost text; the server hears that it was made."""
     for key in ("jfpcw", *"amount", "<Esc>"):
         editor.type(key)
         time.sleep(0.06)  # as people type: each key is a change of its own for the server

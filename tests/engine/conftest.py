@@ -39,7 +39,6 @@ def real_tokenizer(real_model: ModelFiles) -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def real_engine(real_model: ModelFiles) -> Iterator[TreeEngine]:
-    """The int8 engine of the default model, with the user's own cache of converted weights."""
     engine = load(real_model.folder, cache_folder(), "cpu-int8", context=1024, threads=None)
     yield engine
     engine.close()

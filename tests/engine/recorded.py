@@ -127,7 +127,6 @@ def products_in_four_bits(kind: DotKind) -> Products:
 
 
 def backend_of(weights: FirstLayers, kind: DotKind, threads: int = 2) -> Int8Backend:
-    """The engine's part that computes, over these layers."""
     shape = first_shape()
     products = products_in_four_bits(kind) if kind.bits == 4 else None
     places, pieces = layout(shape, kind, "F16"), pack(weights, shape, kind, products)  # type: ignore[arg-type]  # all that it asks for

@@ -11,7 +11,6 @@ Logits = npt.NDArray[np.float32]
 
 
 def prefill(backend: Backend, tokens: Sequence[int], chunks: Sequence[int], start: int = 0) -> None:
-    """Fill the cache from slot `start` on, in chunks of these sizes, over and over."""
     turn = 0
     while start < len(tokens):
         size = min(chunks[turn % len(chunks)], len(tokens) - start)

@@ -60,7 +60,6 @@ def job_of(folder: Path, cache: Path, kind: str = "cpu-int4") -> LoadJob:
 
 
 def test_chosen_weights_are_kept_found_first_and_closer(folder: Path, tmp_path: Path) -> None:
-    """The engine takes the file that was made; its logits come closer to 32 bits than plainly rounded ones do."""
     plain = load(folder, tmp_path / "plain", "cpu-int4")
     path = take(write(job_of(folder, tmp_path), texts(40)))
     chosen, exact = load(folder, tmp_path, "cpu-int4"), load(folder, tmp_path, "cpu-fp32")
@@ -161,7 +160,6 @@ Nats = Callable[..., npt.NDArray[np.float64]]
 
 
 def plain_nats(cache: Path) -> Nats:
-    """What weights lose, the chosen ones as much as those of plain rounding."""
     lost = calibrated._nats
 
     def nats(
@@ -175,7 +173,6 @@ def plain_nats(cache: Path) -> Nats:
 
 
 def taken(folder: Path, cache: Path, kind: str) -> str:
-    """What the next start says of its weights."""
     engine = load_engine(job_of(folder, cache, kind))
     engine.close()
     return " ".join(note for note in (engine.info.name, *engine.info.notes))
@@ -227,7 +224,6 @@ def test_weights_of_which_nobody_said_what_they_lose_are_not_taken(folder: Path,
 
 
 def test_one_process_chooses_at_a_time(folder: Path, tmp_path: Path) -> None:
-    """Another one is told, at once; and where there is no room it is said before the minutes that choosing takes."""
     job = job_of(folder, tmp_path)
     shape = fast_shape(job.config)
     assert shape is not None

@@ -93,7 +93,6 @@ def generated(folder: Path, prompt: tuple[int, ...]) -> list[int]:
     ],
 )
 def test_ids_are_those_of_transformers(kind: str, template: str, tmp_path: Path, weights_cache: Path) -> None:
-    """In eight bits, without drafts and by `auto`; keys that follow compute a few rows each."""
     tokenizer = rounded_model(tmp_path, kind, template)
     builder = PromptBuilder(tokenizer, PromptOptions(lines_above=0))
     assert builder.template.name == template
@@ -130,7 +129,6 @@ ARCHITECTURES = {
 
 
 def write_family_gguf(folder: Path, kind: str) -> Path:
-    """The model in `folder` as llama.cpp converts it: tensors by the `gguf` package's own names."""
     architecture, number = ARCHITECTURES[kind]
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
@@ -170,7 +168,6 @@ def write_family_gguf(folder: Path, kind: str) -> Path:
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_a_gguf_says_the_same(kind: str, tmp_path: Path, weights_cache: Path) -> None:
-    """Read directly, without transformers, its logits are those of the model that it was made from, bit for bit."""
     folder = make_model(tmp_path / "model", kind, vocab_size=258)
     files = model.prepare(str(write_family_gguf(folder, kind)), tmp_path / "cache", lambda _share, _what: None)
     assert not (files.folder / "model.safetensors").exists()

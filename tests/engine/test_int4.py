@@ -66,7 +66,6 @@ def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path
 
 @pytest.mark.parametrize("kind", KINDS, ids=name)
 def test_packed_rows_stand_for_what_was_rounded(kind: DotKind) -> None:
-    """Codes and factors in the order of the kernels say the same bytes, their sums are right, and padding is zero."""
     weights = np.random.default_rng(1).standard_normal((kind.vectors * LANES + 5, 96)).astype(np.float32)
     steps, factors, sums, scales = round_matrix(weights)
     whole = factors.astype(np.int64).repeat(GROUP, axis=1) * steps
@@ -84,7 +83,6 @@ def test_packed_rows_stand_for_what_was_rounded(kind: DotKind) -> None:
 
 
 def test_packing_in_pieces_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Block by block or all rows at once, parts that join in the middle of a block among them."""
     folder, found = make_model(tmp_path, "qwen2"), list[dict[str, npt.NDArray[np.generic]]]()
     shape = shape_of(folder)
     for at_once in (1, 1 << 40):
@@ -137,7 +135,6 @@ def test_rounding_is_the_search_it_says() -> None:
 
 
 def test_what_counts_more_is_rounded_better() -> None:
-    """A number whose error counts a hundred times comes back closer than without; a row of zeros stays zero."""
     weights = np.random.default_rng(7).standard_normal((40, 128)).astype(np.float32)
     weights[4] = 0
     counts, even = np.ones(128, np.float32), np.ones(128, np.float32)
@@ -171,7 +168,6 @@ def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
 
 
 def test_tiny_models_give_the_same_bits(tmp_path: Path, weights_cache: Path) -> None:
-    """Alone, as chains, in trees, on caches of any history: a row's logits are the same bits."""
     rng = np.random.default_rng(0)
     for kind in OURS:
         engine = load(make_model(tmp_path / kind, kind), weights_cache, "cpu-int4", threads=2)

@@ -85,7 +85,6 @@ def one_too_far(found: torch.Tensor, _ours: Ours) -> torch.Tensor:
 def fused_engine(
     folder: Path, monkeypatch: pytest.MonkeyPatch, kernels: str = FUSED, **faults: Any
 ) -> tuple[StaticEngine, str]:
-    """An engine that was asked for such kernels, on a device that claims to capture, and what its notes say of them."""
     made = type("Made", (Ours,), {"faults": faults})
     # In place of the module: Triton is not there.
     monkeypatch.setitem(sys.modules, "fastcoder_lsp.engine.static.fused", _Fused(made))
@@ -106,7 +105,6 @@ class _Fused:
 
 @pytest.mark.parametrize("name", ["auto", TORCH])
 def test_our_kernels_are_off_unless_asked_for(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a name torch's kernels run: nothing of ours is made, nothing is compared."""
     engine, note = fused_engine(tmp_path, monkeypatch, name, attend=raising, best=raising)
     assert type(engine.static.programs.kernels) is TorchKernels
     assert note == ""
@@ -129,7 +127,6 @@ def test_a_strict_engine_takes_torchs_kernels(tmp_path: Path) -> None:
 def test_kernels_that_fail_the_check_are_not_used(
     operation: str, fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Torch's run in their place, the notes say why, and the text is that of torch's kernels."""
     engine, note = fused_engine(tmp_path, monkeypatch, **{operation: fault})
     assert note.startswith("kernels: torch; fused ones are not used: ")
     assert type(engine.static.programs.kernels) is TorchKernels

@@ -133,7 +133,6 @@ def test_a_saturating_product_is_found_out(tmp_path: Path) -> None:
 
 
 def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
-    """A model's logits don't depend on the instructions that this CPU happens to have."""
     folder = make_model(tmp_path, "qwen2")
     shape = shape_of(folder)
     chance = np.random.default_rng(2)
@@ -159,7 +158,6 @@ def test_rounding_keeps_half_a_step() -> None:
 
 
 def rounded(x: Floats) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], Floats]:
-    """Rows as whole numbers, and their scales."""
     scales = np.abs(x).max(axis=1) / 127
     return np.rint(x / scales[:, None]).astype(np.int64), scales
 
@@ -181,7 +179,6 @@ def test_a_product_is_what_rounding_says(outputs: int, inputs: int, tmp_path: Pa
 
 
 def test_no_rows_and_rows_that_fit_no_vector(tmp_path: Path) -> None:
-    """None are none; what the kernels cannot take is computed as it is."""
     weights = np.random.default_rng(1).normal(size=(9, 30)).astype(np.float32)
     x_TK = np.random.default_rng(2).normal(size=(4, 30)).astype(np.float32)
     assert np.allclose(packed_linear(weights, tmp_path)(x_TK), x_TK @ weights.T, atol=1e-5)
@@ -190,7 +187,6 @@ def test_no_rows_and_rows_that_fit_no_vector(tmp_path: Path) -> None:
 
 @tagged("test_halves", called=True)
 def narrow_all(values: npt.NDArray[np.float32], found: npt.NDArray[np.uint16]) -> None:
-    """`narrow` of every value."""
     for index in range(len(values)):
         found[index] = narrow(values[index])
 
@@ -227,7 +223,6 @@ def test_every_number_has_a_place_of_its_own(count: int) -> None:
 
 @pytest.mark.parametrize(("heads", "dim"), [(1, 16), (2, 32), (3, 48), (7, 64), (4, 128)])
 def test_scores_and_mixes_are_those_of_the_rounded_numbers(heads: int, dim: int) -> None:
-    """Over a block of columns, for heads of every kind: products in fp32 of what 16 bits hold."""
     chance = np.random.default_rng(dim)
     queries, keys_DC, values_CD = (
         chance.normal(size=size).astype(np.float32) for size in ((heads, dim), (dim, BLOCK), (BLOCK, dim))

@@ -29,7 +29,6 @@ def reference(folder: Path, tokens: list[int]) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", OURS)
 def test_fp32_equals_transformers(kind: str, tmp_path: Path) -> None:
-    """Of every family, in plain torch and in the graph engine: logits agree to rounding."""
     engine = load(make_model(tmp_path, kind), tmp_path / "cache", "cpu-fp32")
     prefill(engine.backend, TOKENS[:-8], [30])
     found = run(engine.backend, TOKENS[-8:], list(range(-1, 7)), len(TOKENS) - 8)

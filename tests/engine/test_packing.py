@@ -99,7 +99,6 @@ def test_what_an_earlier_version_packed_is_deleted_and_said_once(folder: Path, t
 
 
 def test_what_was_packed_of_a_model_is_found_by_its_hash(folder: Path, tmp_path: Path) -> None:
-    """For `model remove`: in both precisions, calibrated too, with their locks; nothing of another model's."""
     made = set[Path]()
     for digest in ("a model", "another"):
         for kind in (PLAIN, in_four_bits(PLAIN)):
@@ -170,7 +169,6 @@ def test_embeddings_are_kept_apart_where_the_head_has_others(
 
 
 def test_the_largest_model_fits_beside_an_editor() -> None:
-    """7B in four bits: its weights, what a server keeps of documents by default, and its processes; a document fits."""
     shape, kind, settings = named(MODELS)[1].shape, in_four_bits(VNNI_512), Settings()
     kept = settings.memory_kv_mb * 1_000_000
     assert packing.memory_bytes(shape, kind) + kept + BESIDE_BYTES < 4.9e9

@@ -24,7 +24,6 @@ SAMPLERS = (Sampler(), Sampler(1.0, seed=7), Sampler(0.8, top_k=20, seed=1), Sam
 def engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, weights_cache: Path
 ) -> Iterator[TreeEngine | FakeEngine]:
-    """One engine of each kind; the foreign one runs GPT-NeoX by transformers' own forward."""
     if request.param == "fake":
         yield FakeEngine(VOCABULARY, context=256)
         return
@@ -164,7 +163,6 @@ def test_the_context_is_a_limit_that_drafts_dont_move(engine: TreeEngine | FakeE
 
 
 def test_the_widest_tree_fits(engine: TreeEngine | FakeEngine) -> None:
-    """`max_nodes` rows in one step."""
     engine.prefill(PROMPT[:-1], never)
     drafts = range(engine.info.max_nodes - 1)
     tree = DraftTree((PROMPT[-1], *drafts), (-1, *[0] * len(drafts)))

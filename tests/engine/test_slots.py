@@ -39,7 +39,6 @@ def slots(engine: TreeEngine, most_bytes: int = ROOMY) -> SlotEngines:
 
 
 def bytes_of(engine: TreeEngine, tokens: int) -> int:
-    """Memory of a cache of so many tokens, with room for a step."""
     assert isinstance(engine.backend, SharingBackend)
     return engine.backend.bytes_of(tokens + MAX_NODES)
 
@@ -217,7 +216,6 @@ def test_nobody_gives_way_to_what_is_prepared_beside_and_it_to_everybody(engine:
 
 
 def test_what_was_not_used_lately_gives_way_to_what_is_prepared_beside(engine: TreeEngine) -> None:
-    """As little as will do, what is only prepared itself first, and nothing where all of it would not do."""
     engines = slots(engine)
     names = [str(number) for number in range(RECENT + 3)]
     for number, name in enumerate(names):

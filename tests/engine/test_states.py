@@ -30,27 +30,23 @@ LAYERS = (1, 2, NORMED)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of two layers."""
     return make_model(tmp_path_factory.mktemp("model"), "qwen2")
 
 
 @pytest.fixture(params=["cpu-int8", "cpu-int4", "cpu-fp32", "cpu-graphs"])
 def engine(request: pytest.FixtureRequest, folder: Path, weights_cache: Path) -> Iterator[TreeEngine]:
-    """An engine that keeps nothing yet."""
     made = load(folder, weights_cache, request.param)
     yield made
     made.close()
 
 
 def fresh(engine: TreeEngine, tokens: list[int]) -> np.ndarray:
-    """The states of a text that is prefilled whole."""
     engine.prefill([], never)
     engine.prefill(tokens, never)
     return engine.states(LAYERS, 0, len(tokens))
 
 
 def test_states_are_the_models_own(engine: TreeEngine, folder: Path) -> None:
-    """Behind each layer, and behind the last norm: those of transformers, as exactly as the engine computes."""
     assert engine.keep_states(LAYERS)
     found = fresh(engine, TEXT)
     with torch.no_grad():
@@ -89,7 +85,6 @@ def test_states_go_where_their_tokens_go(engine: TreeEngine) -> None:
 
 
 def test_slots_share_them(engine: TreeEngine) -> None:
-    """What one slot copies from another comes with its states; a slot that must keep more than before begins anew."""
     if not isinstance(engine.backend, SharingBackend):
         assert engine.info.name == "cpu-graphs"  # has one cache: see below
         return
@@ -160,7 +155,6 @@ PROMPT = [5, 6, 7] * 60
 
 @torch.inference_mode()
 def launches(programs: Programs, program: Program) -> int:
-    """What a graph of this program holds."""
     work = programs._make(program)
     with Counted() as counted:
         work()
@@ -180,7 +174,6 @@ def test_each_layer_that_is_kept_costs_one_launch(ask: StepVariant | None) -> No
 
 
 def test_programs_that_keep_states_are_captured_when_nobody_asks(tmp_path: Path) -> None:
-    """Those that keep none are dropped; as many others are captured one by one by `prepare`, none within a request."""
     device = MeanDevice(1 << 40)
     engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
     captured = len(device.captured)

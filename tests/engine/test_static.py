@@ -112,7 +112,6 @@ def test_a_real_model_at_two_hundred_prompts(llama_model: ModelFiles, tmp_path: 
 
 
 def test_a_step_may_be_launched_and_collected_apart(tmp_path: Path) -> None:
-    """`step` is `launch` and `collect`; between them the engine takes nothing else."""
     engine = build(tiny_recipe(tmp_path), CpuDevice())
     prompt = [3, 1, 4, 1, 5]
     expected = plain(engine, prompt, 2)

@@ -278,7 +278,6 @@ def check(kind: type[CudaDevice], cuda: FakeCuda) -> None:
 
 
 def test_the_device_does_all_that_is_asked(cuda: FakeCuda) -> None:
-    """In the order that CUDA wants, and after a capture that fails as before it."""
     check(CudaDevice, cuda)
 
 

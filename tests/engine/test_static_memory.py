@@ -40,7 +40,6 @@ def test_the_larger_models_fit_the_smaller_cards(model: str, precision: str, gig
 
 
 def test_what_does_not_fit_is_said_with_what_would() -> None:
-    """The message has both sizes, the hint the engines that would do; where none would, a smaller model."""
     shape = SHAPES["Qwen2.5-Coder 7B"]
 
     def ask(free: float, precision: str = "plain") -> ResourceError:
@@ -115,7 +114,6 @@ def test_a_closed_engine_holds_nothing_when_memory_is_given_back(tmp_path: Path)
 
 
 def test_an_engine_whose_device_is_lost_tells_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of a step or a prefill is shown to the device, which knows what it means; it is raised all the same."""
     engine, told = build(tiny_recipe(tmp_path), CpuDevice()), list[str]()
     monkeypatch.setattr(CpuDevice, "failed", lambda _device, why: told.append(str(why)))
 

@@ -96,7 +96,6 @@ def test_chains_of_every_length_are_seen_whole(width: int) -> None:
 
 @given(trees(), st.integers(0, 20), st.integers(0, 2**32), st.data())
 def test_the_walk_is_the_plain_walk(tree: DraftTree, room: int, seed: int, data: st.DataObject) -> None:
-    """The same path and tokens as `verification.accept`, greedy and sampled, whatever fits; unknown guesses never."""
     logits = np.random.default_rng(seed).normal(size=(32, VOCABULARY)).astype(np.float32)
     logits[:, :4] += 2
     sampler = data.draw(
@@ -151,7 +150,6 @@ def test_noise_is_that_of_the_host(seed: int, position: int) -> None:
 
 @given(st.integers(1, 700), st.integers(1, 6), st.integers(1, 40), st.integers(0, 2**32))
 def test_top_rows_break_ties_by_id(vocabulary: int, rows: int, count: int, seed: int) -> None:
-    """Best first, equal ones by id, as `sampling.top_rows`, in whole chunks and a rest; signed zeros are one value."""
     values = np.array([0.0, -0.0, 1.5, -2.0, 3e38, -3e38, -np.inf], np.float32)
     rng = np.random.default_rng(seed)
     logits = values[rng.integers(0, len(values), (rows, vocabulary))]

@@ -137,7 +137,6 @@ class Card:
         self.given_back += 1
 
     def note(self, job: LoadJob, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
-        """Stands in for loading: what was asked for, and the notes."""
         self.tried.append(kind)
         return cast("TreeEngine", (kind, notes))
 
@@ -148,7 +147,6 @@ def loaded(card: Card, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> tuple[s
 
 
 def test_a_model_that_cannot_fit_is_not_tried(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is loaded it is said what is needed, what is free, and what would fit; the CPU's engine runs."""
     shape = fast_shape(job.config)
     assert shape is not None
     card = Card(monkeypatch, least_bytes(shape, "int8", 2, own_head=True) + 1)
@@ -336,7 +334,6 @@ def named(job: LoadJob, kind: str) -> LoadJob:
 
 
 def test_a_gpu_whose_programs_fail_to_load_is_left_alone(job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`auto` falls back to single launches, then to the CPU; the notes say what failed and what runs."""
     card = Card(monkeypatch)
     failures = Failures(monkeypatch, cuda_graphs=BROKEN, cuda_bf16=ResourceError("too small"))
     kind, notes = failures.load(job)
@@ -379,7 +376,6 @@ def test_what_a_failed_load_held_is_given_back(job: LoadJob, monkeypatch: pytest
 def test_a_gpu_that_is_lost_while_loading_is_tried_otherwise_at_the_next_start(
     job: LoadJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing else is tried on it in this process; the kind that failed is remembered for a while."""
     card = Card(monkeypatch)
     failures = Failures(monkeypatch, cuda_graphs=RuntimeError("CUDA error: an illegal memory access"))
     card.lost = True

@@ -26,8 +26,6 @@ NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command left: its exit code, and what it said."""
-
     code: int
     out: str
     err: str

@@ -71,7 +71,6 @@ def damaged(whole: bytes, chance: random.Random) -> bytes:
 
 
 def garbled(text: str, chance: random.Random) -> str:
-    """A JSON text with a value or two exchanged or left out."""
     root = json.loads(text)
     for _ in range(chance.choice((1, 1, 2))):
         holder: Any
@@ -168,7 +167,6 @@ def test_a_gguf_is_refused_wherever_it_ends(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_of_weights_is_named(tmp_path: Path) -> None:
-    """With kinds that can be read, since fetching it again would not help."""
     path = tmp_path / "tiny.gguf"
     write_gguf(path)
     whole = path.read_bytes()

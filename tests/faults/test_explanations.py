@@ -52,7 +52,6 @@ def test_a_gguf_cut_short(stranger: Stranger, share: float) -> None:
 
 @pytest.mark.ci
 def test_a_garbled_tokenizer(stranger: Stranger) -> None:
-    """A pre-tokenizer that nobody knows, and a file cut short: loading ends, and says which file it is."""
     path = stranger.model / "tokenizer.json"
     whole = path.read_text(encoding="utf-8")
     path.write_text(whole.replace('"pre_tokenizer": {"type": "ByteLevel"', '"pre_tokenizer": {"type": "Nobody"'))
@@ -68,7 +67,6 @@ def test_a_garbled_tokenizer(stranger: Stranger) -> None:
 
 
 def test_absurd_sizes(stranger: Stranger) -> None:
-    """A configuration of a model that cannot be is named as that, not as a want of memory."""
     path = stranger.model / "config.json"
     whole = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(whole | {"hidden_size": 10**9}), encoding="utf-8")

@@ -91,7 +91,6 @@ def test_a_read_only_checkout(checkout: Path) -> None:
 
 
 def test_a_file_in_the_way(checkout: Path) -> None:
-    """What cannot be made is named."""
     (checkout / ".scratch").write_text("")
     code, _, err = ended(start(checkout))
     assert code == 1
@@ -129,7 +128,6 @@ def test_two_at_once_set_up_once(checkout: Path) -> None:
 
 @pytest.mark.ci
 def test_a_driver_that_hangs(checkout: Path) -> None:
-    """An `nvidia-smi` that never answers costs seconds."""
     assert ended(start(checkout, with_driver(checkout, "exec sleep 600")))[:2] == (0, "started play\n")
     assert "requirements-cpu.txt" in installed(checkout)[0]
 
@@ -148,7 +146,6 @@ def test_with_a_gpu_all_is_installed(checkout: Path) -> None:
 
 
 def with_driver(checkout: Path, script: str) -> tuple[str, ...]:
-    """Before a command: `nvidia-smi` does `script`."""
     tools = checkout / "tools"
     tools.mkdir()
     (tools / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")

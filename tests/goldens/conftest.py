@@ -26,7 +26,6 @@ def goldens(request: pytest.FixtureRequest) -> Goldens:
 
 @pytest.fixture(scope="session")
 def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of some hundred kilobytes in a folder."""
     return write_model(tmp_path_factory.mktemp("models") / "small", SAYS)
 
 

@@ -27,7 +27,6 @@ class Goldens:
     record: bool
 
     def recorded(self, name: str) -> Any:
-        """What is recorded."""
         return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
 
     def check(self, name: str, value: Any) -> None:
@@ -114,7 +113,6 @@ def normal_for(environment: Mapping[str, str], root: Path, model: Path) -> Norma
 
 
 def command() -> str:
-    """The installed `fastcoder-lsp`."""
     found = shutil.which("fastcoder-lsp", path=str(Path(sys.executable).parent))
     assert found is not None
     return found
@@ -131,7 +129,6 @@ def package_folder() -> Path:
 
 
 def sample_folder() -> Path:
-    """The sample workspace of `fastcoder-lsp play`, wherever it lies in the package."""
     return next(package_folder().rglob("expenses/reports.py")).parents[1]
 
 

@@ -14,7 +14,6 @@ from tests.goldens.golden import Goldens, command, normal_for
 
 
 def test_http(goldens: Goldens, small_model: Path, environment: dict[str, str], tmp_path: Path) -> None:
-    """Status, body, and the events of a stream."""
     normal = normal_for(environment, tmp_path, small_model)
     requests = goldens.recorded("http")
     arguments = [command(), "http", "--alone", "--port", "0", "--model", str(small_model)]
@@ -33,7 +32,6 @@ def test_http(goldens: Goldens, small_model: Path, environment: dict[str, str], 
 
 
 def call(port: int, path: str, body: Any) -> tuple[int, str]:
-    """One request on a connection of its own: POST where it has a body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     sent = None if body is None else body if isinstance(body, str) else json.dumps(body)
     connection.request("GET" if sent is None else "POST", path, sent, {"Content-Type": "application/json"})

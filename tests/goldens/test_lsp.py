@@ -26,7 +26,6 @@ def ended(environment: dict[str, str]) -> Iterator[None]:
 async def test_session(
     goldens: Goldens, small_model: Path, environment: dict[str, str], tmp_path: Path, shared: bool
 ) -> None:
-    """Both kinds of servers say the same, but for the process that they name."""
     (tmp_path / ".fastcoderignore").write_text("ignored.py\n", encoding="utf-8")
     normal = normal_for(environment, tmp_path, small_model)
     messages = goldens.recorded("lsp_session")["messages"]

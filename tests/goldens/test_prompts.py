@@ -48,7 +48,6 @@ def test_families(goldens: Goldens) -> None:
 
 @pytest.mark.parametrize("anchored", [True, False], ids=["anchored", "plain"])
 def test_typing(goldens: Goldens, anchored: bool) -> None:
-    """A prompt at each fourth key, in a window that is cut: what was typed stands after the middle mark."""
     text = next(text for name, _, text in sample_files() if name.endswith("/reports.py"))
     start = text.index(TYPED_BEHIND) + len(TYPED_BEHIND)
     prompts = adapter.Prompts("Qwen2.5-Coder", anchored=anchored, **SMALL)
@@ -66,7 +65,6 @@ def test_code_of_other_files(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`complete --context --show-prompt` in the sample workspace: which other code goes along, why, and the prompt."""
     monkeypatch.setenv("FASTCODER_CACHE", environment["FASTCODER_CACHE"])
     normal, folder = Normal({str(sample_folder()): "SAMPLE"}), sample_folder()
     table = {}

@@ -47,14 +47,12 @@ def places() -> Iterator[tuple[str, str, int, int]]:
 
 @pytest.mark.model
 async def test_eight_places(goldens: Goldens, model_folder: Path) -> None:
-    """A few seconds' worth."""
     goldens.check("suggestions_quick", await suggestions(model_folder, list(places())[QUICK]))
 
 
 @pytest.mark.ci
 @pytest.mark.model
 async def test_all_places(goldens: Goldens, model_folder: Path) -> None:
-    """The first tokens at each of them, in less than 90 CPU seconds."""
     goldens.check("suggestions_all", await suggestions(model_folder, list(places()), tokens=16))
 
 

@@ -25,7 +25,6 @@ UNFORESEEN = (
 
 
 def test_offers(goldens: Goldens, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings, drafters, methods, and the commands with their options."""
     goldens.check("settings", adapter.settings())
     goldens.check("drafters", adapter.drafters())
     goldens.check("methods", adapter.methods())
@@ -33,7 +32,6 @@ def test_offers(goldens: Goldens, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_reasons_and_errors(goldens: Goldens) -> None:
-    """Codes, exit codes, and every text in the source."""
     said: dict[str, Any] = {
         "codes of empty answers": adapter.reason_codes(),
         "why a file is not read": adapter.exclusions(),
@@ -51,7 +49,6 @@ def test_refused_commands(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Exit code, stdout and stderr of commands that cannot be run; the golden holds the commands, too."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     for name in ("FASTCODER_CACHE", "XDG_RUNTIME_DIR"):

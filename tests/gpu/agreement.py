@@ -31,7 +31,6 @@ UNITS = 2
 
 
 def mend_products() -> None:
-    """Let the interpreter multiply bf16, and make bf16 of integers; again is harmless."""
     builder: Any = interpreter.InterpreterBuilder
     plain = builder.create_dot
     if getattr(plain, "widens", False):

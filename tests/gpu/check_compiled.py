@@ -55,7 +55,6 @@ def test_all_kernels_are_launched(recorded: list[Launch]) -> None:
 @pytest.mark.timeout(280)
 @pytest.mark.parametrize("capability", SHARED_KIB)
 def test_every_launch_compiles(capability: int, recorded: list[Launch], workers: ProcessPoolExecutor) -> None:
-    """In bf16, for all models, widths and sizes of GPU: no register spilled, shared memory within the GPU's limit."""
     needs = workers.map(compiled, recorded, [capability] * len(recorded), chunksize=4)
     wrong = [
         (launch.name, launch.constants, why)
@@ -110,7 +109,6 @@ def nodes(layers: int, program: Program, monkeypatch: pytest.MonkeyPatch) -> int
 @pytest.mark.parametrize("width", [1, 16, 64])
 @pytest.mark.parametrize("ask", [StepVariant(), StepVariant(top_k=TOP_K), StepVariant(bound=True)])
 def test_a_step_is_few_launches(ask: StepVariant, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the layers: embedding, the last sum, norm and head, and each row's token; the kernels need no mask."""
     program = Program(width, 1024, ask)
     two, three = (nodes(layers, program, monkeypatch) for layers in (2, 3))
     assert two - 2 * (three - two) <= 9

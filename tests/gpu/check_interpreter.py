@@ -83,7 +83,6 @@ FAULTS = {
     ids=str,
 )
 def test_kernels_say_what_torch_says(check: str, width: int, dtype: torch.dtype) -> None:
-    """Tree attention over several splits, best ids, the accepted path and its slots."""
     assert CHECKS[check](Subject(dtype), width) <= NEAR[dtype]
 
 
@@ -92,7 +91,6 @@ def test_kernels_say_what_torch_says(check: str, width: int, dtype: torch.dtype)
     ("cached", "width", "count"), [(0, 1, 1), (0, 16, 11), (63, 64, 50), (320, 64, 64), (352, 32, 3)]
 )
 def test_attention_at_the_edges(cached: int, width: int, count: int, dtype: torch.dtype) -> None:
-    """An empty cache, rows that are padding, text that ends with a tile, the last slot of the bucket."""
     assert Subject(dtype).attend(width, count=count, cached=cached) <= NEAR[dtype]
 
 
@@ -116,7 +114,6 @@ def test_states_that_stay_behind_are_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("fault", [None, "attend: no scale"])
 def test_the_check_at_the_start(fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine with our kernels, interpreted: sound ones are used, a planted fault leaves torch's, with a note."""
     mend_products()
     monkeypatch.setattr(plan, "STEP_WIDTHS", (1, 32))
     recipe = tiny_recipe(tmp_path, kernels=FUSED, warm_up=False, context=300)

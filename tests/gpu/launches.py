@@ -20,8 +20,6 @@ ALIGNED = 16
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One way of a kernel: types of what is passed, what is a constant, what is known of divisibility, options."""
-
     name: str
     types: tuple[tuple[str, str], ...]
     constants: tuple[tuple[str, Any], ...]

@@ -35,14 +35,12 @@ class Place:
         self.start()
 
     def start(self) -> None:
-        """Be there from now on."""
         self.server = HostServer(self.address.listen(), self._open, BUILD, lambda: None)
         threading.Thread(target=self.server.serve, daemon=True).start()
 
     def front(
         self, heard: Heard, settings: Settings | None = None, folders: Mapping[Path, Settings] | None = None
     ) -> SharedProcessHost:
-        """A front that is connected soon."""
         front = SharedProcessHost(
             heard,
             settings or Settings(),

@@ -64,7 +64,6 @@ class Heard:
             self.news.notify_all()
 
     def wait(self, until: Callable[[], object], seconds: float = 60.0) -> None:
-        """Wait until something is so; fails where it does not come about."""
         ends_s = time.monotonic() + seconds
         while not until():
             assert time.monotonic() < ends_s, (self.answers, self.statuses, self.others)

@@ -73,7 +73,6 @@ def kinds() -> Kinds:
 
 
 def test_it_is_opened_by_the_settings_that_came_before_the_first_question(kinds: Kinds) -> None:
-    """And told of the documents that are open, once, and of nothing that concerns questions that nobody asked."""
     kinds.host.send(DocumentChanged(Path("/w/a.py"), "old"))
     kinds.host.send(DocumentChanged(Path("/w/b.py"), "closed"))
     kinds.host.send(DocumentChanged(Path("/w/a.py"), "new"))
@@ -107,7 +106,6 @@ def test_what_is_told_while_it_opens_is_told_in_its_order(kinds: Kinds) -> None:
 
 
 def test_where_the_settings_change_the_other_kind_goes_on(kinds: Kinds) -> None:
-    """The first one is closed, and heard no more; whoever waits for a model that is being opened is told."""
     assert kinds.asks(1) == "WORD"
     kinds.host.send(DocumentChanged(Path("/w/a.py"), "text"))
     first = kinds.opened[0][1]

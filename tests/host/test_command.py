@@ -27,7 +27,6 @@ __all__ = ["machine"]
 
 @pytest.fixture
 def here(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """The runtime folder of the machine is this user's."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(machine.folder.parent))
     machine.folder = machine.folder.parent / "fastcoder-lsp"
     return machine
@@ -102,7 +101,6 @@ def test_a_log_of_another_user_is_put_aside(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_so_many_lines_of_the_log(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
-    """None are none, and fewer cannot be asked for."""
     with open_log() as log:
         log.write(b"one\ntwo\n")
     assert main(["host", "log", "--lines", "0"]) == 0
@@ -150,7 +148,6 @@ def test_who_answers_byte_by_byte_is_not_waited_for(here: Machine, monkeypatch: 
 
 
 def test_it_says_whose_turn_it_is_and_how_urgent_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """To people, and to `doctor`."""
     fronts = FrontAt(21, (b"/w/one",), True, 3.0), FrontAt(22, (), True, 500.0, turn=True), FrontAt(23, (), False, 9.0)
     told = Fronts(7, "0.1+abc", "model", "engine", 2**30, 60.0, fronts)
     found = FoundHost(named_address(tmp_path, "k" * 16), told, 7)

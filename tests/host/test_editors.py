@@ -25,7 +25,6 @@ STOPPED_S = 20.0
 @pytest.mark.ci
 @pytest.mark.model
 async def test_two_editors_have_one_model_and_a_kill_or_a_stop_costs_them_a_pause(llama_model: ModelFiles) -> None:
-    """Every question is answered once; there is text again once the model is loaded; both have the same process."""
     with tempfile.TemporaryDirectory() as folder:
         # A copy: what is installed must not change while servers and processes of it run.
         package = Path(fastcoder_lsp.__file__).parent
@@ -87,7 +86,6 @@ def last_status(client: RawClient) -> dict[str, Any]:
 
 
 def keys(one: RawClient, other: RawClient, version: int) -> int:
-    """Four keys in each, each with its question; the documents' next version."""
     for client, name in ((one, "a"), (other, "b")):
         for key in range(4):
             version += 1
@@ -115,7 +113,6 @@ async def typed(client: RawClient, uri: str, version: int) -> None:
 
 
 async def host_of(client: RawClient) -> int:
-    """The process that has its model."""
     host = (await client.call("fastcoder/stats"))["host"]
     assert host["shared"]
     process_id = host["process_id"]

@@ -76,7 +76,6 @@ def absurd(kind: inspect.Type, chance: random.Random) -> Any:
 
 
 def bad_bytes(chance: random.Random) -> bytes:
-    """What comes over the wire: framed or not, whole or not."""
     body = msgspec.msgpack.encode(absurd(MESSAGES, chance))
     match chance.randrange(7):
         case 0:
@@ -207,7 +206,6 @@ def test_who_asks_before_the_settings_is_sent_away(place: Place) -> None:
 def test_there_is_room_for_the_command_line_however_many_fronts_come(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who looks for what is wrong is told; a front too many is sent away, until another one goes."""
     monkeypatch.setattr(server, "MOST_FRONTS", 2)
     fronts = [Channel(place.address.connect()) for _ in range(2)]
     for front in fronts:
@@ -241,7 +239,6 @@ def test_a_length_is_a_claim() -> None:
 
 @pytest.mark.parametrize("place", ["unix"], indirect=True)
 def test_who_reads_nothing_costs_bounded_memory_and_nobody_else_anything(place: Place) -> None:
-    """A front that is stopped for long: what it is told is coalesced, and the others are answered."""
     silent = Channel(place.address.connect())
     silent.send([HELLO, USE])
     heard = Heard()

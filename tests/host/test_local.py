@@ -31,8 +31,6 @@ SAYS = "said = 1"
 
 
 class Fronts:
-    """A core with toy models; keeps what was loaded, and what was made for whom."""
-
     def __init__(self, cache: Path) -> None:
         self.loaded: list[Model] = []
         self.engines: list[FakeEngine] = []
@@ -57,7 +55,6 @@ class Fronts:
 
 
 def ask(host: LocalHost, heard: Heard, number: int = 1, uri: str = "file:///a.py") -> str:
-    """What is said at the end of a line, "" for nothing."""
     request = CompletionRequest(Snapshot(uri, None, "python", number, f"x{number} = 2\n\n"), 7)
     host.send(Ask(Question(number, request, place_of(request), Policy(), 0.0, 0.0)))
     heard.wait(lambda: number in heard.answers)
@@ -88,7 +85,6 @@ def knows(around: WorkspaceView, text: str) -> bool:
 
 
 def test_a_model_is_loaded_once_and_a_workspace_is_followed_once(fronts: Fronts, root: Path) -> None:
-    """Until the last front of each has left; the model stays, for who comes next."""
     (one, hears_one), (two, hears_two) = fronts.open(root), fronts.open(root)
     assert ask(one, hears_one) == SAYS
     assert ask(two, hears_two) == SAYS
@@ -108,7 +104,6 @@ def test_a_model_is_loaded_once_and_a_workspace_is_followed_once(fronts: Fronts,
 
 
 def test_news_of_the_model_are_told_to_every_front(fronts: Fronts, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An offer when it is loaded, and later what the first hour has shown."""
     hour, load = FirstHour(root, "a model", Speed(1, 1), StepCosts((1,), (1.0,), 1.0)), fronts.load
     monkeypatch.setattr(fronts, "load", lambda *asked: replace(load(*asked), news="a larger one", first_hour=hour))
     fronts.core.close(10)
@@ -160,7 +155,6 @@ def test_open_texts_end_with_the_front_that_sent_them(fronts: Fronts, root: Path
 
 
 def test_other_settings_of_a_front_load_no_model_anew(fronts: Fronts, root: Path) -> None:
-    """Its own part is made otherwise; what the model is made from loads another one, for all."""
     (one, hears_one), (two, hears_two) = fronts.open(root), fronts.open(root)
     assert ask(one, hears_one) == SAYS
     assert ask(two, hears_two) == SAYS
@@ -186,7 +180,6 @@ def test_a_drafter_that_does_not_suit_the_model_is_one_front_s_trouble(fronts: F
 
 
 def test_code_for_the_prompt_comes_from_the_front_s_own_folders(fronts: Fronts, root: Path, tmp_path: Path) -> None:
-    """As their settings allow, which may change; another front's folder is none of its business."""
     shows, hides = replace(SETTINGS, context_enabled=True), replace(SETTINGS, context_enabled=False)
     beside = tmp_path / "beside"
     write(beside, {"c.py": "one = 1\n"})

@@ -34,8 +34,6 @@ PAUSES_S = (0.0, 0.05, 0.1)
 
 
 class Machine:
-    """Fronts and processes of one runtime folder."""
-
     def __init__(self, folder: Path) -> None:
         self.folder, self.options, self.fronts = folder / "run", list[str](), list[SharedProcessHost]()
         self.settings = Settings(host_linger_s=1)
@@ -56,7 +54,6 @@ class Machine:
         return self.fronts[-1]
 
     def asked(self, patience: SilenceLimits | None = None) -> tuple[Heard, SharedProcessHost]:
-        """A front that has had its first answer."""
         heard = Heard()
         front = self.front(heard, patience=patience)
         ask(heard, front, 1)
@@ -93,12 +90,10 @@ def other_process(front: SharedProcessHost, process_id: int) -> bool:
 
 
 def answered(heard: Heard, front: SharedProcessHost, number: int, process_id: int) -> Callable[[], bool]:
-    """Whether a question has its answer, or would have had to be asked of a process that is gone."""
     return lambda: number in heard.answers or other_process(front, process_id)
 
 
 def stop(process_id: int) -> None:
-    """Stop a process, and see that it does nothing more."""
     os.kill(process_id, signal.SIGSTOP)
     while any(
         psutil.Process(process_id).status() != psutil.STATUS_STOPPED or thread_state(process_id, thread.id) != "T"
@@ -311,7 +306,6 @@ def test_a_hosts_files_stay_in_use(machine: Machine) -> None:
 
 
 def test_a_process_whose_name_was_deleted_is_found_again(machine: Machine) -> None:
-    """By whoever comes, while another front is there; also where its lock was deleted with it."""
     machine.options = ["--look-s", "0.1"]
     heard, front = machine.asked()
     for kind in ("*.sock", "*"):
@@ -324,7 +318,6 @@ def test_a_process_whose_name_was_deleted_is_found_again(machine: Machine) -> No
 
 
 def test_a_process_whose_place_was_taken_ends(machine: Machine) -> None:
-    """Its fronts go to the other one: there is one model in memory."""
     machine.options = ["--look-s", "0.1"]
     other = Heard()
     heard, front = machine.asked()

@@ -79,7 +79,6 @@ def test_a_question_comes_as_it_was_asked(place: Place) -> None:
 
 
 def test_a_question_for_an_edit_comes_as_it_was_asked_and_its_answer_too(place: Place) -> None:
-    """Its text goes as a difference from the document's; where the host is lost, the reason is the answer."""
     heard = Heard()
     front = place.front(heard)
     heard.wait(lambda: place.hosts)
@@ -119,7 +118,6 @@ def test_a_text_that_is_typed_goes_as_differences_and_comes_whole(place: Place) 
 
 
 def test_what_a_client_gives_along_comes_with_each_question(place: Place) -> None:
-    """Sent once while it stays the same; a text that the host has lost is sent again with the question."""
     heard, sent = Heard(), list[object]()
     front = place.front(heard)
     heard.wait(lambda: place.hosts)
@@ -240,7 +238,6 @@ def test_a_front_that_goes_frees_its_share_and_the_others_are_told(place: Place)
 
 
 def test_a_status_goes_with_whose_turn_it_is(place: Place) -> None:
-    """Told anew when that changes, though the state is the same; the command line hears of it, too."""
     heard, others = Heard(), Heard()
     front, other = place.front(heard), place.front(others)
     front.send(Ask(question(1, "value = word")))

@@ -138,7 +138,6 @@ def test_what_is_alike_is_found(left: str, right: str) -> None:
 def test_the_other_side_has_what_was_sent(
     edits: list[tuple[str, int, int, str]], sent: int, kept: int, piece: int
 ) -> None:
-    """Both sides forget documents, each by its own bound; a gap is told, and the whole text sent again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PIECE", piece)
         front, host = SentTexts(documents=sent, characters=60), KeptTexts(documents=kept)

@@ -8,8 +8,6 @@ from fastcoder_lsp.host.spawn import LEAVE_JOB, NO_WINDOW, OWN_GROUP, start_apar
 
 
 class System:
-    """Starts processes; `job`: whether who starts them is in one that may not be left."""
-
     def __init__(self, *, job: bool) -> None:
         self.job, self.flags = job, list[int]()
 

@@ -23,7 +23,6 @@ SAYS = "total\n"
 
 
 def measured(ask: Callable[[str], object]) -> tuple[float, float]:
-    """Milliseconds of wall and CPU time a question, medians; each one at a place of its own."""
     wall, cpu = [], []
     for number in range(REQUESTS):
         wall_s, cpu_s = time.perf_counter(), time.process_time()

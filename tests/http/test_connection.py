@@ -44,8 +44,6 @@ class Clock:
 
 
 class Wire(asyncio.Transport):
-    """What the client gets."""
-
     def __init__(self) -> None:
         super().__init__()
         self.said, self.closed, self.aborted, self.most = bytearray(), False, False, 65_536
@@ -228,7 +226,6 @@ def test_over_a_socket(start: Callable[..., ToyServer], monkeypatch: pytest.Monk
 
 
 def heard(connected: socket.socket, byte: bytes) -> bytes:
-    """What comes after one more byte; nothing where the other side is gone."""
     try:
         connected.sendall(byte)
         return connected.recv(100)

@@ -144,7 +144,6 @@ def test_malformed_requests_get_well_formed_errors(server: ToyServer, requests: 
 
 
 def test_names_are_no_texts(server: ToyServer) -> None:
-    """What an answer repeats of a question, for each choice and event, is short."""
     for name in ("model", "filename", "language"):
         assert server.call("/v1/completions", {**ASK, name: "m" * 5000, "n": 16, "stream": True})[0] == 400
     assert server.call("/infill", {"input_prefix": PREFIX, "filename": "m" * 5000})[0] == 400
@@ -185,7 +184,6 @@ def test_a_free_desk_goes_to_who_still_waits(start: Callable[..., ToyServer], mo
 
 @pytest.mark.parametrize("hang_ups", HANG_UPS)
 def test_who_hangs_up_frees_the_model_within_a_step(start: Callable[..., ToyServer], hang_ups: int) -> None:
-    """A text of two hundred steps is given up at the step in which its client goes; nothing stays behind."""
     server = start("y" * 190, step_s=0.002)
     threads, server.holds = threading.active_count(), True
     for number in range(hang_ups):

@@ -121,7 +121,6 @@ def streamed(text: str) -> str:
 def test_an_answer_is_the_models_own(
     serve: Callable[[Mapping[str, str]], EditServer], name: str, answer: str, stop: list[str]
 ) -> None:
-    """Up to a stop or an end token, blanks and marks included, by each route, whole and as a stream."""
     prompt = built(name)
     server = serve({prompt.text: answer})
     ends = [answer.find(end) for end in (*stop, "<|file_sep|>", "<|endoftext|>") if end in answer]

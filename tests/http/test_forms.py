@@ -50,7 +50,6 @@ def test_infill_answers_with_the_fields_that_are_wanted(server: ToyServer) -> No
 
 
 def test_all_forms_say_the_same(server: ToyServer) -> None:
-    """For one place, marks that the client wrote itself included, whole or as a stream."""
     marked = f"<|fim_prefix|>{PREFIX}<|fim_suffix|>\n<|fim_middle|>"
     for body in ({"prompt": PREFIX, "suffix": "\n"}, {"prompt": [marked], "n": 1}):
         code, reply = server.call("/v1/completions", {"model": "any", **body})
@@ -62,7 +61,6 @@ def test_all_forms_say_the_same(server: ToyServer) -> None:
 
 
 def events(text: str) -> list[Any]:
-    """The values of a stream of events, `[DONE]` as a string."""
     lines = [line.removeprefix("data: ") for line in text.split("\n\n") if line]
     return [line if line == "[DONE]" else json.loads(line) for line in lines]
 
@@ -114,7 +112,6 @@ def test_stop_words_choices_and_lengths(server: ToyServer) -> None:
     ],
 )
 def test_what_cannot_be_had_is_refused_in_words(server: ToyServer, path: str, body: Any) -> None:
-    """With 400, in the form that clients read."""
     code, reply = server.call(path, body)
     assert code == 400
     assert reply["error"]["type"] == "invalid_request_error"

@@ -38,7 +38,6 @@ def plugin(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def neovim(plugin: Path, tmp_path: Path) -> Iterator[Callable[[int], Any]]:
-    """Starts Neovim with the plugin alone, pointed at a port, and a file open."""
     find_editor("curl", "curl")
     program, opened = find_editor("neovim", "nvim"), []
 

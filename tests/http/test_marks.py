@@ -30,7 +30,6 @@ MELLUM = PromptParts("a", "b", (Extra("x.py", "x = 1\n"),))
     ],
 )
 def test_marks(prompt: str, parts: PromptParts) -> None:
-    """Of every family whose marks are there in their order; anything else is text."""
     assert parse_prompt(prompt) == parts
 
 

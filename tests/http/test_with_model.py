@@ -105,7 +105,6 @@ class Machine:
 
 
 def test_one_place_has_one_text(model: Model) -> None:
-    """By an editor, by the forms of llama.cpp and OpenAI, and by a prompt with the model's marks."""
     texts = set[str]()
     for place in PLACES:
         at = TEXT.index(place) + len(place)

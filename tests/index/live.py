@@ -42,7 +42,6 @@ def write(root: Path, files: Mapping[str, str]) -> None:
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait for what the operating system brings in its own time."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"

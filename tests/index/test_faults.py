@@ -194,7 +194,6 @@ def test_what_was_saved_while_others_were_read_stays(modified_ns: int, tmp_path:
 
 
 def test_files_are_replaced_by_several_writers_at_once(tmp_path: Path) -> None:
-    """Each reader sees one writer's whole file, no writer is disturbed by another, and nothing else is left."""
     path, errors = tmp_path / "file", list[BaseException]()
 
     def write(letter: bytes) -> None:

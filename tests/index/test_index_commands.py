@@ -21,7 +21,6 @@ from tests.lsp.raw_client import RawClient, running
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A small workspace, and a cache of its own."""
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "project"
     folder.mkdir()

@@ -148,7 +148,6 @@ def test_unsaved_text_overrides_the_disk(root: Path, open_index: Open) -> None:
 
 
 def test_line_ends_make_no_difference(root: Path, open_index: Open) -> None:
-    """A file with CRLF or CR has the tokens of the document that the editor shows."""
     write(root, {"crlf.py": "a = 1\r\nb = 2\r\n", "cr.py": "a = 1\rb = 2\r"})
     live = open_index(root)
     assert held(live) == expected(root, {"crlf.py": "a = 1\nb = 2\n", "cr.py": "a = 1\nb = 2\n"})

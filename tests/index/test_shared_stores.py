@@ -50,7 +50,6 @@ def begin(stores: SharedStores) -> Iterator[Open]:
 
 
 def knows(datastore: Datastore, text: str, document: Path = Path("/nowhere.py")) -> bool:
-    """Whether the whole text is found in the workspace's own code."""
     repository, tokens = datastore.pin(document.as_uri()).repository, ToyEncoder().encode(text)
     return repository is not None and repository.longest(tokens, 16)[0] == len(tokens)
 

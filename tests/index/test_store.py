@@ -25,8 +25,6 @@ def document(key: str, tokens: Sequence[int], version: int) -> IndexedFile:
 
 
 class Machine(RuleBasedStateMachine):
-    """The store and a model of it: two dictionaries, of what is on the disk and of what is unsaved."""
-
     @initialize()
     def begin(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
@@ -110,7 +108,6 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def holds_exactly_the_files(self) -> None:
-        """Unsaved text hides the disk's; nothing else is there."""
         held = {key: tokens.tolist() for key, tokens in self.store.pin().files().items()}
         assert held == {**self.saved, **self.unsaved}
         assert set(self.store.records()) == set(self.saved)

@@ -153,7 +153,6 @@ def test_a_workspace_below_a_tool_s_folder_is_watched(
 @pytest.mark.parametrize("told", ["by name", "by looking"])
 @pytest.mark.parametrize("stamp", ["older", "the same"])
 def test_a_file_that_is_restored_is_read_again(stamp: str, told: str, root: Path, begin: Begin) -> None:
-    """With an older time, or with the very time and size that it had."""
     write(root, {"a.py": "version = 2\n"})
     os.utime(root / "a.py", ns=(10**18, 10**18))
     time.sleep(0.15)  # beyond the clock's tick, within which no stamp is believed

@@ -59,7 +59,6 @@ def compiled(folder: Path, **environment: str) -> int:
 
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which one process has compiled the kernel."""
     folder = tmp_path_factory.mktemp("compiled") / "kernels"
     assert compiled(folder) == 1
     return folder
@@ -75,7 +74,6 @@ def kept(folder: Path) -> list[Path]:
 
 
 def test_a_second_start_compiles_nothing(folder: Path) -> None:
-    """What one process compiled, the next one loads; the files are the user's alone."""
     assert compiled(folder) == 0
     for path in (folder, *folder.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
@@ -83,7 +81,6 @@ def test_a_second_start_compiles_nothing(folder: Path) -> None:
 
 @pytest.mark.ci
 def test_what_is_damaged_is_compiled_anew(folder: Path, tmp_path: Path) -> None:
-    """A file that is not what was written is dropped without a word, and the next start finds a good one."""
     (path,) = kept(folder)
     whole = path.read_bytes()
     flipped = whole[:-1] + bytes([whole[-1] ^ 1])
@@ -127,7 +124,6 @@ def test_a_home_that_a_group_shares_keeps_no_code(tmp_path: Path, monkeypatch: p
 
 
 def test_where_nothing_can_be_written_kernels_are_compiled(tmp_path: Path) -> None:
-    """No folder at all is to be had, in the home or beside: it starts, each time as if it were the first."""
     (tmp_path / "file").write_text("")
     (tmp_path / f"fastcoder-lsp-{os.geteuid()}").write_text("in the way")
     for _ in range(2):
@@ -150,7 +146,6 @@ def test_old_versions_go(tmp_path: Path) -> None:
 
 
 def test_two_starts_at_once_compile_once(tmp_path: Path) -> None:
-    """Who finds that another process compiles the same waits for it; one that is killed there holds up nobody."""
     folder = tmp_path / "kernels"
     command = [sys.executable, "-P", "-c", SQUARE, str(folder)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -158,7 +153,6 @@ def test_two_starts_at_once_compile_once(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_keeps_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What could not be written whole is not there, and nothing is left of the attempt."""
     path = tmp_path / "version" / "name.kernel"
 
     def full(*_: object) -> None:
@@ -189,7 +183,6 @@ def test_every_constant_of_compiled_code_is_in_its_name() -> None:
 
 
 def test_a_home_that_cannot_be_written_keeps_code_among_temporary_files(tmp_path: Path) -> None:
-    """As a read-only home has it: the second start compiles nothing, in a folder that is the user's alone."""
     (tmp_path / "file").write_text("")
     assert compiled(tmp_path / "file" / "kernels", TMPDIR=str(tmp_path)) == 1
     assert compiled(tmp_path / "file" / "kernels", TMPDIR=str(tmp_path)) == 0
@@ -289,7 +282,6 @@ runpy.run_module("tests.kernels.listening_server", run_name="__main__", alter_sy
 
 
 def test_a_compiling_process_that_is_killed_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed, or not to be started at all: whoever waits goes on, and compiles by itself."""
     monkeypatch.setenv("FASTCODER_KERNELS", str(tmp_path / "kernels"))
     with CompileAhead() as ahead:
         ahead.begin()
@@ -330,7 +322,6 @@ print(len(Heard.names), *Heard.names)
 
 @pytest.mark.ci
 def test_a_pass_in_four_bits_is_compiled_ahead(tmp_path: Path) -> None:
-    """What is compiled before a model is there is all that converting and loading it in four bits would compile."""
     folder, kernels = make_model(tmp_path / "model", "qwen2"), tmp_path / "kernels"
 
     def compiled(what: str) -> list[str]:

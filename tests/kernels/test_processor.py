@@ -25,7 +25,6 @@ from fastcoder_lsp.kernels.processor import (
     ("machine", "expected"), [("aarch64", True), ("arm64", True), ("ARM64", True), ("x86_64", False), ("armv7l", False)]
 )
 def test_what_is_an_arm_cpu(machine: str, expected: bool) -> None:
-    """Linux, macOS and Windows name it each in their way; 32 bits are another instruction set."""
     assert is_arm(machine) is expected
 
 
@@ -50,7 +49,6 @@ def test_macos_says_it_by_names() -> None:
 
 
 def test_windows_says_it_by_numbers() -> None:
-    """Snapdragon X has all of them."""
     assert features_on_windows(lambda number: number in (34, 43, 66)) == {"lse", "dotprod", "i8mm"}
     assert features_on_windows(lambda number: number == 43) == {"dotprod"}
 
@@ -122,7 +120,6 @@ def test_the_compiler_knows_before_the_first_function_is_made() -> None:
 
 @pytest.mark.skipif(not is_arm(), reason="about ARM CPUs")
 def test_what_is_found_here_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this CPU says goes to the kinds of products."""
     from fastcoder_lsp.engine.int8.dot import kinds_here
 
     names = [kind.name for kind in kinds_here()]
@@ -131,7 +128,6 @@ def test_what_is_found_here_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_llvm_is_told_only_what_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is nothing to tell, and where a user said it, numba's setting is not touched."""
     monkeypatch.delenv("FASTCODER_KIND", raising=False)
     monkeypatch.setattr(config, "CPU_FEATURES", None)
     monkeypatch.setattr(binding, "get_host_cpu_features", lambda: {"avx512vnni": True, "sve": False})

@@ -39,7 +39,6 @@ class Brake:
         return ("--load-ms", "60000", "--until", str(self.path))
 
     def steps(self, each_ms: int) -> tuple[str, ...]:
-        """The arguments for a model whose steps take so long."""
         return ("--step-ms", str(each_ms), "--until", str(self.path))
 
     def release(self) -> None:
@@ -49,8 +48,6 @@ class Brake:
 
 @dataclass
 class RawClient:
-    """One running server. `answers`: id → every answer that came for it; `told`: notifications in their order."""
-
     process: Process | ForkedServer
     answers: dict[Any, list[Json]] = field(default_factory=dict)
     answered_at: dict[Any, float] = field(default_factory=dict)

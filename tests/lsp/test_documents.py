@@ -68,7 +68,6 @@ async def test_two_thousand_random_edits_keep_the_copies_equal(encoding: Encodin
     ],
 )
 async def test_the_clients_first_encoding_is_taken(offered: list[str] | None, taken: str) -> None:
-    """Of those that the server knows; UTF-16 where the client says nothing."""
     async with running() as client:
         result = await client.initialize(capabilities={"general": {"positionEncodings": offered}})
         assert result["capabilities"]["positionEncoding"] == taken
@@ -90,7 +89,6 @@ OUTSIDE: tuple[tuple[Any, Any, str], ...] = (
 
 
 async def test_positions_outside_the_document_mean_the_nearest_inside() -> None:
-    """Too far, negative, swapped, beyond the protocol's own limit: no edit is lost."""
     async with initialized() as client:
         found = []
         for number, (start, end, _) in enumerate(OUTSIDE):
@@ -209,7 +207,6 @@ RENAME = {"files": [{"oldUri": URI, "newUri": OTHER}]}
 
 
 async def goes_on(client: RawClient, uri: str) -> None:
-    """The next question gets its text, and nothing went wrong."""
     assert await client.inline(uri, 0, 4)
     assert await client.leave() == 0
     assert b"Traceback" not in client.stderr

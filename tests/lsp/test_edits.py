@@ -17,13 +17,11 @@ WORD = {"start": {"line": 1, "character": 21}, "end": {"line": 1, "character": 2
 
 
 def editing(*arguments: str, replaces: tuple[str, str] = RENAMES, **options: Any) -> Any:
-    """A server with a toy edit model, and a client in a folder."""
     wishes = OPTIONS | options
     return initialized("--replaces", *replaces, *arguments, initializationOptions=wishes, workspaceFolders=[FOLDER])
 
 
 def change_word(client: RawClient, text: str = TEXT) -> None:
-    """The user opens the document and renames the parameter."""
     client.open(URI, BEFORE)
     client.change(URI, 2, [{"text": text}])
 
@@ -67,7 +65,6 @@ async def test_an_edit_is_a_word_of_the_version_that_was_asked_about() -> None:
 
 
 async def test_what_is_shown_accepted_and_rejected_is_counted_and_remembered() -> None:
-    """An accepted edit is known by its text, too; a rejected one is not suggested again, unless asked for by key."""
     async with editing() as client:
         change_word(client)
         [edit] = await edits(client)
@@ -87,7 +84,6 @@ async def test_what_is_shown_accepted_and_rejected_is_counted_and_remembered() -
 
 
 async def test_a_document_that_has_changed_meanwhile_gets_none(brake: Brake) -> None:
-    """And so does a request that a newer one replaced, or that was cancelled."""
     async with editing(*brake.steps(60_000)) as client:
         change_word(client)
         older, newer = ask(client), ask(client, 2, 0, 3)
@@ -143,7 +139,6 @@ async def test_what_ghost_text_shows_is_no_edit() -> None:
 
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_a_change_made_twice_is_suggested_without_an_edit_model(wanted: bool) -> None:
-    """The user renames a method in two calls; the next call is an edit, accepted and rejected like any other."""
     lines = [f"    {name} = shop.price(item, 2)\n" for name in "abc"]
     options: Json = {"edits.model": "", "edits.analogy": wanted}
     async with editing(**options) as client:

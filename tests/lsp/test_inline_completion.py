@@ -44,7 +44,6 @@ async def test_a_suggestion_has_a_range_and_a_command() -> None:
 @pytest.mark.parametrize(("encoding", "units"), [("utf-8", 9), ("utf-16", 6), ("utf-32", 5)])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 async def test_ranges_are_in_the_documents_own_positions(encoding: str, units: int, line_end: str) -> None:
-    """In any encoding and with any line end, whatever else Python takes for a line end."""
     text = f"a\f\u2028\x85b{line_end}é😀 = {line_end}c"
     async with running() as client:
         await started(client, text, capabilities={"general": {"positionEncodings": [encoding]}})
@@ -195,7 +194,6 @@ SECRET = (
 
 
 async def test_nothing_is_suggested_in_secret_files() -> None:
-    """Their text never reaches the model: not even a model is loaded. The editor's log says why, once."""
     async with initialized() as client:
         for uri, language in SECRET:
             client.open(uri, "TOKEN = ", language)

@@ -22,7 +22,6 @@ async def ended(client: RawClient) -> int:
 
 
 async def test_nothing_is_answered_before_initialize() -> None:
-    """A request before `initialize` gets ServerNotInitialized, a notification is dropped, and the start still works."""
     async with running() as client:
         assert (await client.answer(client.ask_inline(URI, 0, 0)))["error"]["code"] == -32002
         assert (await client.answer(client.ask("no/such")))["error"]["code"] == -32002
@@ -42,7 +41,6 @@ async def test_a_second_initialize_and_unknown_methods_are_refused() -> None:
 
 
 async def test_after_shutdown_requests_are_refused_and_exit_ends_well(brake: Brake) -> None:
-    """Requests after `shutdown` get InvalidRequest; those open at it get the cancel error; the exit code is 0."""
     async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         still_open = client.ask_inline(URI, 0, 4)
@@ -62,7 +60,6 @@ async def test_an_answer_that_comes_after_shutdown_is_dropped() -> None:
 
 
 async def test_exit_without_shutdown_is_an_error() -> None:
-    """As the protocol has it: exit code 1."""
     async with initialized() as client:
         client.notify("exit")
         assert await ended(client) == 1
@@ -70,7 +67,6 @@ async def test_exit_without_shutdown_is_an_error() -> None:
 
 @pytest.mark.parametrize("initialized", [True, False])
 async def test_a_server_ends_with_its_input(initialized: bool) -> None:
-    """A client that just closes the pipe leaves no server behind, even while the model computes."""
     async with running("--step-ms", "60000") as client:
         if initialized:
             await client.initialize()
@@ -116,7 +112,6 @@ async def test_a_client_that_cannot_be_seen_is_not_taken_for_dead() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 async def test_a_server_ends_on_a_signal() -> None:
-    """SIGTERM is an orderly end."""
     async with initialized() as client:
         client.process.send_signal(signal.SIGTERM)
         assert await ended(client) == 1
@@ -149,7 +144,6 @@ def test_a_server_whose_answers_nobody_reads_ends_with_its_input() -> None:
 
 @pytest.mark.ci
 async def test_odd_initialize_params_keep_no_client_out() -> None:
-    """Values of a later protocol, wrong types, none at all: the server starts with what it understands."""
     odd: tuple[Json | None, ...] = (
         None,
         {},
@@ -189,7 +183,6 @@ async def _complete(server: tuple[str, ...], root: Path) -> str:
 
 
 def test_a_front_from_start_to_end_imports_nothing_that_computes(tmp_path: Path) -> None:
-    """It is asked, answers, and ends; what it has imported by then are values, documents and the protocol."""
     imported = tmp_path / "imported"
     server = (sys.executable, "-m", "tests.lsp.light_server", str(imported))
     assert asyncio.run(_complete(server, tmp_path))

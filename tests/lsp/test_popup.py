@@ -39,7 +39,6 @@ async def test_a_client_without_ghost_text_gets_a_menu() -> None:
 
 
 async def test_a_client_with_ghost_text_gets_none_unless_asked() -> None:
-    """`popup.enabled` offers the menu; switched on while running it is registered, where the client allows that."""
     async with running() as client:
         result = await client.initialize(capabilities=WITH_GHOST)
         assert "completionProvider" not in result["capabilities"]

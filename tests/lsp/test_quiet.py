@@ -103,7 +103,6 @@ async def test_what_the_last_change_did_counts() -> None:
 
 
 async def test_a_language_has_settings_of_its_own(tmp_path: Path) -> None:
-    """In the folder's file, and stronger in the editor's."""
     (tmp_path / "fastcoder.toml").write_text('[languages.python]\nquiet.mode = "invoked"\npower = "saver"\n')
     python, c = ((tmp_path / name).as_uri() for name in ("a.py", "a.c"))
     folders = [{"uri": tmp_path.as_uri(), "name": "a"}]

@@ -20,7 +20,6 @@ def count_lines(path):
 
 
 def make_client() -> LanguageClient:
-    """The library's client claims to be VS Code, but for registrations it lacks the handler."""
     client = make_test_lsp_client()
     client.feature("client/registerCapability")(lambda _: None)
     return client
@@ -32,7 +31,6 @@ def make_client() -> LanguageClient:
     )
 )
 async def client(lsp_client: LanguageClient) -> AsyncIterator[None]:
-    """A session as VS Code opens it."""
     capabilities = client_capabilities("visual-studio-code")
     assert capabilities.text_document is not None
     capabilities.text_document.inline_completion = types.InlineCompletionClientCapabilities()

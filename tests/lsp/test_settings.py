@@ -108,7 +108,6 @@ async def refused(client: RawClient) -> None:
 
 
 async def test_a_repositorys_file_names_no_model_and_no_path(tmp_path: Path) -> None:
-    """Machine scope: it may name neither what runs nor where anything is written."""
     (tmp_path / "fastcoder.toml").write_text("".join(f'"{name}" = {value!r}\n' for name, value in EVIL.items()))
     async with initialized(rootUri=tmp_path.as_uri()) as client:
         await refused(client)

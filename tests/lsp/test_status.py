@@ -201,7 +201,6 @@ async def test_a_log_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
 
 
 async def test_who_asks_is_told_how_each_answer_came_about() -> None:
-    """Before the answer, with its times and counts; a client that did not ask is told nothing."""
     async with initialized(initializationOptions={"client": {"reportsAnswers": True}}) as client:
         client.open(URI, "x = ", version=7)
         await client.inline(URI, 0, 4)

@@ -90,7 +90,6 @@ async def test_the_front_and_the_service_tell_their_reasons(
 
 
 async def test_a_file_that_a_rule_excludes_is_told_without_a_question(tmp_path: Path) -> None:
-    """An editor that asks for nothing there gets the reason all the same."""
     (tmp_path / ".fastcoderignore").write_text("a.py\n")
     uri = (tmp_path / "a.py").as_uri()
     async with initialized(rootUri=tmp_path.as_uri()) as client:
@@ -112,7 +111,6 @@ def test_the_state_is_told_in_sentences(status: Status, text: str) -> None:
 
 
 async def test_overtaken_taken_back_and_outdated_questions_have_reasons(brake: Brake) -> None:
-    """By a newer question, by the editor, by an edit that came first."""
     async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         client.ask_inline(URI, 0, 2)

@@ -20,7 +20,6 @@ KNOWN_METHODS = (
 
 
 async def assert_alive(client: RawClient) -> None:
-    """It still keeps documents and answers."""
     uri = f"untitled:{random.random()}"
     client.open(uri, "x = ")
     assert await client.inline(uri, 0, 4)
@@ -109,7 +108,6 @@ WRONG_PARAMS: tuple[tuple[str, Any], ...] = (
 
 
 async def test_wrong_params_are_an_error_with_the_requests_id() -> None:
-    """InvalidParams, once, and nothing else happens."""
     async with initialized() as client:
         for method, params in WRONG_PARAMS:
             assert (await client.answer(client.ask(method, params)))["error"]["code"] == -32602, (method, params)

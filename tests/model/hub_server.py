@@ -47,7 +47,6 @@ class Hub:
 
 @contextmanager
 def serving(hub: Hub) -> Iterator[Hub]:
-    """Serve `hub` while the block lasts; its address is `hub.endpoint`."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.hub = hub
     hub.endpoint = f"http://127.0.0.1:{server.server_port}"

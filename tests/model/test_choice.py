@@ -37,7 +37,6 @@ CLASSES = [
 
 
 def machine(gigabytes: int, steps: str, prefills: str) -> MachineFacts:
-    """A class of machines, with most of its memory free."""
     speeds = {}
     for size, pair, prefill in zip(FAMILY, steps.split(), prefills.split(), strict=True):
         for bits, step in zip(BITS, pair.split("/"), strict=True):
@@ -80,7 +79,6 @@ def test_each_class_of_machines_gets_its_model(
     ],
 )
 def test_limits_of_memory_and_gpus(changed: dict[str, Any], expected: str, because: str) -> None:
-    """A fast CPU, with one thing otherwise."""
     found = choose(replace(FAST, **changed))
     assert said(found) == expected
     assert because in found.reason
@@ -129,7 +127,6 @@ def test_more_memory_gives_no_smaller_model(one: int, other: int, gpu: bool) -> 
 
 
 def test_measured_times_are_kept_and_doubted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another processor, other cores, another version, or a damaged file: they are measured again."""
     measured = Measured(FAST.speeds, 8, "k1", battery=False, disturbed=0)
     write_measured(tmp_path, measured)
     assert read_measured(tmp_path) == measured

@@ -76,7 +76,6 @@ def test_a_file_cut_short_is_refused(path: Path, share: float) -> None:
 
 
 def test_garbage_in_the_header_is_refused_or_harmless(path: Path) -> None:
-    """Random bytes over the header: an error of ours, or a file that still reads; never another exception."""
     whole = path.read_bytes()
     random = np.random.default_rng(0)
     for _ in range(60):
@@ -120,7 +119,6 @@ def test_a_full_disk_leaves_nothing_behind_and_can_be_tried_again(path: Path, tm
 
 @pytest.mark.ci
 def test_killed_in_mid_conversion_nothing_half_made_is_ever_found(path: Path, tmp_path: Path) -> None:
-    """kill -9 of the parent: its worker ends too, no result is there, and the next run makes it and cleans up."""
     cache = tmp_path / "cache"
     program = (
         "import sys; from pathlib import Path; from fastcoder_lsp import model\n"

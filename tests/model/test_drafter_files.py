@@ -44,7 +44,6 @@ def test_every_tensor_must_be_there_and_of_its_size(method: str) -> None:
 
 @pytest.mark.parametrize("name", ["heads", "head_dim", "theta", "eps"])
 def test_a_record_says_all_sizes(name: str) -> None:
-    """One that is missing, and a size that is none, are told as damage."""
     for method in ("eagle", "dflash"):
         opened, (whole, tensors) = OPENED[method], MADE[method]()
         with pytest.raises(ModelInvalidError, match=f"has no {name}"):
@@ -55,7 +54,6 @@ def test_a_record_says_all_sizes(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "said"), [("block", 1e9), ("layers", 1e300), ("heads", 3), ("kv_heads", 4097)])
 def test_no_size_takes_memory_or_an_error_in_the_middle(name: str, said: float) -> None:
-    """Sizes that are as large as no drafter's, or do not fit one another, are told before they are computed with."""
     whole, tensors = MADE["dflash"]()
     with pytest.raises(ModelInvalidError, match="invalid"):
         BlockModel(replace(whole, numbers={**whole.numbers, name: said}), tensors)
@@ -63,7 +61,6 @@ def test_no_size_takes_memory_or_an_error_in_the_middle(name: str, said: float) 
 
 @pytest.mark.parametrize("method", MADE)
 def test_a_head_says_something(method: str) -> None:
-    """One over no tokens has no best one."""
     whole, tensors = MADE[method]()
     with pytest.raises(ModelInvalidError, match="vocabulary is empty"):
         OPENED[method](whole, tensors | {"head": tensors["head"][:0], "ids": tensors["ids"][:0]})
@@ -84,14 +81,12 @@ def test_a_head_says_something(method: str) -> None:
     ],
 )
 def test_a_damaged_record_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
-    """Before anything is read of the weights."""
     (tmp_path / RECORD).write_text(json.dumps(asdict(medusa()[0]) | change))
     with pytest.raises(ModelInvalidError, match="damaged"):
         open_drafter(tmp_path, "medusa", "the target's hash")
 
 
 def test_weights_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """Through the disk: names, sizes, and a tensor that is one number, which none may be."""
     whole, tensors = medusa()
     whole.write(tmp_path)
     save_file(tensors, tmp_path / WEIGHTS)

@@ -13,7 +13,6 @@ BY_LIBRARY = ["Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS"]
 
 @pytest.mark.parametrize("name", OWN + BY_LIBRARY)
 def test_random_blocks_give_the_references_bits(name: str) -> None:
-    """Bytes at random: every pattern of quanta, scales of any size and sign, infinite ones and none among them."""
     number = Number[name]
     numbers, size = gguf.GGML_QUANT_SIZES[number]
     kind = kind_of(number)

@@ -60,7 +60,6 @@ def unpacked(path: Path, cache: Path) -> Path:
 
 
 def test_it_is_what_transformers_makes_of_it(path: Path, cache: Path, tmp_path: Path) -> None:
-    """Every tensor to the bit, in Llama's own order of rows; the ids of a text; the checkpoint that is asked for."""
     expected = unpacked(path, tmp_path / "other")
     files = model.prepare(str(path), cache, silent)
     assert not (files.folder / "model.safetensors").exists()
@@ -177,7 +176,6 @@ def test_a_full_disk_leaves_nothing_behind(path: Path, cache: Path) -> None:
 
 
 def test_what_was_unpacked_is_deleted_with_a_word(path: Path, cache: Path) -> None:
-    """Its digest stays, by which what was packed from it is found; killed in between, the next start does the rest."""
     folder = unpacked(path, cache)
     digest = read_origin(folder).digest
     said: list[str] = []
@@ -211,7 +209,6 @@ def test_what_is_needed_still_is_not_deleted(path: Path, cache: Path, tmp_path: 
 
 
 def test_a_torn_note_is_none_and_made_again_from_what_lies_there(path: Path, cache: Path) -> None:
-    """Nobody is asked to fetch anything; whoever asks for the folder by its name is told."""
     files = model.prepare(str(path), cache, silent)
     note = files.folder / "origin.json"
     whole = note.read_text()

@@ -43,7 +43,6 @@ CUTS = {
 
 @pytest.mark.parametrize("pre", CUTS)
 def test_a_text_is_cut_as_the_publisher_cuts_it(tmp_path: Path, pre: str) -> None:
-    """By digits or not, with the blank before a word, at the ends of lines."""
     encoder = tokenizers.Tokenizer.from_str(description(tmp_path, pre))
     assert encoder.pre_tokenizer is not None
     places = [place for _, place in encoder.pre_tokenizer.pre_tokenize_str(TEXT)]
@@ -63,7 +62,6 @@ def test_composed_characters_are_qwens(tmp_path: Path) -> None:
 
 
 def test_control_tokens_and_where_a_text_begins(tmp_path: Path) -> None:
-    """The BOS token comes first where the file's kind has it; no text of a user's yields a control token."""
     for pre, start in (("llama-bpe", (257,)), ("qwen2", ())):
         tokenizer = Tokenizer(description(tmp_path, pre))
         assert tokenizer.control == {"<|end|>": 257}

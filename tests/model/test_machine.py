@@ -40,7 +40,6 @@ def test_the_driver_is_asked_for_a_while(
 
 
 def test_no_program_is_taken_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor from a relative folder of PATH."""
     install(tmp_path, f"touch {tmp_path}/ran; echo 1", monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", ":.:relative")

@@ -141,7 +141,6 @@ def test_a_connection_that_breaks_is_taken_up_where_it_was(run: Run, hub: Hub) -
 
 
 def test_a_download_that_failed_goes_on_in_the_next_run(run: Run, hub: Hub, tmp_path: Path) -> None:
-    """The first run gets a third and then nothing more; the second asks for the rest alone."""
     hub.cut["model.safetensors"] = SIZE // 3
     hub.quiet_after = 1
     done = run("pull", HUB_ID)
@@ -184,7 +183,6 @@ def test_a_name_that_the_hub_does_not_know(run: Run) -> None:
 
 
 def test_without_any_network_it_says_so_and_what_to_do(run: Run) -> None:
-    """The stand-in is offered, a non-terminal agrees, and the package index cannot be reached either."""
     done = run("pull", "Qwen/Qwen2.5-Coder-0.5B", HF_ENDPOINT=CLOSED)
     assert done.returncode == NetworkError.exit_code
     assert "hub cannot be reached" in done.stderr
@@ -219,7 +217,6 @@ def test_a_switched_off_hub_is_not_asked(run: Run, hub: Hub) -> None:
 
 
 def test_list_path_and_remove(run: Run, tmp_path: Path) -> None:
-    """On a machine that was measured."""
     times = {(size.hub_id, bits): Speed(9.0, 99.0) for size in FAMILY for bits in BITS}
     write_measured(tmp_path / "cache", Measured(times, default_threads(), current_version(), on_battery(), 0))
     run("pull", HUB_ID)
@@ -252,7 +249,6 @@ def test_a_cache_folder_that_cannot_be_written_is_said_to_be(run: Run, tmp_path:
 
 
 def test_doctor_names_the_command_that_is_missing_to_it(run: Run, tmp_path: Path) -> None:
-    """Nothing is there yet: exit code 1, and the model's check says how to get it; as JSON too."""
     environment = os.environ | {"FASTCODER_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
     command = [sys.executable, "-m", "fastcoder_lsp.cli.main", "doctor", "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -266,7 +262,6 @@ def test_doctor_names_the_command_that_is_missing_to_it(run: Run, tmp_path: Path
 
 
 def test_doctor_checks_an_edit_model(tmp_path: Path) -> None:
-    """Its prompts are known by its name; a code model has none."""
     environment = os.environ | {"FASTCODER_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
     found = {}
     for name in ("zeta-2.1-tiny", "coder"):
@@ -280,7 +275,6 @@ def test_doctor_checks_an_edit_model(tmp_path: Path) -> None:
 
 
 def test_auto_measures_and_says_its_choice_before_it_asks_the_network(run: Run, hub: Hub, tmp_path: Path) -> None:
-    """With its reason, a table of all sizes, and how to choose otherwise; kept, so that it is not measured again."""
     said = tmp_path / "said"
 
     class Asked(list[str]):

@@ -131,7 +131,6 @@ def twin(folder: Path) -> Path:
     ids=["awq", "gptq", "gptq-8", "gptq-v2"],
 )
 def test_every_number_is_read_and_packed_as_its_plain_twin(tmp_path: Path, said: dict[str, Any]) -> None:
-    """Whole tensors, rows that begin in the middle of a word, and the int8 engine's bytes."""
     folder = tmp_path / "model"
     weights = write(folder, said)
     tensors = open_tensors(folder)

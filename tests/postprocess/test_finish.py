@@ -71,12 +71,10 @@ function f() {
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_finished(case: Case) -> None:
-    """Lines and the whole end without blanks, blanks alone are nothing, and each rule sees what the others made."""
     check(case)
 
 
 def test_line_ends() -> None:
-    r"""Whatever the model says, line ends are `\n`."""
     assert finish("\r\n    a()\r\n    b()", "def f():", "\n", "python") == "\n    a()\n    b()"
     assert finish("\r    a()", "def f():", "\n", "python") == "\n    a()"
 

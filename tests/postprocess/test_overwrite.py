@@ -192,7 +192,6 @@ print(x)
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_closers_of_the_editor_are_written_over(case: Case) -> None:
-    """A closer that the editor typed by itself stands once in the end, whether the model says it or not."""
     check(case)
 
 

@@ -32,7 +32,6 @@ LANGUAGE = st.sampled_from(["python", "typescript", "rust", "go", "html", "ruby"
 @given(CODE, CODE, CODE, LANGUAGE)
 @settings(max_examples=examples(400), deadline=None)
 def test_finishing_twice_is_finishing_once(raw: str, before: str, after: str, language: str) -> None:
-    """`finish` is idempotent, whatever comes."""
     once = finish(raw, before, after, language)
     assert finish(once, before, after, language) == once
 

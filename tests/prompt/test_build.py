@@ -96,7 +96,6 @@ def test_a_model_without_marks_continues_the_text() -> None:
 
 
 def test_empty_document() -> None:
-    """There is always something to ask, even of a model without marks and BOS."""
     for tokenizer in (QWEN, byte_level(True, ("<|endoftext|>",))):
         assert build(PromptBuilder(tokenizer), CURSOR).tokens
 

@@ -24,7 +24,6 @@ def test_allowed_ids(remaining: bytes) -> None:
 
 @given(TEXT)
 def test_where_a_prompt_backs_up_to(text: str) -> None:
-    """Over at most `MAX_HEALED_BYTES` bytes, never into a character, and to what can be spelt again token by token."""
     for tokenizer in (QWEN, byte_level(False), sentencepiece()):
         start = heal_start(tokenizer, text)
         rest = text[start:].encode()

@@ -50,7 +50,6 @@ def test_words_are_never_merged(text: str) -> None:
 
 
 def test_lone_surrogates_are_replaced() -> None:
-    """A lone surrogate, which an editor may send, is no reason to fail."""
     tokenizer = of_family(QWEN)
     assert tokenizer.decode(tokenizer.encode("a\ud800b")) == "a?b"
 
@@ -84,7 +83,6 @@ def test_identity_names_the_description() -> None:
 
 @pytest.mark.parametrize("content", ["", "{", "[]", json.dumps({"model": {"type": "WordLevel"}}), "\0"])
 def test_unusable_files(tmp_path: Path, content: str) -> None:
-    """A file that is damaged, or of a kind that cannot be used, is one clear error that names it."""
     (tmp_path / "tokenizer.json").write_text(content)
     with pytest.raises(ModelInvalidError, match=r"tokenizer\.json"):
         Tokenizer.load(tmp_path)

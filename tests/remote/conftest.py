@@ -11,7 +11,6 @@ from tests.remote.scripted_server import Handler, ScriptedServer
 
 @pytest.fixture
 def serve() -> Iterator[Callable[..., ScriptedServer]]:
-    """Starts servers of a test's own."""
     started: list[ScriptedServer] = []
 
     def new(handler: Handler, **named: Any) -> ScriptedServer:
@@ -25,7 +24,6 @@ def serve() -> Iterator[Callable[..., ScriptedServer]]:
 
 @pytest.fixture
 def front() -> Iterator[Callable[..., Front]]:
-    """Opens fronts of a test's own."""
     opened: list[Front] = []
 
     def new(*arguments: Any, **named: Any) -> Front:

@@ -77,14 +77,12 @@ class Front:
         return self.submit(before, after, policy, **named).result(WAIT_S)
 
     def code(self, before: str = "x = ") -> str:
-        """The code of the reason why there is nothing."""
         completion = self.ask(before)
         assert completion.reason is not None, f"there is a text: {completion.text!r}"
         return completion.reason.code
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait for it."""
     end = time.monotonic() + WAIT_S
     while not holds():
         assert time.monotonic() < end, "it does not come"

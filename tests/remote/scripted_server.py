@@ -23,7 +23,6 @@ class Request:
     headers: dict[str, str]
     body: dict[str, Any]
     gone: threading.Event = field(default_factory=threading.Event)
-    """The client has hung up before the answer was whole."""
 
 
 Handler = Callable[[Request], Reply]
@@ -50,7 +49,6 @@ class ScriptedServer:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def asked(self, path: str) -> list[Request]:
-        """The requests for a path."""
         return [request for request in self.requests if request.path == path]
 
     def close(self) -> None:
@@ -103,23 +101,19 @@ def _read(file: Any) -> Request | None:
 
 
 def response(code: int, body: bytes, kind: str = "application/json", **headers: str) -> bytes:
-    """A whole response."""
     more = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     return f"HTTP/1.1 {code} X\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n{more}\r\n".encode() + body
 
 
 def as_json(value: Any, code: int = 200) -> bytes:
-    """A value as a whole response."""
     return response(code, json.dumps(value).encode())
 
 
 def events_head() -> bytes:
-    """The beginning of a stream."""
     return b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 def chunk(data: bytes) -> bytes:
-    """A piece of a stream; an empty one ends it."""
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
 

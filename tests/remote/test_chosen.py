@@ -50,7 +50,6 @@ class Places:
 
 
 def test_a_server_goes_before_the_models_of_this_machine() -> None:
-    """Whether they would be shared or not; and what a place is asked for is opened once."""
     places = Places(REMOTE)
     assert places.after() == ["remote"]
     assert places.after(replace(REMOTE, power="saver")) == ["remote"]

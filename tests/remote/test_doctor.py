@@ -41,7 +41,6 @@ def test_what_may_not_be_asked_is_wrong(url: str, code: str) -> None:
 
 
 def test_a_server_that_fails_is_wrong(serve: Callable[..., ScriptedServer]) -> None:
-    """What would go there is said all the same; and one that says nothing is of no use."""
     server = serve(lambda _: iter([as_json({"error": "no key"}, 401)]))
     leaves, answers = check_remote(settings(server.url))
     assert (leaves.state, answers.state, answers.details["code"]) == ("ok", "wrong", "remote-key")
@@ -73,7 +72,6 @@ def test_the_command_has_it(serve: Callable[..., ScriptedServer], capsys: pytest
 
 
 def test_what_failed_is_said_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
-    """The server that was asked about last of all checks, and the failed ones once more by name."""
     from fastcoder_lsp.cli.main import main
 
     assert main(["doctor", "--remote", "https://models.example", "--model", "/nowhere/at/all"]) == 1

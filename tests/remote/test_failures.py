@@ -65,7 +65,6 @@ FAULTS: dict[str, tuple[str, Callable[[Request], Reply]]] = {
 def test_each_fault_has_its_reason(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front], fault: str
 ) -> None:
-    """In words and with what to do; the next question, the fault being over, is answered."""
     code, handler = FAULTS[fault]
     server = serve(Faulty(handler))
     asking = front(server.url, timeouts=SOON if code == "remote-silent" else None)
@@ -94,7 +93,6 @@ def test_the_page_tells_of_every_reason() -> None:
 def test_what_a_server_says_of_itself_is_shown_short(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """And without what would move a terminal's cursor."""
     server = serve(Faulty(says(as_json({"error": {"message": "\x1b[31mno\n\n" + "long " * 900}}, 403))))
     reason = front(server.url).ask("x = ").reason
     assert reason is not None

@@ -74,7 +74,6 @@ def test_openais_without_a_suffix(
 def test_a_model_is_named_by_what_can_be_shown(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """In a terminal, too; what else a server has in its list is passed over."""
     names = ["\x1b[31mred", "\ud83d", "m" * 5000, 7, None, "toy"]
 
     def listing(request: Request) -> Reply:

@@ -55,7 +55,6 @@ def test_who_types_on_learns_that_a_server_is_silent(
 def test_a_server_may_load_its_model_before_its_first_answer(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """Afterwards it has as long as any server."""
     server = serve(LlamaServer(lambda _: "1\n", lambda _: time.sleep(1.0)))
     asking = front(server.url, timeouts=Timeouts(read_s=0.5, first_s=WAIT_S))
     assert asking.ask("x = ").text == "1"
@@ -74,7 +73,6 @@ def test_it_is_left_alone_ever_longer(serve: Callable[..., ScriptedServer], fron
 
 
 def test_retry_after_is_kept(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """However short its own pause would be."""
     server = serve(Faulty(says(response(429, b"{}", Retry_After="60"))))
     asking = front(server.url)
     assert [asking.code(f"x{number} = ") for number in range(3)] == ["remote-busy"] * 3

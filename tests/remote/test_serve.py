@@ -34,7 +34,6 @@ async def test_an_editor_gets_a_servers_text(serve: Callable[..., ScriptedServer
 
 
 async def test_a_repository_sends_nothing_anywhere(serve: Callable[..., ScriptedServer], tmp_path: Path) -> None:
-    """Its `fastcoder.toml` names a server, and says that the user allowed it: that is told, and nobody is asked."""
     server = serve(LlamaServer(lambda _: "stolen\n"))
     (tmp_path / "fastcoder.toml").write_text(f'[remote]\nurl = "{server.url}"\nallow = "127.0.0.1"\n')
     uri = (tmp_path / "a.py").as_uri()

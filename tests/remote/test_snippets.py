@@ -45,7 +45,6 @@ class Workspace:
         self.yanks: tuple[Yank, ...] = ()
 
     def ask(self) -> str:
-        """A question at the end of a file that uses the others."""
         self._version += 1
         text = f"# {self._version}\n{TEXT}"
         path = self.root / "a.py"
@@ -55,7 +54,6 @@ class Workspace:
 
 
 def sent(server: ScriptedServer) -> list[dict[str, str]]:
-    """The pieces of the last question."""
     pieces: list[dict[str, str]] = server.asked("/infill")[-1].body["input_extra"]
     return pieces
 

@@ -105,7 +105,6 @@ def test_a_key_typed_before_the_first_letter_is_looked_at_with_it(
 def test_the_front_ends_the_text_and_hangs_up(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
-    """A server that would go on for long is not waited for."""
     says = Stepwise(lambda _: "sum(items)\n" + "x = 1\n" * 10_000)
     server = serve(says)
     says.allow(11 + 3)

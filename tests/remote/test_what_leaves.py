@@ -27,7 +27,6 @@ KEY = "sk-" + "a" * 30
 
 
 def target(url: str, **settings: str) -> str:
-    """The base of the server, or the code of why it is not asked."""
     values = {f"remote_{name}": value for name, value in settings.items()}
     try:
         return target_of(replace(Settings(), remote_url=url, **values)).base  # type: ignore[arg-type]
@@ -77,7 +76,6 @@ def test_a_key_goes_to_no_other_machine_in_the_open() -> None:
 
 
 def test_a_repository_names_no_server() -> None:
-    """None of its settings is taken from `fastcoder.toml`."""
     values: dict[str, object] = {"url": "http://attacker.example", "allow": "attacker.example", "kind": "openai"}
     values |= {"model": "x", "template": "qwen", "key_file": "/etc/passwd", "fallback": False, "key_env": "HOME"}
     settings, problems = resolve([SettingsLayer("fastcoder.toml", {"remote": values}, trusted=False)])
@@ -86,7 +84,6 @@ def test_a_repository_names_no_server() -> None:
 
 
 def test_nothing_is_sent_unallowed(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
-    """Not even a look; the reason says what would be sent, and how to allow it."""
     server = serve(LlamaServer(lambda _: "1\n"))
     # A name for this machine that does not say so.
     asking = front(f"http://0.0.0.0:{server.port}")

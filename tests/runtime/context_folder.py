@@ -30,7 +30,6 @@ def make_root(tmp_path: Path) -> Path:
 
 
 def finder(root: Path, opened: Mapping[Path, str] | None = None) -> RepositoryContext:
-    """The context of one folder."""
     folder = ReadableFolder(root, ReadingRules((root,), Settings()))
     return RepositoryContext(lambda path: folder if path.is_relative_to(root) else None, lambda: opened or {}, 60.0)
 

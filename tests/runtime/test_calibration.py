@@ -28,7 +28,6 @@ PREFIX, SUFFIX, MIDDLE = (CONTROL.index(f"<|fim_{part}|>") for part in ("prefix"
 
 
 def test_texts_are_asked_as_in_an_editor() -> None:
-    """Prefix, suffix and middle of a window, in the order of the family, give the window back; each of another file."""
     letters = [chr(ord("a") + number) for number in range(20)]
     sources = ["".join(f"{letter}{place % 10}" for place in range(8 * LENGTH)) for letter in letters]
     reader = Tokenizer(json.dumps(tokenizer()))
@@ -53,7 +52,6 @@ def test_without_code_nothing_is_chosen() -> None:
 def test_doctor_says_which_weights_run_and_how_to_go_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Plain ones, or chosen ones with what they lose and whether `auto` takes them; `--undo` makes them plain again."""
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
     folder = make_model(tmp_path / "model", "qwen2")
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer(), ensure_ascii=False), encoding="utf-8")
@@ -105,7 +103,6 @@ def test_texts_are_no_longer_than_the_model_reads(tmp_path: Path, monkeypatch: p
 def test_the_command_chooses_and_says_what_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Weights and what they lose lie in the cache folder; the loss is printed, and whether `auto` takes them."""
     folder = make_model(tmp_path / "model", "qwen2", vocab_size=288)
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer(), ensure_ascii=False), encoding="utf-8")
     (tmp_path / "cache").mkdir(mode=0o700)

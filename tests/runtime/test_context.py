@@ -16,14 +16,12 @@ from tests.runtime.context_folder import STORE, USE, defined, finder, found_at, 
 
 
 def test_what_is_imported_is_found_on_the_disk(root: Path) -> None:
-    """A module below `src`, named by its path in the workspace; what shares no names stays away."""
     snippets = found_at(finder(root), main(root), len(USE))
     assert [snippet.path for snippet in snippets] == ["src/app/store.py"]
     assert "def put(self, key: str)" in snippets[0].text
 
 
 def test_what_shares_common_words_alone_stays_away(root: Path) -> None:
-    """Of a few files, those that have no more than `return` and `self` of the place in them are not shown."""
     for name in ("dates", "mail"):
         (root / f"src/app/{name}.py").write_text(
             f"class Unlike:\n    def {name}_of(self):\n        return self.{name}\n"
@@ -33,7 +31,6 @@ def test_what_shares_common_words_alone_stays_away(root: Path) -> None:
 
 
 def test_no_line_is_shown_twice(root: Path) -> None:
-    """Where a piece begins in a definition that is imported, the rest of it is shown."""
     uses = "".join(f"store.put(key_{number}, first_{number})\n" for number in range(12))
     (root / "src/app/store.py").write_text(f"{STORE}        seal(key)\n{uses}")
     here = main(root, f"{USE}put(key_1, first_1, first_2, first_3, first_4, first_5)")
@@ -50,7 +47,6 @@ def test_unsaved_text_wins(root: Path) -> None:
 
 
 def test_places_edited_lately(root: Path) -> None:
-    """An edit in one document is offered in another, not in its own."""
     context, other = finder(root), root / "src/app/other.py"
     text = "".join(f"line_{number} = {number}\n" for number in range(60))
     context.observe(Snapshot(other.as_uri(), str(other), "python", 0, text))
@@ -63,7 +59,6 @@ def test_places_edited_lately(root: Path) -> None:
 
 
 def test_what_is_read_for_one_prompt_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files that were not read before are, up to so many characters; the next question finds more of them."""
     monkeypatch.setattr("fastcoder_lsp.runtime.context.MOST_CHARACTERS", 900)
     for number in range(12):
         (root / f"src/app/large_{number}.py").write_text(f"large_{number} = 1\n" + "store = Store()\n" * 30)
@@ -75,7 +70,6 @@ def test_what_is_read_for_one_prompt_is_bounded(root: Path, monkeypatch: pytest.
 
 
 def test_a_pause_keeps_what_is_good_enough(root: Path) -> None:
-    """The same value is given back while it holds most of what could be found, another one where it does not."""
     (root / "src/app/far.py").write_text("def far_away(alpha, beta):\n    gamma(alpha)\n    return delta(beta)\n" * 3)
     context, here = (
         finder(root),
@@ -129,7 +123,6 @@ def test_a_folder_that_a_link_leads_to(root: Path) -> None:
 
 
 def test_older_versions_of_the_document_are_not_shown(root: Path) -> None:
-    """Its file as it was saved, by whichever name a link gives it, and copies; they take no other file's place."""
     saved = "".join(f"def put_{number}(store):\n    store.put({number})\n\n\n" for number in range(40))
     copies = [
         f"{where}/app/main.py" for where in ("build/lib", "dist", "worktree/src", "backup", "v1", "v2", "v3", "v4")
@@ -168,7 +161,6 @@ def test_first_difference(same: str, left: str, right: str) -> None:
 
 
 def test_definitions_that_a_client_tells_of_are_read_here(root: Path) -> None:
-    """Their heads, as the file is now, unsaved where it is open; of files of the document's folder and kind alone."""
     (root / "src/app/deep.py").write_text(
         "x = 1\n" * 40 + "class Depot:\n    size: int\n\n    def put(self, key): ...\n"
     )
@@ -195,7 +187,6 @@ def test_definitions_that_a_client_tells_of_are_read_here(root: Path) -> None:
 
 
 def test_places_visited_lately(root: Path) -> None:
-    """Where a completion was asked for in another document, though nothing was edited there."""
     context, other = finder(root), root / "src/app/other.py"
     text = "".join(f"line_{number} = {number}\n" for number in range(60))
     found_at(context, Snapshot(other.as_uri(), str(other), "python", 0, text), text.index("line_30"))
@@ -205,7 +196,6 @@ def test_places_visited_lately(root: Path) -> None:
 
 
 def test_a_place_is_not_shown_twice(root: Path) -> None:
-    """Neither beside a piece that holds it, nor beside a place on the line after."""
     other = root / "src/app/other.py"
     opened = {other: "".join(f"def helper_{number}(depot):\n    return {number}\n\n" for number in range(60))}
     context = finder(root, opened)
@@ -219,7 +209,6 @@ def test_a_place_is_not_shown_twice(root: Path) -> None:
 
 
 def test_a_new_file_shows_what_it_tests(root: Path) -> None:
-    """It has no words to ask with; once it has, what is like them is shown instead."""
     (root / "tests").mkdir()
     new = root / "tests/test_store.py"
     here = Snapshot(new.as_uri(), str(new), "python", 0, "\n")

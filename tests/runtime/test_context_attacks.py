@@ -15,7 +15,6 @@ PLANTED = "planted_9f3a"
 
 
 def test_rules_hold(root: Path) -> None:
-    """Ignored and secret files are not read, open or not; nor is anything for a document outside."""
     text = USE.replace("store", "hidden").replace("Store", "Hidden")
     hidden = root / "src/app/hidden.py"
     for opened in ({}, {hidden: hidden.read_text()}):
@@ -42,7 +41,6 @@ def test_a_folder_within_the_folder_has_its_own_say(root: Path) -> None:
 
 @pytest.mark.parametrize("name", ["src/app/hidden.py", "src/app/.env", "secrets.yaml", "../elsewhere.py", "new.py", ""])
 def test_what_was_edited_where_nobody_may_read_stays_there(root: Path, name: str) -> None:
-    """In ignored and secret documents, in those outside all folders, in those that are on no disk."""
     context, path = finder(root), (root / name).resolve()
     if name in ("secrets.yaml", "../elsewhere.py"):
         path.write_text("")
@@ -55,7 +53,6 @@ def test_what_was_edited_where_nobody_may_read_stays_there(root: Path, name: str
 
 
 def test_rules_hold_when_a_place_is_shown_not_when_it_was_edited(root: Path) -> None:
-    """A file that is ignored afterwards is shown no more, in a prompt that stands neither."""
     context, path = finder(root), root / "src/app/other.py"
     edited(path, context, "compute(30)")
     assert "compute(30)" in shown(context, root)
@@ -79,7 +76,6 @@ def test_lines_that_look_like_secrets_are_left_out(root: Path) -> None:
 
 
 def test_planted_secrets_are_in_no_prompt(root: Path) -> None:
-    """Whichever way they lie: by the file's name, ignored, outside, behind a link, in a line, in a key, and unsaved."""
     use = "store = Store()\nstore.put(key)\n"
     outside = root.parent / "outside.py"
     key = "\n".join(["-----BEGIN PRIVATE KEY-----", *[f"{PLANTED}store"] * 30, "-----END PRIVATE KEY-----"])
@@ -157,7 +153,6 @@ def test_planted_secrets_are_in_no_candidate(root: Path) -> None:
 
 
 def test_a_definition_in_a_file_that_is_ignored_afterwards_is_shown_no_more(root: Path) -> None:
-    """Not in a new prompt, and the one that shows it does not stand."""
     (root / "src/app/late.py").write_text("class Late:\n    planted: int\n")
     here = defined(root, ("src/app/late.py", 0, "Late"), text="late = Late()\n")
     context = finder(root)

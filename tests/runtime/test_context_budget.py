@@ -40,7 +40,6 @@ def test_a_prompt_fits_a_small_memory_however_much_is_typed(told: int) -> None:
 
 
 def test_auto_takes_what_is_read_beside_within_a_second_and_a_half() -> None:
-    """All of it on a GPU and on most CPUs, less on slow ones, and none where little would fit."""
     told = [context_tokens("auto", prefill_ms) for prefill_ms in (0.02, 0.56, 0.99, 2.5, 3.0, 4.9, 5.1, 1e9)]
     assert told == [600, 600, 600, 600, 500, 306, 0, 0]
     for tenth in range(1, 60):
@@ -72,7 +71,6 @@ def at(line: int) -> int:
 
 
 def test_edits_come_first_and_no_place_twice() -> None:
-    """Where somebody only was follows; what is edited there is told as an edit."""
     recent = RecentPlaces()
     recent.visit("b", "/b.py", TEXT, at(100))
     recent.visit("a", "/a.py", TEXT, at(30))
@@ -111,7 +109,6 @@ def test_keys_blanks_and_data_are_no_places() -> None:
 
 
 def test_larger_models_get_what_this_machine_reads_in_time() -> None:
-    """Prefills of 400 tokens in 0.3 to 5 s: prompts, code of other files and its moment follow the measured cost."""
     rows = [(limit, told, later) for ms in (0.7, 2.5, 4.0, 12.5) for limit, told, later in [budgets(ms)]]
     assert rows == [(2000, 600, True), (2000, 600, True), (1775, 375, True), (800, 0, False)]
 

@@ -32,7 +32,6 @@ def shown(context: RepositoryContext, here: Snapshot) -> str:
 
 
 def test_the_newest_first_before_other_places(root: Path) -> None:
-    """Behind what is like the code at the cursor; with the line that it stands in."""
     context, other = finder(root), root / "src/app/other.py"
     edited(other, context, "edited_there = 1")
     yanks = Yank(str(other), 70, CODE), Yank(str(other), 90, "older = 1")
@@ -76,7 +75,6 @@ def test_the_piece_that_holds_what_was_just_copied_stands_there_for_it(root: Pat
 
 
 def test_what_was_just_copied_is_worth_an_exchange_once(root: Path) -> None:
-    """Whether it fits or not; none where the document holds it, or it may not be shown."""
     other = root / "src/app/other.py"
     context, plain, end = finder(root), main(root), (0, len(USE))
     kept = context.find(plain, len(USE), end)
@@ -95,7 +93,6 @@ def test_what_was_just_copied_is_worth_an_exchange_once(root: Path) -> None:
 
 
 def test_not_beside_code_that_holds_it(root: Path) -> None:
-    """The prompt's own text, in another depth too, the document's own code, and pieces of its file."""
     other, store = root / "src/app/other.py", root / "src/app/store.py"
     deeper = "\n".join(f"    {line}" for line in CODE.split("\n"))
     for text in (f"{CODE}\n\nhelper(", f"class Of:\n{deeper}\n\n    x = helper("):
@@ -107,7 +104,6 @@ def test_not_beside_code_that_holds_it(root: Path) -> None:
 
 
 def test_rules_hold_when_it_is_shown(root: Path) -> None:
-    """A file that is ignored or renamed after it was copied from shows nothing; nor does what shows it stand."""
     other = root / "src/app/other.py"
     context, here = finder(root), with_yanks(root, Yank(str(other), 0, CODE))
     pieces = found(context, here)
@@ -144,7 +140,6 @@ SECRET = f"def vault():\n    return '{PLANTED}'"
     ],
 )
 def test_what_was_copied_where_nobody_may_read_stays_there(root: Path, name: str) -> None:
-    """In ignored and secret files, outside, behind links, in what is no file, by whatever path."""
     outside = root.parent / "outside.py"
     for path in (outside, root / ".env", root / ".env.py", root / "secrets.py", root / ".git/vault.py"):
         path.parent.mkdir(exist_ok=True)

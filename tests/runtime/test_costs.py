@@ -76,7 +76,6 @@ class Clocked:
 
 
 def test_the_least_time_of_each_width_counts_and_the_curve_never_falls() -> None:
-    """Widths beyond the engine's limit are not timed; a fall (19 after 20) is no true one; the cache is left empty."""
     engine = Clocked()
     costs = measure(engine, engine.clock)
     assert costs.widths == (1, 2, 4, 8)
@@ -94,7 +93,6 @@ def test_a_slow_engine_is_timed_once() -> None:
 
 @given(st.lists(st.floats(0, 1e6), min_size=len(WIDTHS), max_size=len(WIDTHS)))
 def test_whatever_was_timed_the_curve_is_believable(times: list[float]) -> None:
-    """It never falls, never rises faster than the width, never exceeds what was timed, and stays where it is so."""
     costs = StepCosts(WIDTHS, smoothed(WIDTHS, times), LEAST_MS)
     assert believable(costs)
     assert all(ms <= max(time, LEAST_MS) for ms, time in zip(costs.ms, times, strict=True))
@@ -119,7 +117,6 @@ def test_a_clock_that_stands_still_measures_something_believable() -> None:
 
 
 def test_a_second_start_reads_what_the_first_measured(tmp_path: Path) -> None:
-    """The same model on the same machine is not timed again; another model or another device is."""
     messages: list[str] = []
     engine, again = Clocked(), Clocked()
     first = step_costs(engine, "model a", tmp_path, lambda _, message: messages.append(message), engine.clock)
@@ -168,7 +165,6 @@ def test_what_was_measured_on_a_busy_machine_does_not_stay(tmp_path: Path) -> No
     ],
 )
 def test_a_damaged_file_is_measured_anew(tmp_path: Path, content: bytes) -> None:
-    """Nothing in the cache folder can stop a start or bring in nonsense; the file is whole again afterwards."""
     first = step_costs(Clocked(), "model", tmp_path, lambda *_: None)
     (path,) = (tmp_path / "costs").iterdir()
     path.write_bytes(content)
@@ -179,7 +175,6 @@ def test_a_damaged_file_is_measured_anew(tmp_path: Path, content: bytes) -> None
 
 
 def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
-    """A file stands where the folder should be: the costs are there all the same."""
     (tmp_path / "costs").write_text("in the way")
     assert step_costs(Clocked(), "model", tmp_path, lambda *_: None).widths == (1, 2, 4, 8)
 

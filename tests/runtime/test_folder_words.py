@@ -16,8 +16,6 @@ from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
-
     now = 0.0
 
     def __call__(self) -> float:
@@ -50,7 +48,6 @@ def rules_of(root: Path) -> ReadingRules:
 
 
 def looked(root: Path, clock: Clock | None = None) -> FolderWords:
-    """A folder that has been looked through."""
     words = FolderWords(root, rules_of(root), clock or Clock())
     words.follow(words.rules)
     assert words.settle(60)
@@ -66,12 +63,10 @@ def kept_at(root: Path, kept: Path) -> FolderWords:
 
 
 def holding(words: FolderWords, text: str) -> list[str]:
-    """The files that hold one of these words."""
     return words.index.best(np.unique(words.terms.of(text)), 10)
 
 
 def test_what_may_be_read_is_indexed(root: Path) -> None:
-    """And nothing of what is ignored or secret; texts are given with line feeds."""
     words = looked(root)
     assert holding(words, "first_thing") == ["src/one.py", "two.py"], "they share a part"
     assert not any(".env" in key or "ignored" in key for key in holding(words, "hidden_thing PLANTED_THING thing"))
@@ -107,7 +102,6 @@ def test_changes_are_found_when_they_are_told(root: Path) -> None:
 
 
 def test_the_folder_is_looked_through_again_after_a_while(root: Path) -> None:
-    """Not at every question; files that changed untold, appeared or went are noticed then."""
     clock = Clock()
     words = looked(root, clock)
     (root / "new.py").write_text("unheard_of = 1\n")
@@ -156,7 +150,6 @@ def test_a_file_with_a_private_key_is_left_alone(root: Path) -> None:
 
 
 def test_of_a_long_file_the_beginning_is_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole lines of it, by the index too."""
     monkeypatch.setattr(folder_words, "MOST_INDEXED", 40)
     (root / "long.py").write_text("".join(f"name_{number} = {number}\n" for number in range(100)))
     words = looked(root)
@@ -182,7 +175,6 @@ def test_a_mistake_ends_the_following_and_no_more(root: Path, monkeypatch: pytes
 
 
 def test_a_start_reads_what_has_changed_alone(root: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rest is known from the file, which is the user's alone; what went, or may not be read now, is forgotten."""
     kept_at(root, kept)
     if sys.platform != "win32":
         assert kept.stat().st_mode & 0o077 == 0
@@ -218,7 +210,6 @@ def test_little_that_changed_is_not_worth_writing(root: Path, kept: Path, monkey
 
 
 def test_a_long_look_is_kept_as_it_goes(root: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session that ends before its end has done that much for the next one."""
     monitored = list[int]()
     monkeypatch.setattr(folder_words, "KEPT_AFTER", 1)
     writing = stored.write

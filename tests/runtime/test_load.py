@@ -57,7 +57,6 @@ def test_control_tokens_that_no_prompt_holds_may_be_unknown(folder: Path) -> Non
 
 
 def test_a_context_that_is_shorter_than_a_prompt(folder: Path) -> None:
-    """A prompt gets at least half of it; one that holds no prompt is refused."""
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 200}))
     load(folder)

@@ -173,7 +173,6 @@ def test_an_offer_that_cannot_be_remembered_is_not_made(tmp_path: Path) -> None:
 
 
 def work(hour: FirstHour, now: list[float], slower: float, *, minutes: int) -> None:
-    """Keys at one a second."""
     for _ in range(minutes * 60):
         now[0] += 1
         hour.prefilled(10, 20.0 * slower)
@@ -195,7 +194,6 @@ def work(hour: FirstHour, now: list[float], slower: float, *, minutes: int) -> N
 def test_the_first_hour_is_compared_with_the_promise(
     tmp_path: Path, hub_id: str, promised: Speed, slower: float, expected: str
 ) -> None:
-    """Pauses are no use, and a restart goes on where the last one ended."""
     now, said_ = [0.0], list[str]()
     for part in range(3):
         hour = FirstHour(tmp_path, hub_id, promised, COSTS, lambda: now[0])

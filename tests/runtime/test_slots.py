@@ -58,7 +58,6 @@ def test_two_fronts_have_a_document_of_one_name_each_for_itself() -> None:
 
 
 def test_a_closed_document_s_cache_serves_who_opens_it_again() -> None:
-    """Of so many that were closed last; the others' are given up, and none of an open one."""
     engines = Named()
     slots = Slots(engines)
     kept_open = slots.of("open.py")
@@ -79,7 +78,6 @@ def test_a_closed_document_s_cache_serves_who_opens_it_again() -> None:
 
 
 def test_a_renamed_document_takes_its_cache_along() -> None:
-    """Closed or not; what went by the new name before is gone with it."""
     engines = Named()
     slots = Slots(engines)
     first = slots.of("a.py")

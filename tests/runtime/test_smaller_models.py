@@ -30,7 +30,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_tokenizer(place: Path, letters: str) -> None:
-    """One token a letter."""
     import tokenizers
 
     made = tokenizers.Tokenizer(
@@ -49,7 +48,6 @@ def models(folder: Path, cache: Path, *names: Path, memory_mb: int = 200) -> Sma
 
 
 def test_they_are_loaded_once_and_lent_to_every_front(folder: Path, tmp_path: Path) -> None:
-    """Each front has caches of its own over the same weights; who leaves gives them up."""
     smaller = models(folder, tmp_path, folder)
     assert len(smaller) == 1
     mine, other = smaller.of("one")[0], smaller.of("two")[0]
@@ -78,7 +76,6 @@ def test_what_takes_too_much_memory_is_refused(folder: Path, tmp_path: Path) -> 
 
 
 def test_a_model_that_is_not_there_is_named(folder: Path, tmp_path: Path) -> None:
-    """And a drafter that needs one says so where there is none."""
     with pytest.raises(FastcoderError, match="nowhere"):
         models(folder, tmp_path, tmp_path / "nowhere").of("")
     for name in ("draft-model", "specinfer", "ouroboros", "draft-model-tree:length=3"):
@@ -94,7 +91,6 @@ def test_a_model_that_is_not_there_is_named(folder: Path, tmp_path: Path) -> Non
 def test_a_model_that_drafts_for_itself_is_nearly_always_right(
     folder: Path, tmp_path: Path, name: str, sampler: Sampler
 ) -> None:
-    """Its cache is kept in step: over many steps what it says is what the model says, and the output is plain."""
     engine = tiny_models.load(folder, tmp_path, "cpu-fp32")
     smaller = models(folder, tmp_path, folder)
     drafter = make(name, DrafterParts(smaller=lambda: smaller.of("")))
@@ -113,7 +109,6 @@ def test_a_model_that_drafts_for_itself_is_nearly_always_right(
 def test_a_smaller_model_drafts_by_itself_where_it_pays_and_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its measured times and the larger one's; both within a quarter of the memory; never against the settings."""
     monkeypatch.setattr("fastcoder_lsp.model.find", lambda *_, **__: None)
     monkeypatch.setattr(smaller_models, "available_bytes", lambda: 64 << 30)
     small, large = FAMILY[0].hub_id, FAMILY[1].hub_id

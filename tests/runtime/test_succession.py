@@ -69,7 +69,6 @@ def place_of_model(cache: Path, hub_id: str) -> Path:
 
 
 def put(cache: Path, hub_id: str, says: str) -> None:
-    """A model in the hub's cache, all at once."""
     place = place_of_model(cache, hub_id)
     write_model(cache.parent / "written" / says.strip(), says)
     place.parent.mkdir(parents=True)
@@ -84,7 +83,6 @@ def server(cache: Path) -> Iterator[ModelServer]:
 
 
 def choose_large(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `auto` choose the larger model."""
     monkeypatch.setattr(rule, "installed_bytes", lambda: 64 << 30)
     monkeypatch.setattr(rule, "available_bytes", lambda: 64 << 30)
     speeds = {(size.hub_id, bits): Speed(1.0, 1.0) for size in FAMILY[:2] for bits in (8, 4)}
@@ -111,7 +109,6 @@ def open_host(server: ModelServer) -> tuple[LocalHost, Listener]:
 
 
 def test_a_smaller_model_answers_while_the_wanted_one_comes(cache: Path, server: ModelServer) -> None:
-    """While it is downloaded, and prepared; then it takes over, and no request is lost."""
     put(cache, SMALL, "few\n")
     host, heard = open_host(server)
     with recorded(cache, LARGE, NOBODY) as download:
@@ -196,7 +193,6 @@ def test_a_drafter_of_the_wanted_models_own_waits_for_it(cache: Path) -> None:
 
 
 def test_a_second_start_loads_the_wanted_one_at_once(cache: Path, server: ModelServer) -> None:
-    """What was prepared is in the cache folder, and needs nobody to stand in for it."""
     put(cache, SMALL, "few\n")
     put(cache, LARGE, "many\n")
     assert succession.plan_for(SETTINGS, cache) is not None
@@ -357,7 +353,6 @@ def test_a_download_that_broke_off_is_told_with_what_to_do(cache: Path, server: 
 
 
 def test_what_stands_in_for_what(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table of starts: what is on the disk, what is wanted, and what answers first."""
     choose_large(cache, monkeypatch)
 
     def first(model: str, **more: object) -> tuple[str, str, bool] | None:

@@ -96,8 +96,6 @@ class Caches:
 
 
 class Slot(SimulatedEngine):
-    """One of them."""
-
     def __init__(self, clock: Clock, letter: NextLetter, caches: Caches) -> None:
         super().__init__(clock, letter)
         self._caches, self._lost = caches, False

@@ -37,7 +37,6 @@ def test_a_first_text_comes_as_soon_as_without() -> None:
 
 @pytest.mark.parametrize("policy", [Policy(automatic_ms=260, invoked_ms=900, background_ms=1500), Policy()])
 def test_who_waits_gets_the_whole_prompt_at_once(policy: Policy) -> None:
-    """Who asks by a key, and who gave no time for an answer: a command, a client of HTTP."""
     one = Typist(policy=policy)
     one.answer(invoked=policy != Policy())
     assert one.shown() == SHOWN
@@ -63,7 +62,6 @@ def test_nothing_is_exchanged_in_the_middle_of_a_line_while_one_types() -> None:
 
 
 def test_after_a_pause_the_text_is_the_one_of_a_first_question() -> None:
-    """By the whole prompt, in the middle of a line too; the client is told, and whoever goes on pays nothing for it."""
     changed = 0
     for number in range(12):
         late: list[Late] = []
@@ -88,7 +86,6 @@ def test_after_a_pause_the_text_is_the_one_of_a_first_question() -> None:
 
 @pytest.mark.parametrize("candidates", [1, 3])
 def test_asking_again_by_key_waits_for_the_text_of_the_whole_prompt(candidates: int) -> None:
-    """It is what `complete` says; asked once more, it is there. A wait that is too long shows the first text again."""
     long, changed = "".join(f"value_{number} = compute({number})\n" for number in range(400)), 0
     for number in range(8):
         before = f"{long}    v{number} = "
@@ -317,7 +314,6 @@ def test_another_model_begins_anew() -> None:
 
 
 def test_where_one_works_nothing_is_prepared_unasked() -> None:
-    """By `power` at saver: no work before anybody asks."""
     one = Typist(policy=Policy(automatic_ms=260, invoked_ms=900, background_ms=4000, ahead=False))
     one.type(TEXT)
     one.rest(9000)

@@ -34,7 +34,6 @@ def test_who_leaves_frees_all_that_they_had() -> None:
 
 
 def test_the_model_outlives_the_last_front_and_serves_the_next() -> None:
-    """An editor that is opened a moment later finds it loaded."""
     shared, (only,) = loaded(1)
     only.service.shutdown()
     shared.work()

@@ -89,7 +89,6 @@ def test_who_shares_is_answered_in_time(people: int, lines: int) -> None:
 
 @pytest.mark.parametrize("others", [1, 2, 3])
 def test_what_others_do_until_ones_next_turn_is_part_of_ones_time(others: int) -> None:
-    """Who is in a hurry among those who are not, is answered before their pieces would make it too late."""
     shared, (hurried, *patient) = loaded(1 + others, PATIENT, says=BLOCK)
     for budget_ms in range(600, 700, 7):
         hurried.policy = Policy(automatic_ms=budget_ms, invoked_ms=900, background_ms=1)

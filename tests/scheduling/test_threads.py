@@ -19,7 +19,6 @@ WAIT_S = 60.0
 
 
 def use(front: Front, seed: int) -> "list[Future[Completion]]":
-    """What an editor with a nervous person does; all that it asked."""
     chance = random.Random(seed)
     asked: list[Future[Completion]] = []
     for step in range(60):

@@ -132,8 +132,6 @@ def test_in_turns_each_is_told_what_they_are_told_alone(model: Model) -> None:
 
 
 def test_a_key_costs_as_little_of_a_prompt_as_alone(model: Model) -> None:
-    """Two people type what they like, key by key, each cancelling the last request as editors do."""
-
     def computed(*typing: tuple[str, str]) -> list[list[int]]:
         table = Table(model)
         people = [Person(table, f"typist {len(typing)} {number}", text) for number, (text, _) in enumerate(typing)]

@@ -186,11 +186,9 @@ class Typist(Turns):
         return self.caches.computed
 
     def shown(self) -> list[str]:
-        """The files whose code the prompt shows that was built last."""
         shown = self.builder.shown(self.uri)
         return [one.path for one in shown.found.snippets] if shown is not None else []
 
     def prepared(self) -> int:
-        """Tokens in the second cache."""
         spare = self.caches.spare.get(f"\n{self.uri}")
         return len(spare.cached()) if spare is not None else 0

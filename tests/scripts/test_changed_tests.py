@@ -64,13 +64,10 @@ def test_who_reaches_a_file(checkout: Path, changed: str, tests: set[str]) -> No
 
 @pytest.mark.parametrize("changed", ["pyproject.toml", "tests/conftest.py"])
 def test_what_is_everybodys(checkout: Path, changed: str) -> None:
-    """All tests, whatever else changed."""
     assert affected_tests(checkout, ["docs/more.md", changed]) == ("tests",)
 
 
 def test_what_changed_since(checkout: Path) -> None:
-    """Commits since the upstream, what is not committed, new and deleted files; without an upstream the last commit."""
-
     def git(*arguments: str) -> None:
         who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.hooksPath=/dev/null")
         subprocess.run(["git", *who, *arguments], cwd=checkout, check=True, capture_output=True)

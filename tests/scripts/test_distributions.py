@@ -41,7 +41,6 @@ def test_the_wheel_holds_the_program_and_its_data(wheel: Path) -> None:
 
 
 def test_the_wheels_program_starts_without_any_other_package(wheel: Path, tmp_path: Path) -> None:
-    """Installed by itself, in isolation from this checkout: the version, and the list of what else to install."""
     pip("install", "--no-deps", "--no-index", "--target", str(tmp_path), str(wheel))
     program = (
         "import sys; sys.path.insert(0, sys.argv.pop(1)); from fastcoder_lsp.cli.main import main; sys.exit(main())"

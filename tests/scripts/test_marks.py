@@ -36,7 +36,6 @@ def test_long(): pass
     ],
 )
 def test_what_runs(options: tuple[str, ...], passed: int, skipped: set[str], tmp_path: Path) -> None:
-    """Unmarked tests always, `ci` with --ci, all with --long, which has all examples as well."""
     (tmp_path / "test_marked.py").write_text(TESTS, encoding="utf-8")
     config = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider")
     command = [sys.executable, "-m", "pytest", *config, "-p", "tests.conftest", "-rs", *options, str(tmp_path)]

@@ -25,7 +25,6 @@ NAMED = set(release_files.FILES) - {"editors/zed/Cargo.toml"}
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The files of a release, of an owner who set both names."""
     for name in (*release_files.FILES, "publishing/owner.toml", "fastcoder_lsp/__init__.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -161,7 +160,6 @@ def kakoune() -> list[str]:
 
 
 def snippet(language: str) -> str:
-    """The block in this language of the page of editors."""
     page = (ROOT / "docs/editors/README.md").read_text(encoding="utf-8")
     blocks = dict(re.findall(r"^  ```(\w*)\n(.*?)^  ```$", page, re.MULTILINE | re.DOTALL))
     return str(blocks[language])
@@ -185,7 +183,6 @@ def test_other_lists_start_a_command_that_there_is(read: Callable[[], list[str]]
 
 
 def test_the_pkgbuild_is_one() -> None:
-    """Bash reads it; it has what the Arch User Repository requires, and its program is linked to where it lies."""
     path = ROOT / "publishing/aur/PKGBUILD"
     wanted = ("pkgname", "pkgver", "pkgrel", "pkgdesc", "arch", "url", "license", "source", "sha256sums")
     shown = " ".join(f'"${{{name}[@]}}"' for name in wanted)

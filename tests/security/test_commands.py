@@ -36,7 +36,6 @@ def place() -> Iterator[Path]:
 
 
 def run(place: Path, *arguments: str, cache: str = "cache") -> subprocess.CompletedProcess[str]:
-    """Run a command where the repository is, as a person in its folder does; nothing of it may have run."""
     # PATH names the folder itself, too, and an environment of the user's may name it for Python.
     environment = {
         **os.environ,
@@ -61,7 +60,6 @@ def run(place: Path, *arguments: str, cache: str = "cache") -> subprocess.Comple
 
 
 def test_complete(place: Path) -> None:
-    """A completion in the repository, whose code is drafted from."""
     done = run(place, "complete", "main.py:5:9", "--max-tokens", "4")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
@@ -69,7 +67,6 @@ def test_complete(place: Path) -> None:
 
 @pytest.mark.ci
 def test_play(place: Path) -> None:
-    """The scripted session in a file of it: `play` starts a server of its own."""
     done = run(place, "play", "main.py")
     assert done.returncode == 0, done.stderr
     assert "Suggestions in " in done.stdout
@@ -77,7 +74,6 @@ def test_play(place: Path) -> None:
 
 @pytest.mark.ci
 def test_index_build(place: Path) -> None:
-    """What is good is indexed; the rest is passed over. A file's name steers nobody's terminal."""
     done = run(place, "index", "build")
     assert done.returncode == 0, done.stderr
     found = run(place, "index", "search", "def add(first, second)", "--limit", "1000")
@@ -95,7 +91,6 @@ def test_corpus_build(place: Path) -> None:
 
 @pytest.mark.parametrize("file", ["pipe.py", "zero.py", "loop.py", "nowhere.py", "main.py/x.py"])
 def test_what_is_no_file_is_said(place: Path, file: str) -> None:
-    """One clear line for a pipe, a device, a circle of links."""
     for command in (("complete", f"{file}:1:1"), ("play", file), ("index", "build", file)):
         root = place / "repository"
         if file == "pipe.py" and not (root / file).exists():

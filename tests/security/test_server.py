@@ -79,7 +79,6 @@ async def opened(root: Path, cache: Path, command: Sequence[str] = INDEXING) -> 
 
 
 async def suggests(client: RawClient, uri: str, text: str = hostile.MAIN) -> bool:
-    """Whether there is a suggestion at the end of a document."""
     client.open(uri, text)
     lines = text.split("\n")
     for _ in range(20):  # on a busy machine what is late is shown at the next question
@@ -90,7 +89,6 @@ async def suggests(client: RawClient, uri: str, text: str = hostile.MAIN) -> boo
 
 
 def _indexed(place: Path) -> frozenset[str]:
-    """The files in the index that a server keeps."""
     if not place.is_dir():
         return frozenset()
     store = Store.open(place, "toy", reader=True)
@@ -101,7 +99,6 @@ def _indexed(place: Path) -> frozenset[str]:
 
 
 def sprung(canary: Path) -> str:
-    """What ran, as it told itself."""
     return canary.read_text() or "a command" if canary.exists() else ""
 
 
@@ -146,7 +143,6 @@ async def survives(
     ],
 )
 async def test_a_trap_of_one_kind(root: Path, cache: Path, canary: Path, make: hostile.Maker) -> None:
-    """Nothing of it runs; documents are completed in, the one with the long name too."""
     hostile.repository(root, canary, make)
     await survives(root, cache, canary, root / hostile.LONG_NAME)
 
@@ -238,7 +234,6 @@ async def test_documents_under_any_name(root: Path, cache: Path, canary: Path) -
 
 
 async def test_the_real_command_leaves_where_it_is_started(root: Path, cache: Path, canary: Path) -> None:
-    """Started by an editor in a repository full of modules and settings of libraries, it runs none of it."""
     hostile.repository(root, canary, hostile.modules, hostile.programs)
     async with opened(root, cache, SERVE) as client:
         client.open((root / "main.py").as_uri(), hostile.MAIN)

@@ -93,6 +93,5 @@ def test_a_walk_taken_up_is_the_whole_walk(head: str, more: str, language: str) 
     "unit", ['\\"', "it's ", "=/[", "(", ")", 'r#"', "#if\n", "`${", "/*", '"""', "<<~A ", "[=[", " \n"]
 )
 def test_the_walk_is_linear(unit: str, language: str) -> None:
-    """A long file of whatever would hang if any of its signs were looked at again and again."""
     signs = examples(300_000)
     assert lex(unit * (signs // len(unit)), language).last_line.at <= signs

@@ -71,7 +71,6 @@ def one(server: TargetServer, typist: int = 0, number: int = 1) -> RequestRecord
 
 
 def test_it_answers_and_is_nobodys_who_has_no_key(own: OwnServer, server: TargetServer) -> None:
-    """Through Serve's proxy, gateway and replica; a wrong key, or none, is 401."""
     assert one(server).right
     assert one(TargetServer(own.url, ("fck_00000000_wrong",))).code == 401
     assert one(TargetServer(own.url)).code == 401
@@ -95,7 +94,6 @@ def test_the_door_is_on_loopback_alone(own: OwnServer) -> None:
 
 
 def test_nothing_is_lost_when_replicas_die_come_and_are_replaced(own: OwnServer, server: TargetServer) -> None:
-    """One is killed, one is added, all are replaced, while people type: each request is answered once, by its own."""
     survivors = set[int]()
 
     async def disturb() -> None:
@@ -146,7 +144,6 @@ def test_documents_find_their_prefix(server: TargetServer) -> None:
 
 
 def test_too_much_is_refused_with_a_time(own: OwnServer, server: TargetServer) -> None:
-    """What is taken is answered rightly, and the server is well after it."""
     asked = asyncio.run(arriving(server, 250.0, TYPISTS, 4.0, seed=1))
     codes = {one.code for one in asked}
     assert codes == {200, 429}, codes
@@ -156,7 +153,6 @@ def test_too_much_is_refused_with_a_time(own: OwnServer, server: TargetServer) -
 
 
 def test_who_hangs_up_holds_nothing(own: OwnServer, server: TargetServer, keys: tuple[KeyFile, list[str]]) -> None:
-    """More than all places are taken by clients that go; the next one is answered."""
     body = b'{"input_prefix": "x = "}'
     for number in range(80):
         with socket.create_connection(("127.0.0.1", own.port)) as gone:
@@ -166,7 +162,6 @@ def test_who_hangs_up_holds_nothing(own: OwnServer, server: TargetServer, keys: 
 
 
 def test_a_key_is_revoked_while_it_runs(server: TargetServer, keys: tuple[KeyFile, list[str]]) -> None:
-    """Within seconds, without a restart."""
     keys[0].revoke("typist-3")
     until(lambda: one(server, 3).code == 401)
     assert one(server, 4).right
@@ -187,7 +182,6 @@ class _Collector(BaseHTTPRequestHandler):
 
 
 def test_a_request_is_traced_without_its_text() -> None:
-    """Through the gateway to the replica, to the collector that the configuration names."""
     collector = ThreadingHTTPServer(("127.0.0.1", 0), _Collector)
     threading.Thread(target=collector.serve_forever, daemon=True).start()
     try:
@@ -218,7 +212,6 @@ def test_it_ends_with_its_process(tmp_path: Path) -> None:
 
 
 def test_the_manifests_part_for_serve_is_serves() -> None:
-    """By Ray's own schema; and what it imports is an application of ours, which takes keys."""
     import yaml  # type: ignore[import-untyped]
     from ray.serve.schema import ServeDeploySchema
 

@@ -27,7 +27,6 @@ def words() -> Iterator[RepositoryWords]:
 
 
 def tree(place: Path, name: str, files: dict[str, str]) -> Path:
-    """A tree of a repository as it is laid out."""
     folder = place / name / "0123abcd"
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +59,6 @@ def test_what_a_key_may_read_is_shown(words: RepositoryWords, tmp_path: Path) ->
 
 
 def test_only_where_the_repository_is_to_be_shown(words: RepositoryWords, tmp_path: Path) -> None:
-    """Off by default: it drafts, and no line of it is in a prompt."""
     core = tree(tmp_path, "core", {"store.py": STORE})
     assert found(words, core, settings=replace(SHOWN, context_enabled=False)) == NOTHING
     wanted = (RepositoryConfig("core", "file:///x"), RepositoryConfig("zoo", "file:///y", context=True))

@@ -66,7 +66,6 @@ def test_the_example_has_every_field_and_what_holds_without_it() -> None:
 
 
 def test_the_manifest_is_a_rayservice() -> None:
-    """Its levels have what they must, and nothing misspelt; numbers are in order."""
     assert (MANIFEST["apiVersion"], MANIFEST["kind"]) == ("ray.io/v1", "RayService")
     assert set(MANIFEST["spec"]) == {"serveConfigV2", "rayClusterConfig"}
     assert MANIFEST["spec"]["rayClusterConfig"]["authOptions"] == {"mode": "token"}

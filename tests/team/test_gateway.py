@@ -25,7 +25,6 @@ def keys(tmp_path: Path) -> KeyFile:
 
 
 def test_every_form_is_answered(start: Callable[..., ToyTeam]) -> None:
-    """llama.cpp's two and OpenAI's, whole and as events; and what clients ask about the server."""
     team = start()
     before = "value = "
     said = said_after(before)
@@ -182,7 +181,6 @@ def test_health_means_that_it_can_answer(start: Callable[..., ToyTeam]) -> None:
 
 
 def test_who_hangs_up_frees_the_model(start: Callable[..., ToyTeam]) -> None:
-    """The work ends within a step, long before the text would have."""
     team = start(model="scripted:step=1000,letters=32")
     body = b'{"input_prefix": "x = "}'
     gone = socket.create_connection(("127.0.0.1", team.port))

@@ -24,7 +24,6 @@ def test_a_key_opens_until_it_is_revoked(tmp_path: Path) -> None:
 
 
 def test_the_file_tells_no_secret(tmp_path: Path) -> None:
-    """It holds neither a key nor its secret, is its owner's alone, and two equal secrets would not look alike."""
     path = tmp_path / "keys.json"
     keys = KeyFile(path)
     made = [keys.add(name) for name in ("ada", "ben")]
@@ -35,7 +34,6 @@ def test_the_file_tells_no_secret(tmp_path: Path) -> None:
 
 
 def test_what_is_no_key_opens_nothing(tmp_path: Path) -> None:
-    """Another's secret under one's id, a part of one, one more letter, another prefix."""
     keys = KeyFile(tmp_path / "keys.json")
     ada, ben = keys.add("ada"), keys.add("ben")
     mixed = "_".join([*ada.split("_")[:2], ben.split("_")[2]])

@@ -105,7 +105,6 @@ def test_what_was_read_is_found(start: Callable[..., ToyTeam], monkeypatch: pyte
 
 
 def test_what_would_push_out_a_later_text_is_not_read(start: Callable[..., ToyTeam]) -> None:
-    """One that is taken for the same document, and those of more workspaces than a replica keeps."""
     team = start()
     replica = TeamReplica(team.config, "later", no_folders, MODULE)
     most = team.config.replicas.tenants

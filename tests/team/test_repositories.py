@@ -27,7 +27,6 @@ def run(folder: Path, *words: str, told: bytes = b"") -> str:
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Path:
-    """A repository with a file."""
     folder = tmp_path / "origin"
     folder.mkdir()
     run(folder, "init", "--quiet", "--initial-branch=main")
@@ -97,7 +96,6 @@ def test_trees_that_hold_each_other_over_and_over_are_refused(
 
 
 def test_nothing_of_it_runs_or_leads_elsewhere(origin: Path, tmp_path: Path) -> None:
-    """Hooks, filters, links, names with `..` and `.git`, submodules, binaries."""
     ran = tmp_path / "ran"
     for hook in ("post-checkout", "reference-transaction", "post-merge"):
         path = origin / ".git" / "hooks" / hook
@@ -146,7 +144,6 @@ def test_names_that_lead_elsewhere_are_passed_over(path: str) -> None:
     ],
 )
 def test_addresses_that_run_commands_are_refused(url: str, tmp_path: Path) -> None:
-    """When the configuration is read, and again before git is."""
     with pytest.raises(UsageError):
         git.fetch(url, "HEAD", tmp_path / "x.git")
     with pytest.raises(UsageError):

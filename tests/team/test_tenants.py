@@ -107,7 +107,6 @@ def engines(request: pytest.FixtureRequest, tmp_path: Path) -> Engines:
 
 
 def test_another_tenants_text_is_computed_anew(engines: Engines) -> None:
-    """Though it is the same, token by token; without `apart` it would be found."""
     assert engines.slot("ada\0front-1\na.py").prefill(WORDS, never).computed == len(WORDS)
     assert engines.slot("eve\0front-2\na.py").prefill(WORDS, never).reused > 100
     kept_apart = apart(engines)

@@ -74,7 +74,6 @@ class ToyTeam:
     def call(
         self, path: str, body: Any = None, *, method: str = "", headers: dict[str, str] | None = None, key: str = ""
     ) -> tuple[int, Any, http.client.HTTPMessage]:
-        """The status, the body as a value where it is JSON, and the headers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
         try:
             data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()

@@ -81,7 +81,6 @@ EDITS = st.lists(
 def test_edits_keep_the_copy_equal_to_the_clients_text(
     text: str, edits: list[ContentChange], encoding: Encoding
 ) -> None:
-    """After any edits, at any positions, in any encoding, the copy is what the client holds."""
     document, client = opened(text), NaiveClient(joined(text))
     assert document.text == client.text
     for version, edit in enumerate(edits, 2):

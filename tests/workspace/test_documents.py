@@ -32,7 +32,6 @@ def neighbours(documents: Documents, uri: str) -> tuple[str, ...]:
 
 
 def test_the_code_cells_above_are_context_nearest_last() -> None:
-    """With `\\n` line ends; prose and what stands below are left out; moving and editing cells is followed."""  # noqa: D301
     documents = notebook("import os\r\n", "# Title", "x = 1", "y = 2", prose=(1,))
     assert neighbours(documents, "cell:0") == ()
     assert neighbours(documents, "cell:2") == ("import os\n",)
@@ -97,7 +96,6 @@ def test_the_innermost_folder_holds_a_file() -> None:
 
 
 def test_languages_by_file_name() -> None:
-    """The ids that LSP clients use; whole names before endings."""
     named = {"a.py": "python", "A.TSX": "typescriptreact", "Dockerfile": "dockerfile", "CMakeLists.txt": "cmake"}
     assert {name: language_of(PurePath(name)) for name in named} == named
     assert language_of(PurePath("no.such")) == "plaintext"
@@ -124,7 +122,6 @@ def test_accepts_are_counted_by_the_size_of_edits(pieces: list[int]) -> None:
 
 
 def test_what_does_not_follow_the_suggestion_is_no_accept() -> None:
-    """A paste of something else, a deletion, an edit elsewhere, a document that is closed."""
     accepts = Accepts()
     accepts.shown("u", "x = \n", 4, "value")
     for text in ("x = other\n", "x\n", "x = \nvalue", "vax = \n"):

@@ -17,7 +17,6 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's folder without anything in it."""
     folder = tmp_path / "home"
     folder.mkdir()
     for name in ("HOME", "USERPROFILE"):
@@ -78,7 +77,6 @@ def test_a_submodule_heeds_its_own(home: Path, tmp_path: Path) -> None:
 def test_the_users_own_file_holds_everywhere(
     folder: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the name that git gives it; a repository takes back what it wants tracked."""
     if folder != ".config":
         monkeypatch.setenv("XDG_CONFIG_HOME", str(home / folder))
     write(home / folder / "git/ignore", "scratch*.py\n")
@@ -113,7 +111,6 @@ def test_the_users_own_file_holds_everywhere(
 )
 @pytest.mark.parametrize("file", [".gitconfig", ".config/git/config"])
 def test_the_users_configuration_names_it(config: str, named: str | None, file: str, home: Path) -> None:
-    """As git reads it: quotes, comments, lines that go on, what is included."""
     write(home / "more", "[core]\nexcludesfile = ~/mine\n")
     write(home / "itself", "[include]\npath = itself\n")
     write(home / file, config)

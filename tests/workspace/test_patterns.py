@@ -33,7 +33,6 @@ def ignores(lines: Sequence[str], path: str) -> bool:
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_patterns_mean_what_git_takes_them_for(tmp_path: Path) -> None:
-    """Files of one to three random lines, asked of git and of us for random paths: the same, every time."""
     chance = random.Random(7)
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     subprocess.run(["git", "-C", str(tmp_path), "config", "core.ignorecase", "false"], check=True)

@@ -35,7 +35,6 @@ def given(of: ReadingRules, root: Path) -> set[str]:
 
 
 def test_git_ignore_files_hold_on_every_level(root: Path) -> None:
-    """The innermost file decides, `!` takes back, an ignored folder takes all below it, exclude files count."""
     write(root, ".gitignore", "*.log\nbuild/\n/top.py\n\\#odd.py\n[z-a]\n")
     write(root, "sub/.gitignore", "!keep.log\nlocal.py\n")
     write(root, ".git/info/exclude", "excluded.py\n")

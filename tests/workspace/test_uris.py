@@ -43,7 +43,6 @@ def test_a_drive_is_one_whatever_its_case() -> None:
 
 @pytest.mark.parametrize("path", ["C:/Users/a b/ä#%.py", "//server/share/x y.py"])
 def test_windows_paths_come_back(path: str) -> None:
-    """What Windows' paths are written as is what they are read from."""
     assert path_text(PureWindowsPath(path).as_uri(), windows=True) == path
 
 
@@ -73,7 +72,6 @@ def write(root: Path, name: str, text: str = "x = 1\n") -> None:
 
 
 def test_a_listing_holds_what_a_question_for_each_file_allows(tmp_path: Path) -> None:
-    """What is worked out once for a folder is what `may_read` says of every file in it, folders in folders included."""
     root = tmp_path / "work"
     write(root, ".gitignore", "*.log\nbuild/\n/top.py\n")
     write(root, ".fastcoderignore", "mine/\n")

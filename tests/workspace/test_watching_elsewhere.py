@@ -18,8 +18,6 @@ PATIENCE_S = 60.0
 
 
 class Told:
-    """What a watcher tells, and a wait for it."""
-
     def __init__(self) -> None:
         self.files, self.folders = set[Path](), set[Path]()
         self._came = threading.Condition()

@@ -124,7 +124,6 @@ NAMES = ("reports.py", "chart.ts", "storage.py", "models.py", "api.ts", "types.t
 @pytest.mark.parametrize("width", [200, 80, 79, 40, 12])
 @pytest.mark.parametrize("current", range(len(NAMES)))
 def test_tabs_fit_and_the_current_one_is_among_them(width: int, current: int) -> None:
-    """Whole, with a mark at each end behind which there are more; none fit without the current one."""
     files = [OpenFile(name, Path(name), "python", "", 0) for name in NAMES]
     session = PlaySession(files, lambda: None)
     session.show(files[current])

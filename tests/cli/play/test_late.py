@@ -39,7 +39,6 @@ def type_letter(session: PlaySession, letter: str) -> None:
 
 
 async def test_what_was_late_is_shown_when_it_is_made(session: PlaySession) -> None:
-    """Without a key, and long before anybody would have asked again; it is one answer, with all its time."""
     type_letter(session, "\n")
     assert (await ghost(session)).endswith(SAYS)
     await session.answered()

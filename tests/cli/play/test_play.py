@@ -54,7 +54,6 @@ def test_scripted_session(environment: dict[str, str], llama_model: ModelFiles) 
 def test_a_file_of_the_users_is_not_changed(
     environment: dict[str, str], llama_model: ModelFiles, tmp_path: Path
 ) -> None:
-    """`play FILE` types into a copy in memory."""
     file = tmp_path / "mine.py"
     text = "def area(width: float, height: float) -> float:\n    return width * height\n\n\nprint(area(2.0, 3.0))\n"
     file.write_text(text)

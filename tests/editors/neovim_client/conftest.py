@@ -10,7 +10,6 @@ from tests.editors.neovim_client.scripted import Scripted
 
 @pytest.fixture
 def neovim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scripted]:
-    """Starts Neovim with the scripted server."""
     scripted = Scripted(tmp_path, monkeypatch)
     yield scripted
     scripted.close()

@@ -8,7 +8,6 @@ from tests.editors.neovim_client.scripted import Scripted, offer, offer_over, re
 
 
 def test_alternatives_turn_and_the_chosen_one_is_accepted(neovim: Scripted) -> None:
-    """While one types there is one suggestion; the first turn asks for all, turns go round, Tab takes what shows."""
     editor = neovim()
     offer(editor, "one")
     type_and_wait(editor, "ix = ", "one")
@@ -26,7 +25,6 @@ def test_alternatives_turn_and_the_chosen_one_is_accepted(neovim: Scripted) -> N
 
 
 def test_typing_goes_on_with_the_alternative_that_fits(neovim: Scripted) -> None:
-    """A letter that another alternative begins with changes to that one; nobody is asked while one of them fits."""
     editor = neovim()
     offer(editor, "alpha", "beta", "bet2")
     type_and_wait(editor, "i<M-Space>", "alpha 1/3")
@@ -41,7 +39,6 @@ def test_typing_goes_on_with_the_alternative_that_fits(neovim: Scripted) -> None
 
 
 def test_accepting_is_one_undo_step(neovim: Scripted) -> None:
-    """Undo takes the suggestion back and leaves what was typed; the next undo takes that; redo brings both again."""
     editor = neovim("old\n")
     offer(editor, "suggested\n    text")
     type_and_wait(editor, "otyped ", "suggested\n    text")
@@ -57,7 +54,6 @@ def test_accepting_is_one_undo_step(neovim: Scripted) -> None:
 
 
 def test_accepting_line_by_line_and_word_by_word(neovim: Scripted) -> None:
-    """A line goes in without its break, the next with the break before it; a word is what the buffer calls one."""
     editor = neovim()
     offer(editor, "größe = naïve(1)\n    zwei drei")
     type_and_wait(editor, "ix", "größe = naïve(1)\n    zwei drei")
@@ -73,7 +69,6 @@ def test_accepting_line_by_line_and_word_by_word(neovim: Scripted) -> None:
 
 
 def test_a_typed_line_break_keeps_the_rest(neovim: Scripted) -> None:
-    """Return, and the indentation that Neovim adds, are letters of the suggestion like others."""
     editor = neovim(more="vim.o.autoindent = true")
     offer(editor, "1\n    y = 2")
     type_and_wait(editor, "i    x = ", "1\n    y = 2")
@@ -82,7 +77,6 @@ def test_a_typed_line_break_keeps_the_rest(neovim: Scripted) -> None:
 
 
 def test_the_accept_command_runs_once_after_the_whole(neovim: Scripted) -> None:
-    """The server is told when all of it is in, not for a part."""
     editor = neovim()
     editor.lua(
         """scripted.items = {
@@ -112,7 +106,6 @@ MAPPINGS = {
 
 @pytest.mark.parametrize("mapping", MAPPINGS)
 def test_tab_is_what_it_was_without_ghost_text(neovim: Scripted, mapping: str) -> None:
-    """The user's own Tab, however it is made, works where nothing is shown, and again when the server has gone."""
     configuration, typed = MAPPINGS[mapping]
     editor = neovim(more=configuration)
     editor.type("ia<Tab>")
@@ -133,7 +126,6 @@ def test_tab_is_what_it_was_without_ghost_text(neovim: Scripted, mapping: str) -
 
 
 def test_the_completion_menu_comes_first(neovim: Scripted) -> None:
-    """Ghost text shows beside an open menu, goes while an entry is chosen, and then Tab is not ours."""
     editor = neovim("alphabet\n", more="vim.o.completeopt = 'menuone,noselect'")
     offer(editor, "ghost")
     editor.type("oal<C-x><C-n>")
@@ -180,7 +172,6 @@ def test_the_menu_of_a_plugin_comes_first(neovim: Scripted, menu: str) -> None:
 
 
 def test_the_repeat_command_repeats_what_was_accepted(neovim: Scripted) -> None:
-    """`.` and a count put in what was typed and accepted, closers that it replaced too."""
     editor = neovim("f()\n\n")
     offer_over(editor, "one)", behind=1)
     type_and_wait(editor, "jif()<C-g>U<Left>", "one")

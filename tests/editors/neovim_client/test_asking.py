@@ -17,7 +17,6 @@ from tests.editors.neovim_client.scripted import (
 
 
 def test_an_answer_that_comes_too_late_is_dropped(neovim: Scripted) -> None:
-    """An older request is cancelled when a newer one goes out, and its answer is never shown."""
     editor = neovim()
     editor.lua("scripted.hold = true")
     editor.type("ia")
@@ -58,7 +57,6 @@ def test_a_pause_without_a_suggestion_says_nothing(neovim: Scripted) -> None:
 
 
 def test_what_was_late_is_shown_when_it_is_made(neovim: Scripted) -> None:
-    """The server says that it is there: it is asked for at once, without a key, and drawn."""
     editor = neovim()
     assert editor.lua("return scripted.capabilities.experimental.fastcoderLate") is True
     editor.type("ia")
@@ -75,7 +73,6 @@ def test_what_was_late_is_shown_when_it_is_made(neovim: Scripted) -> None:
 
 
 def test_better_text_replaces_what_was_asked_for_by_key(neovim: Scripted) -> None:
-    """Until the answer is there nothing changes; the key for the next one asks for alternatives again."""
     editor = neovim()
     offer(editor, "one", "two")
     type_and_wait(editor, "ia<M-Space>", "one 1/2")
@@ -89,7 +86,6 @@ def test_better_text_replaces_what_was_asked_for_by_key(neovim: Scripted) -> Non
 
 
 def test_what_is_late_elsewhere_is_not_asked_for(neovim: Scripted) -> None:
-    """An alternative that one has chosen, a dismissed one, another column, an older text, normal mode: nothing."""
     editor = neovim()
     offer(editor, "one", "two")
     type_and_wait(editor, "ia<M-Space>", "one 1/2")
@@ -117,7 +113,6 @@ def test_what_is_late_elsewhere_is_not_asked_for(neovim: Scripted) -> None:
 
 
 def test_why_is_told_in_a_window(neovim: Scripted) -> None:
-    """`:FastCoder why` asks about this buffer and shows the explanation, after what the editor knows itself."""
     editor = neovim()
     assert editor.lua("return vim.fn.getcompletion('FastCoder w', 'cmdline')") == ["why"]
     editor.lua("vim.b.fastcoder = false scripted.why = { text = 'Too slow.\\nWait.', items = {} }")
@@ -129,7 +124,6 @@ def test_why_is_told_in_a_window(neovim: Scripted) -> None:
 
 
 def test_the_explanation_does_not_take_the_focus(neovim: Scripted) -> None:
-    """Keys go where they went before, and close it; the command once more enters it, where `q` closes it."""
     editor = neovim("\n" * 3)
     windows = "return #vim.api.nvim_list_wins()"
     editor.lua("scripted.why = { text = 'Too slow.', items = {} }")
@@ -174,7 +168,6 @@ def test_no_answer_is_shown_outside_insert_mode(neovim: Scripted) -> None:
 
 
 def test_a_dismissed_suggestion_stays_away(neovim: Scripted) -> None:
-    """The key takes the ghost text away, and the answer that was still to come with it."""
     editor = neovim()
     offer(editor, "one")
     type_and_wait(editor, "ia", "one")
@@ -190,7 +183,6 @@ def test_a_dismissed_suggestion_stays_away(neovim: Scripted) -> None:
 
 
 def test_a_buffer_can_be_left_alone(neovim: Scripted) -> None:
-    """`vim.b.fastcoder = false`: nothing is asked there."""
     editor = neovim()
     offer(editor, "ghost")
     editor.lua("vim.b.fastcoder = false")
@@ -200,7 +192,6 @@ def test_a_buffer_can_be_left_alone(neovim: Scripted) -> None:
 
 
 def test_only_when_asked(neovim: Scripted) -> None:
-    """With `auto = false` typing asks nobody; the key does."""
     editor = neovim(more="require('fastcoder').setup({ auto = false })")
     offer(editor, "ghost")
     editor.type("ia")
@@ -246,7 +237,6 @@ def test_asking_shows_a_sign(neovim: Scripted) -> None:
 
 @pytest.mark.parametrize(("line", "told"), [(0, "File too large."), (7, "No suggestion here.")])
 def test_the_notice_says_the_servers_reason(neovim: Scripted, line: int, told: str) -> None:
-    """The latest one, if it is of the cursor's line."""
     editor = neovim()
     reason = {"code": "large", "text": "File too large.", "hint": "", "line": line, "character": 1}
     editor.lua("scripted.why = { text = '', items = { ... } }", reason)
@@ -258,7 +248,6 @@ def test_the_notice_says_the_servers_reason(neovim: Scripted, line: int, told: s
 @pytest.mark.parametrize("wide", [True, False], ids=["on a long line", "in a narrow window"])
 @pytest.mark.parametrize("wrap", ["wrap", "nowrap"])
 def test_a_notice_without_room_behind_the_line_stands_in_a_corner(neovim: Scripted, wrap: str, wide: bool) -> None:
-    """Whole, in the lower half of the screen or, where the cursor is there, in the upper one."""
     editor = neovim("x" * (70 if wide else 5) + "\n" * 30, more=f"vim.cmd('set columns=80 lines=24 {wrap}')")
     if not wide:
         editor.lua("vim.cmd('vsplit') vim.api.nvim_win_set_width(0, 30)")

@@ -56,7 +56,6 @@ def answered(editor: Neovim) -> None:
 
 
 def test_places_of_names_near_the_cursor_are_told(neovim: Scripted) -> None:
-    """Nearest first, each name once, in the other server's positions; once as long as they stay the same."""
     editor = opened(neovim, text="🦀 = far\n\nx = '🦀'; store = Store()\nstore.put(key)\n", idle_ms=NEVER_MS)
     knows(editor)
     asks_soon(editor)
@@ -97,7 +96,6 @@ def test_both_clients_know_the_same_words() -> None:
 
 
 def test_links_and_lists_are_understood_and_the_rest_is_left(neovim: Scripted) -> None:
-    """What a server may answer; what is in the document itself or in no file is not told, nor text."""
     editor = opened(neovim, text="value\n", idle_ms=NEVER_MS)
     own = editor.lua("return vim.uri_from_bufnr(0)")
     link = {"targetUri": "file:///w/a.py", "targetRange": PLACE["range"], "targetSelectionRange": PLACE["range"]}

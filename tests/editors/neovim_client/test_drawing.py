@@ -9,7 +9,6 @@ ENCODINGS = ("utf-8", "utf-16", "utf-32")
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_positions_in_every_encoding(neovim: Scripted, encoding: str) -> None:
-    """An item whose range begins before the cursor is drawn from the cursor on, behind characters of any width."""
     editor = neovim(encoding=encoding)
     before = "crab = '🦀é𝔘'; pri"
     offer_over(editor, "print(crab)", before=3)
@@ -21,7 +20,6 @@ def test_positions_in_every_encoding(neovim: Scripted, encoding: str) -> None:
 
 
 def test_what_the_suggestion_replaces_is_not_drawn_twice(neovim: Scripted) -> None:
-    """A suggestion that ends with the closer behind the cursor shows only what is new, and takes the closer's place."""
     editor = neovim("f()\n")
     offer_over(editor, "ne(1))", behind=1)
     type_and_wait(editor, "f(ao", "ne(1)")
@@ -32,7 +30,6 @@ def test_what_the_suggestion_replaces_is_not_drawn_twice(neovim: Scripted) -> No
 
 
 def test_what_the_suggestion_replaces_otherwise_is_struck_out(neovim: Scripted) -> None:
-    """Over several lines the closer cannot stay where it is: it is shown as going."""
     editor = neovim("f()\n")
     offer_over(editor, "ne,\n  two)", behind=1)
     type_and_wait(editor, "f(ao", "ne,\n  two)")
@@ -64,7 +61,6 @@ def test_tabs_are_as_wide_as_they_will_be(neovim: Scripted) -> None:
 def test_closers_that_stay_are_drawn_once(
     neovim: Scripted, text: str, tail: str, pieces: list[tuple[int, str]]
 ) -> None:
-    """What is new stands between the closers that are there; nothing is struck out; it goes in as it was shown."""
     editor = neovim(f"f({tail}\n")
     offer_over(editor, text, behind=len(tail))
     editor.type("f(a")
@@ -84,7 +80,6 @@ def test_closers_that_stay_are_drawn_once(
 def test_the_rest_of_the_line_goes_behind_several_lines(
     neovim: Scripted, tail: str, replaces: int, drawn: str, moves: list[int] | None
 ) -> None:
-    """It is drawn behind the last of them, as it will stand, and struck out where it stands now."""
     editor = neovim(f"print({tail}\n")
     offer_over(editor, "tem)\nprint(", behind=replaces)
     type_and_wait(editor, "f(ai", drawn)
@@ -98,7 +93,6 @@ def test_the_rest_of_the_line_goes_behind_several_lines(
 
 
 def test_parts_that_pass_a_closer_take_its_place(neovim: Scripted) -> None:
-    """Up to the end of the line: the closer is there once."""
     editor = neovim("f()\n")
     offer_over(editor, "a)\nb", behind=1)
     type_and_wait(editor, "f(a", "a\nb")
@@ -111,7 +105,6 @@ def test_parts_that_pass_a_closer_take_its_place(neovim: Scripted) -> None:
 
 @pytest.mark.parametrize("wrap", ["wrap", "nowrap"])
 def test_a_narrow_window_shows_all_of_it(neovim: Scripted, wrap: str) -> None:
-    """Ghost lines go on in the next one; what is below the window is counted."""
     editor = neovim("\n" * 3, more=f"vim.o.{wrap.removeprefix('no')} = {str(wrap == 'wrap').lower()}")
     editor.lua("vim.cmd('vsplit') vim.api.nvim_win_set_width(0, 20)")
     first, second = "first(a, b, c, d, e, f)", "second(a, b, c, d, e, f)"
@@ -127,7 +120,6 @@ def test_a_narrow_window_shows_all_of_it(neovim: Scripted, wrap: str) -> None:
 
 
 def test_of_two_windows_the_current_one_alone_shows_it(neovim: Scripted) -> None:
-    """Though both show the buffer."""
     editor = neovim("\n" * 3, more="vim.o.columns = 80")
     editor.rpc.command("vsplit")
     offer(editor, "lines\nbelow")
@@ -151,7 +143,6 @@ GHOST = "return vim.api.nvim_get_hl(0, { name = 'FastcoderGhost', link = false }
 
 
 def test_ghost_text_has_a_colour_of_its_own_without_true_colour(neovim: Scripted) -> None:
-    """In the default scheme, dark and light, and after another; the user's own colour stays."""
     editor = neovim(more="vim.o.termguicolors = false")
     normal = editor.lua("return vim.api.nvim_get_hl(0, { name = 'Normal' })").get("ctermfg")
     for command in ("set background=dark", "set background=light", "colorscheme habamax", "colorscheme default"):

@@ -105,7 +105,6 @@ DRAWN = "    return [-width-]{+breadth+} * [-height-]{+depth+}"
 
 
 def test_after_a_change_one_key_makes_the_edit(neovim: Scripted) -> None:
-    """Told when shown and when made; one undo takes it back; `.` repeats the user's own change."""
     editor = neovim(CODE, more=PROPOSES)
     propose(editor, *RENAMED)
     editor.type("fwcwbreadth<Esc>")
@@ -126,7 +125,6 @@ def test_after_a_change_one_key_makes_the_edit(neovim: Scripted) -> None:
 
 
 def test_while_typing_the_key_goes_there_then_makes_it(neovim: Scripted) -> None:
-    """In insert mode, where the accept key is free; a far edit is hinted at; `.` repeats what was typed last alone."""
     text = "x = 1\n" + "\n" * 60 + "print(x)\n"
     editor = neovim(text, more=PROPOSES)
     propose(editor, ((61, 6, 61, 7), "y"))
@@ -152,7 +150,6 @@ def test_while_typing_the_key_goes_there_then_makes_it(neovim: Scripted) -> None
 
 
 def test_ghost_text_comes_first(neovim: Scripted) -> None:
-    """While it is shown nothing is asked; Tab is its own; what is shown goes when it comes."""
     editor = neovim("x = 1\n", more=PROPOSES)
     propose(editor, ((0, 0, 0, 1), "y"))
     offer(editor, "ghost")
@@ -172,7 +169,6 @@ def test_ghost_text_comes_first(neovim: Scripted) -> None:
 
 
 def test_what_ends_it(neovim: Scripted) -> None:
-    """Any change; Escape in normal mode, which the server is told; going far, but not leaving insert mode or moving."""
     editor = neovim("x = 1\n" + "\n" * 80, more=PROPOSES + "vim.keymap.set('n', '<Esc>', '<Cmd>let g:escaped = 1<CR>')")
     propose(editor, ((0, 0, 0, 1), "y"))
     editor.type("A0")
@@ -212,7 +208,6 @@ def test_what_ends_it(neovim: Scripted) -> None:
 
 
 def test_nothing_is_asked_where_no_edits_are_proposed(neovim: Scripted) -> None:
-    """Off in the server, by its status at any time; off in the buffer, by the option; in a macro."""
     editor = neovim("x = 1\n")
     propose(editor, ((0, 0, 0, 1), "y"))
 
@@ -280,7 +275,6 @@ def test_wide_and_narrow_encodings(neovim: Scripted) -> None:
 
 @pytest.mark.parametrize("wrap", ["wrap", "nowrap"])
 def test_a_narrow_window(neovim: Scripted, wrap: str) -> None:
-    """What does not fit beside the old text goes on below it; the hint finds room, too."""
     text = "call(alpha, beta)\n" + "\n" * 80
     editor = neovim(text, more=PROPOSES + f"vim.cmd('set {wrap} columns=60')")
     editor.lua("vim.cmd('vsplit') vim.api.nvim_win_set_width(0, 18)")
@@ -296,7 +290,6 @@ def test_a_narrow_window(neovim: Scripted, wrap: str) -> None:
 
 
 def test_an_edit_of_another_file(neovim: Scripted) -> None:
-    """A hint names it; the key opens it and shows the edit there, the same key makes it."""
     editor = neovim("x = 1\n", more=PROPOSES)
     folder = editor.lua("return vim.fs.dirname(vim.api.nvim_buf_get_name(0))")
     editor.lua("vim.fn.writefile({ 'one', 'two' }, ...)", f"{folder}/other.py")
@@ -315,7 +308,6 @@ LOOK = "return vim.api.nvim_get_hl(0, { name = ..., link = false })"
 
 
 def test_it_can_be_told_apart_on_any_screen(neovim: Scripted) -> None:
-    """With and without true colour, dark and light: what goes is struck out, what comes has a colour or a line."""
     editor = neovim(more=PROPOSES)
     for colours in ("termguicolors", "notermguicolors"):
         for scheme in ("default", "habamax", "quiet"):
@@ -341,7 +333,6 @@ MAPPING = """
 
 
 def test_a_mapping_of_ones_own(neovim: Scripted) -> None:
-    """An expression mapping, and the keys of the options left alone."""
     keys = "require('fastcoder').setup({ keys = { edit = false, reject = false } }) "
     editor = neovim("x = 1\n", more=PROPOSES + keys + MAPPING)
     propose(editor, ((0, 0, 0, 1), "y"))

@@ -17,7 +17,6 @@ WITHOUT = "vim.lsp.enable('fastcoder', false)"
     ],
 )
 def test_a_key_does_what_it_does_without_the_client(neovim: Scripted, key: str, more: str) -> None:
-    """The same text, mode and cursor as in the same editor once the server has gone."""
     editor = neovim(more=more)
     text = "one.two three(four)\n\nlast"
 
@@ -51,7 +50,6 @@ def test_a_key_too_many_is_none_of_ours(neovim: Scripted, key: str) -> None:
 
 
 def test_mappings_made_before_while_and_after(neovim: Scripted) -> None:
-    """The user's own mapping of a key works whenever no suggestion is shown, whenever it was made."""
     editor = neovim(more="vim.keymap.set('i', '<M-f>', 'G') vim.keymap.set('i', '<M-e>', 'E', { buffer = 1 })")
     editor.type("i<M-f><M-e>")
     wait_for(lambda: editor.line() == "GE", "both from before")
@@ -86,7 +84,6 @@ def test_a_mapping_that_wraps_ours_is_not_run_for_ever(neovim: Scripted) -> None
 
 
 def test_keys_of_a_macro_and_no_suggestion_in_one(neovim: Scripted) -> None:
-    """While a macro is recorded nothing is suggested: it holds what it will type."""
     editor = neovim("first\nsecond\n")
     offer(editor, "ghost")
     editor.type("qqA<Tab>")

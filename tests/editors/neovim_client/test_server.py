@@ -20,7 +20,6 @@ def messages(editor: Neovim) -> str:
 
 
 def test_wrong_options_are_named(neovim: Scripted) -> None:
-    """An unknown option, an unknown key and a wrong value each raise with their name, and change nothing."""
     editor = neovim()
     for options, name in (
         ("{ autos = true }", "autos"),
@@ -35,7 +34,6 @@ def test_wrong_options_are_named(neovim: Scripted) -> None:
 
 
 def test_the_old_option_of_the_delay_is_the_servers_setting(neovim: Scripted) -> None:
-    """With a word, once; the setting itself is stronger."""
     editor = neovim()
     of = "return vim.lsp.config.fastcoder.init_options.quiet.delay_ms"
     editor.lua("require('fastcoder').setup({ debounce_ms = 40, settings = { completion = { max_tokens = 9 } } })")
@@ -47,7 +45,6 @@ def test_the_old_option_of_the_delay_is_the_servers_setting(neovim: Scripted) ->
 
 
 def test_a_snooze_counts_down_in_the_statusline(neovim: Scripted) -> None:
-    """The minutes are the server's; the command sends it how many, and takes away what is shown."""
     editor = neovim()
     told = {"state": "ready", "percent": None, "message": "", "hint": "", "snoozed": 12, "notes": ["snoozed"]}
     editor.lua("scripted.tell('fastcoder/status', ...)", told)
@@ -63,7 +60,6 @@ def test_a_snooze_counts_down_in_the_statusline(neovim: Scripted) -> None:
 
 
 def test_status_for_the_statusline(neovim: Scripted) -> None:
-    """It says what the server said last (loading: what, and how far), a percent sign as a statusline wants it."""
     editor = neovim()
     assert editor.status() == "fastcoder …"
     for state, percent, shown in (
@@ -82,7 +78,6 @@ def test_status_for_the_statusline(neovim: Scripted) -> None:
 
 
 def test_the_status_says_who_is_asked_in_the_models_place(neovim: Scripted) -> None:
-    """What is sent there, too; not of an error, whose own words say it, and not where nobody is asked."""
     editor = neovim()
 
     def said(state: str, asks: str | None) -> str:
@@ -98,7 +93,6 @@ def test_the_status_says_who_is_asked_in_the_models_place(neovim: Scripted) -> N
 
 
 def test_a_server_that_keeps_dying_is_left_alone(neovim: Scripted) -> None:
-    """It is started again a few times; then one message says what to do, and the command starts it."""
     editor = neovim(more="require('fastcoder').setup({ restarts = 2 }) _G.starts = 0")
     editor.lua(
         """
@@ -127,7 +121,6 @@ def test_a_server_that_keeps_dying_is_left_alone(neovim: Scripted) -> None:
 
 
 def test_one_server_for_all_folders(neovim: Scripted, tmp_path: Path) -> None:
-    """A file of another repository is served by the same server, which is told of the folder, once."""
     editor = neovim()
     other = tmp_path / "other"
     (other / ".git").mkdir(parents=True)
@@ -147,7 +140,6 @@ def tell(editor: Neovim, state: str, percent: int | None = None, message: str = 
 
 
 def test_loading_and_what_is_wrong_are_shown(neovim: Scripted) -> None:
-    """Loading behind the cursor's line, where it covers no code; errors in the corner, and in :FastCoder status."""
     editor = neovim()
     tell(editor, "loading", 40, "reading weights")
     wait_for(lambda: editor.lua(BEHIND_LINE) == [[0, "eol", " fastcoder: 40% reading weights"]], "it is said")

@@ -51,7 +51,6 @@ def version(editor: Neovim) -> int:
     ],
 )
 def test_the_lines_that_are_copied_are_told(neovim: Scripted, keys: str, place: tuple[int, int]) -> None:
-    """However: with the version of the text that they are in; not a letter of it."""
     editor = opened(neovim)
     editor.type(keys)
     wait_for(lambda: told(editor), "it is told")
@@ -72,7 +71,6 @@ def test_what_is_deleted_or_goes_to_other_programs_is_not(neovim: Scripted, keys
 
 
 def test_what_is_put_in_at_once_was_told_before(neovim: Scripted) -> None:
-    """By one mapping, too: the place is of the version that there was."""
     editor = opened(neovim)
     before = version(editor)
     editor.type("ggyyp")
@@ -101,7 +99,6 @@ def test_a_command_that_copies_much_tells_little(neovim: Scripted) -> None:
     ],
 )
 def test_nothing_is_told_where_it_is_of_no_use(neovim: Scripted, switch: str) -> None:
-    """Where suggestions are off, no other code goes along, or the server does not follow the buffer."""
     editor = opened(neovim)
     editor.lua(switch)
     settle(editor)
