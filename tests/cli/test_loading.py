@@ -56,9 +56,7 @@ def test_what_ends_soon_leaves_nothing_behind(
 
 
 ROOT = Path(__file__).parents[2]
-
 MOST_MODULES = 80
-
 """Of the standard library and ours, beyond what Python itself begins with; there are some fifty."""
 
 PROGRAM = """

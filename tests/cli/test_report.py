@@ -87,7 +87,6 @@ def test_by_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 HOSTILE = "a\x1b]0;t\x07\b\x9b2J\u202e\u200b\ud800\U000e0041\rb"
-
 SHOWN = r"a\u001b]0;t\u0007\u0008\u009b2J\u202e\u200b\ud800\udb40\udc41\u000db"
 
 

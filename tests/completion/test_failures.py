@@ -19,11 +19,8 @@ from fastcoder_lsp.scheduling.model import RETRY_MS
 from tests.completion.simulated import URI, SimulatedEngine, Simulation, script, threaded
 
 START = "if x:\n    "
-
 OTHER = "file:///b.py"
-
 MODEL = script("value = compute()\n", START)
-
 WHOLE = "value = compute()"
 
 

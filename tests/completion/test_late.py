@@ -11,19 +11,12 @@ from fastcoder_lsp.scheduling.budget import OWED_MS, Budgets
 from tests.completion.simulated import URI, Simulation, script
 
 START = "if x:\n    "
-
 WHOLE = "one()\n    two()\n    three()"
-
 MODEL = script(f"{WHOLE}\nrest()", START)
-
 LINE = script("value = compute()\n", START)
-
 OPEN = Policy(0, 0, 0)
-
 """All budgets are chosen from the machine's speed."""
-
 LONG = "x" * 3000 + "\n" + START
-
 """A place whose prompt does not fit the budget: its tokens alone take one and a half seconds."""
 
 
@@ -177,13 +170,9 @@ SIZES = {
     "3B": StepCosts((1, 16, 64), (85.0, 235.0, 900.0), 13.0),
     "7B": StepCosts((1, 16, 64), (225.0, 510.0, 1900.0), 29.0),
 }
-
 """In four bits, by one thread of the machine of docs/benchmarks.md; a slow one."""
-
 DEFAULT = Policy(automatic_ms=0, invoked_ms=0)
-
 ROOM = 3968
-
 SAYS = "(first, second)\n"
 
 

@@ -10,9 +10,7 @@ from fastcoder_lsp.config import SettingsLayer, resolve
 from tests.completion.simulated import Simulation, script
 
 STRICT = Policy(automatic_ms=4000, invoked_ms=4000, in_words=False, in_secrets=False, rejections=2)
-
 START = "x = "
-
 MODEL = script("abc(def)\n", START)
 
 

@@ -174,7 +174,6 @@ def test_a_wrong_name_is_told(name: str) -> None:
 
 
 EARLY, LATE = [1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 9, 9, 9]
-
 CORPUS = [30, 31, 1, 2, 3, 4, 5, 60, 61]
 
 

@@ -20,11 +20,8 @@ from tests.draft.test_exactness import PARTS, VOCABULARY, request
 from tests.draft.toys import RepetitiveEngine
 
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "drafters.md"
-
 STORES: dict[Store, str] = {"repository": "D_r", "corpus": "D_c", "table": "a table of D_c"}
-
 TUNED = (Trained(), Trained(adaptive=(VOCABULARY - 2,)), Trained(block=8))
-
 PROMPT = (1, 2, 3, 1, 2)
 
 
@@ -127,13 +124,9 @@ def test_a_drafter_is_refused_where_it_cannot_draft(name: str) -> None:
 
 
 NAMES = [f"{name}:cache_minimum=1" if name == "fastcoder-paper" else name for name in SPECIFICATIONS]
-
 """The paper's CACHE is asked from its 50th sequence on: too late for a text as short as here."""
-
 UNTIMED = replace(PARTS, smaller=no_models)
-
 """For `auto`, which asks smaller models where they pay: that goes by the clock."""
-
 Trees = list[tuple[int, ...]]
 
 

@@ -16,7 +16,6 @@ from fastcoder_lsp.engine.int8.team import default_threads, fast_by_capacity, fa
 from tests.engine.assembly import code_of
 
 COLUMNS = 16
-
 """Columns of a tile."""
 
 

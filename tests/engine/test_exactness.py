@@ -68,9 +68,7 @@ def _bit_equal(engine: TreeEngine, tokenizer: Tokenizer, places: int) -> int:
 
 
 GUARD = 8192
-
 """Bytes on both sides of an array, more than a row of anything here."""
-
 MARK = 0xA5
 
 

@@ -187,9 +187,7 @@ def test_a_model_that_has_no_groups_runs_in_eight_bits(tmp_path: Path, weights_c
 
 
 TILED = replace(AMX, name="amx-emulated", emit=PLAIN.emit)
-
 """A row alone takes no tiles; any CPU can run it so."""
-
 COLUMNS, LINES = AMX.vectors * LANES, 4
 
 

@@ -19,13 +19,9 @@ from fastcoder_lsp.engine.sampling import choose, distribution, top_rows
 from fastcoder_lsp.engine.verification import accept
 
 V = 4
-
 """Tokens: few, so that each text of three is drawn often."""
-
 DRAWS = 20_000
-
 Distribution = npt.NDArray[np.float64]
-
 Guesser = Callable[[tuple[int, ...], np.random.Generator], DraftTree]
 
 
@@ -145,7 +141,6 @@ def _once(
 
 
 RIGHT = verification._try
-
 """What is planted stands in its place."""
 
 

@@ -16,7 +16,6 @@ from tests.engine.tiny_models import VOCABULARY, load, make_model
 from tests.fake_engine import FakeEngine, never
 
 PROMPT = [int(token) for token in np.random.default_rng(3).integers(0, VOCABULARY, 20)]
-
 SAMPLERS = (Sampler(), Sampler(1.0, seed=7), Sampler(0.8, top_k=20, seed=1), Sampler(1.2, top_p=0.7, seed=2))
 
 

@@ -24,7 +24,6 @@ from tests.engine.tiny_models import VOCABULARY, load, make_model, transformers_
 from tests.fake_engine import never
 
 TEXT = [int(token) for token in np.random.default_rng(5).integers(0, VOCABULARY, 90)]
-
 LAYERS = (1, 2, NORMED)
 
 

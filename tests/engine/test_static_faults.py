@@ -194,9 +194,7 @@ def test_drawing_takes_little_memory(whole: bool) -> None:
 
 
 WAIT_BEFORE = "        self._side.wait_stream(torch.cuda.current_stream(self.place))\n"
-
 RECORD = "self._done.record(torch.cuda.current_stream(self.place))"
-
 RENEW = "torch.cuda.default_generators[self._index].graphsafe_set_state(fresh.graphsafe_get_state())"
 
 FAULTS = {
@@ -217,7 +215,6 @@ FAULTS = {
     "a copy to the host waits": {"source, non_blocking=True)\n\n    def mark": "source)\n\n    def mark"},
     "staging is not pinned": {", pin_memory=True": ""},
 }
-
 """What is wrong → how the device's text is changed."""
 
 

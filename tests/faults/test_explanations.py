@@ -96,6 +96,7 @@ def test_a_full_disk(stranger: Stranger) -> None:
     stranger.explained("full disk", ended, 6, ("no space left", str(stranger.cache)), "Free some space")
     assert folder_bytes(stranger.cache) - before < 40_000, "only small records are left"
     assert stranger.run("model", "path", str(path)).code == 3
+    assert stranger.run("model", "pull", str(path)).code == 0, "and it can be tried again"
 
 
 def test_a_disk_without_room_is_found_before_it_is_filled(stranger: Stranger) -> None:
@@ -162,7 +163,6 @@ def test_limits_are_this_process_own() -> None:
 
 
 SERVE = (sys.executable, "-m", "fastcoder_lsp.cli.main", "serve", "--engine", "cpu-fp32")
-
 WAIT_S = 200.0
 
 

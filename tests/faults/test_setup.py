@@ -98,15 +98,18 @@ def test_a_file_in_the_way(checkout: Path) -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("holder", ["", "999999999", "own", "garbage"])
-def test_a_lock_that_a_killed_start_left(checkout: Path, holder: str) -> None:
-    lock = checkout / ".scratch" / "setup.lock"
-    lock.mkdir(parents=True)
-    if holder:
-        (lock / "pid").write_text(f"{os.getpid() if holder == 'own' else holder}\n")
-    assert ended(start(checkout))[:2] == (0, "started play\n")
-    assert not lock.exists()
-    assert [entry.name for entry in (checkout / ".scratch").iterdir()] == []
+def test_a_lock_that_a_killed_start_left(checkout: Path) -> None:
+    """Beside each other: an unreadable lock is waited for ten seconds."""
+    waiting = {}
+    for number, holder in enumerate(("", "999999999", str(os.getpid()), "garbage")):
+        lock = shutil.copytree(checkout, checkout.with_name(f"copy{number}")) / ".scratch" / "setup.lock"
+        lock.mkdir(parents=True)
+        if holder:
+            (lock / "pid").write_text(f"{holder}\n")
+        waiting[lock.parent] = start(lock.parents[1])
+    for scratch, process in waiting.items():
+        assert ended(process)[:2] == (0, "started play\n"), scratch
+        assert list(scratch.iterdir()) == []
 
 
 def test_two_at_once_set_up_once(checkout: Path) -> None:

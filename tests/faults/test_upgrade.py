@@ -291,14 +291,13 @@ def test_an_index_and_common_code_are_built_again(cache: Path, caplog: pytest.Lo
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("name", ["half", "garbage"])
-def test_a_start_uses_nothing_of_a_damaged_cache(name: str, stranger: Stranger) -> None:
+def test_a_start_uses_nothing_of_a_damaged_cache(stranger: Stranger) -> None:
     options = ("--engine", "cpu-int8", "--drafter", "auto")
     stranger.works(*options)
     damaged = [path for path in stranger.cache.rglob("*") if path.is_file() and path.suffix != ".lock"]
     assert {"costs", "int8", "starts", "tokenizers"} <= {path.relative_to(stranger.cache).parts[0] for path in damaged}
-    for path in damaged:
-        path.write_bytes(DAMAGES[name](path.read_bytes()))
+    for number, path in enumerate(damaged):
+        path.write_bytes(DAMAGES[("half", "garbage")[number % 2]](path.read_bytes()))
     stranger.works(*options)
 
 

@@ -17,7 +17,6 @@ from fastcoder_lsp.host.texts import GapError, KeptTexts, SentTexts
 from fastcoder_lsp.host.transport import Codec, Difference, PlaceRef, ProtocolError, TextRef
 
 CODEC = Codec()
-
 NAMES = st.text(st.sampled_from("ab/\n éÿ\x80\ud800\udc00\udcff𝄞"), max_size=20)
 
 
@@ -97,7 +96,6 @@ def test_a_message_within_messages_is_refused() -> None:
 
 
 LETTERS = st.text(st.sampled_from("ab\n é\ud800\udc00𝄞"), max_size=12)
-
 EDITS = st.lists(st.tuples(st.sampled_from("pqrs"), st.integers(0, 40), st.integers(0, 6), LETTERS), max_size=40)
 
 

@@ -25,7 +25,6 @@ from tests.index import naive
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS, _ = resolve(())
-
 CODE = "def common(argument):\n    return argument + 41\n"
 
 

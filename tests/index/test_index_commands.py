@@ -102,7 +102,6 @@ def test_a_disk_that_takes_nothing_is_a_line_and_a_hint(
 
 
 CAPABILITIES = {"window": {"workDoneProgress": True}}
-
 SERVER = (sys.executable, "-m", "tests.index.indexing_server")
 
 

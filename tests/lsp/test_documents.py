@@ -84,7 +84,6 @@ OUTSIDE: tuple[tuple[Any, Any, str], ...] = (
     ((0, 1.0), (0, 1.0), "a!b\ncd"),
     ((0, 1e300), (0, 1e300), "ab!\ncd"),
 )
-
 """Start and end of an edit → the text after it."""
 
 
@@ -200,9 +199,7 @@ async def test_a_renamed_document_keeps_its_suggestions() -> None:
 
 
 URI, OTHER = "file:///project/a.py", "file:///project/b.py"
-
 CLOSE = {"textDocument": {"uri": URI}}
-
 RENAME = {"files": [{"oldUri": URI, "newUri": OTHER}]}
 
 

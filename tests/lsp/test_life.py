@@ -161,7 +161,6 @@ async def test_odd_initialize_params_keep_no_client_out() -> None:
 
 
 HEAVY = {"numba", "numpy", "llvmlite", "torch", "transformers", "tokenizers", "safetensors", "watchdog"}
-
 OURS = {"draft", "engine", "index", "kernels", "model", "prompt", "runtime", "scheduling", "tokenizer"}
 
 

@@ -23,7 +23,6 @@ from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.document import Position
 
 HERE = Position(3, 4)
-
 SLOW = reasons.slow("", 150, 80, invoked=False)
 
 
@@ -132,9 +131,7 @@ def test_every_rule_has_a_reason_of_its_own_that_is_wanted() -> None:
 
 
 URI = "file:///project/a.py"
-
 PLACE = Position(0, 4)
-
 MISSING = Status("error", message="the model is missing", hint="fastcoder-lsp model pull")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -47,23 +48,30 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-def unpacked(path: Path, cache: Path) -> Path:
-    """The same file as earlier versions left it: converted by transformers."""
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny model as transformers converts it."""
+    folder = tmp_path_factory.mktemp("converted")
+    write_gguf(folder / "tiny.gguf")
+    (folder / "model").mkdir()
+    convert(folder / "tiny.gguf", folder / "model", folder, silent)
+    return folder / "model"
+
+
+def unpacked(path: Path, cache: Path, converted: Path) -> Path:
+    """The same file as earlier versions left it."""
     store = ModelStore.at(cache)
     store.open()
     sha256 = remembered_sha256(path, store.digests)
-    folder = store.converted(sha256)
-    folder.mkdir()
-    convert(path, folder, store.root, silent)
+    folder = shutil.copytree(converted, store.converted(sha256))
     Origin(f"gguf {path}", sha256, sha256_file(folder / "model.safetensors")).write(folder)
     return folder
 
 
-def test_it_is_what_transformers_makes_of_it(path: Path, cache: Path, tmp_path: Path) -> None:
-    expected = unpacked(path, tmp_path / "other")
+def test_it_is_what_transformers_makes_of_it(path: Path, cache: Path, converted: Path) -> None:
     files = model.prepare(str(path), cache, silent)
     assert not (files.folder / "model.safetensors").exists()
-    weights = load_file(expected / "model.safetensors")
+    weights = load_file(converted / "model.safetensors")
     tensors = open_tensors(files.folder)
     assert len(weights) == 9 * LAYERS + 2
     for name, values in weights.items():
@@ -71,7 +79,7 @@ def test_it_is_what_transformers_makes_of_it(path: Path, cache: Path, tmp_path: 
         if values.ndim == 2:
             assert np.array_equal(tensors.rows(name, 5, 21), values[5:21])
     tensors.close()
-    left, right = Tokenizer.load(files.folder), Tokenizer.load(expected)
+    left, right = Tokenizer.load(files.folder), Tokenizer.load(converted)
     assert left.encode(CODE) == right.encode(CODE)
     assert left.control == {"<|end|>": 257}
     expected_bytes = model.unpacked_bytes(files.folder)
@@ -175,8 +183,8 @@ def test_a_full_disk_leaves_nothing_behind(path: Path, cache: Path) -> None:
     assert model.prepare(str(path), cache, silent).folder.is_dir()
 
 
-def test_what_was_unpacked_is_deleted_with_a_word(path: Path, cache: Path) -> None:
-    folder = unpacked(path, cache)
+def test_what_was_unpacked_is_deleted_with_a_word(path: Path, cache: Path, converted: Path) -> None:
+    folder = unpacked(path, cache, converted)
     digest = read_origin(folder).digest
     said: list[str] = []
     files = model.prepare(str(path), cache, lambda _share, what: said.append(what))
@@ -192,9 +200,9 @@ def test_what_was_unpacked_is_deleted_with_a_word(path: Path, cache: Path) -> No
     assert (folder / "model.safetensors").exists()
 
 
-def test_what_is_needed_still_is_not_deleted(path: Path, cache: Path, tmp_path: Path) -> None:
+def test_what_is_needed_still_is_not_deleted(path: Path, cache: Path, tmp_path: Path, converted: Path) -> None:
     """The file is gone, or changed, or is one that only transformers reads."""
-    folder = unpacked(path, cache)
+    folder = unpacked(path, cache, converted)
     path.unlink()
     drop_copies(ModelStore.at(cache), lambda _: None)
     assert (folder / "model.safetensors").is_file()

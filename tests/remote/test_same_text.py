@@ -92,14 +92,21 @@ def by_openai(server: ToyServer, before: str, after: str) -> str:
     return str(reply["choices"][0]["text"])
 
 
+def by_marks(server: ToyServer, before: str, after: str) -> str:
+    prompt = f"<|fim_prefix|>{before}<|fim_suffix|>{after}<|fim_middle|>"
+    code, reply = server.call("/completion", {"prompt": prompt, "language": "python"})
+    assert code == 200
+    return str(reply["content"])
+
+
 def agree(server: ToyServer, asking: CompletionService, local: CompletionService, chosen: Iterable[Place]) -> set[str]:
     """The texts of some places, all ways giving the same ones."""
     texts = set[str]()
     for count, (before, after) in enumerate(chosen):
         uri = f"file:///w/{count}.py"
         text = by_editor(local, before, after, uri)
-        assert by_infill(server, before, after) == text, (before[-80:], after[:40])
-        assert by_openai(server, before, after) == text, (before[-80:], after[:40])
+        for way in (by_infill, by_openai, by_marks):
+            assert way(server, before, after) == text, (way, before[-80:], after[:40])
         assert by_editor(asking, before, after, uri) == text, (before[-80:], after[:40])
         texts.add(text)
     return texts
