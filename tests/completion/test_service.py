@@ -1,13 +1,11 @@
 """Requests that share an answer, extend the popup's entry or come in a storm; documents renamed and closed."""
 
-import random
-import time
 from dataclasses import replace
 
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import SelectedCompletion
 from fastcoder_lsp.documents import MAX_CLOSED
-from tests.completion.simulated import URI, Simulation, script, threaded
+from tests.completion.simulated import URI, Simulation, script
 
 SAYS = "value = 1"
 MODEL = script(f"{SAYS}\n", "\n")
@@ -53,21 +51,3 @@ def test_a_closed_document_is_forgotten() -> None:
         service.document_closed(f"file:///{number}.py")
     finish(URI)
     assert simulation.prompts.calls[1:] == [("forget", "file:///c.py")]
-
-
-def test_in_a_storm_each_request_is_answered_once() -> None:
-    simulation, chance, futures = Simulation(MODEL, Policy()), random.Random(7), []
-    service = threaded(simulation.load)
-    for number in range(300):
-        futures.append(service.submit(simulation.request(f"n = {number}\n", uri=f"file:///{number % 5}.py")))
-        if chance.random() < 0.33:
-            futures[chance.randrange(max(0, number - 3), number + 1)].cancel()
-        if chance.random() < 0.1:
-            time.sleep(0.002)
-    last = service.submit(simulation.request("last = 1\n"))
-    assert last.result(WAIT_S).text == SAYS
-    assert all(future.done() for future in futures)
-    counts = service.statistics()
-    answered = counts.shown + counts.empty + counts.typed_through + counts.superseded + counts.cancelled + counts.failed
-    assert counts.requests == answered == 301
-    service.shutdown()

@@ -74,17 +74,6 @@ class Person:
                 return
 
 
-@pytest.mark.ci
-def test_a_budgeted_answer_is_a_beginning_and_the_rest_comes_from_the_background(runtime: Runtime) -> None:
-    plain = Person(runtime).answer(BEFORE, Policy()).text
-    assert "return" in plain
-    person = Person(runtime)
-    first = person.answer(BEFORE, HURRIED)
-    assert plain.startswith(first.text)
-    person.work()
-    assert person.answer(BEFORE, HURRIED).text == plain
-
-
 def test_a_beginning_after_any_number_of_pieces(runtime: Runtime) -> None:
     plain = Person(runtime).answer(BEFORE, Policy()).text
     person = Person(runtime)

@@ -120,11 +120,6 @@ def test_jacobi_goes_on_from_the_state() -> None:
     assert drafter.propose(context(8, 9, 8, 3), 64).tokens[:3] == (4, 5, 6)
 
 
-def test_jacobi_reaches_the_fixed_point() -> None:
-    result = decode(RepetitiveEngine(), JacobiDrafter(), request((1, 2), 40), lambda: False)
-    assert result.counts.steps <= len(result.tokens)
-
-
 def test_lookahead_collects_ngrams_of_its_trajectory() -> None:
     drafter, asked = LookaheadDrafter(LookaheadParameters(window=6, gram=3, guesses=4)), request((1, 2), 60, 64)
     first = decode(RepetitiveEngine(), drafter, asked, lambda: False)

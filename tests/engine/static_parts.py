@@ -42,22 +42,16 @@ def tiny_recipe(folder: Path, kind: str = "qwen2", **changes: object) -> Recipe:
 
 
 class MeanDevice(CpuDevice):
-    """A CPU that claims to capture, with so much memory, of which every captured program takes a piece.
+    """A CPU that claims to capture, with so much memory, of which every captured program takes a piece."""
 
-    `rejected`: captures that fail as CUDA's do where a program waits for the host.
-    """
-
-    def __init__(self, free: int, program_bytes: int = 0, rejected: int = 0) -> None:
+    def __init__(self, free: int, program_bytes: int = 0) -> None:
         super().__init__()
         self.captures = True
         self.captured: list[Launch] = []
         self.given_back = 0
-        self._free, self._program_bytes, self._rejected = free, program_bytes, rejected
+        self._free, self._program_bytes = free, program_bytes
 
     def capture(self, work: Launch) -> Launch:
-        if self._rejected:
-            self._rejected -= 1
-            raise RuntimeError("operation not permitted when stream is capturing")
         if self._program_bytes * (len(self.captured) + 1) > self._free:
             raise torch.OutOfMemoryError("CUDA out of memory")
         self.captured.append(work)

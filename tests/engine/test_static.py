@@ -168,13 +168,6 @@ def test_warming_up_captures_every_size_and_changes_nothing(tmp_path: Path) -> N
     assert len(device.captured) == before
 
 
-def test_what_cannot_be_captured_runs_all_the_same(tmp_path: Path) -> None:
-    engine = build(tiny_recipe(tmp_path, kernels="torch"), MeanDevice(1 << 40, rejected=1000))
-    assert any("captured" in note for note in engine.info.notes)
-    prompt = [5, 6, 7]
-    assert plain(engine, prompt, 8) == plain(build(tiny_recipe(tmp_path), CpuDevice()), prompt, 8)
-
-
 @pytest.mark.parametrize(("programs", "lengths"), [(200, 3), (90, 2), (50, 1)])
 def test_memory_that_runs_out_costs_buckets_first(programs: int, lengths: int, tmp_path: Path) -> None:
     engine = build(tiny_recipe(tmp_path, kernels="torch"), MeanDevice(1 << 40, program_bytes=(1 << 40) // programs))

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from benchmarks.shapes import TINY, named
-from fastcoder_lsp.core import GREEDY, DraftTree
+from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.static import device as device_module
-from fastcoder_lsp.engine.static import programs as programs_module
 from fastcoder_lsp.engine.static import verifier
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.cache import StaticCache
@@ -62,24 +61,6 @@ def test_nothing_is_read_before_it_was_waited_for(tmp_path: Path) -> None:
     step = engine.step(DraftTree.chain([PROMPT[-1]]), top_k=4)
     assert step.top_ids_NK is not None
     assert int(step.top_ids_NK[0, 0]) == truth[0]
-
-
-def test_reading_before_the_wait_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planted fault: the outcome is read at once. What is there then is no token."""
-    engine = build(tiny_recipe(tmp_path), StreamDevice())
-    engine.prefill(PROMPT[:-1], lambda: False)
-    monkeypatch.setattr(engine.static.programs, "wait", lambda: None)
-    assert engine.step(DraftTree.chain([PROMPT[-1]])).emitted[0] < 0
-
-
-@torch.inference_mode()
-def test_writing_while_a_copy_is_under_way_is_an_error(tmp_path: Path) -> None:
-    """A planted fault: a second step's rows are written before the first one's were used."""
-    engine = build(tiny_recipe(tmp_path), StreamDevice())
-    programs = engine.static.programs
-    programs.send([1, 2], [-1, 0], width=2, cached=0, sampler=GREEDY)
-    with pytest.raises(AssertionError, match="while it was copied"):
-        programs.send([3, 4], [-1, 0], width=2, cached=0, sampler=GREEDY)
 
 
 def test_a_program_that_no_exception_class_fits_runs_uncaptured() -> None:
@@ -142,20 +123,6 @@ def test_no_program_waits_for_the_host(strict: bool) -> None:
             programs._make(Program(width, programs.plan.capacity, ask))()
     for width in programs.plan.reads:
         programs._make(Program(width, programs.plan.capacity, None))()
-
-
-@torch.inference_mode()
-def test_a_program_that_waits_for_the_host_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planted fault: a look at a value, and a tensor of the CPU."""
-    programs = meta_programs()
-    choose_rows = verifier.choose_rows
-    for fault in (
-        lambda logits, *rest, **named: choose_rows(logits * float(logits.sum()), *rest, **named),
-        lambda logits, *rest, **named: choose_rows(logits + torch.ones(4, logits.shape[1]), *rest, **named),
-    ):
-        monkeypatch.setattr(programs_module, "choose_rows", fault)
-        with pytest.raises((RuntimeError, NotImplementedError)):
-            programs._make(Program(4, 512, StepVariant(sampled=True)))()
 
 
 @torch.inference_mode()

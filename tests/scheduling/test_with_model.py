@@ -1,10 +1,8 @@
 """Two people at a real model, a piece each in turn: the tokens of each alone, and no key costs more of a prompt."""
 
-import statistics
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
@@ -129,26 +127,3 @@ def test_in_turns_each_is_told_what_they_are_told_alone(model: Model) -> None:
     for single, shared in zip(alone, together, strict=True):
         assert (shared.text, shared.finish) == (single.text, single.finish)
         assert pieces(shared) == pieces(single)
-
-
-def test_a_key_costs_as_little_of_a_prompt_as_alone(model: Model) -> None:
-    def computed(*typing: tuple[str, str]) -> list[list[int]]:
-        table = Table(model)
-        people = [Person(table, f"typist {len(typing)} {number}", text) for number, (text, _) in enumerate(typing)]
-        costs: list[list[int]] = [[] for _ in people]
-        for key in range(len(typing[0][1])):
-            futures = [person.ask(typed[:key]) for person, (_, typed) in zip(people, typing, strict=True)]
-            for _ in range(6 * len(people)):
-                table.scheduler.turn()
-            for future, cost, person in zip(futures, costs, people, strict=True):
-                future.cancel()
-                table.scheduler.turn()
-                cost.append(person.service.statistics().prefilled)
-        for person in people:
-            person.leave()
-        return [[after - before for before, after in pairwise(cost)] for cost in costs]
-
-    left, right = (STACK, "        # the one on top"), (MEAN, "    # each counts alike ")
-    for shared in computed(left, right):
-        assert statistics.median(shared) <= 4
-    assert computed(left, right) == [computed(left)[0], computed(right)[0]]
