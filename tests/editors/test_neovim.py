@@ -19,6 +19,7 @@ from tests.editors.conftest import (
 )
 from tests.editors.neovim import Neovim
 from tests.editors.neovim_client.scripted import notices
+from tests.opened import opening
 
 CONFIGURATION = f"""
 vim.opt.runtimepath:append('{ROOT}/editors/neovim')
@@ -37,15 +38,8 @@ Start = Callable[[str], Neovim]
 def neovim(server: Server, workspace: Path, tmp_path: Path) -> Iterator[Start]:
     """Starts Neovim with a configuration, the file expenses/reports.py, and a server of its own."""
     program = find_editor("neovim", "nvim")
-    opened: list[Neovim] = []
-
-    def start(configuration: str) -> Neovim:
-        opened.append(Neovim(program, configuration, workspace / "expenses/reports.py", tmp_path))
-        return opened[-1]
-
-    yield start
-    for editor in opened:
-        editor.quit()
+    file = workspace / "expenses/reports.py"
+    yield from opening(lambda configuration: Neovim(program, configuration, file, tmp_path), Neovim.quit)
     assert_leaves(server)
 
 

@@ -12,6 +12,7 @@ from fastcoder_lsp.engine.int8.dot import kinds_here
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.model.store import ModelStore
 from tests.engine.tiny_models import shape_of
+from tests.fake_engine import silent
 from tests.faults.small_model import write_model
 from tests.faults.stranger import HANG_S, ROOT
 
@@ -50,10 +51,6 @@ def packing(folder: Path, cache: Path) -> "subprocess.Popen[str]":
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return write_model(tmp_path / "model")
-
-
-def silent(_share: float, _what: str) -> None:
-    """Progress that nobody follows."""
 
 
 def test_a_conversion_that_was_killed_leaves_nothing_for_good(folder: Path, tmp_path: Path) -> None:

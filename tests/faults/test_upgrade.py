@@ -42,6 +42,7 @@ from fastcoder_lsp.workspace.common_code import STANDARD_LIBRARY
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.engine.tiny_models import shape_of
+from tests.fake_engine import silent
 from tests.faults.small_model import write_model
 from tests.faults.stranger import Stranger
 from tests.host.test_process import Machine, gone, machine
@@ -130,10 +131,6 @@ def archive(*, compressed: bool = False, **arrays: Any) -> bytes:
     content = io.BytesIO()
     (np.savez_compressed if compressed else np.savez)(content, **arrays)
     return content.getvalue()
-
-
-def silent(_share: float, _what: str) -> None:
-    """Progress that nobody follows."""
 
 
 def costs(cache: Path) -> Any:

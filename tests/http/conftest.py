@@ -1,11 +1,11 @@
 """Servers for a file of tests, or for one."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.http.toy_server import ToyServer
+from tests.http.toy_server import Start, ToyServer
+from tests.opened import opening
 
 
 @pytest.fixture(scope="module")
@@ -16,13 +16,5 @@ def server() -> Iterator[ToyServer]:
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., ToyServer]]:
-    started: list[ToyServer] = []
-
-    def new(*arguments: Any, **named: Any) -> ToyServer:
-        started.append(ToyServer(*arguments, **named))
-        return started[-1]
-
-    yield new
-    for server in started:
-        server.close()
+def start() -> Iterator[Start]:
+    yield from opening(ToyServer, ToyServer.close)

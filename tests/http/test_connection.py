@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 from fastcoder_lsp.http import guard
 from fastcoder_lsp.http import server as http_server
 from fastcoder_lsp.http.server import HEAD_S, MAX_AHEAD, MAX_CONNECTIONS, READ_S, HttpConnection, configuration
-from tests.http.toy_server import ToyServer
+from tests.http.toy_server import Start
 
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{"
@@ -207,7 +207,7 @@ async def test_requests_ahead_of_their_answers_wait_at_the_client() -> None:
     assert guest.wire.reads
 
 
-def test_over_a_socket(start: Callable[..., ToyServer], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_a_socket(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "HEAD_S", 0.3)
     server = start("x\n")
     with socket.create_connection(("127.0.0.1", server.port)) as slow:

@@ -17,7 +17,7 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.http import sessions
 from fastcoder_lsp.http.guard import BODY_BYTES, AccessRules
 from fastcoder_lsp.http.sessions import MAX_SESSIONS
-from tests.http.toy_server import PREFIX, ToyServer
+from tests.http.toy_server import PREFIX, Start, ToyServer
 
 MALFORMED = [pytest.param(1000, id="some"), pytest.param(10_000, marks=pytest.mark.ci, id="many")]
 HANG_UPS = [pytest.param(40, id="some"), pytest.param(1000, marks=pytest.mark.ci, id="many")]
@@ -48,7 +48,7 @@ def test_names_of_loopback_are_let_in(server: ToyServer) -> None:
         assert server.call("/health", headers={"Host": host})[0] == 200
 
 
-def test_a_key_is_asked_for(start: Callable[..., ToyServer]) -> None:
+def test_a_key_is_asked_for(start: Start) -> None:
     server = start("x\n", door=AccessRules(KEY, frozenset()))
     named = {"Host": "models.example"}
     wrong: list[dict[str, str]] = [
@@ -77,7 +77,7 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
     assert read_key(path) == KEY
 
 
-def test_too_much_is_refused(server: ToyServer, start: Callable[..., ToyServer]) -> None:
+def test_too_much_is_refused(server: ToyServer, start: Start) -> None:
     assert server.call("/infill", b'{"prompt": "' + b"x" * BODY_BYTES + b'"}')[0] == 413
     with socket.create_connection(("127.0.0.1", server.port)) as long:
         long.sendall(b"POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (BODY_BYTES + 1))
@@ -155,7 +155,7 @@ def test_nobody_is_sent_elsewhere(server: ToyServer) -> None:
         assert (code, reply["error"]["code"]) == (404, 404)
 
 
-def test_a_free_desk_goes_to_who_still_waits(start: Callable[..., ToyServer], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_free_desk_goes_to_who_still_waits(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     async def long(wait: Callable[[], Awaitable[object]]) -> None:
         await wait()
 
@@ -183,7 +183,7 @@ def test_a_free_desk_goes_to_who_still_waits(start: Callable[..., ToyServer], mo
 
 
 @pytest.mark.parametrize("hang_ups", HANG_UPS)
-def test_who_hangs_up_frees_the_model_within_a_step(start: Callable[..., ToyServer], hang_ups: int) -> None:
+def test_who_hangs_up_frees_the_model_within_a_step(start: Start, hang_ups: int) -> None:
     server = start("y" * 190, step_s=0.002)
     threads, server.holds = threading.active_count(), True
     for number in range(hang_ups):

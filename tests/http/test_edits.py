@@ -17,6 +17,7 @@ from tests.completion.toys import Letters, ToyPrompts, toy_model, toy_runtime
 from tests.edits import recorded
 from tests.fake_engine import END, FakeEngine, marked
 from tests.http.toy_server import ToyServer
+from tests.opened import opening
 
 TEXT = "def a(x):\n    y = x\n    return y\n"
 ASKED = EditQuestion(1, "file:///a.py", "a.py", "python", 1, TEXT, TEXT.index("= x"), (), 0.0)
@@ -80,16 +81,8 @@ class EditServer(ToyServer):
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Mapping[str, str]], EditServer]]:
-    started: list[EditServer] = []
-
-    def new(answers: Mapping[str, str]) -> EditServer:
-        started.append(EditServer(answers))
-        return started[-1]
-
-    yield new
-    for server in started:
-        server.close()
+def serve() -> Iterator[Callable[..., EditServer]]:
+    yield from opening(EditServer, EditServer.close)
 
 
 def built(name: str) -> EditPrompt:
@@ -118,9 +111,7 @@ def streamed(text: str) -> str:
         ("zeta-2.1", "<|marker_1|>def b(x):\n<|marker_2|><|endoftext|>z", []),
     ],
 )
-def test_an_answer_is_the_models_own(
-    serve: Callable[[Mapping[str, str]], EditServer], name: str, answer: str, stop: list[str]
-) -> None:
+def test_an_answer_is_the_models_own(serve: Callable[..., EditServer], name: str, answer: str, stop: list[str]) -> None:
     prompt = built(name)
     server = serve({prompt.text: answer})
     ends = [answer.find(end) for end in (*stop, "<|file_sep|>", "<|endoftext|>") if end in answer]
@@ -136,7 +127,7 @@ def test_an_answer_is_the_models_own(
     assert {one.ends for one in server.drafter.offered} == {tuple(control[end] for end in stop if end in control)}
 
 
-def test_another_length_or_stop_gives_another_answer(serve: Callable[[Mapping[str, str]], EditServer]) -> None:
+def test_another_length_or_stop_gives_another_answer(serve: Callable[..., EditServer]) -> None:
     prompt = built("zeta-2").text
     server = serve({prompt: "one two three"})
 
@@ -150,7 +141,7 @@ def test_another_length_or_stop_gives_another_answer(serve: Callable[[Mapping[st
     assert said() == ("one two three", "stop")
 
 
-def test_a_prompt_that_is_too_long_keeps_its_end(serve: Callable[[Mapping[str, str]], EditServer]) -> None:
+def test_a_prompt_that_is_too_long_keeps_its_end(serve: Callable[..., EditServer]) -> None:
     prompt = built("zeta-1").text
     server = serve({})
     server.model.info = replace(server.model.info, context=200)
@@ -158,7 +149,7 @@ def test_a_prompt_that_is_too_long_keeps_its_end(serve: Callable[[Mapping[str, s
     assert server.call("/completion", {"prompt": prompt})[1]["content"] == "said"
 
 
-def test_recorded_requests_of_cursortab(serve: Callable[[Mapping[str, str]], EditServer]) -> None:
+def test_recorded_requests_of_cursortab(serve: Callable[..., EditServer]) -> None:
     some = list(recorded.recorded())[::12]
     server = serve({one.prompt: one.answer for one in some})
     for one in some:
@@ -166,7 +157,7 @@ def test_recorded_requests_of_cursortab(serve: Callable[[Mapping[str, str]], Edi
         assert streamed(server.call("/v1/completions", body, headers=STREAM)[1]) == one.answer
 
 
-def test_long_answers_are_sent_in_pieces(serve: Callable[[Mapping[str, str]], EditServer]) -> None:
+def test_long_answers_are_sent_in_pieces(serve: Callable[..., EditServer]) -> None:
     prompt, answer = built("zeta-2").text, "\x01" * 4096
     server = serve({prompt: answer})
     body = {"prompt": prompt, "max_tokens": 1_000_000, **CURSORTAB}

@@ -1,7 +1,6 @@
 """Each form of request, as its clients write it, over real HTTP."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from fastcoder_lsp.core import Extra
 from fastcoder_lsp.http.forms import CompletionForm, read_completion
 from fastcoder_lsp.http.infill import within_bounds
-from tests.http.toy_server import PREFIX, ToyServer
+from tests.http.toy_server import PREFIX, Start, ToyServer
 
 SAYS = "return sum(items)"
 FIELDS = ["content", "timings/prompt_n", "timings/predicted_ms", "timings/predicted_n", "truncated"]
@@ -78,9 +77,7 @@ def test_streams(server: ToyServer) -> None:
 @pytest.mark.parametrize(
     ("more", "ends"), [({}, ("a = 1\n    b = 2", "stop")), ({"max_tokens": 9}, ("a = 1", "length"))]
 )
-def test_a_repeated_request_ends_as_the_first(
-    start: Callable[..., ToyServer], more: dict[str, int], ends: tuple[str, str]
-) -> None:
+def test_a_repeated_request_ends_as_the_first(start: Start, more: dict[str, int], ends: tuple[str, str]) -> None:
     """The second answer comes from the cache."""
     server = start("a = 1\n    b = 2\n")
     body = {"prompt": PREFIX, "suffix": "\n", **more}
@@ -135,7 +132,7 @@ def test_a_name_that_the_shared_process_would_hang_up_on_is_passed_over() -> Non
     assert within_bounds(ask.extras) == (Extra("a.py", "y = 1\n"),)
 
 
-def test_no_tokens_ask_nothing_of_the_model(start: Callable[..., ToyServer]) -> None:
+def test_no_tokens_ask_nothing_of_the_model(start: Start) -> None:
     server = start("x\n")
     body = infill(n_predict=0, input_prefix="", prompt="", input_suffix="", response_fields=[""])
     assert server.call("/infill", body) == (200, {})
@@ -168,7 +165,7 @@ def test_what_clients_ask_beside(server: ToyServer) -> None:
     assert requests() == before + 1
 
 
-def test_a_text_goes_to_its_own_desk(start: Callable[..., ToyServer]) -> None:
+def test_a_text_goes_to_its_own_desk(start: Start) -> None:
     server = start("return sum(items)\n")
     texts = ["import os\nimport sys\n\n\ndef first(items):\n", "class Other:\n    pass\n\n\ndef second(items):\n"]
     for _ in range(3):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.editors.conftest import find_editor, wait_for
-from tests.http.toy_server import ToyServer
+from tests.http.toy_server import Start
 
 pynvim = pytest.importorskip("pynvim")
 
@@ -70,7 +70,7 @@ def shows(editor: Any, text: str) -> bool:
     return ghost(editor) == text
 
 
-def test_typed_shown_and_accepted(neovim: Callable[[int], Any], start: Callable[..., ToyServer]) -> None:
+def test_typed_shown_and_accepted(neovim: Callable[[int], Any], start: Start) -> None:
     server = start(model)
     editor = neovim(server.port)
     editor.funcs.cursor(6, 5)

@@ -145,3 +145,6 @@ class ToyServer:
         self._worker.join(WAIT_S)
         assert not self._thread.is_alive()
         assert not self._worker.is_alive()
+
+
+Start = Callable[..., ToyServer]

@@ -8,6 +8,7 @@ import pytest
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from tests.index.live import SETTINGS, Begin
 from tests.index.toy_encoder import ToyEncoder
+from tests.opened import opening
 
 
 @pytest.fixture
@@ -20,15 +21,11 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def begin(tmp_path: Path, root: Path) -> Iterator[Begin]:
     """Begins a live index of `root` and stops it at the end; `said` on it holds its notices."""
-    begun: list[LiveIndex] = []
 
     def make(said: list[str] | None = None, cache: Path = tmp_path / "cache", *, watching: bool = False) -> LiveIndex:
         notices = [] if said is None else said
         live = LiveIndex({root: SETTINGS}, ToyEncoder(), cache, notice=notices.append, watching=watching)
-        begun.append(live)
         live.start()
         return live
 
-    yield make
-    for live in begun:
-        live.stop()
+    yield from opening(make, LiveIndex.stop)

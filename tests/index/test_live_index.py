@@ -20,6 +20,7 @@ from fastcoder_lsp.workspace.live_index import LiveIndex
 from tests.index import history, naive
 from tests.index.live import SETTINGS, expected, held, tokens_of, until, write
 from tests.index.toy_encoder import ToyEncoder
+from tests.opened import opening
 
 NO_PYTHON = replace(SETTINGS, languages_exclude=("python",))
 Open = Callable[..., LiveIndex]
@@ -32,18 +33,14 @@ needs_replay = pytest.mark.skipif(
 @pytest.fixture
 def open_index(tmp_path: Path) -> Iterator[Open]:
     """Opens live indexes that share one cache, and stops them at the end."""
-    opened: list[LiveIndex] = []
 
     def make(*roots: Path, watching: bool = False) -> LiveIndex:
         live = LiveIndex(dict.fromkeys(roots, SETTINGS), ToyEncoder(), tmp_path / "cache", watching=watching)
-        opened.append(live)
         live.start()
         assert live.settle(60)
         return live
 
-    yield make
-    for live in opened:
-        live.stop()
+    yield from opening(make, LiveIndex.stop)
 
 
 def same_answers(live: LiveIndex, files: Mapping[str, list[int]], chance: random.Random, count: int) -> None:

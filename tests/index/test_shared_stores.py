@@ -12,6 +12,7 @@ from fastcoder_lsp.workspace.live_index import IndexProgress
 from fastcoder_lsp.workspace.shared_stores import SharedStores, group_nested
 from tests.index.live import until, write
 from tests.index.toy_encoder import ToyEncoder
+from tests.opened import opening
 
 SETTINGS, _ = resolve(())
 CAREFUL = replace(SETTINGS, read_exclude=("private/",))
@@ -36,17 +37,14 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SharedStores:
 
 @pytest.fixture
 def begin(stores: SharedStores) -> Iterator[Open]:
-    opened: list[Datastore] = []
 
     def make(folders: Mapping[Path, Settings], report: Callable[[IndexProgress], None] = lambda _: None) -> Datastore:
-        opened.append(Datastore(folders, stores, report))
-        opened[-1].start(ToyEncoder())
-        assert opened[-1].settle(60)
-        return opened[-1]
+        datastore = Datastore(folders, stores, report)
+        datastore.start(ToyEncoder())
+        assert datastore.settle(60)
+        return datastore
 
-    yield make
-    for datastore in opened:
-        datastore.stop()
+    yield from opening(make, Datastore.stop)
 
 
 def knows(datastore: Datastore, text: str, document: Path = Path("/nowhere.py")) -> bool:

@@ -19,14 +19,11 @@ from fastcoder_lsp.model.gguf_folder import make_ready
 from fastcoder_lsp.model.gguf_header import check_header
 from fastcoder_lsp.model.store import ModelStore, require_space
 from fastcoder_lsp.tokenizer import Tokenizer
+from tests.fake_engine import silent
 from tests.model.tiny import write_gguf
 
 UNKNOWN = "some-new-way"
 """To cut texts: such a file is left to transformers."""
-
-
-def silent(_share: float, _what: str) -> None:
-    """Progress that nobody follows."""
 
 
 @pytest.fixture

@@ -27,13 +27,10 @@ from fastcoder_lsp.model.needs import require_packages
 from fastcoder_lsp.model.store import ModelStore
 from fastcoder_lsp.model.tensors import open_tensors
 from fastcoder_lsp.tokenizer import Tokenizer
+from tests.fake_engine import silent
 from tests.model.tiny import HEADS, LAYERS, write_gguf
 
 CODE = "def f(x: int) -> str:\n\treturn 'ß語' + str(x * 1024)  # e\u0301\n" * 50
-
-
-def silent(_share: float, _what: str) -> None:
-    """Progress that nobody follows."""
 
 
 @pytest.fixture

@@ -1,35 +1,19 @@
 """Servers, and fronts that ask them."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.remote.front import Front
-from tests.remote.scripted_server import Handler, ScriptedServer
+from tests.opened import opening
+from tests.remote.front import Front, Fronts
+from tests.remote.scripted_server import ScriptedServer, Serve
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., ScriptedServer]]:
-    started: list[ScriptedServer] = []
-
-    def new(handler: Handler, **named: Any) -> ScriptedServer:
-        started.append(ScriptedServer(handler, **named))
-        return started[-1]
-
-    yield new
-    for server in started:
-        server.close()
+def serve() -> Iterator[Serve]:
+    yield from opening(ScriptedServer, ScriptedServer.close)
 
 
 @pytest.fixture
-def front() -> Iterator[Callable[..., Front]]:
-    opened: list[Front] = []
-
-    def new(*arguments: Any, **named: Any) -> Front:
-        opened.append(Front(*arguments, **named))
-        return opened[-1]
-
-    yield new
-    for one in opened:
-        one.service.shutdown(4.0)
+def front() -> Iterator[Fronts]:
+    yield from opening(Front, lambda front: front.service.shutdown(4.0))

@@ -12,7 +12,7 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Completion, CompletionRequest, Late, Snapshot
+from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason, Snapshot
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from fastcoder_lsp.remote.host import ServerHost
 from fastcoder_lsp.workspace.open_texts import OpenTexts
@@ -76,10 +76,16 @@ class Front:
     def ask(self, before: str, after: str = "", policy: Policy = WHOLE, **named: Any) -> Completion:
         return self.submit(before, after, policy, **named).result(WAIT_S)
 
-    def code(self, before: str = "x = ") -> str:
-        completion = self.ask(before)
+    def reason(self, before: str = "x = ", after: str = "", policy: Policy = WHOLE, **named: Any) -> Reason:
+        completion = self.ask(before, after, policy, **named)
         assert completion.reason is not None, f"there is a text: {completion.text!r}"
-        return completion.reason.code
+        return completion.reason
+
+    def code(self, *arguments: Any, **named: Any) -> str:
+        return self.reason(*arguments, **named).code
+
+
+Fronts = Callable[..., Front]
 
 
 def until(holds: Callable[[], object]) -> None:

@@ -122,6 +122,9 @@ def event(value: Any) -> bytes:
     return chunk(b"data: " + (value if isinstance(value, bytes) else json.dumps(value).encode()) + b"\n\n")
 
 
+Serve = Callable[..., ScriptedServer]
+
+
 class LlamaServer:
     """llama.cpp's routes, as its README says; the text is said letter by letter.
 

@@ -3,24 +3,24 @@
 import contextlib
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
-from tests.remote.front import Front, until
-from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer
+from tests.remote.front import Fronts, until
+from tests.remote.scripted_server import LlamaServer, Reply, Request, Serve
 
 CERTIFICATE = Path(__file__).with_name("self_signed.pem")
 
 
-def test_a_name_without_an_address(front: Callable[..., Front]) -> None:
+def test_a_name_without_an_address(front: Fronts) -> None:
     asking = front("https://models.invalid", remote_allow="models.invalid")
     assert asking.code() == "remote-name"
 
 
-def test_nobody_listens(front: Callable[..., Front]) -> None:
+def test_nobody_listens(front: Fronts) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     assert front(f"http://127.0.0.1:{port}").code() == "remote-refused"
@@ -38,11 +38,11 @@ def full_port() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-def test_nobody_answers(full_port: int, front: Callable[..., Front]) -> None:
+def test_nobody_answers(full_port: int, front: Fronts) -> None:
     assert front(f"http://127.0.0.1:{full_port}", timeouts=Timeouts(connect_s=0.5)).code() == "remote-unreachable"
 
 
-def test_a_certificate_that_nobody_trusts(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_a_certificate_that_nobody_trusts(serve: Serve, front: Fronts) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(CERTIFICATE)
     server = serve(LlamaServer(lambda _: "1\n"), tls=tls)
@@ -52,14 +52,12 @@ def test_a_certificate_that_nobody_trusts(serve: Callable[..., ScriptedServer], 
     assert front(server.url, network=trusted).ask("x = ").text == "1"
 
 
-def test_a_server_that_speaks_no_tls(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_a_server_that_speaks_no_tls(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     assert front(server.url.replace("http:", "https:")).code() == "remote-tls"
 
 
-def test_a_connection_that_was_closed_in_between_is_no_failure(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_a_connection_that_was_closed_in_between_is_no_failure(serve: Serve, front: Fronts) -> None:
     """Servers close those that nobody uses, each after a while of its own."""
 
     def handler(request: Request) -> Reply:

@@ -1,7 +1,6 @@
 """`fastcoder-lsp doctor --remote`: what goes where, and whether anybody answers there."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from fastcoder_lsp.cli.doctor.model import SAMPLE
 from fastcoder_lsp.cli.doctor.remote import check_remote
 from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.config.resolve import SettingsLayer
-from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, as_json, event, events_head
+from tests.remote.scripted_server import LlamaServer, Reply, Request, Serve, as_json, event, events_head
 
 
 def settings(url: str, **more: str) -> Settings:
@@ -18,7 +17,7 @@ def settings(url: str, **more: str) -> Settings:
     return resolve([SettingsLayer("command line", values, trusted=True)])[0]
 
 
-def test_it_says_what_goes_where(serve: Callable[..., ScriptedServer]) -> None:
+def test_it_says_what_goes_where(serve: Serve) -> None:
     server = serve(LlamaServer(lambda _: "numbers[-1])\n"))
     leaves, answers = check_remote(settings(server.url))
     assert (leaves.state, answers.state) == ("ok", "ok")
@@ -40,7 +39,7 @@ def test_what_may_not_be_asked_is_wrong(url: str, code: str) -> None:
     assert check.hint
 
 
-def test_a_server_that_fails_is_wrong(serve: Callable[..., ScriptedServer]) -> None:
+def test_a_server_that_fails_is_wrong(serve: Serve) -> None:
     server = serve(lambda _: iter([as_json({"error": "no key"}, 401)]))
     leaves, answers = check_remote(settings(server.url))
     assert (leaves.state, answers.state, answers.details["code"]) == ("ok", "wrong", "remote-key")
@@ -48,7 +47,7 @@ def test_a_server_that_fails_is_wrong(serve: Callable[..., ScriptedServer]) -> N
     assert [check.state for check in check_remote(settings(server.url))] == ["ok", "wrong"]
 
 
-def test_a_server_that_speaks_for_ever_is_left(serve: Callable[..., ScriptedServer]) -> None:
+def test_a_server_that_speaks_for_ever_is_left(serve: Serve) -> None:
     def for_ever(request: Request) -> Reply:
         if request.path != "/infill":
             yield from LlamaServer(lambda _: "")(request)
@@ -62,7 +61,7 @@ def test_a_server_that_speaks_for_ever_is_left(serve: Callable[..., ScriptedServ
     assert len(str(answers.details["completion"])) < 1000
 
 
-def test_the_command_has_it(serve: Callable[..., ScriptedServer], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_has_it(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
     from fastcoder_lsp.cli.main import main
 
     server = serve(LlamaServer(lambda _: "numbers[-1])\n"))

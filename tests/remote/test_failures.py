@@ -23,12 +23,12 @@ from tests.remote.faulty import (
     says,
     silent,
 )
-from tests.remote.front import Front, until
+from tests.remote.front import Front, Fronts, until
 from tests.remote.scripted_server import (
     LlamaServer,
     Reply,
     Request,
-    ScriptedServer,
+    Serve,
     as_json,
     chunk,
     event,
@@ -62,9 +62,7 @@ FAULTS: dict[str, tuple[str, Callable[[Request], Reply]]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_has_its_reason(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front], fault: str
-) -> None:
+def test_each_fault_has_its_reason(serve: Serve, front: Fronts, fault: str) -> None:
     code, handler = FAULTS[fault]
     server = serve(Faulty(handler))
     asking = front(server.url, timeouts=SOON if code == "remote-silent" else None)
@@ -90,20 +88,15 @@ def test_the_page_tells_of_every_reason() -> None:
     assert told == set(re.findall(r'"(remote-[a-z]+)"', source + target))
 
 
-def test_what_a_server_says_of_itself_is_shown_short(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_what_a_server_says_of_itself_is_shown_short(serve: Serve, front: Fronts) -> None:
     server = serve(Faulty(says(as_json({"error": {"message": "\x1b[31mno\n\n" + "long " * 900}}, 403))))
-    reason = front(server.url).ask("x = ").reason
-    assert reason is not None
+    reason = front(server.url).reason("x = ")
     assert "no long long" in reason.text
     assert reason.text.isprintable()
     assert len(reason.text) < 300
 
 
-def test_a_key_is_sent_and_read_anew(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front], tmp_path: Path
-) -> None:
+def test_a_key_is_sent_and_read_anew(serve: Serve, front: Fronts, tmp_path: Path) -> None:
     right = "sk-" + "a" * 30
 
     def guarded(request: Request) -> Reply:
@@ -124,7 +117,7 @@ def test_a_key_is_sent_and_read_anew(
     assert len([one for one in server.requests if one.headers.get("authorization") is None]) == 0
 
 
-def test_events_in_pieces_are_events(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_events_in_pieces_are_events(serve: Serve, front: Fronts) -> None:
     text = b': hello\r\n\r\ndata: {"content": "1", "stop": false}\r\n\r\ndata: {"content": "\\n", "stop": true}\n\n'
     whole = [b"data: \n\n" + text, *(text[at : at + 1] for at in range(len(text)))]
     for pieces in (whole[:1], whole[1:]):
@@ -132,9 +125,7 @@ def test_events_in_pieces_are_events(serve: Callable[..., ScriptedServer], front
         assert front(server.url).ask("y = ").text == "1"
 
 
-def test_faults_one_after_the_other_leave_nothing_behind(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_faults_one_after_the_other_leave_nothing_behind(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url)
     assert asking.ask("begin = ").text == "1"

@@ -1,6 +1,6 @@
 """The model on this machine goes on while the server does not, and gives way once the server is there again."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +10,8 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import ScriptedHost
-from tests.remote.front import Front, until
-from tests.remote.scripted_server import LlamaServer, ScriptedServer, as_json
+from tests.remote.front import Fronts, until
+from tests.remote.scripted_server import LlamaServer, Serve, as_json
 
 
 class Local:
@@ -43,7 +43,7 @@ def broken(_: object) -> object:
     return iter([as_json({}, 500)])
 
 
-def test_it_answers_meanwhile(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_it_answers_meanwhile(serve: Serve, front: Fronts) -> None:
     server, local = serve(broken), Local()
     asking = front(server.url, local, pauses_s=(600.0,))
     assert asking.ask("x = word").text == "WORD"
@@ -54,7 +54,7 @@ def test_it_answers_meanwhile(serve: Callable[..., ScriptedServer], front: Calla
     assert asking.service.host.facts().model == "scripted"
 
 
-def test_it_gives_way(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_it_gives_way(serve: Serve, front: Fronts) -> None:
     server, local = serve(broken), Local()
     asking = front(server.url, local)
     assert asking.ask("x = word").text == "WORD"
@@ -68,16 +68,14 @@ def test_it_gives_way(serve: Callable[..., ScriptedServer], front: Callable[...,
     assert len(asking.notices) == 2, "once for each time that it was lost"
 
 
-def test_without_a_local_model_the_servers_reason_is_told(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_without_a_local_model_the_servers_reason_is_told(serve: Serve, front: Fronts) -> None:
     """That is what the user can do something about."""
     asking = front(serve(broken).url, Local(Missing))
     assert asking.code("x = word") == "remote-broken"
     assert asking.statuses[-1].message.startswith("127.0.0.1 failed")
 
 
-def test_it_is_not_opened_for_nothing(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_it_is_not_opened_for_nothing(serve: Serve, front: Fronts) -> None:
     server, local = serve(LlamaServer(lambda _: "1\n")), Local()
     asking = front(server.url, local)
     asking.service.host.send(DocumentChanged(Path("/w/a.py"), "x = 1\n"))
@@ -88,7 +86,7 @@ def test_it_is_not_opened_for_nothing(serve: Callable[..., ScriptedServer], fron
     assert not local.calls("load")
 
 
-def test_who_waits_is_answered_by_it(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_who_waits_is_answered_by_it(serve: Serve, front: Fronts) -> None:
     class Cut(LlamaServer):
         def _infill(self, request: object) -> object:  # type: ignore[override]
             yield from list(super()._infill(request))[:2]  # type: ignore[arg-type]
@@ -102,9 +100,7 @@ def test_who_waits_is_answered_by_it(serve: Callable[..., ScriptedServer], front
     assert (statistics.requests, statistics.shown) == (1, 1)
 
 
-def test_loading_says_whether_there_is_anything(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_loading_says_whether_there_is_anything(serve: Serve, front: Fronts) -> None:
     server = serve(broken)
     assert not front(server.url).service.preload().result(20)
     local = Local()
@@ -112,7 +108,7 @@ def test_loading_says_whether_there_is_anything(
     assert local.calls("load")
 
 
-def test_other_settings_reach_it(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_other_settings_reach_it(serve: Serve, front: Fronts) -> None:
     local = Local()
     asking = front(serve(broken).url, local)
     settings = replace(asking.settings, power="saver")

@@ -1,17 +1,24 @@
 """Servers that mean harm: what they say without end ends, and what they say of control never reaches a screen."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from fastcoder_lsp.remote.client import BODY_BYTES, HEAD_BYTES
 from tests.remote.faulty import Faulty
-from tests.remote.front import Front
-from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, as_json, chunk, event, events_head
+from tests.remote.front import Fronts
+from tests.remote.scripted_server import (
+    LlamaServer,
+    Reply,
+    Request,
+    Serve,
+    as_json,
+    chunk,
+    event,
+    events_head,
+)
 
-Serve = Callable[..., ScriptedServer]
-Fronts = Callable[..., Front]
 SLACK = 20_000_000
 """What the system's buffers of a connection hold, and what is asked before the question."""
 

@@ -1,12 +1,10 @@
 """Each kind of server is found out, asked in its own form, and its text is shown as ever."""
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.http.toy_server import ToyServer
-from tests.remote.front import Front
-from tests.remote.scripted_server import LlamaServer, OpenAIServer, Reply, Request, ScriptedServer, as_json
+from tests.remote.front import Fronts
+from tests.remote.scripted_server import LlamaServer, OpenAIServer, Reply, Request, Serve, as_json
 
 BEFORE = "def total(items):\n    "
 AFTER = "\n\n\nprint(total([1]))\n"
@@ -14,7 +12,7 @@ SAYS = "return sum(items)\n\n\ndef other():\n"
 SHOWN = "return sum(items)"
 
 
-def test_this_programs_own_server(front: Callable[..., Front]) -> None:
+def test_this_programs_own_server(front: Fronts) -> None:
     server = ToyServer("return sum(items)\n")
     try:
         completion = front(f"http://127.0.0.1:{server.port}").ask(BEFORE, AFTER)
@@ -23,7 +21,7 @@ def test_this_programs_own_server(front: Callable[..., Front]) -> None:
     assert (completion.text, completion.model, completion.engine) == (SHOWN, "toy-model", "fastcoder-lsp")
 
 
-def test_llama_cpps(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_llama_cpps(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: SAYS))
     completion = front(server.url).ask(BEFORE, AFTER)
     assert (completion.text, completion.model, completion.engine) == (SHOWN, "toy-gguf", "llama.cpp")
@@ -33,9 +31,7 @@ def test_llama_cpps(serve: Callable[..., ScriptedServer], front: Callable[..., F
     assert (asked.body["temperature"], asked.body["cache_prompt"]) == (0.0, True)
 
 
-def test_a_server_is_told_where_a_line_is_the_end(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_a_server_is_told_where_a_line_is_the_end(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url)
     asking.ask("x = call(", "y)\n")
@@ -43,7 +39,7 @@ def test_a_server_is_told_where_a_line_is_the_end(
     assert [request.body.get("stop") for request in server.asked("/infill")] == [["\n"], None]
 
 
-def test_openais_with_a_suffix(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_openais_with_a_suffix(serve: Serve, front: Fronts) -> None:
     server = serve(OpenAIServer(lambda _prompt, suffix: SAYS if suffix == AFTER else "wrong\n", "codestral"))
     assert front(f"{server.url}/v1/").ask(BEFORE, AFTER).text == SHOWN
     assert server.asked("/v1/completions")[-1].body["prompt"] == BEFORE
@@ -61,9 +57,7 @@ QWEN = "<|fim_prefix|>def total(items):\n<|fim_suffix|>{after}<|fim_middle|>    
         ("ignored", "mistralai/Codestral-22B-v0.1", "[SUFFIX]{after}[PREFIX]def total(items):\n    "),
     ],
 )
-def test_openais_without_a_suffix(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front], suffix: str, model: str, prompt: str
-) -> None:
+def test_openais_without_a_suffix(serve: Serve, front: Fronts, suffix: str, model: str, prompt: str) -> None:
     server = serve(OpenAIServer(lambda *_: SAYS, model, suffix))
     assert front(server.url).ask(BEFORE, AFTER).text == SHOWN
     asked = server.asked("/v1/completions")[-1].body
@@ -71,9 +65,7 @@ def test_openais_without_a_suffix(
     assert "suffix" not in asked
 
 
-def test_a_model_is_named_by_what_can_be_shown(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_a_model_is_named_by_what_can_be_shown(serve: Serve, front: Fronts) -> None:
     names = ["\x1b[31mred", "\ud83d", "m" * 5000, 7, None, "toy"]
 
     def listing(request: Request) -> Reply:
@@ -84,7 +76,7 @@ def test_a_model_is_named_by_what_can_be_shown(
     assert front(serve(listing).url).ask(BEFORE, AFTER).model == "toy"
 
 
-def test_a_family_that_nobody_knows(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_a_family_that_nobody_knows(serve: Serve, front: Fronts) -> None:
     server = serve(OpenAIServer(lambda *_: SAYS, "house-model", "refused"))
     assert front(server.url).code(BEFORE) == "remote-rejected"
     assert all(request.body["max_tokens"] == 1 for request in server.asked("/v1/completions"))

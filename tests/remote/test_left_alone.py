@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from email.utils import formatdate
 from itertools import count
 
@@ -11,12 +10,12 @@ import pytest
 from fastcoder_lsp.remote.client import Timeouts
 from fastcoder_lsp.remote.failures import from_status
 from tests.remote.faulty import SOON, Faulty, says
-from tests.remote.front import WAIT_S, Front, until
+from tests.remote.front import WAIT_S, Fronts, until
 from tests.remote.scripted_server import (
     LlamaServer,
     Reply,
     Request,
-    ScriptedServer,
+    Serve,
     as_json,
     event,
     events_head,
@@ -24,9 +23,7 @@ from tests.remote.scripted_server import (
 )
 
 
-def test_who_types_on_learns_that_a_server_is_silent(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_who_types_on_learns_that_a_server_is_silent(serve: Serve, front: Fronts) -> None:
     """Each key hangs up on the question before it, so that none waits for long enough to be given up by itself."""
 
     def handler(request: Request) -> Reply:
@@ -52,16 +49,14 @@ def test_who_types_on_learns_that_a_server_is_silent(
     assert len(server.asked("/infill")) > 2
 
 
-def test_a_server_may_load_its_model_before_its_first_answer(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_a_server_may_load_its_model_before_its_first_answer(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n", lambda _: time.sleep(1.0)))
     asking = front(server.url, timeouts=Timeouts(read_s=0.5, first_s=WAIT_S))
     assert asking.ask("x = ").text == "1"
     assert asking.code("y = ") == "remote-silent"
 
 
-def test_it_is_left_alone_ever_longer(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_it_is_left_alone_ever_longer(serve: Serve, front: Fronts) -> None:
     server = serve(Faulty(says(as_json({}, 500))))
     asking = front(server.url, pauses_s=(0.0, 600.0))
     codes = [asking.code(f"x{number} = ") for number in range(5)]
@@ -72,7 +67,7 @@ def test_it_is_left_alone_ever_longer(serve: Callable[..., ScriptedServer], fron
     assert asking.ask("x = ").text == "1"
 
 
-def test_retry_after_is_kept(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_retry_after_is_kept(serve: Serve, front: Fronts) -> None:
     server = serve(Faulty(says(response(429, b"{}", Retry_After="60"))))
     asking = front(server.url)
     assert [asking.code(f"x{number} = ") for number in range(3)] == ["remote-busy"] * 3
@@ -87,7 +82,7 @@ def test_retry_after_is_a_number_or_a_date() -> None:
         assert from_status("h", 429, {"retry-after": text}, b"", now_s).wait_s == wait_s, text
 
 
-def test_a_server_that_drips_what_it_is(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_a_server_that_drips_what_it_is(serve: Serve, front: Fronts) -> None:
     def drips(_: Request) -> Reply:
         yield b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n"
         while True:
@@ -103,9 +98,7 @@ def test_a_server_that_drips_what_it_is(serve: Callable[..., ScriptedServer], fr
 
 
 @pytest.mark.parametrize("piece", ["x", " ", "\n ", "\n " * 200_000], ids=["a line", "blanks", "lines", "at once"])
-def test_a_server_that_speaks_for_ever_is_hung_up_on(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front], piece: str
-) -> None:
+def test_a_server_that_speaks_for_ever_is_hung_up_on(serve: Serve, front: Fronts, piece: str) -> None:
     """However little it was asked for, and whether what it says would ever end; others are answered meanwhile."""
 
     def for_ever(_: Request) -> Reply:

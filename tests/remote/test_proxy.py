@@ -13,7 +13,7 @@ import pytest
 from fastcoder_lsp.completion.reasons import CODES
 from fastcoder_lsp.remote.client import Timeouts
 from tests.http.toy_server import ToyServer
-from tests.remote.front import Front, until
+from tests.remote.front import Front, Fronts, until
 
 SAYS = "return sum(items)"
 BEFORE = "def total(items):\n    "
@@ -101,7 +101,7 @@ def outcome(asking: Front, number: int) -> str:
     return completion.reason.code
 
 
-def test_an_answer_that_is_cut_anywhere_is_none(proxy: Proxy, front: Callable[..., Front]) -> None:
+def test_an_answer_that_is_cut_anywhere_is_none(proxy: Proxy, front: Fronts) -> None:
     asking = front(proxy.url)
     assert outcome(asking, 0) == SAYS
     outcomes = []
@@ -112,7 +112,7 @@ def test_an_answer_that_is_cut_anywhere_is_none(proxy: Proxy, front: Callable[..
     assert outcomes == sorted(outcomes), "the text comes once enough is let through, and always then"
 
 
-def test_damaged_answers_are_never_another_text(proxy: Proxy, front: Callable[..., Front]) -> None:
+def test_damaged_answers_are_never_another_text(proxy: Proxy, front: Fronts) -> None:
     """Bytes of the response's head are exchanged; those of the text itself nobody but the server could vouch for."""
     asking = front(proxy.url, timeouts=Timeouts(1.0, 0.2, 0.2))
     until(lambda: outcome(asking, 0) == SAYS)

@@ -9,7 +9,7 @@ import random
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,8 @@ from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from fastcoder_lsp.workspace.secret_lines import without_secrets
 from tests.examples import examples
 from tests.http.toy_server import LETTERS, ToyServer
-from tests.remote.front import Front, until
-from tests.remote.scripted_server import LlamaServer, ScriptedServer
+from tests.remote.front import Front, Fronts, until
+from tests.remote.scripted_server import LlamaServer, Serve
 
 PLACES = examples(200)
 PATIENT_S = 600.0
@@ -112,7 +112,7 @@ def agree(server: ToyServer, asking: CompletionService, local: CompletionService
     return texts
 
 
-def test_a_scripted_model(front: Callable[..., Front]) -> None:
+def test_a_scripted_model(front: Fronts) -> None:
     server = ToyServer(follows)
     other = ToyServer(follows)
     local = CompletionService(other.open, lambda _: None)
@@ -127,7 +127,7 @@ def test_a_scripted_model(front: Callable[..., Front]) -> None:
         other.close()
 
 
-def test_llama_cpps_scripted(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_llama_cpps_scripted(serve: Serve, front: Fronts) -> None:
     """All of the places: streamed to the front, and the server asked directly, which knows no end."""
     server = serve(LlamaServer(follows))
     asking = front(server.url)
@@ -189,7 +189,7 @@ class RealServer(ToyServer):
 
 @pytest.mark.model
 @pytest.mark.ci
-def test_the_real_model(front: Callable[..., Front]) -> None:
+def test_the_real_model(front: Fronts) -> None:
     server = RealServer("", answer_s=PATIENT_S)
     local = CompletionService(server.open, lambda _: None)
     try:
@@ -202,7 +202,7 @@ def test_the_real_model(front: Callable[..., Front]) -> None:
 
 
 @pytest.mark.long
-def test_llama_server(front: Callable[..., Front]) -> None:
+def test_llama_server(front: Fronts) -> None:
     """All of them, where FASTCODER_LLAMA_SERVER and FASTCODER_LLAMA_GGUF name llama.cpp's own server and a model."""
     program = os.environ.get("FASTCODER_LLAMA_SERVER") or shutil.which("llama-server")
     gguf = os.environ.get("FASTCODER_LLAMA_GGUF")

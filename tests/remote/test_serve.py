@@ -2,21 +2,20 @@
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from tests.lsp.raw_client import running
-from tests.remote.scripted_server import LlamaServer, ScriptedServer
+from tests.remote.scripted_server import LlamaServer, Serve
 
 SERVE = (sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "serve")
 TEXT = "def total(items):\n    \n"
 HEAVY = ("torch", "numba", "llvmlite")
 
 
-async def test_an_editor_gets_a_servers_text(serve: Callable[..., ScriptedServer], tmp_path: Path) -> None:
+async def test_an_editor_gets_a_servers_text(serve: Serve, tmp_path: Path) -> None:
     server = serve(LlamaServer(lambda _: "return sum(items)\n\n\nx = 1\n"))
     uri = (tmp_path / "a.py").as_uri()
     options = {"remote": {"url": server.url, "fallback": False}}
@@ -33,7 +32,7 @@ async def test_an_editor_gets_a_servers_text(serve: Callable[..., ScriptedServer
         assert await client.leave() == 0
 
 
-async def test_a_repository_sends_nothing_anywhere(serve: Callable[..., ScriptedServer], tmp_path: Path) -> None:
+async def test_a_repository_sends_nothing_anywhere(serve: Serve, tmp_path: Path) -> None:
     server = serve(LlamaServer(lambda _: "stolen\n"))
     (tmp_path / "fastcoder.toml").write_text(f'[remote]\nurl = "{server.url}"\nallow = "127.0.0.1"\n')
     uri = (tmp_path / "a.py").as_uri()

@@ -1,7 +1,6 @@
 """Code of other files goes to a server where the user's settings and the folder's rules allow it, and no other."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -18,7 +17,7 @@ from fastcoder_lsp.remote.snippets import MAX_CHARACTERS
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import ScriptedHost
 from tests.remote.front import WHOLE, until
-from tests.remote.scripted_server import LlamaServer, ScriptedServer
+from tests.remote.scripted_server import LlamaServer, ScriptedServer, Serve
 
 TEXT = "from turn import rotate_by_quarter\n\n\ndef twice(image):\n    return rotate_by_quarter("
 KEY = 'API_KEY = "sk-abcdefghijkl1234567890"'
@@ -60,7 +59,7 @@ def sent(server: ScriptedServer) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("context", [False, "auto"])
 def test_nothing_of_other_files_is_sent_by_default(
-    serve: Callable[..., ScriptedServer], tmp_path: Path, context: bool | Literal["auto"]
+    serve: Serve, tmp_path: Path, context: bool | Literal["auto"]
 ) -> None:
     """However well it would fit; what this machine can read says nothing of what may leave it."""
     server = serve(LlamaServer(lambda _: "image, 2)\n"))
@@ -73,9 +72,7 @@ def test_nothing_of_other_files_is_sent_by_default(
 
 
 @pytest.mark.parametrize("name", ["turn.py", "ignored.py", "../outside.py"])
-def test_what_was_copied_is_sent_by_the_same_rules(
-    serve: Callable[..., ScriptedServer], tmp_path: Path, name: str
-) -> None:
+def test_what_was_copied_is_sent_by_the_same_rules(serve: Serve, tmp_path: Path, name: str) -> None:
     root = tmp_path / "w"
     root.mkdir()
     (tmp_path / "outside.py").write_text(TURN)
@@ -89,7 +86,7 @@ def test_what_was_copied_is_sent_by_the_same_rules(
     assert "sk-abc" not in body
 
 
-def test_what_is_imported_goes_along_where_it_may(serve: Callable[..., ScriptedServer], tmp_path: Path) -> None:
+def test_what_is_imported_goes_along_where_it_may(serve: Serve, tmp_path: Path) -> None:
     server = serve(LlamaServer(lambda _: "image, 2)\n"))
     workspace = Workspace(tmp_path, server.url, context=True)
 

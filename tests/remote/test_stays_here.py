@@ -1,7 +1,6 @@
 """Documents that may not be read are not sent, by whatever way they could be; the local model answers in them."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,11 @@ import pytest
 from fastcoder_lsp.completion.protocol import Use
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
-from tests.remote.front import WAIT_S, Front, until
-from tests.remote.scripted_server import LlamaServer, ScriptedServer
+from tests.remote.front import WAIT_S, Front, Fronts, until
+from tests.remote.scripted_server import LlamaServer, ScriptedServer, Serve
 from tests.remote.test_fallback import Local
 
 MARK = "only_here"
-Serve = Callable[..., ScriptedServer]
-Fronts = Callable[..., Front]
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from functools import partial
 import psutil
 
 from fastcoder_lsp.completion.question import Policy
-from tests.remote.front import WHOLE, Front, until
-from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, as_json
+from tests.remote.front import WHOLE, Fronts, until
+from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, Serve, as_json
 
 BODY = "first = items[0]\n    second = items[1]\n    return first\n"
 BEFORE = "def total(items):\n    "
@@ -31,9 +31,7 @@ class Stepwise(LlamaServer):
         self.said = number + 1
 
 
-def test_who_types_along_is_served_by_what_is_being_said(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_who_types_along_is_served_by_what_is_being_said(serve: Serve, front: Fronts) -> None:
     says = Stepwise(lambda _: BODY)
     server = serve(says)
     asking = front(server.url)
@@ -49,9 +47,7 @@ def test_who_types_along_is_served_by_what_is_being_said(
     assert asking.service.statistics().adopted == 2
 
 
-def test_who_goes_another_way_has_the_server_hung_up_on(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_who_goes_another_way_has_the_server_hung_up_on(serve: Serve, front: Fronts) -> None:
     says = Stepwise(lambda before: "other = 1\n" if before.endswith("z") else BODY)
     server = serve(says)
     asking = front(server.url)
@@ -71,7 +67,7 @@ def has_asked(server: ScriptedServer, before: str) -> bool:
     return any(request.body["prompt"] == before for request in server.asked("/infill"))
 
 
-def test_many_hang_ups_leave_nothing_behind(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_many_hang_ups_leave_nothing_behind(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda before: f"{before[-3:]}z = 1\n" * 3))
     asking = front(server.url)
     assert asking.ask("begin = ").text
@@ -87,9 +83,7 @@ def test_many_hang_ups_leave_nothing_behind(serve: Callable[..., ScriptedServer]
     until(lambda: process.num_fds() <= files + 12 and threading.active_count() <= until_then + 6)
 
 
-def test_a_key_typed_before_the_first_letter_is_looked_at_with_it(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_a_key_typed_before_the_first_letter_is_looked_at_with_it(serve: Serve, front: Fronts) -> None:
     says = Stepwise(lambda before: "other = 1\n" if before.endswith("z") else BODY)
     server = serve(says)
     asking = front(server.url)
@@ -102,9 +96,7 @@ def test_a_key_typed_before_the_first_letter_is_looked_at_with_it(
     assert len(server.asked("/infill")) == 2
 
 
-def test_the_front_ends_the_text_and_hangs_up(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_the_front_ends_the_text_and_hangs_up(serve: Serve, front: Fronts) -> None:
     says = Stepwise(lambda _: "sum(items)\n" + "x = 1\n" * 10_000)
     server = serve(says)
     says.allow(11 + 3)
@@ -114,9 +106,7 @@ def test_the_front_ends_the_text_and_hangs_up(
     assert says.said < 5_000
 
 
-def test_a_beginning_is_shown_at_the_deadline_and_the_rest_when_it_is_made(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_a_beginning_is_shown_at_the_deadline_and_the_rest_when_it_is_made(serve: Serve, front: Fronts) -> None:
     says = Stepwise(lambda _: BODY)
     server = serve(says)
     asking = front(server.url)
@@ -132,9 +122,7 @@ def test_a_beginning_is_shown_at_the_deadline_and_the_rest_when_it_is_made(
     assert len(server.asked("/infill")) == 1
 
 
-def test_a_slow_server_is_told_and_its_text_comes_late(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_a_slow_server_is_told_and_its_text_comes_late(serve: Serve, front: Fronts) -> None:
     says = Stepwise(lambda _: BODY)
     server = serve(says)
     asking = front(server.url)
@@ -148,9 +136,7 @@ def test_a_slow_server_is_told_and_its_text_comes_late(
     assert asking.ask(BEFORE).finish == "typed-through"
 
 
-def test_who_waits_no_more_is_worked_for_until_the_background_ends(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_who_waits_no_more_is_worked_for_until_the_background_ends(serve: Serve, front: Fronts) -> None:
     says = Stepwise(lambda _: BODY)
     server = serve(says)
     asking = front(server.url)
@@ -167,7 +153,7 @@ def test_who_waits_no_more_is_worked_for_until_the_background_ends(
     until(hung_up)
 
 
-def test_who_asks_by_a_key_gets_alternatives(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_who_asks_by_a_key_gets_alternatives(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "greedy\n"))
     completion = front(server.url).ask("x = ", "\n", Policy(alternatives=3, ahead=False), invoked=True)
     assert completion.text == "greedy"
@@ -175,9 +161,7 @@ def test_who_asks_by_a_key_gets_alternatives(serve: Callable[..., ScriptedServer
     assert "seed" not in server.asked("/infill")[0].body
 
 
-def test_alternatives_of_this_programs_own_server_come_in_one_answer(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_alternatives_of_this_programs_own_server_come_in_one_answer(serve: Serve, front: Fronts) -> None:
     def handler(request: Request) -> Reply:
         if request.path == "/infill":
             reply = {"content": "first", "stop": True, "stop_type": "eos"}
@@ -192,9 +176,7 @@ def test_alternatives_of_this_programs_own_server_come_in_one_answer(
     assert asked.body["alternatives"] == 3
 
 
-def test_what_follows_an_accepted_suggestion_is_asked_ahead(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_what_follows_an_accepted_suggestion_is_asked_ahead(serve: Serve, front: Fronts) -> None:
     from fastcoder_lsp.core import CompletionRequest, Snapshot
 
     server = serve(LlamaServer(lambda _: "sum(items)\n"))
@@ -208,9 +190,7 @@ def test_what_follows_an_accepted_suggestion_is_asked_ahead(
     assert asking.ask("total = ").finish == "typed-through"
 
 
-def test_a_document_that_is_closed_is_worked_on_no_more(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_a_document_that_is_closed_is_worked_on_no_more(serve: Serve, front: Fronts) -> None:
     says = Stepwise(lambda _: BODY)
     server = serve(says)
     asking = front(server.url)

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +19,8 @@ from fastcoder_lsp.remote.dialects import Fastcoder, LlamaCpp, Suffix, fim_promp
 from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH, Excerpt, ExcerptSnippet
 from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.remote.target import sent_text, target_of
-from tests.remote.front import URI, Front
-from tests.remote.scripted_server import LlamaServer, ScriptedServer, as_json
+from tests.remote.front import URI, Fronts
+from tests.remote.scripted_server import LlamaServer, Serve, as_json
 
 KEY = "sk-" + "a" * 30
 
@@ -83,12 +82,11 @@ def test_a_repository_names_no_server() -> None:
     assert len(problems) == len(values)
 
 
-def test_nothing_is_sent_unallowed(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_nothing_is_sent_unallowed(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     # A name for this machine that does not say so.
     asking = front(f"http://0.0.0.0:{server.port}")
-    reason = asking.ask("x = ").reason
-    assert reason is not None
+    reason = asking.reason("x = ")
     assert reason.code == "remote-unallowed"
     assert 'remote.allow` to "0.0.0.0"' in reason.hint
     assert sent_text() in reason.hint
@@ -97,7 +95,7 @@ def test_nothing_is_sent_unallowed(serve: Callable[..., ScriptedServer], front: 
     assert allowed.ask("x = ").text == "1"
 
 
-def test_the_prompt_alone_is_sent(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_the_prompt_alone_is_sent(serve: Serve, front: Fronts) -> None:
     def cookies(request: object) -> object:
         answer = b"".join(LlamaServer(lambda _: "1\n")(request))  # type: ignore[arg-type]
         return iter([answer.replace(b"content-type", b"set-cookie: id=7\r\ncontent-type", 1)])
@@ -126,9 +124,7 @@ def test_the_prompt_alone_is_sent(serve: Callable[..., ScriptedServer], front: C
     assert again["input_prefix"] == body["input_prefix"], "a key moves no beginning"
 
 
-def test_lines_that_look_like_secrets_stay_here(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_lines_that_look_like_secrets_stay_here(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url)
     secret = f'API_KEY = "{KEY}"\n'
@@ -141,16 +137,12 @@ def test_lines_that_look_like_secrets_stay_here(
     assert second["input_suffix"] == "\ne = 4\n"
 
 
-def test_a_secret_left_of_the_cursor_stays_here(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_a_secret_left_of_the_cursor_stays_here(serve: Serve, front: Fronts) -> None:
     """It would go with the cursor's line, whose beginning every server has to see; `where.secrets` allows it."""
     server = serve(LlamaServer(lambda _: "1\n"))
     asking, careful = front(server.url), Policy(in_secrets=False)
     line = f'client = Client(api_key="{KEY}", '
-    reason = asking.ask(line, ")\n", careful).reason
-    assert reason is not None
-    assert reason.code == "secret"
+    assert asking.code(line, ")\n", careful) == "secret"
     assert asking.ask("x = ", "", careful).text == "1"
     # What was accepted is asked about ahead, without a request.
     for before in (line, f'PASSWORD = "{KEY}'):
@@ -161,24 +153,18 @@ def test_a_secret_left_of_the_cursor_stays_here(
     assert asking.ask(line, ")\n").text.strip() == "1"
 
 
-def test_a_secret_that_began_above_the_cursor_stays_here(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_a_secret_that_began_above_the_cursor_stays_here(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     asking, careful = front(server.url), Policy(in_secrets=False)
     for above, below in (('TOKEN = """\nhidden\nhid', '\nhidden\n"""\n'), ('PASSWORD = (\n    "hid', 'den"\n)\n')):
-        reason = asking.ask(f"a = 1\n{above}", below, careful).reason
-        assert reason is not None
-        assert reason.code == "secret"
+        assert asking.code(f"a = 1\n{above}", below, careful) == "secret"
     for above in ('TOKEN = """\nhidden\n"""\nb = ', "if token:\n    b = "):
         assert asking.ask(above, "\n", careful).text == "1"
     assert "hid" not in json.dumps([request.body for request in server.requests])
 
 
 @pytest.mark.parametrize("kind", ["fastcoder", "llama.cpp"])
-def test_a_secret_that_is_cut_stays_here(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front], kind: str
-) -> None:
+def test_a_secret_that_is_cut_stays_here(serve: Serve, front: Fronts, kind: str) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url, remote_kind=kind)
     before_most, after_most = (REACH, REACH) if kind == "fastcoder" else (BEFORE, AFTER)
@@ -201,16 +187,14 @@ def test_a_secret_that_is_cut_stays_here(
     assert len(server.asked("/infill")) == sent
 
 
-def test_halves_of_characters_are_asked_about_as_well(
-    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
-) -> None:
+def test_halves_of_characters_are_asked_about_as_well(serve: Serve, front: Fronts) -> None:
     """An editor may leave them; no UTF-8 can say them."""
     server = serve(LlamaServer(lambda _: "1\n"))
     assert front(server.url).ask("a = '\ud83d'\nb = ", "\n# \ude00\n").text == "1"
     assert "'\ufffd'" in server.asked("/infill")[0].body["input_prefix"]
 
 
-def test_the_name_of_a_host_is_told(front: Callable[..., Front], serve: Callable[..., ScriptedServer]) -> None:
+def test_the_name_of_a_host_is_told(front: Fronts, serve: Serve) -> None:
     server = serve(lambda _: iter([as_json({})]))
     assert front(server.url).service.host.facts().asks == "127.0.0.1"
 
@@ -249,16 +233,15 @@ def test_the_systems_proxy_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("proxy", ["socks4://user:password@127.0.0.1:1", "no scheme"])
-def test_a_proxy_that_cannot_be_used_is_said(front: Callable[..., Front], proxy: str) -> None:
+def test_a_proxy_that_cannot_be_used_is_said(front: Fronts, proxy: str) -> None:
     asking = front("http://127.0.0.1:1", network=NetworkOptions(lambda: "", proxy=proxy))
     assert asking.service.preload().result(20) is False
-    reason = asking.ask("x = ").reason
-    assert reason is not None
+    reason = asking.reason("x = ")
     assert reason.code == "remote-setting"
     assert "password" not in reason.text + reason.hint
 
 
-def test_an_editors_uri_is_not_sent(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_an_editors_uri_is_not_sent(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     asking = front(server.url, remote_kind="fastcoder")
     asking.ask("x = ")
@@ -267,7 +250,7 @@ def test_an_editors_uri_is_not_sent(serve: Callable[..., ScriptedServer], front:
     assert URI not in json.dumps(body)
 
 
-def test_a_question_for_an_edit_is_not_sent(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+def test_a_question_for_an_edit_is_not_sent(serve: Serve, front: Fronts) -> None:
     server = serve(LlamaServer(lambda _: "1\n"))
     edits = front(server.url, edits_model="zed-industries/zeta").service.edits
     question = EditQuestion(0, URI, "a.py", "python", 1, "only_here = 1\n", 3, (Change("a.py", 0, "", "x\n"),), 0.0)

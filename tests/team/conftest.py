@@ -1,21 +1,13 @@
 """The real gateway over real replicas without Ray, on a real port of loopback."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from tests.team.toy_team import ToyTeam
+from tests.opened import opening
+from tests.team.toy_team import Start, ToyTeam
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., ToyTeam]]:
-    started: list[ToyTeam] = []
-
-    def new(*arguments: Any, **named: Any) -> ToyTeam:
-        started.append(ToyTeam(*arguments, **named))
-        return started[-1]
-
-    yield new
-    for team in started:
-        team.close()
+def start() -> Iterator[Start]:
+    yield from opening(ToyTeam, ToyTeam.close)

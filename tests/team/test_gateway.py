@@ -4,7 +4,6 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from fastcoder_lsp.http import guard
 from fastcoder_lsp.team.counts import RequestFile
 from fastcoder_lsp.team.keys import KeyFile, Refusal
 from fastcoder_lsp.team.scripted import said_after
-from tests.team.toy_team import WAIT_S, ToyTeam
+from tests.team.toy_team import WAIT_S, Start
 
 SECRET_TEXT = "password = 'correct horse'\nx = "
 ASK = {"input_prefix": "def f():\n    "}
@@ -24,7 +23,7 @@ def keys(tmp_path: Path) -> KeyFile:
     return KeyFile(tmp_path / "keys.json")
 
 
-def test_every_form_is_answered(start: Callable[..., ToyTeam]) -> None:
+def test_every_form_is_answered(start: Start) -> None:
     team = start()
     before = "value = "
     said = said_after(before)
@@ -40,7 +39,7 @@ def test_every_form_is_answered(start: Callable[..., ToyTeam]) -> None:
     assert team.call("/infill")[0] == 405
 
 
-def test_who_has_no_key_is_told_nothing(start: Callable[..., ToyTeam], keys: KeyFile) -> None:
+def test_who_has_no_key_is_told_nothing(start: Start, keys: KeyFile) -> None:
     good, revoked = keys.add("ada"), keys.add("eve")
     keys.revoke("eve")
     team = start(keys=keys)
@@ -56,9 +55,7 @@ def test_who_has_no_key_is_told_nothing(start: Callable[..., ToyTeam], keys: Key
     assert team.call("/infill", ASK, key=good, headers={"Origin": "https://attacker.example"})[0] == 403
 
 
-def test_nobody_is_let_in_by_a_file_that_cannot_be_read(
-    start: Callable[..., ToyTeam], keys: KeyFile, tmp_path: Path
-) -> None:
+def test_nobody_is_let_in_by_a_file_that_cannot_be_read(start: Start, keys: KeyFile, tmp_path: Path) -> None:
     ada = keys.add("ada")
     team = start(keys=keys)
     assert team.call("/infill", ASK, key=ada)[0] == 200
@@ -69,9 +66,7 @@ def test_nobody_is_let_in_by_a_file_that_cannot_be_read(
     team.until(lambda: team.call("/infill", ASK, key=ada)[0] == 200)
 
 
-def test_many_who_ask_for_health_are_one_question(
-    start: Callable[..., ToyTeam], keys: KeyFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_who_ask_for_health_are_one_question(start: Start, keys: KeyFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """They need no key, and each question would take a replica's place from who has one."""
     team, questions, may_end = start(keys=keys), list[int](), threading.Event()
 
@@ -93,14 +88,14 @@ def test_many_who_ask_for_health_are_one_question(
     assert team.call("/health")[0] == 200
 
 
-def test_without_keys_only_this_machine_is_served(start: Callable[..., ToyTeam]) -> None:
+def test_without_keys_only_this_machine_is_served(start: Start) -> None:
     """A name that a web page had resolved to it is refused."""
     team = start()
     assert team.call("/infill", ASK, headers={"Host": "attacker.example"})[0] == 403
     assert team.call("/infill", ASK, headers={"Host": "localhost:1"})[0] == 200
 
 
-def test_metrics_are_for_those_who_may_read_them(start: Callable[..., ToyTeam], keys: KeyFile) -> None:
+def test_metrics_are_for_those_who_may_read_them(start: Start, keys: KeyFile) -> None:
     ada, watch = keys.add("ada"), keys.add("prometheus", metrics=True)
     team = start(keys=keys)
     for _ in range(2):
@@ -114,7 +109,7 @@ def test_metrics_are_for_those_who_may_read_them(start: Callable[..., ToyTeam], 
     assert "secret" not in page
 
 
-def test_the_file_of_requests_has_no_text(start: Callable[..., ToyTeam], keys: KeyFile, tmp_path: Path) -> None:
+def test_the_file_of_requests_has_no_text(start: Start, keys: KeyFile, tmp_path: Path) -> None:
     ada = keys.add("ada")
     team, path = start(keys=keys), tmp_path / "requests.jsonl"
     said = team.infill(SECRET_TEXT, "secret.py", ada, "my-workspace")["content"]
@@ -130,7 +125,7 @@ def test_the_file_of_requests_has_no_text(start: Callable[..., ToyTeam], keys: K
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_a_flood_of_one_key_is_refused_and_others_are_served(start: Callable[..., ToyTeam], keys: KeyFile) -> None:
+def test_a_flood_of_one_key_is_refused_and_others_are_served(start: Start, keys: KeyFile) -> None:
     ada, ben = keys.add("ada", a_minute=10), keys.add("ben")
     team = start(keys=keys, clock=lambda: 0.0)  # no minute passes, however long the calls take
     codes = [team.call("/infill", ASK, key=ada) for _ in range(4)]
@@ -140,9 +135,7 @@ def test_a_flood_of_one_key_is_refused_and_others_are_served(start: Callable[...
     assert sum(call.tenant.key != "" for call in team.calls) == 3
 
 
-def test_open_requests_of_a_key_are_bounded(
-    start: Callable[..., ToyTeam], keys: KeyFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_open_requests_of_a_key_are_bounded(start: Start, keys: KeyFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BODY_S", 600.0)
     ada = keys.add("ada", open_=1)
     team = start(keys=keys)
@@ -154,7 +147,7 @@ def test_open_requests_of_a_key_are_bounded(
     team.until(lambda: team.call("/infill", ASK, key=ada)[0] == 200)
 
 
-def test_a_slow_body_ends(start: Callable[..., ToyTeam], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_body_ends(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BODY_S", 0.3)
     team = start()
     with socket.create_connection(("127.0.0.1", team.port)) as slow:
@@ -166,21 +159,21 @@ def test_a_slow_body_ends(start: Callable[..., ToyTeam], monkeypatch: pytest.Mon
     assert not team.calls
 
 
-def test_a_full_server_says_when_to_come_again(start: Callable[..., ToyTeam]) -> None:
+def test_a_full_server_says_when_to_come_again(start: Start) -> None:
     team = start()
     team.refusal = Refusal("all replicas are busy", 3)
     code, reply, headers = team.call("/infill", ASK)
     assert (code, headers["retry-after"], reply["error"]["code"]) == (429, "3", 429)
 
 
-def test_health_means_that_it_can_answer(start: Callable[..., ToyTeam]) -> None:
+def test_health_means_that_it_can_answer(start: Start) -> None:
     team = start()
     assert team.call("/health")[0] == 200
     team.healthy = False
     assert team.call("/health")[0] == 503
 
 
-def test_who_hangs_up_frees_the_model(start: Callable[..., ToyTeam]) -> None:
+def test_who_hangs_up_frees_the_model(start: Start) -> None:
     team = start(model="scripted:step=1000,letters=32")
     body = b'{"input_prefix": "x = "}'
     gone = socket.create_connection(("127.0.0.1", team.port))
@@ -192,7 +185,7 @@ def test_who_hangs_up_frees_the_model(start: Callable[..., ToyTeam]) -> None:
     assert not team.outcomes[0].replica
 
 
-def test_many_at_once_are_each_answered_with_their_own(start: Callable[..., ToyTeam]) -> None:
+def test_many_at_once_are_each_answered_with_their_own(start: Start) -> None:
     team = start(replicas=2, model="scripted:step=1,prefill=0.01")
     wrong = list[str]()
 

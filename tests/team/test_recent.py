@@ -1,7 +1,7 @@
 """A new replica reads what will be its own: the latest texts, of its documents alone, as much as is kept."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pytest
 
@@ -22,7 +22,7 @@ from fastcoder_lsp.team.calls import (
 )
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
 from fastcoder_lsp.team.scripted import MODULE
-from tests.team.toy_team import ToyTeam
+from tests.team.toy_team import Start
 
 TEXT = "value = 1\n" * 40
 
@@ -77,7 +77,7 @@ def test_who_is_wanted_soon_reads_little() -> None:
     assert time_to_read([old], "2") == time_to_read([new, old], "2") == READ_S
 
 
-def test_what_was_read_is_found(start: Callable[..., ToyTeam], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_read_is_found(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A document's first request to a replica that has read it computes what is new in it, and no more.
 
     What it read is as old as it was to whoever begins next: the latest is first there, too.
@@ -104,7 +104,7 @@ def test_what_was_read_is_found(start: Callable[..., ToyTeam], monkeypatch: pyte
         replica.close()
 
 
-def test_what_would_push_out_a_later_text_is_not_read(start: Callable[..., ToyTeam]) -> None:
+def test_what_would_push_out_a_later_text_is_not_read(start: Start) -> None:
     team = start()
     replica = TeamReplica(team.config, "later", no_folders, MODULE)
     most = team.config.replicas.tenants

@@ -1,7 +1,6 @@
 """What a tenant types is nothing to another: in KV caches, drafters and chunks; and where documents belong."""
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,12 @@ from fastcoder_lsp.team.keys import KeyFile
 from tests.engine.tiny_models import VOCABULARY, load, make_model
 from tests.fake_engine import never
 from tests.runtime.test_smaller_models import models, write_tokenizer
-from tests.team.toy_team import ToyTeam
+from tests.team.toy_team import Start
 
 TEXT = "secret_name = load_secret()\n" * 20
 
 
-def test_a_document_is_its_tenants_alone(start: Callable[..., ToyTeam], tmp_path: Path) -> None:
+def test_a_document_is_its_tenants_alone(start: Start, tmp_path: Path) -> None:
     keys = KeyFile(tmp_path / "keys.json")
     ada, eve = keys.add("ada"), keys.add("eve")
     team = start(keys=keys)
@@ -34,7 +33,7 @@ def test_a_document_is_its_tenants_alone(start: Callable[..., ToyTeam], tmp_path
         assert team.infill(f"{TEXT}y", "a.py", key, workspace)["tokens_cached"] == 0
 
 
-def test_tenants_beyond_what_is_kept_give_way(start: Callable[..., ToyTeam]) -> None:
+def test_tenants_beyond_what_is_kept_give_way(start: Start) -> None:
     team = start("[replicas]\ntenants = 3")
     tenants = team.replicas[0]._tenants
     for number in range(5):
@@ -45,7 +44,7 @@ def test_tenants_beyond_what_is_kept_give_way(start: Callable[..., ToyTeam]) -> 
     assert Tenant(workspace="work-0") in tenants._of
 
 
-def test_many_workspaces_of_one_key_push_out_no_other_ones(start: Callable[..., ToyTeam], tmp_path: Path) -> None:
+def test_many_workspaces_of_one_key_push_out_no_other_ones(start: Start, tmp_path: Path) -> None:
     keys = KeyFile(tmp_path / "keys.json")
     ada, ben, eve = (keys.add(name) for name in ("ada", "ben", "eve"))
     team = start("[replicas]\ntenants = 4", keys=keys)

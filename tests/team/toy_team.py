@@ -105,3 +105,6 @@ class ToyTeam:
         for replica in self.replicas:
             replica.close()
         assert not self._thread.is_alive()
+
+
+Start = Callable[..., ToyTeam]
