@@ -18,7 +18,7 @@ from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters, LookaheadDrafter, LookaheadParameters
 from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters, RestDrafter, RestParameters
 from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters, template
-from fastcoder_lsp.draft.registry import SPECIFICATIONS, make, warm_up
+from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.draft.suffix import SamDrafter, SamParameters, SuffixDrafter
 from fastcoder_lsp.errors import UsageError
 from tests.draft import own_weights
@@ -141,13 +141,6 @@ def test_lookahead_takes_the_prompt_as_reference() -> None:
     narrow = drafter.propose(context(*prompt), 5)
     assert narrow.tokens[:3] == (4, 5, 2)
     assert narrow.sources == ("lookahead", "lookahead", "lookahead", "jacobi", "jacobi")
-
-
-@pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_every_name_makes_a_drafter(name: str) -> None:
-    drafter = make(name)
-    assert drafter.name == name
-    warm_up(drafter)
 
 
 def test_parameters_are_read_from_a_name() -> None:

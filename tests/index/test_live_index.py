@@ -106,27 +106,6 @@ def test_replayed_history(name: str, root: Path, open_index: Open, request: pyte
     assert [problem for store in again.stores() for problem in naive.faults(store.folder)] == []
 
 
-@needs_replay
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("name", history.HISTORIES)
-def test_history_through_the_file_system(
-    name: str, root: Path, open_index: Open, request: pytest.FixtureRequest
-) -> None:
-    files, chance = history.base(name), random.Random(name)
-    write(root, files)
-    live = open_index(root, watching=True)
-    for number, step in enumerate(history.steps(name, files)):
-        if number >= steps_of(request, 25):
-            break
-        if step.kind == "remove":
-            (root / step.path).unlink()
-        else:
-            write(root, {step.path: step.text})
-        now = expected(root, files)
-        until(lambda now=now: held(live) == now)  # type: ignore[misc]
-        same_answers(live, now, chance, 2)
-
-
 def test_unsaved_text_overrides_the_disk(root: Path, open_index: Open) -> None:
     write(root, {"a.py": "one = 1\n", "b.py": "two = 2\n"})
     live = open_index(root)

@@ -6,9 +6,7 @@ import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,11 +14,11 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.index import chunks, merge, segment
 from fastcoder_lsp.index.chunks import ChunkedEncoder
-from fastcoder_lsp.index.liveness import Liveness, liveness, nth_live
+from fastcoder_lsp.index.liveness import liveness
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
 from fastcoder_lsp.index.segment import DamagedError, read_segment, write_segment
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.index.stored import FILE_NAME, check_order
+from fastcoder_lsp.index.stored import FILE_NAME
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.index.toy_encoder import ToyEncoder
@@ -42,15 +40,6 @@ def contexts(part: Part) -> list[list[int]]:
         start = int(part.starts[part.file_at(place)])
         found.append(part.tokens_N[start:place][::-1].tolist())
     return found
-
-
-@given(FILES)
-def test_order_is_sorted_and_whole(files: list[list[int]]) -> None:
-    part = build_part(documents(files))
-    assert contexts(part) == sorted(contexts(part))
-    assert len(set(part.order_M.tolist())) == len(part.order_M) == sum(max(0, len(tokens) - 1) for tokens in files)
-    assert [part.tokens_of(file).tolist() for file in range(len(files))] == files
-    assert check_order(part) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -93,31 +82,6 @@ def test_a_stopped_merge_leaves_nothing(tmp_path: Path) -> None:
 
     assert merge.weave(parts, [frozenset()] * 2, [None] * 2, room, lambda: True) is None  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
-
-
-@numba.njit
-def all_live(bits: Any, before: Any, entries: Any) -> Any:
-    """Every live entry, by its rank; compiled code alone can ask for one."""
-    for rank in range(len(entries)):
-        entries[rank] = nth_live(bits, before, rank)
-    return entries
-
-
-@settings(deadline=None)
-@given(FILES, st.lists(st.sets(st.integers(0, 5)), min_size=1, max_size=4))
-def test_liveness_follows_changes(files: list[list[int]], changes: list[set[int]]) -> None:
-    part, known, before = build_part(documents(files)), None, frozenset[int]()
-    for change in changes:
-        dead = frozenset(file for file in change if file < len(files))
-        known = liveness(part.order_M, part.starts, dead, (known, before))
-        before = dead
-        alive = [entry for entry, place in enumerate(part.order_M.tolist()) if part.file_at(place) not in dead]
-        if known is None:
-            assert not dead
-        else:
-            assert isinstance(known, Liveness)
-            assert known.live == len(alive)
-            assert all_live(known.bits, known.before, np.empty(known.live, np.int64)).tolist() == alive
 
 
 @given(st.lists(st.integers(1, 1000), max_size=12), st.data())

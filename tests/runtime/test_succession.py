@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,16 +103,32 @@ def ask(host: LocalHost, heard: Listener) -> str:
     return answer.candidates[0].text if answer.candidates else ""
 
 
-def open_host(server: ModelServer) -> tuple[LocalHost, Listener]:
+def open_host(server: ModelServer, settings: Settings = SETTINGS) -> tuple[LocalHost, Listener]:
     heard = Listener()
-    return server.open(heard, SETTINGS, {}), heard
+    return server.open(heard, settings, {}), heard
+
+
+def answered_by_small(cache: Path, server: ModelServer) -> tuple[LocalHost, Listener]:
+    """Both models are here, and the smaller one has answered first."""
+    put(cache, SMALL, "few\n")
+    put(cache, LARGE, "many\n")
+    host, heard = open_host(server)
+    assert ask(host, heard) == "few"
+    return host, heard
+
+
+@contextmanager
+def downloading(cache: Path) -> Iterator[None]:
+    """A quarter of the larger model is here."""
+    with recorded(cache, LARGE, NOBODY) as download:
+        download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+        yield
 
 
 def test_a_smaller_model_answers_while_the_wanted_one_comes(cache: Path, server: ModelServer) -> None:
     put(cache, SMALL, "few\n")
     host, heard = open_host(server)
-    with recorded(cache, LARGE, NOBODY) as download:
-        download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+    with downloading(cache):
         assert ask(host, heard) == "few"
         heard.wait(lambda: heard.told and heard.told[-1].percent == 25)
         assert heard.told[-1].text == f"{SMALL} answers until {LARGE} is ready (downloading: 1 MB of 4 MB, 25 %)"
@@ -148,10 +164,8 @@ def test_the_smaller_one_comes_back_where_a_gpu_cannot_run_the_wanted_one(
     monkeypatch.setattr(succession, "usable_gpu_bytes", lambda: 8 << 30)
     settings = replace(SETTINGS, engine="auto")
     put(cache, SMALL, "few\n")
-    heard = Listener()
-    host = server.open(heard, settings, {})
-    with recorded(cache, LARGE, NOBODY) as download:
-        download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+    host, heard = open_host(server, settings)
+    with downloading(cache):
         assert ask(host, heard) == "few"
     put(cache, LARGE, "many\n")
     told = f"{LARGE} cannot be loaded: out of memory"
@@ -183,21 +197,15 @@ def test_a_drafter_of_the_wanted_models_own_waits_for_it(cache: Path) -> None:
     put(cache, SMALL, "few\n")
     server = ModelServer(succession.load_first, make_runtime, SETTINGS, cache)
     try:
-        heard = Listener()
-        host = server.open(heard, replace(SETTINGS, drafter="sdsat"), {})
-        with recorded(cache, LARGE, NOBODY) as download:
-            download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+        host, heard = open_host(server, replace(SETTINGS, drafter="sdsat"))
+        with downloading(cache):
             assert ask(host, heard) == "few"
     finally:
         server.close(30)
 
 
 def test_a_second_start_loads_the_wanted_one_at_once(cache: Path, server: ModelServer) -> None:
-    put(cache, SMALL, "few\n")
-    put(cache, LARGE, "many\n")
-    assert succession.plan_for(SETTINGS, cache) is not None
-    host, heard = open_host(server)
-    assert ask(host, heard) == "few"
+    host, heard = answered_by_small(cache, server)
     heard.wait(lambda: host.facts().model == LARGE)
     assert succession.plan_for(SETTINGS, cache) is None
     server.reload()
@@ -228,10 +236,7 @@ def test_the_smaller_one_goes_on_where_the_wanted_one_cannot_be_prepared(
 ) -> None:
     monkeypatch.setattr(second_process, "SILENT_S", silent_s)
     monkeypatch.setattr(second_process, "python_command", lambda _: (sys.executable, "-c", dies))
-    put(cache, SMALL, "few\n")
-    put(cache, LARGE, "many\n")
-    host, heard = open_host(server)
-    assert ask(host, heard) == "few"
+    host, heard = answered_by_small(cache, server)
     heard.wait(lambda: any("cannot take over" in str(event) and why in str(event) for event in heard.others))
     heard.wait(lambda: not heard.told[-1].following)
     assert ask(host, heard) == "few"
@@ -242,10 +247,7 @@ def test_other_settings_and_the_end_stop_what_is_prepared(
 ) -> None:
     sleeper = (sys.executable, "-c", "import time; time.sleep(1e6)")
     monkeypatch.setattr(second_process, "python_command", lambda _: sleeper)
-    put(cache, SMALL, "few\n")
-    put(cache, LARGE, "many\n")
-    host, heard = open_host(server)
-    assert ask(host, heard) == "few"
+    host, heard = answered_by_small(cache, server)
 
     def sleeping() -> list[psutil.Process]:
         found = []
@@ -276,8 +278,7 @@ def test_nothing_follows_once_the_smaller_one_is_switched_off(cache: Path, serve
     """Else a model that nobody wants takes the memory, and the status tells of it."""
     put(cache, SMALL, "few\n")
     host, heard = open_host(server)
-    with recorded(cache, LARGE, NOBODY) as download:
-        download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+    with downloading(cache):
         assert ask(host, heard) == "few"
         heard.wait(lambda: host.facts().succession)
         host.send(Enable(False))
@@ -329,10 +330,7 @@ load.Tokenizer = Tokenizer
 succession.main()
 """
     monkeypatch.setattr(second_process, "python_command", lambda _: (sys.executable, "-c", hangs))
-    put(cache, SMALL, "few\n")
-    put(cache, LARGE, "many\n")
-    host, heard = open_host(server)
-    assert ask(host, heard) == "few"
+    _, heard = answered_by_small(cache, server)
     heard.wait(lambda: any(one.what == "hangs" for one in heard.told))
     server.close(30)
     start = read_start(cache)
@@ -342,8 +340,7 @@ succession.main()
 
 def test_a_download_that_broke_off_is_told_with_what_to_do(cache: Path, server: ModelServer) -> None:
     put(cache, SMALL, "few\n")
-    with suppress(OSError), recorded(cache, LARGE, NOBODY) as download:
-        download.advance(ProgressStep(LARGE, 1_000_000, 4_000_000))
+    with suppress(OSError), downloading(cache):
         raise OSError
     assert read_download(cache, LARGE) is not None
     host, heard = open_host(server)
