@@ -82,38 +82,6 @@ def test_ghost_text_appears_and_tab_accepts_it(editor: Neovim) -> None:
     assert "Error" not in editor.messages()
 
 
-def test_typing_the_suggested_letters_keeps_the_rest(editor: Neovim) -> None:
-    open_function(editor)
-    wait_for(editor.ghost, "ghost text")
-    ghost = editor.ghost()
-    for letter in ghost[:3]:
-        typed = editor.line() + letter
-        editor.type(letter)
-        wait_for(partial(_shows, editor, typed, TYPED + ghost), "the letter arrives and the rest stays")
-    editor.type("<C-]>")
-    wait_for(lambda: not editor.ghost(), "the key dismisses")
-
-
-def _shows(editor: Neovim, typed: str, whole: str) -> bool:
-    return editor.line() == typed and typed + editor.ghost() == whole
-
-
-def test_accepting_a_word_leaves_the_rest_to_be_accepted(editor: Neovim) -> None:
-    open_function(editor)
-    wait_for(editor.ghost, "ghost text")
-    ghost = editor.ghost()
-    editor.type("<M-f>")
-    wait_for(lambda: editor.line() != TYPED, "a word goes in")
-    word = editor.line().removeprefix(TYPED)
-    assert word
-    assert ghost.startswith(word)
-    wait_for(lambda: editor.ghost() == ghost[len(word) :], "the rest is shown")
-    editor.type("<M-e>")
-    wait_for(lambda: editor.line() == TYPED + ghost.split("\n")[0], "the line goes in")
-    editor.type("<Esc>")
-    wait_for(lambda: not editor.ghost(), "no ghost text outside insert mode")
-
-
 def test_astral_characters_do_not_shift_positions(editor: Neovim) -> None:
     """Neovim counts bytes (UTF-8): ghost text stands right behind characters that take four of them."""
     typed = "    crabs = ['🦀', '𝔘'] + list(expenses)[:"
@@ -123,22 +91,6 @@ def test_astral_characters_do_not_shift_positions(editor: Neovim) -> None:
     editor.type("<Tab>")
     wait_for(lambda: editor.text() != before, "Tab accepts")
     assert typed + ghost in editor.text()
-    assert editor.server_text() == editor.text()
-
-
-def test_the_next_alternative_shows_and_is_accepted(editor: Neovim) -> None:
-    open_function(editor)
-    wait_for(editor.ghost, "ghost text")
-    editor.type("<M-]>")
-    wait_for(lambda: " 2/" in editor.ghost(), "the second of several")
-    second, _, count = editor.ghost().rpartition(" 2/")
-    editor.type("<M-[>")
-    wait_for(lambda: editor.ghost().endswith(f" 1/{count}"), "the first again")
-    assert editor.ghost().removesuffix(f" 1/{count}") != second
-    editor.type("<M-]>")
-    wait_for(lambda: editor.ghost() == f"{second} 2/{count}", "and back")
-    editor.type("<Tab>")
-    wait_for(lambda: TYPED + second in editor.text(), "the second goes in")
     assert editor.server_text() == editor.text()
 
 
