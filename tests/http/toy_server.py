@@ -25,7 +25,7 @@ from tests.fake_engine import SayingEngine, marked
 
 PREFIX = "def total(items):\n    "
 LETTERS = 200
-WAIT_S = 60.0
+WAIT_S = 240.0
 
 
 class Says(SayingEngine):
