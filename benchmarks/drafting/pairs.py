@@ -26,7 +26,7 @@ LONG_ENOUGH = 48
 class Run:
     """One decode of one task: what came out, passes after the prefill, and milliseconds without it.
 
-    `cpu_ms`: of all threads together. `draft_us`: what the drafter's own work took in each step.
+    `cpu_ms`: of all threads together. `draft_us`: what the drafter's own work took in each step. `prefill_ms`: before.
     """
 
     tokens: tuple[int, ...]
@@ -35,6 +35,7 @@ class Run:
     ms: float
     cpu_ms: float
     draft_us: tuple[float, ...]
+    prefill_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Pair:
 def run_once(engine: Engine, drafter: Drafter, request: DecodeRequest) -> Run:
     """Decode to the end; the clock runs from the end of the prefill."""
     timed = Stopwatch(drafter)
-    decoding = Decoding(engine, timed, request, Spans())
+    decoding, begun = Decoding(engine, timed, request, Spans()), time.perf_counter()
     done = decoding.prefill(lambda: False)
     assert done
     started, cpu = time.perf_counter(), time.process_time()
@@ -62,9 +63,8 @@ def run_once(engine: Engine, drafter: Drafter, request: DecodeRequest) -> Run:
         pass
     ms, cpu_ms = (time.perf_counter() - started) * 1e3, (time.process_time() - cpu) * 1e3
     result = decoding.result()
-    return Run(
-        result.tokens, len(result.tokens) + (result.finish == "eos"), result.counts.steps, ms, cpu_ms, tuple(timed.us)
-    )
+    emitted, prefill_ms = len(result.tokens) + (result.finish == "eos"), (started - begun) * 1e3
+    return Run(result.tokens, emitted, result.counts.steps, ms, cpu_ms, tuple(timed.us), prefill_ms)
 
 
 def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
