@@ -35,13 +35,14 @@ BENCHMARKS = {
     "choice": "times that `auto` promises for each size, against whole models in shape",
     "edits": "next edits: recorded answers of published models, by cursortab's cases and rule",
     "edit_passes": "replay drafters over recorded answers of edit models: tokens a pass",
+    "peers": "our engine beside llama.cpp's server, transformers and Ollama, on the same prompts and keys",
     "larger": "typing with models in the shapes of larger sizes, in real time",
     "gpu": "the other benchmarks on the graph engine of an NVIDIA GPU, within minutes",
 }
 """Name → a line of help."""
 CHECKOUT = Path(__file__).parents[2]
 """The folder that contains the package: a checkout of the repository, or a folder of installed packages."""
-_WRITTEN = ("json", "html", "heatmap", "out", "export")
+_WRITTEN = ("json", "html", "heatmap", "out", "export", "markdown")
 """Options that name a file to write."""
 
 
