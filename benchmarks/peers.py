@@ -112,7 +112,7 @@ def run(options: Options) -> int:
         title = f"{options.keys} keys, {options.speed:g} a second; shares in percent"
         tables.append((title, TYPED, _type(options, parts, lineup.absent)))
     used = list(dict.fromkeys(peer.version for peer in lineup.peers.values()))
-    about = [f"{machine()['processor']}, {options.cores} threads each, {parts.model.files.name}; {'; '.join(used)}."]
+    about = ["; ".join((f"{machine()['processor']}, {options.cores} threads each", parts.model.files.name, *used))]
     groups = defaultdict[str, list[str]](list)
     for name, why in lineup.absent.items():
         groups[why].append(name)
@@ -152,7 +152,7 @@ def _ours(options: Options, parts: TaskParts, pin: TaskPin, stack: ExitStack) ->
     for kind in options.engine.split(","):
         with closing(our_server(options.model, kind)) as server:
             known = server.start_s, server.memory_bytes()
-        engine = parts.model.engine(kind, CONTEXT, threads=options.cores)
+        engine = parts.model.engine(kind, CONTEXT, threads=options.cores, strict=options.strict)
         stack.callback(engine.close)
         for name, drafter in (("", "none"), (" + auto", "auto")):
             made = make(drafter, parts.drafter_parts(pin, measure_costs(engine)))
