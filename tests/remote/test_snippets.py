@@ -10,7 +10,7 @@ import pytest
 from fastcoder_lsp.completion.protocol import DocumentChanged, FilesChanged, HostListener, Reload
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import CompletionRequest, Snapshot, Yank
+from fastcoder_lsp.core import Change, CompletionRequest, Diagnostic, Snapshot, Yank
 from fastcoder_lsp.remote.client import NetworkOptions
 from fastcoder_lsp.remote.host import ServerHost
 from fastcoder_lsp.remote.snippets import MAX_CHARACTERS
@@ -42,19 +42,29 @@ class Workspace:
         self.service = CompletionService(open_host, lambda _: None)
         self._version = 0
         self.yanks: tuple[Yank, ...] = ()
+        self.diagnostics: tuple[Diagnostic, ...] = ()
+        self.changes: tuple[Change, ...] = ()
 
     def ask(self) -> str:
         self._version += 1
         text = f"# {self._version}\n{TEXT}"
         path = self.root / "a.py"
         self.service.host.send(DocumentChanged(path, text))
-        snapshot = Snapshot(path.as_uri(), str(path), "python", self._version, text, yanks=self.yanks)
+        snapshot = Snapshot(
+            *(path.as_uri(), str(path), "python", self._version, text),
+            yanks=self.yanks,
+            diagnostics=self.diagnostics,
+            changes=self.changes,
+        )
         return self.service.submit(CompletionRequest(snapshot, len(text)), WHOLE).result(60).text
 
 
 def sent(server: ScriptedServer) -> list[dict[str, str]]:
     pieces: list[dict[str, str]] = server.asked("/infill")[-1].body["input_extra"]
     return pieces
+
+
+REPORT = Diagnostic(1, 1, "reported there", "from turn import rotate_by_quarter")
 
 
 @pytest.mark.parametrize("context", [False, "auto"])
@@ -65,24 +75,31 @@ def test_nothing_of_other_files_is_sent_by_default(
     server = serve(LlamaServer(lambda _: "image, 2)\n"))
     workspace = Workspace(tmp_path, server.url, context=context)
     workspace.yanks = (Yank(str(tmp_path / "turn.py"), 0, "copied = 1"),)
+    workspace.diagnostics, workspace.changes = (REPORT,), (Change("turn.py", 0, "removed = 1\n", "added = 1\n"),)
     assert workspace.ask() == "image, 2)"
     workspace.service.shutdown()
     assert sent(server) == []
-    assert "copied" not in json.dumps(server.asked("/infill")[-1].body)
+    body = json.dumps(server.asked("/infill")[-1].body)
+    assert not any(word in body for word in ("copied", "reported", "removed", "added"))
 
 
 @pytest.mark.parametrize("name", ["turn.py", "ignored.py", "../outside.py"])
-def test_what_was_copied_is_sent_by_the_same_rules(serve: Serve, tmp_path: Path, name: str) -> None:
+def test_what_was_copied_changed_and_reported_is_sent_by_the_same_rules(
+    serve: Serve, tmp_path: Path, name: str
+) -> None:
     root = tmp_path / "w"
     root.mkdir()
     (tmp_path / "outside.py").write_text(TURN)
     server = serve(LlamaServer(lambda _: "image, 2)\n"))
     workspace = Workspace(root, server.url, context=True)
     workspace.yanks = (Yank(str(root / name), 0, f"copied = 1\nand_more = 2\n{KEY}"),)
+    workspace.diagnostics = REPORT, replace(REPORT, message=KEY)
+    workspace.changes = Change(name, 0, "removed = 1\n", "added = 1\n"), Change(name, 9, f"{KEY}\n", "")
     until(lambda: bool(workspace.ask()) and bool(sent(server)))
     workspace.service.shutdown()
     body = json.dumps(server.asked("/infill")[-1].body)
-    assert ("copied = 1" in body) == (name == "turn.py")
+    assert ("copied = 1" in body) == ("-removed = 1" in body) == (name == "turn.py")
+    assert "reported there" in body
     assert "sk-abc" not in body
 
 
