@@ -301,13 +301,14 @@ class Settings:
         False,
         Scope.NARROW,
         "Add diagnostics of the document to the prompt: up to four errors, warnings and notes on unused code near the "
-        "cursor, as the editor's other servers report them. Only where `context.enabled` adds other code.",
+        "cursor, as the editor's other servers report them. Only where `context.enabled` adds other code. *Why No "
+        "Suggestion?* lists them as FILE.diagnostics.",
     )
     context_edits: bool = _row(
         False,
         Scope.NARROW,
         "Add your last three changes in the workspace folder to the prompt, as removed and added lines. Only where "
-        "`context.enabled` adds other code.",
+        "`context.enabled` adds other code. *Why No Suggestion?* lists them as FILE.diff.",
     )
     read_max_file_bytes: int = _row(
         1_000_000,
