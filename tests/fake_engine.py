@@ -22,11 +22,7 @@ Allowed = Mapping[int, npt.NDArray[np.int64]]
 
 
 class FakeEngine:
-    """A `core.Engine` whose next token is a hash of all tokens before it.
-
-    `vocabulary`: small, so that random drafts are sometimes right. `steps`, `prefilled`: steps and prompt tokens that
-    it computed.
-    """
+    """A `core.Engine` whose next token is a hash of all tokens before it; of so few, drafts are right at times."""
 
     def __init__(self, vocabulary: int = 5, context: int = 400, chunk: int = 8, name: str = "toy") -> None:
         self.info = EngineInfo(name, name, "made here", "none", vocabulary, context, 64)
@@ -130,12 +126,9 @@ class FakeEngine:
 
 
 class SayingEngine(FakeEngine):
-    """Says `says` after every prompt, which ends with `MARK`; then `END`. A token is a byte.
+    """Says `says`, a text or the text after a prompt, after every prompt, which ends with `MARK`; then `END`.
 
-    Args:
-        says: the text, or the text after a prompt.
-        waits: what each step does first.
-        name: of engine and model.
+    A token is a byte. Each step calls `waits` first.
     """
 
     def __init__(

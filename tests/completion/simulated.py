@@ -66,11 +66,7 @@ def _undisturbed(ms: float) -> float:
 
 
 class SimulatedEngine(FakeEngine):
-    """Takes exactly what its `costs` say, and counts what it did.
-
-    `takes`: what the clock shows for a piece of work that takes so many milliseconds by itself. `likely`: the letters
-    that may follow a text, with their probabilities, the likeliest first; None: nothing is told of that.
-    """
+    """Takes what its `costs` say, changed by `takes`; `likely` gives the letters that may follow, the best first."""
 
     def __init__(self, clock: Clock, letter: NextLetter) -> None:
         super().__init__(vocabulary=256, context=100_000, chunk=100_000, name="simulated")
@@ -138,16 +134,10 @@ class Turns:
 
 
 class Simulation(Turns):
-    """A person at one cursor, and the service that answers.
+    """A person at one cursor, with text `after` it, and the service that answers with the model `letter`.
 
-    Args:
-        letter: the model.
-        policy: of every request.
-        after: the text right of the cursor.
-        load_ms: what it takes until the model is there.
-        costs: what is believed of the engine.
-
-    `late`: what was told to be there, and when. `empty`: why nothing comes, told after an answer that was too slow.
+    The model is loaded within `load_ms`; `costs` are those that the scheduler believes in. `late` and `empty` keep what
+    the service tells without being asked.
     """
 
     def __init__(

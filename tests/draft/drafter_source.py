@@ -11,12 +11,7 @@ from fastcoder_lsp.draft.base import Drafter, Pinned
 
 
 class DrafterSource(ContinuationSource):
-    """Another drafter's guesses: each path of its tree from the root to a leaf is a continuation.
-
-    Args:
-        drafter: proposes on its own; it sees the tree that was verified, not the one that it proposed.
-        nodes: how many guesses it is asked for.
-    """
+    """The guesses of `drafter`, at most `nodes`: each path of its tree is a continuation. It sees the verified tree."""
 
     def __init__(self, drafter: Drafter, nodes: int) -> None:
         self.name, self.top_k, self._drafter, self._nodes = drafter.name, drafter.traits.top_k, drafter, nodes

@@ -11,15 +11,7 @@ ATTACHED = "return vim.tbl_count(vim.lsp.get_clients({ bufnr = 0, name = ... }))
 
 
 class Neovim:
-    """A running editor with one file open, and nothing of the user's.
-
-    Args:
-        program: the path of nvim.
-        configuration: what would stand in init.lua.
-        file: what is opened.
-        home: a folder for the configuration.
-        client: the name of the server's client.
-    """
+    """A running editor with `file` open, `configuration` as its init.lua in `home`, and nothing of the user's."""
 
     def __init__(self, program: str, configuration: str, file: Path, home: Path, client: str = "fastcoder") -> None:
         init = home / "init.lua"

@@ -31,14 +31,9 @@ require('fastcoder').setup({{
 
 @dataclass(frozen=True)
 class Plugin:
-    """One that shows next edits.
+    """One that shows next edits, in a checkout at `folder` (empty: our own client).
 
-    Attributes:
-        name: the client's name that it looks for.
-        folder: of its checkout; empty for our own client.
-        more: its own configuration, from its README.
-        shows: Lua: whether it shows an edit.
-        edits: whether our own client shows edits, too.
+    `more` is its own configuration; `shows` is Lua that says whether it shows an edit.
     """
 
     name: str

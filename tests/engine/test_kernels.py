@@ -36,11 +36,7 @@ WIDTHS = (1, 2, 3, 4, 5, 8, 16, 17, 32, 33, 64)
 def test_products_are_those_of_whole_numbers(
     kind: DotKind, rows: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A matrix times rows of bytes, as the engine multiplies them, is what numpy's 64-bit integers give, to the bit.
-
-    All of it: values at both ends of their range, every number of rows that is other code, rows that are not all of a
-    panel, columns that do not fill the last block, and the output that is added to.
-    """
+    """To the bit: extreme values, all row counts, partial panels and blocks, and products that are added."""
     chance = np.random.default_rng(rows)
     columns, size = kind.vectors * LANES * 2 - 5, 64 * 9
     bytes_MK = chance.integers(1, 256, (rows, size)).astype(np.uint8)

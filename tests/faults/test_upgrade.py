@@ -105,13 +105,9 @@ while True:
 
 @dataclass(frozen=True)
 class Kept:
-    """A kind of cache file.
+    """A kind of cache file at `where`, a pattern: `read` uses it as a start does, `used` says whether it did.
 
-    Attributes:
-        where: its path in the cache folder, or a pattern.
-        whole: as 0.1 wrote it; None: as `read` writes it, for kinds whose form is the same or that 0.1 had not.
-        read: uses the file as a start does.
-        used: whether the result comes from the file.
+    `whole` is the file as 0.1 wrote it; None: as `read` writes it, for kinds of the same form or that 0.1 had not.
     """
 
     where: str

@@ -80,12 +80,7 @@ def families() -> list[str]:
 
 
 class Prompts:
-    """Builds prompts for the toy tokenizer of a family, or for one without marks.
-
-    Args:
-        family: one of `families()`; the last one has no marks.
-        options: of `PromptOptions`.
-    """
+    """Builds prompts for the toy tokenizer of a family of `families()`; the last one has no marks."""
 
     def __init__(self, family: str, **options: Any) -> None:
         plain = family == TEMPLATES[-1].name

@@ -59,12 +59,7 @@ def as_text(value: Any, indent: str = "") -> str:
 
 @dataclass(frozen=True)
 class Normal:
-    """Replaces what differs between two runs.
-
-    Args:
-        texts: parts of strings, such as paths, and what stands for them.
-        keys: keys whose values vary; of a mapping the keys are kept.
-    """
+    """Replaces what differs between two runs: parts of strings (`texts`), and the values of `keys`."""
 
     texts: Mapping[str, str]
     keys: frozenset[str] = frozenset()

@@ -21,13 +21,7 @@ BUILD = "test"
 
 
 class Place:
-    """An address with a server that may come and go.
-
-    Attributes:
-        address: where.
-        hosts: what each front's calls went to.
-        server: the one that is there.
-    """
+    """An address with a server that may come and go; `hosts` keep the calls of each front."""
 
     def __init__(self, address: Address) -> None:
         self.address, self.hosts = address, list[ScriptedHost]()

@@ -51,14 +51,7 @@ class Says(SayingEngine):
 
 
 class ToyServer:
-    """The server, and what it asks.
-
-    Args:
-        says: of the model: a text that it says everywhere, or what it says after a text.
-        step_s: how long each of its steps takes at least.
-        door: what is let in.
-        answer_s: how long an answer may take.
-    """
+    """The server over a model that says `says`, a text or the text after a text, in steps of `step_s` at least."""
 
     def __init__(
         self,

@@ -25,11 +25,7 @@ class Step:
 
 
 def base(name: str) -> dict[str, str]:
-    """path → text of a history's files before its first step.
-
-    Raises:
-        UsageError: the data is not on this machine.
-    """
+    """path → text of a history's files before its first step."""
     files: dict[str, str] = {}
     with tarfile.open(require("replay") / f"{name}.base.tar.gz") as archive:
         for member in archive:
@@ -42,11 +38,7 @@ def base(name: str) -> dict[str, str]:
 
 
 def steps(name: str, files: dict[str, str]) -> Iterator[Step]:
-    """The steps of a history; `files` (see `base`) is brought up to date before each is given.
-
-    Raises:
-        UsageError: the data is not on this machine.
-    """
+    """The steps of a history; `files` (see `base`) is brought up to date before each is given."""
     with Path(require("replay") / f"{name}.steps.jsonl").open(encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)

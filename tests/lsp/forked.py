@@ -54,12 +54,7 @@ class ForkedServer:
 
 
 async def start(arguments: tuple[str, ...], limit: int) -> ForkedServer:
-    """Fork a scripted server with these arguments and pipes of its own.
-
-    Args:
-        arguments: of `tests.lsp.scripted_server`.
-        limit: bytes that a reader keeps of a line.
-    """
+    """Fork a scripted server with these arguments and pipes of its own, whose lines have at most `limit` bytes."""
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     pipes = [os.pipe() for _ in range(3)]

@@ -30,14 +30,7 @@ MARK = "▮"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What the model said in a document, and what becomes of it.
-
-    Attributes:
-        title: which rule it is about.
-        language: the document's LSP language id.
-        said: the document, what was said between two marks.
-        shown: the document as it is accepted, what is shown between two marks.
-    """
+    """What the model said in a document (`said`), and the document as it is accepted (`shown`), between two marks."""
 
     title: str
     language: str

@@ -24,15 +24,9 @@ WHOLE = Policy(ahead=False)
 
 
 class Front:
-    """A service, what it was told, and short ways to ask it.
+    """A service whose host is the server at `url`, what it was told, and short ways to ask it.
 
-    Args:
-        url: of the server.
-        local: opens the local model, for `remote.fallback`.
-        network: to the server.
-        time_outs, pauses_s: of the host.
-        folders: of the workspace.
-        settings: by their fields' names.
+    `local` opens the local model of `remote.fallback`; `settings` are named by their fields.
     """
 
     def __init__(

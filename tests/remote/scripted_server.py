@@ -29,13 +29,9 @@ Handler = Callable[[Request], Reply]
 
 
 class ScriptedServer:
-    """Answers each request by what `handler` gives: pieces of the response as they go over the wire.
+    """Answers each request by what `handler`, exchanged at any time, gives: pieces of the response as they go out.
 
-    Args:
-        handler: may be exchanged at any time.
-        tls: with a certificate then.
-
-    `hung_up`: so many connections it has closed by itself, in the middle of an answer or behind it.
+    `hung_up` counts the connections that it has closed by itself, in the middle of an answer or behind it.
     """
 
     def __init__(self, handler: Handler, tls: ssl.SSLContext | None = None) -> None:
@@ -126,12 +122,7 @@ Serve = Callable[..., ScriptedServer]
 
 
 class LlamaServer:
-    """llama.cpp's routes, as its README says; the text is said letter by letter.
-
-    Args:
-        says: what comes after a prompt (`input_prefix` and `prompt`).
-        wait: called before each letter, with the number of it.
-    """
+    """llama.cpp's routes, as its README says: `says` after a prompt, letter by letter; `wait` is called before each."""
 
     def __init__(self, says: Callable[[str], str], wait: Callable[[int], object] = lambda _: None) -> None:
         self.says, self.wait = says, wait
@@ -163,13 +154,7 @@ class LlamaServer:
 
 
 class OpenAIServer:
-    """OpenAI's completions.
-
-    Args:
-        says: what comes after a prompt and before a suffix.
-        model: its only model.
-        suffix: "read", "refused" (vLLM) or "ignored" (LM Studio).
-    """
+    """OpenAI's completions. A `suffix` is "read", "refused" (vLLM) or "ignored" (LM Studio)."""
 
     def __init__(self, says: Callable[[str, str], str], model: str = "toy", suffix: str = "read") -> None:
         self.says, self.model, self.suffix = says, model, suffix

@@ -186,13 +186,7 @@ class Front:
 
 
 class Shared(Turns):
-    """One model for all fronts, a scheduler that the test drives, and the clock.
-
-    Args:
-        letter: the model.
-        load_ms: what it takes until the model is there.
-        most: KV caches that are kept.
-    """
+    """One model with `most` KV caches for all fronts, a scheduler that the test drives, and the clock."""
 
     def __init__(self, letter: NextLetter, *, load_ms: float = 0.0, most: int = 100) -> None:
         self.clock = Clock()

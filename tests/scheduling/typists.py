@@ -97,17 +97,10 @@ class TokenCaches(Caches):
 
 @dataclass
 class Typist(Turns):
-    """One front with a document.
+    """One front with a document, and with `budget` tokens of other files' code, which is `given`; 0: none.
 
-    Attributes:
-        budget: tokens of other files' code; 0: none.
-        given: that code.
-        later: whether a first prompt goes without.
-        prompts: that another one had, to go on with.
-        whole: whether what the model says depends on code of other files, too.
-        slower: by how much the model's work takes longer.
-        on_late: told of late texts.
-        costs: tokens of prompts that were computed from each key to its answer.
+    `later`: a first prompt goes without that code. `prompts`: a builder to go on with. `whole`: the code changes what
+    the model says. `slower`: a factor on its work. `costs`: tokens of prompts computed from each key to its answer.
     """
 
     budget: int = 300

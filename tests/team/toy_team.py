@@ -24,15 +24,7 @@ _HERE = Path("/")
 
 
 class ToyTeam:
-    """All of it.
-
-    Args:
-        toml: the configuration.
-        keys: who may ask; None: anybody.
-        replicas: how many.
-        model: what they run.
-        clock: the gateway's, in seconds.
-    """
+    """The gateway with the configuration `toml`, over so many replicas; without `keys` anybody may ask."""
 
     def __init__(
         self,
