@@ -18,8 +18,7 @@ from typing import Any
 from benchmarks.harness import Reported
 from benchmarks.product import Status
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.client.client import LanguageClient
-from fastcoder_lsp.client.rpc import Params, ServerGoneError
+from fastcoder_lsp.client.client import LanguageClient, Params, ServerGoneError
 from fastcoder_lsp.config import SettingsLayer, cache_folder, resolve
 from fastcoder_lsp.config.processes import python_command
 from fastcoder_lsp.errors import FastcoderError, UsageError

@@ -20,8 +20,7 @@ from benchmarks.server import SERVER, BenchmarkServer, fresh_workspace
 from benchmarks.typist import hands
 from benchmarks.typist.hands import Subset
 from benchmarks.typist.typist import KeyPosition, Typist
-from fastcoder_lsp.client.client import Ghost, LanguageClient, ghost_of
-from fastcoder_lsp.client.rpc import Params, RequestFailedError, ServerGoneError
+from fastcoder_lsp.client.client import Ghost, LanguageClient, Params, RequestFailedError, ServerGoneError, ghost_of
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.workspace.languages import language_of
 

@@ -12,12 +12,12 @@ from fastcoder_lsp.cli.options import require_writable
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.terminal import Loading, keep_log_quiet
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import ModelMissingError, UsageError
 
 if TYPE_CHECKING:
     from fastcoder_lsp.config import Settings, SettingsLayer
-    from fastcoder_lsp.prompt.account import LatestPrompt
+    from fastcoder_lsp.prompt.retrieval import LatestPrompt
 
 
 MAX_BYTES = 100_000_000
@@ -129,11 +129,11 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.trace:
             print("\n" + "\n".join(trace_lines(completion)))
         for shown in prompts if arguments.show_prompt else ():
-            from fastcoder_lsp.prompt.account import account
+            from fastcoder_lsp.prompt.retrieval import account
 
             print("\n" + "\n".join(account(shown, text, offset)) + "\n\n" + shown.text)
     if arguments.trace_html is not None:
-        from fastcoder_lsp.prompt.account import account
+        from fastcoder_lsp.prompt.retrieval import account
 
         along = [line.strip() for shown in prompts for line in account(shown, text, offset)]
         write_page(arguments.trace_html, arguments.place, completion, text, offset, along)

@@ -5,7 +5,7 @@ import sys
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import FastcoderError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.options import at_least
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import FastcoderError, UsageError
 
 if TYPE_CHECKING:

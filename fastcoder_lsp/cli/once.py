@@ -13,7 +13,7 @@ from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Completion, CompletionRequest, Progress
 from fastcoder_lsp.errors import FastcoderError, understood
 from fastcoder_lsp.prompt import NO_CONTEXT, Context
-from fastcoder_lsp.prompt.account import LatestPrompt
+from fastcoder_lsp.prompt.retrieval import LatestPrompt
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime, WorkspaceView
 from fastcoder_lsp.scheduling.direct import DirectHost

@@ -3,12 +3,245 @@
 import argparse
 import json
 import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from html import escape
 from pathlib import Path
+from typing import Any, Final
 
 from fastcoder_lsp.config import usage_folder
 from fastcoder_lsp.core.files import private_folder
 from fastcoder_lsp.errors import ResourceError
-from fastcoder_lsp.usage import UsageStore
+from fastcoder_lsp.usage import WAIT_MS, UsageRow, UsageStore
+
+SOURCES: Final[Mapping[str, str]] = {
+    "model": "the model generated it for this request",
+    "cache": "it was ready: worked out ahead, or shown before",
+    "edit": "a next edit",
+}
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 160, 44, 22
+_MOST_WEEKS: Final = 58
+_STYLE: Final = """
+:root{color-scheme:light dark;--ink:#1f2328;--faint:#6e7781;--back:#fff;--panel:#f6f8fa;--line:#d0d7de;--bar:#2f6feb;
+--second:#1a7f37}
+@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--faint:#8b949e;--back:#0d1117;--panel:#161b22;--line:#30363d;
+--bar:#4493f8;--second:#3fb950}}
+body{margin:2rem auto;max-width:48rem;padding:0 1rem;background:var(--back);color:var(--ink);
+font:15px/1.5 system-ui,sans-serif}
+h1{font-size:1.3rem;margin:0}h2{font-size:1.05rem;margin:2rem 0 .3rem}p{color:var(--faint);margin:.2rem 0 .8rem}
+.facts{display:flex;flex-wrap:wrap;gap:.8rem;margin:1rem 0}
+.facts div{background:var(--panel);border:1px solid var(--line);border-radius:6px;padding:.6rem .9rem}
+.facts b{display:block;font-size:1.3rem}
+table{border-collapse:collapse;width:100%}
+th,td{text-align:right;padding:.25rem .5rem;border-bottom:1px solid var(--line)}
+th:first-child,td:first-child{text-align:left}
+svg{width:100%;height:auto}svg text{font:11px system-ui,sans-serif;fill:var(--faint)}
+.bar{fill:var(--bar)}.second{fill:var(--second)}.axis{stroke:var(--line)}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageTotals:
+    """Counts that belong together: of a language, a week, a source, or of everything."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def shown(self) -> int:
+        """Suggestions that were shown."""
+        return self.counts["shown"]
+
+    @property
+    def accepted(self) -> int:
+        """Suggestions that were accepted, whole or in part."""
+        return self.counts["accepted"]
+
+    @property
+    def characters(self) -> int:
+        """Characters that accepting inserted."""
+        return self.counts["characters"]
+
+    @property
+    def accepted_share(self) -> float | None:
+        """Of the shown suggestions, those accepted; None if none was shown."""
+        return self.accepted / self.shown if self.shown else None
+
+    @property
+    def kept_share(self) -> float | None:
+        """Of the accepted suggestions, those that still stood there after a minute; None if none was judged."""
+        judged = self.counts["judged"]
+        return self.counts["kept"] / judged if judged else None
+
+    @property
+    def waits(self) -> list[int]:
+        """Suggestions in each class of waiting times; the last one is the longest."""
+        return [self.counts[f"wait {bound}"] for bound in (*WAIT_MS, "more")]
+
+    def wait_below_ms(self, share: float) -> int | None:
+        """The upper bound of the class with this share of the waits; None beyond all bounds, or without waits."""
+        waits = self.waits
+        wanted, so_far = share * sum(waits), 0
+        for bound, number in zip(WAIT_MS, waits, strict=False):
+            so_far += number
+            if number and so_far >= wanted:
+                return bound
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts, for programs."""
+        return {
+            "shown": self.shown,
+            "accepted": self.accepted,
+            "characters": self.characters,
+            "kept_share": self.kept_share,
+            "wait_ms": dict(zip([*map(str, WAIT_MS), "more"], self.waits, strict=True)),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The counts by what the page asks. `weeks`: by Monday, in order, without gaps."""
+
+    all: UsageTotals
+    languages: Mapping[str, UsageTotals]
+    sources: Mapping[str, UsageTotals]
+    weeks: Mapping[date, UsageTotals]
+    first: date | None
+    last: date | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, for programs."""
+        return {
+            "first_day": self.first and self.first.isoformat(),
+            "last_day": self.last and self.last.isoformat(),
+            "all": self.all.to_json(),
+            "languages": {name: totals.to_json() for name, totals in self.languages.items()},
+            "sources": {name: totals.to_json() for name, totals in self.sources.items()},
+            "weeks": {day.isoformat(): totals.to_json() for day, totals in self.weeks.items()},
+        }
+
+
+def summed(rows: Iterable[UsageRow]) -> Usage:
+    """Sum counts up; languages with the most shown suggestions come first."""
+    everything = UsageTotals()
+    languages: defaultdict[str, UsageTotals] = defaultdict(UsageTotals)
+    sources: defaultdict[str, UsageTotals] = defaultdict(UsageTotals)
+    weeks: defaultdict[date, UsageTotals] = defaultdict(UsageTotals)
+    days = set[date]()
+    for row in rows:
+        try:
+            day = date.fromisoformat(row.key.day)
+        except ValueError:
+            continue  # a damaged row
+        days.add(day)
+        monday = day - timedelta(days=day.weekday())
+        for totals in (everything, languages[row.key.language], sources[row.key.source], weeks[monday]):
+            totals.counts[row.key.what] += row.number
+    mondays = sorted(weeks)
+    count = (mondays[-1] - mondays[0]).days // 7 + 1 if mondays else 0
+    every = [mondays[0] + timedelta(weeks=number) for number in range(count)][-_MOST_WEEKS:]
+    return Usage(
+        everything,
+        dict(sorted(languages.items(), key=lambda one: -one[1].shown)),
+        {name: sources[name] for name in SOURCES if name in sources},
+        {monday: weeks[monday] for monday in every},
+        min(days, default=None),
+        max(days, default=None),
+    )
+
+
+def page(usage: Usage) -> str:
+    """The page, complete and self-contained."""
+    whole = usage.all
+    facts = (
+        ("accepted", f"{_percent(whole.accepted_share)} of {whole.shown:,} shown"),
+        ("characters not typed", f"{whole.characters:,}"),
+        ("kept after a minute", _percent(whole.kept_share)),
+        ("half come within", _bound(whole.wait_below_ms(0.5))),
+    )
+    period = f"{usage.first} to {usage.last}." if usage.first else "Nothing was counted yet."
+    weeks = list(usage.weeks.items())
+    labels = [f"{monday:%d %b}" for monday, _ in weeks]
+    return "\n".join(
+        (
+            "<!DOCTYPE html>",
+            '<html lang="en"><head><meta charset="utf-8"><title>fastcoder-lsp report</title>',
+            '<meta name="viewport" content="width=device-width,initial-scale=1">',
+            f"<style>{_STYLE}</style></head><body>",
+            f"<h1>fastcoder-lsp report</h1><p>{escape(period)} Counted on this machine alone.</p>",
+            '<div class="facts">',
+            *(f"<div>{escape(name)}<b>{escape(value)}</b></div>" for name, value in facts),
+            "</div>",
+            "<h2>Is it worth it?</h2>",
+            "<p>By language. <i>Kept</i>: of the accepted ones, those whose text still stood there after a minute.</p>",
+            _table(usage.languages),
+            "<h2>Is it getting better?</h2><p>Share of the shown suggestions that were accepted, by week.</p>",
+            _bars(labels, [totals.accepted_share or 0.0 for _, totals in weeks], _percent, highest=1.0),
+            "<p>Characters that accepting inserted, by week.</p>",
+            _bars(labels, [float(totals.characters) for _, totals in weeks], _number, kind="second"),
+            "<h2>What is slow?</h2><p>Milliseconds from the request to the suggestion, by where it came from.</p>",
+            *(_waits(name, totals) for name, totals in usage.sources.items() if any(totals.waits)),
+            "</body></html>\n",
+        )
+    )
+
+
+def _table(languages: Mapping[str, UsageTotals]) -> str:
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{totals.shown:,}</td><td>{_percent(totals.accepted_share)}</td>"
+        f"<td>{totals.characters:,}</td><td>{_percent(totals.kept_share)}</td></tr>"
+        for name, totals in languages.items()
+    )
+    head = "<tr><th>language</th><th>shown</th><th>accepted</th><th>characters</th><th>kept</th></tr>"
+    return f"<table>{head}{rows}</table>"
+
+
+def _waits(name: str, totals: UsageTotals) -> str:
+    waits, labels = totals.waits, [*(f"≤ {bound}" for bound in WAIT_MS), "more"]
+    shares = [number / sum(waits) for number in waits]
+    heading = f"<p><b>{escape(name)}</b>: {escape(SOURCES[name])} ({sum(waits):,})</p>"
+    return heading + _bars(labels, shares, _percent, highest=max(shares))
+
+
+def _bars(
+    labels: Sequence[str], values: Sequence[float], written: Any, *, highest: float | None = None, kind: str = "bar"
+) -> str:
+    """Bars with labels below them and the highest value at the axis; few labels where there are many bars."""
+    if not values:
+        return ""
+    top, inner = highest or max(values) or 1.0, _HEIGHT - _BOTTOM
+    step = (_WIDTH - _LEFT) / len(values)
+    every = -(-len(labels) // 10)
+    parts = [
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="bars">',
+        f'<text x="{_LEFT - 6}" y="12" text-anchor="end">{escape(written(top))}</text>',
+        f'<line class="axis" x1="{_LEFT}" y1="{inner}" x2="{_WIDTH}" y2="{inner}"/>',
+    ]
+    for number, (label, value) in enumerate(zip(labels, values, strict=True)):
+        tall, x = (inner - 4) * min(value / top, 1.0), _LEFT + number * step
+        title = f"<title>{escape(label)}: {escape(written(value))}</title>"
+        parts.append(
+            f'<rect class="{kind}" x="{x + 0.15 * step:.1f}" y="{inner - tall:.1f}" width="{0.7 * step:.1f}" '
+            f'height="{tall:.1f}">{title}</rect>'
+        )
+        if number % every == 0:
+            middle = x + step / 2
+            parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{escape(label)}</text>')
+    return "".join([*parts, "</svg>"])
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _bound(ms: int | None) -> str:
+    return "–" if ms is None else f"{ms} ms"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -39,7 +272,6 @@ def run(arguments: argparse.Namespace) -> int:
             raise ResourceError(f"the counts in {folder} cannot be deleted: {error.strerror}") from error
         print("All counts are deleted." if there else "There are no counts.")
         return 0
-    from fastcoder_lsp.cli.report_page import page, summed
 
     try:
         usage = summed(store.read())

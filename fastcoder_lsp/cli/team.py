@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.options import at_least
 from fastcoder_lsp.cli.terminal import keep_log_quiet
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import InstallationError, UsageError
 
 if TYPE_CHECKING:

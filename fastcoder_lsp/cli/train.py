@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fastcoder_lsp.cli.options import above_zero, at_least, filled, share, weight
 from fastcoder_lsp.cli.start import whole_path
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 
 if TYPE_CHECKING:
     from fastcoder_lsp.train.session import TrainingSession

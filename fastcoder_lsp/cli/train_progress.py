@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from fastcoder_lsp.cli.terminal import erase_line
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.train.loop import TrainingProgress
 from fastcoder_lsp.train.session import Listener, Result

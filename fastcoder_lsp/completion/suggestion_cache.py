@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.question import Answer, Question, answering
-from fastcoder_lsp.completion.quiet import Quiet
+from fastcoder_lsp.completion.question import Answer, Question, Quiet, answering
 from fastcoder_lsp.completion.suggestions import (
     CachedSuffix,
     Rejections,

@@ -4,11 +4,14 @@ Everything here is plain data that could cross a process boundary: tuples, numpy
 types, no I/O. A token id is an `int`; an offset counts characters (Unicode code points) from the start of a text.
 """
 
-from fastcoder_lsp.core.drafting import NO_DRAFT, Draft, DraftContext, DrafterTraits, Rewrite
 from fastcoder_lsp.core.engine import (
     GREEDY,
+    NO_DRAFT,
     NORMED,
     CacheLost,
+    Draft,
+    DraftContext,
+    DrafterTraits,
     Engine,
     EngineInfo,
     Engines,
@@ -17,6 +20,7 @@ from fastcoder_lsp.core.engine import (
     Prefilled,
     Preparing,
     Progress,
+    Rewrite,
     Sampler,
     ShouldStop,
     SkimmingEngine,

@@ -9,6 +9,12 @@ Source: Unicode, categories Cc, Cf, Cs, Zl and Zp, and the fillers of Hangul; CV
 import re
 from typing import Any, Final, TextIO
 
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """`number` with its noun, as in "1 step" and "1,200 steps"; `plural` where it is not the noun and an "s"."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 _CLASS: Final = (
     "\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"

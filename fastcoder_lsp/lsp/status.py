@@ -14,7 +14,7 @@ from lsprotocol import types
 from fastcoder_lsp.completion.protocol import HostFacts, Succession
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Late
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.lsp.capabilities import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.workspace.document import Position

@@ -9,10 +9,108 @@ from collections.abc import Callable
 
 from fastcoder_lsp.postprocess.balance import balance
 from fastcoder_lsp.postprocess.indentation import indentation
-from fastcoder_lsp.postprocess.overlap import overlap
 from fastcoder_lsp.postprocess.overwrite import written_over
 from fastcoder_lsp.postprocess.rubbish import control_text, fence, repetition, rubbish
 from fastcoder_lsp.postprocess.text_around import TextAround
+from fastcoder_lsp.syntax import KNOWN
+
+_SURE = 4
+"""A repetition of the whole rest of the line with so many characters is not a coincidence."""
+_OPERATORS = "*/-=+<>&|#~!."
+"""Signs whose meaning depends on their neighbours."""
+_TRIVIAL = 2
+"""A line of so few signs may occur twice."""
+_SURE_PART = 12
+"""The same for the beginning of the rest of the line."""
+
+
+def overlap(text: str, around: TextAround) -> str:
+    """`text` without an end that repeats the text right of the cursor, or the lines below."""
+    return _lines_below(_rest_of_line(text, around), around)
+
+
+def _rest_of_line(text: str, around: TextAround) -> str:
+    right = around.right.rstrip()
+    if not right.strip():
+        return text
+    if around.closing:
+        return _closers(text, around)
+    return _words(text, right)
+
+
+def _closers(text: str, around: TextAround) -> str:
+    """`text` without closers at its end, after other text, that the editor has already inserted."""
+    closing, tail = around.closing.strip(), text.rstrip()
+    if not tail.endswith(closing) or not tail.rpartition("\n")[2][: -len(closing)].strip():
+        return text if tail != closing else ""
+    shorter = tail[: -len(closing)]
+    doubled = written_over(text, around) == len(around.closing) or not closing.strip(";,")
+    return shorter if doubled and not written_over(shorter, around) else text
+
+
+def _words(text: str, right: str) -> str:
+    """`text` without its common end with the beginning of the text right of the cursor."""
+    tail = text.rstrip()
+    for length in range(min(len(right), len(tail)), 0, -1):
+        shared = right[:length]
+        if not tail.endswith(shared) or _within_sign(tail[: len(tail) - length], shared):
+            continue
+        whole = length == len(right) and (length >= _SURE or not shared.strip().isalnum() or tail == shared)
+        if whole or (length >= _SURE_PART and any(map(str.isalnum, shared)) and _at_word_ends(tail, right, length)):
+            return tail[:-length]
+    return text
+
+
+def _within_sign(head: str, shared: str) -> bool:
+    """Whether the shared part begins inside a run of signs, such as `/**` or a ruler of dashes."""
+    sign = shared[0]
+    if sign in _OPERATORS:
+        return len(shared) == 1 or (bool(head) and head[-1] in _OPERATORS)
+    return not sign.isalnum() and head.endswith(sign)
+
+
+def _at_word_ends(tail: str, right: str, length: int) -> bool:
+    """Whether the shared part consists of whole words in both texts."""
+    first = tail[-length:][:1]
+    begins = length == len(tail) or not (_wordy(tail[-length - 1]) and _wordy(first))
+    ends = length == len(right) or not (_wordy(right[length - 1]) and _wordy(right[length]))
+    return begins and ends
+
+
+def _wordy(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+def _lines_below(text: str, around: TextAround) -> str:
+    """`text` up to the line from which it equals the lines below the cursor, to the end of either.
+
+    Lines that equal those below only for a while are kept, because code repeats itself. Closers alone are left to
+    `balance`: `}` may be needed although another one follows.
+    """
+    if around.right.strip() and not around.closing:
+        return text
+    below = [line.rstrip() for line in around.below if line.strip()]
+    lines = text.split("\n")
+    said = [index for index, line in enumerate(lines) if line.strip()]
+    whole = [(around.left + line if not index else line).rstrip() for index, line in enumerate(lines)]
+    for at, index in enumerate(said):
+        if not index and around.left.strip():
+            continue
+        run = 0
+        while run < min(len(said) - at, len(below)) and whole[said[at + run]] == below[run]:
+            run += 1
+        ends = at + run == len(said) or (run > 1 and run == len(below))
+        if ends and _telling([lines[each] for each in said[at : at + run]], around, alone=not at):
+            return "\n".join(lines[:index])
+    return text
+
+
+def _telling(lines: list[str], around: TextAround, *, alone: bool) -> bool:
+    """Whether repeated lines are too distinctive to occur twice; `alone`: `text` has no other lines."""
+    if around.language not in KNOWN or any(map(str.isalnum, "".join(lines))):
+        return True
+    return not alone and len(lines[-1].strip().strip("()[]{},;")) > _TRIVIAL
+
 
 Rule = Callable[[str, TextAround], str]
 _RULES: tuple[Rule, ...] = (control_text, fence, repetition, indentation, overlap, balance)

@@ -15,8 +15,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from fastcoder_lsp.index.words import stored
+from fastcoder_lsp.index.words.stored import WordIndex
 from fastcoder_lsp.index.words.terms import Terms
-from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
 from fastcoder_lsp.workspace.background import lower_priority
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved

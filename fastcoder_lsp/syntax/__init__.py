@@ -15,9 +15,8 @@ from fastcoder_lsp.syntax.blocks import (
     width,
     without_bare_comment,
 )
-from fastcoder_lsp.syntax.lexer import CLOSER_OF, Lexed, LexerState, lex
+from fastcoder_lsp.syntax.lexer import CLOSER_OF, Lexed, LexerState, Region, Regions, lex
 from fastcoder_lsp.syntax.lexis import KNOWN, MARKUP, SCRIPT, Quote, lexis_of
-from fastcoder_lsp.syntax.region import Region, Regions
 
 __all__ = [
     "CLOSER_OF",

@@ -18,7 +18,7 @@ import ray
 from ray import serve
 from ray.serve.config import HTTPOptions
 
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
 from fastcoder_lsp.team.configuration import TeamConfig, read_config
 from fastcoder_lsp.team.deployments import application

@@ -20,7 +20,7 @@ from typing_extensions import override
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import NORMED, Engine, KeepingEngine
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import DrafterParts
 from fastcoder_lsp.draft.none import NoDrafter

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.edits.formats import EditLimits, EditPrompt, encode_parts
 from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.edits.minimal import Hunk, line_hunks

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.core import NORMED
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.model import ModelFiles

@@ -14,7 +14,7 @@ from watchdog.observers.api import BaseObserver
 from watchdog.observers.read_directory_changes import WindowsApiEmitter
 from watchdog.observers.winapi import DirectoryChangeReader, _close_directory_handle, _get_directory_handle
 
-from fastcoder_lsp.workspace.gaps import Gaps
+from fastcoder_lsp.workspace.watch import Gaps
 
 log = logging.getLogger(__name__)
 

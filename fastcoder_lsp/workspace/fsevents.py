@@ -10,7 +10,7 @@ from typing_extensions import override
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.fsevents import FSEventsEmitter
 
-from fastcoder_lsp.workspace.gaps import Gaps
+from fastcoder_lsp.workspace.watch import Gaps
 
 LOST: Final = 0x1 | 0x2 | 0x4 | 0x40 | 0x80
 """MustScanSubDirs, UserDropped, KernelDropped; Mount and Unmount change the disk below the folder (FSEvents.h)."""

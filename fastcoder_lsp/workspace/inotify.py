@@ -15,7 +15,7 @@ from watchdog.observers.api import BaseObserver
 from watchdog.observers.inotify import InotifyEmitter
 from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, Mask, WatchCallback, WatchDescriptor
 
-from fastcoder_lsp.workspace.gaps import Gaps
+from fastcoder_lsp.workspace.watch import Gaps
 
 log = logging.getLogger(__name__)
 

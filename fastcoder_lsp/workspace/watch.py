@@ -32,9 +32,22 @@ from watchdog.events import (
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.polling import PollingObserver
 
-from fastcoder_lsp.workspace.gaps import Gaps
-
 log = logging.getLogger(__name__)
+
+
+class Gaps:
+    """Unwatched folders, and whether events were lost. A watcher's threads set the attributes."""
+
+    def __init__(self) -> None:
+        self.limit: OSError | None = None
+        """The error for a folder without a watch: the system has no more watches."""
+        self.closed: set[Path] = set()
+        """Folders that this user may not enter."""
+        self.lost = False
+        """The system's queue overflowed."""
+        self.broken = False
+        """The watcher cannot tell events' folders any more, and must be restarted."""
+
 
 Changed = Callable[[Iterable[Path], Iterable[Path]], None]
 """Receives files and folders. The watcher's thread calls it, so it must return at once."""

@@ -9,8 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fastcoder_lsp.client.client import LanguageClient
-from fastcoder_lsp.client.rpc import Params, ServerGoneError
+from fastcoder_lsp.client.client import LanguageClient, Params, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 
 SERVER = [sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "serve"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.bench.report import print_table, shown
-from fastcoder_lsp.cli.doctor import check, report
+from fastcoder_lsp.cli.doctor import check
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.cli.terminal import controls_shown, erase_line
 from fastcoder_lsp.core.controls import visible
@@ -32,21 +32,21 @@ PLANTED = {
 
 
 @pytest.fixture
-def redaction() -> report.Redaction:
+def redaction() -> check.Redaction:
     environment = {"SOME_API_KEY": "valueofavariable", "EDITOR": "emacs", "X_TOKEN": "on"}
-    return report.Redaction(HOME, ("rosalind", "franklin-laptop"), environment)
+    return check.Redaction(HOME, ("rosalind", "franklin-laptop"), environment)
 
 
 @pytest.mark.parametrize("secret", PLANTED)
-def test_nothing_planted_stays(secret: str, redaction: report.Redaction, tmp_path: Path) -> None:
+def test_nothing_planted_stays(secret: str, redaction: check.Redaction, tmp_path: Path) -> None:
     text = PLANTED[secret]
     found = check.Check("model", "wrong", text, text, {"deep": [{"er": text}], text: 1, "folder": Path(text)})
-    report.write_report(tmp_path / "report.json", [found], redaction)
+    check.write_report(tmp_path / "report.json", [found], redaction)
     written = (tmp_path / "report.json").read_text(encoding="utf-8")
     assert secret.lower() not in written.lower()
 
 
-def test_what_is_useful_stays(redaction: report.Redaction) -> None:
+def test_what_is_useful_stays(redaction: check.Redaction) -> None:
     assert redaction.text("/home/rosalind/.cache/x on numba 0.68") == "~/.cache/x on numba 0.68"
     assert redaction.text("emacs is on") == "emacs is on"
     assert redaction.text("/home/rosalinda/x") == "/home/rosalinda/x"
@@ -57,15 +57,15 @@ def test_what_is_useful_stays(redaction: report.Redaction) -> None:
     }
 
 
-def test_what_a_model_said_does_not_stay(redaction: report.Redaction) -> None:
+def test_what_a_model_said_does_not_stay(redaction: check.Redaction) -> None:
     """It may be tuned on what is nobody else's."""
-    assert redaction.value({"text": "def patient_record()", "tokens": 4}) == {"text": report.HIDDEN, "tokens": 4}
+    assert redaction.value({"text": "def patient_record()", "tokens": 4}) == {"text": check.HIDDEN, "tokens": 4}
 
 
-def test_a_file_of_somebody_elses_is_kept(redaction: report.Redaction, tmp_path: Path) -> None:
+def test_a_file_of_somebody_elses_is_kept(redaction: check.Redaction, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(UsageError):
-        report.write_report(tmp_path / "mine", [], redaction)
+        check.write_report(tmp_path / "mine", [], redaction)
     assert (tmp_path / "mine").read_text() == "mine"
 
 

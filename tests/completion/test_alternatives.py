@@ -6,7 +6,7 @@ import pytest
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.decode.loop import DecodeRequest
-from fastcoder_lsp.scheduling.alternatives import Branch, branches, from_branch
+from fastcoder_lsp.scheduling.request import Branch, branches, from_branch
 from tests.completion.simulated import NextLetter, SimulatedEngine, Simulation, plain
 from tests.fake_engine import Ranked
 

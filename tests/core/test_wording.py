@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 
 
 @pytest.mark.parametrize(

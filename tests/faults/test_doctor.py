@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from fastcoder_lsp.cli.doctor import check_last_start
 from fastcoder_lsp.cli.doctor.check import Check, show
-from fastcoder_lsp.cli.doctor.last_start import check_last_start
 from fastcoder_lsp.cli.doctor.places import check_cache, check_indexes, check_kernels
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.runtime.costs import CONTEXT_TOKENS

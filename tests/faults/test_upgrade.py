@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastcoder_lsp.cli.doctor.last_start import check_last_start
+from fastcoder_lsp.cli.doctor import check_last_start
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve
 from fastcoder_lsp.draft import skipped_parts

@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from typing import Any
 from zlib import crc32
 
-from fastcoder_lsp.client.rpc import RequestFailedError, ServerGoneError
+from fastcoder_lsp.client.client import RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.reasons import CODES
 from fastcoder_lsp.config.table import specs
 from fastcoder_lsp.core import Snapshot

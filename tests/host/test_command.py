@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from fastcoder_lsp.cli.doctor.shared import check_host
+from fastcoder_lsp.cli.doctor import check_host
 from fastcoder_lsp.cli.host import _lines
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Settings

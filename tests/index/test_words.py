@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.index.words import stored, word_index
+from fastcoder_lsp.index.words import stored
+from fastcoder_lsp.index.words.stored import WordIndex
 from fastcoder_lsp.index.words.terms import LineTerms, Terms, words_of
-from fastcoder_lsp.index.words.word_index import WordIndex
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta_one", "thetaTwo")
 
@@ -126,19 +126,19 @@ def test_what_is_mapped_stays_so_while_little_changes(tmp_path: Path) -> None:
 
 def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     terms, index = Terms(), WordIndex()
-    monkeypatch.setattr(word_index, "MOST_FILES", 3)
-    monkeypatch.setattr(word_index, "MOST_TERMS", 2)
+    monkeypatch.setattr(stored, "MOST_FILES", 3)
+    monkeypatch.setattr(stored, "MOST_TERMS", 2)
     assert [index.put(f"file_{number}", terms.of("first second third")) for number in range(4)] == [True] * 3 + [False]
     assert index.best(terms.of("first"), 9) == ["file_0", "file_1", "file_2"]
     assert index.best(terms.of("third"), 9) == []
     assert index.put("file_0", terms.of("again")), "one that is known is taken in anew"
-    monkeypatch.setattr(word_index, "MOST_POSTINGS", 1)
+    monkeypatch.setattr(stored, "MOST_POSTINGS", 1)
     index.settle()
     assert not index.put("file_1", terms.of("more"))
 
 
 def test_numbers_of_files_do_not_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_index, "_NUMBERS", 40)
+    monkeypatch.setattr(stored, "_NUMBERS", 40)
     terms, index = Terms(), WordIndex()
     for number in range(200):
         assert index.put("file", terms.of(f"word_{number}"))

@@ -12,7 +12,7 @@ import pytest
 
 from fastcoder_lsp import usage
 from fastcoder_lsp.cli.main import main
-from fastcoder_lsp.cli.report_page import page, summed
+from fastcoder_lsp.cli.report import page, summed
 from fastcoder_lsp.lsp.usage import KEPT_S, UsageCounter
 from fastcoder_lsp.usage import FILE, KEPT_DAYS, MOST_LANGUAGES, CountKey, UsageStore, today
 from tests.lsp.raw_client import running

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder, PromptContext, PromptOptions
-from fastcoder_lsp.prompt.account import account, reasons
+from fastcoder_lsp.prompt.retrieval import account, reasons
 from tests.prompt.test_context import SNIPPETS, Given
 from tests.prompt.toy_tokenizers import of_family
 

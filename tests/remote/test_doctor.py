@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp.cli.doctor import check_remote
 from fastcoder_lsp.cli.doctor.model import SAMPLE
-from fastcoder_lsp.cli.doctor.remote import check_remote
 from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.config.resolve import SettingsLayer
 from tests.remote.scripted_server import LlamaServer, Reply, Request, Serve, as_json, event, events_head

@@ -12,8 +12,8 @@ from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Change, CompletionRequest, Diagnostic, Snapshot, Yank
 from fastcoder_lsp.remote.client import NetworkOptions
+from fastcoder_lsp.remote.excerpt import MAX_CHARACTERS
 from fastcoder_lsp.remote.host import ServerHost
-from fastcoder_lsp.remote.snippets import MAX_CHARACTERS
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import ScriptedHost
 from tests.remote.front import WHOLE, until

@@ -10,7 +10,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt.context import NOTHING, PromptContext
 from fastcoder_lsp.team.configuration import RepositoryConfig
-from fastcoder_lsp.team.context import RepositoryWords, TeamContext
+from fastcoder_lsp.team.host import RepositoryWords, TeamContext
 from fastcoder_lsp.team.repositories import Repositories
 
 SHOWN = replace(Settings(), context_enabled=True)

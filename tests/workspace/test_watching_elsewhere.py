@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.workspace.gaps import Gaps
-from fastcoder_lsp.workspace.watch import Handler
+from fastcoder_lsp.workspace.watch import Gaps, Handler
 from tests.workspace import other_systems as system
 
 PATIENCE_S = 60.0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config.processor import forced_kind
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import InstallationError
 
 LOW_MEMORY_BYTES = 2 << 30

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.prompt.account import LatestPrompt
+    from fastcoder_lsp.prompt.retrieval import LatestPrompt
 
 SAMPLE = '''def fibonacci(n: int) -> list[int]:
     """The first n Fibonacci numbers."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 
 LOW_DISK_BYTES = 2 << 30
 RIGHT_HINT = "Make it writable for you, or set FASTCODER_CACHE to another folder."

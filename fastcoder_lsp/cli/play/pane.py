@@ -18,7 +18,7 @@ from prompt_toolkit.mouse_events import MouseEvent
 from fastcoder_lsp.cli.play.session import AnswerSummary, PlaySession
 from fastcoder_lsp.client.client import Ghost
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.observe import percentile
 
 SIGNS = {"starting": "◌", "loading": "◔", "ready": "●", "thinking": "◐", "off": "○", "error": "✖"}

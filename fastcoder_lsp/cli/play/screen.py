@@ -22,8 +22,7 @@ from prompt_toolkit.styles import Style
 from fastcoder_lsp.cli.play.pane import GhostControl, editor_window, keys_line, message, status_line, tabs
 from fastcoder_lsp.cli.play.playground import Playground
 from fastcoder_lsp.cli.play.session import OpenFile, PlaySession
-from fastcoder_lsp.client.client import Ghost
-from fastcoder_lsp.client.rpc import ServerGoneError
+from fastcoder_lsp.client.client import Ghost, ServerGoneError
 
 ESCAPE_WAIT_S = 0.05
 """Escape is also the first byte of other keys: how long to wait for the next one."""

@@ -13,7 +13,7 @@ from fastcoder_lsp.cli.play.playground import TourStep
 from fastcoder_lsp.cli.play.session import OpenFile, PlaySession
 from fastcoder_lsp.cli.terminal import erase_line
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import FastcoderError
 
 LINES_ABOVE = 3

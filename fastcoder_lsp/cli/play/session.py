@@ -12,8 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.client.client import Ghost, LanguageClient, LatePlace, ghost_of
-from fastcoder_lsp.client.rpc import Params, RequestFailedError, ServerGoneError
+from fastcoder_lsp.client.client import (
+    Ghost,
+    LanguageClient,
+    LatePlace,
+    Params,
+    RequestFailedError,
+    ServerGoneError,
+    ghost_of,
+)
 from fastcoder_lsp.completion.status import Status
 
 OUTDATED_CODES = frozenset({-32800, -32801, -32802})

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int4.packing import unpack_some

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 
 from fastcoder_lsp.core import GREEDY, DraftTree
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs, follow
 from fastcoder_lsp.engine.static.verifier import StepVariant
 from fastcoder_lsp.engine.static.weights import agree

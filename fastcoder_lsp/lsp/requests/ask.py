@@ -4,6 +4,7 @@ Shared by inline completion and the completion menu.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lsprotocol import types
@@ -11,12 +12,38 @@ from lsprotocol import types
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, SelectedCompletion, Snapshot
-from fastcoder_lsp.lsp.convert import position_of, range_of
 from fastcoder_lsp.lsp.reasons import no_room, of_rule, unknown_document
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.workspace.document import position_at
+from fastcoder_lsp.workspace.document import ContentChange, Document, Encoding, Position, position_at
+from fastcoder_lsp.workspace.paths import path_of
 
 logger = logging.getLogger(__name__)
+
+
+def position_of(position: types.Position) -> Position:
+    """The protocol's position as ours."""
+    return Position(position.line, position.character)
+
+
+def range_of(snapshot: Snapshot, start: int, end: int, encoding: Encoding) -> types.Range:
+    """The protocol's range of start…end in a snapshot's text."""
+    first, last = (position_at(snapshot.text, offset, encoding) for offset in (start, end))
+    return types.Range(types.Position(first.line, first.character), types.Position(last.line, last.character))
+
+
+def document_of(item: types.TextDocumentItem) -> Document:
+    """A document as the client opened it."""
+    return Document(item.uri, path_of(item.uri), str(item.language_id), item.version, item.text)
+
+
+def edits_of(changes: Sequence[types.TextDocumentContentChangeEvent]) -> list[ContentChange]:
+    """The client's edits, in their order."""
+    return [
+        ContentChange(change.text, position_of(change.range.start), position_of(change.range.end))
+        if isinstance(change, types.TextDocumentContentChangePartial)
+        else ContentChange(change.text)
+        for change in changes
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,7 @@ from pathlib import PurePath
 
 from lsprotocol import types
 
-from fastcoder_lsp.lsp.convert import document_of, edits_of
-from fastcoder_lsp.lsp.requests.ask import prefetch
+from fastcoder_lsp.lsp.requests.ask import document_of, edits_of, prefetch
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.documents import Cell
 from fastcoder_lsp.workspace.folders import SETTINGS_FILE

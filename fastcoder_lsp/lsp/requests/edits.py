@@ -41,8 +41,7 @@ from fastcoder_lsp.edits.analogy import analogous
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.lsp.capabilities import at
-from fastcoder_lsp.lsp.convert import range_of
-from fastcoder_lsp.lsp.requests.ask import question_at_start
+from fastcoder_lsp.lsp.requests.ask import question_at_start, range_of
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Position, position_at
 from fastcoder_lsp.workspace.secret_lines import in_secret

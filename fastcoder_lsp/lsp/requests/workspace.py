@@ -8,7 +8,7 @@ from typing import Any, Final
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
-from fastcoder_lsp.core.wording import counted
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.lsp.configuration import SECTION
 from fastcoder_lsp.lsp.requests.edits import ACCEPT_COMMAND, accepted
 from fastcoder_lsp.lsp.requests.reports import statistics, why_command

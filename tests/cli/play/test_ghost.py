@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from fastcoder_lsp.cli.play.pane import tabs, work_of
 from fastcoder_lsp.cli.play.screen import indent_unit, new_line, shortened, tab
 from fastcoder_lsp.cli.play.session import AnswerSummary, OpenFile, PlaySession
-from fastcoder_lsp.client.client import Ghost, ReceivedSuggestion, difference, ghost_of
-from fastcoder_lsp.client.rpc import Params
+from fastcoder_lsp.client.client import Ghost, Params, ReceivedSuggestion, difference, ghost_of
 
 TEXT = st.text(alphabet="ab \n(é🦀", max_size=20)
 
