@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.config import Scope, Settings, SettingsLayer, cache_folder, resolve, specs, vscode
-from fastcoder_lsp.config.document import settings_page
+from fastcoder_lsp.config import Scope, Settings, SettingsLayer, cache_folder, resolve, specs
+from scripts.settings_files import outputs, properties
 
 
 def user(values: dict[str, Any]) -> SettingsLayer:
@@ -169,11 +169,6 @@ def test_the_table_and_the_settings_are_one() -> None:
     assert all(spec.description.endswith((".", "`.")) for spec in specs().values())
 
 
-def test_the_page_is_current() -> None:
-    """docs/settings.md is what the table makes: python -m fastcoder_lsp.config.document > docs/settings.md."""
-    assert (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8") == settings_page()
-
-
 def test_the_cache_folder_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path
@@ -182,17 +177,14 @@ def test_the_cache_folder_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert "fastcoder-lsp" in str(cache_folder())
 
 
-EXTENSION = Path(__file__).parents[2] / "editors" / "vscode"
-
-
-def test_the_extension_declares_the_settings_of_the_table() -> None:
-    """Both files are what the table makes of them; else: python -m fastcoder_lsp.config.vscode editors/vscode."""
-    for path, content in vscode.outputs(EXTENSION).items():
+def test_the_generated_files_are_current() -> None:
+    """They are what scripts/settings_files.py makes of the table."""
+    for path, content in outputs().items():
         assert path.read_text(encoding="utf-8") == content
 
 
 def test_what_names_models_and_paths_is_out_of_a_workspaces_reach() -> None:
     """From no `.vscode/settings.json` VS Code takes settings of the scope `machine`."""
-    declared = {name: schema["scope"] for name, schema in vscode.properties().items()}
+    declared = {name: schema["scope"] for name, schema in properties().items()}
     for spec in specs().values():
         assert (declared[f"fastcoder.{spec.name}"] == "machine") == (spec.scope is Scope.MACHINE)

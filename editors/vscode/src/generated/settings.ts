@@ -1,4 +1,4 @@
-// Made from fastcoder_lsp/config/table.py by `python -m fastcoder_lsp.config.vscode editors/vscode`.
+// Made from fastcoder_lsp/config/table.py by `scripts/settings_files.py`.
 
 /** A setting of the server's; `scope` says who may set it (docs/settings.md). */
 export interface ServerSetting {
