@@ -1,4 +1,4 @@
-"""Failures of a server: HTTP statuses and exceptions of the transport become reasons with a cause and a hint.
+"""Failures of a server: statuses and exceptions become reasons with a cause and a hint, and the server is left alone.
 
 A server's own message is shortened and stripped of control characters, because it is not trusted.
 """
@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -31,6 +32,41 @@ class RemoteError(Exception):
 
 class NotSentError(RemoteError):
     """A rule forbids sending a document; the server is fine."""
+
+
+PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
+
+
+@dataclass(slots=True)
+class Backoff:
+    """How long a failing server is not asked: longer after each consecutive failure, or as long as it demands.
+
+    Attributes:
+        pauses_s: after the first failure, the second, and so on; the last one repeats.
+        failure: the last one; None after an answer.
+        until_ms: the server is not asked before.
+    """
+
+    pauses_s: tuple[float, ...]
+    failure: RemoteError | None = None
+    until_ms: float = 0.0
+    _consecutive: int = 0
+
+    def failed(self, error: RemoteError, now_ms: float) -> None:
+        """Record a failure."""
+        step_s = self.pauses_s[min(self._consecutive, len(self.pauses_s) - 1)]
+        self._consecutive += 1
+        self.failure, self.until_ms = error, now_ms + 1e3 * max(step_s, error.wait_s)
+
+    def answered(self) -> None:
+        """Record an answer, which ends the backoff."""
+        self.failure, self._consecutive, self.until_ms = None, 0, 0.0
+
+    def blocking_failure(self, now_ms: float) -> RemoteError | None:
+        """The failure because of which the server is not asked now; None when it may be asked."""
+        if self.failure is None or now_ms >= self.until_ms:
+            return None
+        return self.failure
 
 
 _REFUSALS: Final[Mapping[int, str]] = {401: "remote-key", 403: "remote-forbidden", 404: "remote-model"}

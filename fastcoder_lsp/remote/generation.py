@@ -4,6 +4,7 @@ Chunks arrive on the event loop's thread; the scheduler's thread takes them in a
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -21,10 +22,9 @@ from fastcoder_lsp.postprocess import finish_at
 from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.dialects import AnswerChunk, Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt
-from fastcoder_lsp.remote.failures import NotSentError, RemoteError
+from fastcoder_lsp.remote.failures import Backoff, NotSentError, RemoteError
 from fastcoder_lsp.remote.server import RemoteServer
-from fastcoder_lsp.remote.timing import Backoff, IdleTimeout, budgets_of
-from fastcoder_lsp.scheduling.budget import Budgets
+from fastcoder_lsp.scheduling.budget import BackgroundBudget, Budgets
 from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import Loaded
 
@@ -33,6 +33,36 @@ MAX_CHARACTERS_PER_TOKEN: Final = 32
 _MAX_CHUNKS_PER_TOKEN: Final = 4
 _MAX_ANSWER_S: Final = 120.0
 """The longest answer, however slowly it arrives."""
+AUTOMATIC_MS: Final = 400.0
+"""Users type on after that; a later text is shown as a late suggestion."""
+INVOKED_MS: Final = 5_000.0
+IDLE_MS: Final = 30_000.0
+"""How long an answer may continue with no pending question."""
+
+
+def budgets_of(policy: Policy) -> Budgets:
+    """The budgets of `policy`; defaults where it sets none, because a server's speed is unknown."""
+    return Budgets(
+        policy.automatic_ms or AUTOMATIC_MS, policy.invoked_ms or INVOKED_MS, policy.background_ms or IDLE_MS
+    )
+
+
+class IdleTimeout(BackgroundBudget):
+    """Ends an answer that has had no pending question for too long; counts from the first such moment.
+
+    `least_ms`: the least time that it gives where the policy sets none.
+    """
+
+    def __init__(self, question: Question, clock: Clock, least_ms: float = 0.0) -> None:
+        allowed_ms = question.policy.background_ms or max(least_ms, IDLE_MS)
+        super().__init__(question, allowed_ms, allowed_ms, owed_ms=0.0, kept_ms=0.0, again_ms=0.0, prepare=False)
+        self._clock, self._since_ms = clock, math.inf
+
+    @override
+    def room_ms(self, *, owed: bool) -> float:
+        now_ms = self._clock()
+        self._since_ms = min(self._since_ms, now_ms)
+        return self.granted_ms - (now_ms - self._since_ms)
 
 
 class RemoteModel(Loaded):

@@ -52,10 +52,9 @@ from fastcoder_lsp.edits.values import EditAnswer
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, ExcerptSnippet, SendingRules, SnippetFinder, touches_secret
-from fastcoder_lsp.remote.failures import NotSentError, RemoteError
-from fastcoder_lsp.remote.generation import RemoteModel
+from fastcoder_lsp.remote.failures import PAUSES_S, Backoff, NotSentError, RemoteError
+from fastcoder_lsp.remote.generation import RemoteModel, budgets_of
 from fastcoder_lsp.remote.server import RemoteServer
-from fastcoder_lsp.remote.timing import PAUSES_S, Backoff, budgets_of
 from fastcoder_lsp.scheduling.model import ClientModel, ModelResources
 from fastcoder_lsp.scheduling.scheduler import Scheduler, now_ms
 from fastcoder_lsp.workspace.open_texts import OpenTexts
