@@ -20,8 +20,8 @@ from benchmarks.datasets.repositories import Repository
 from fastcoder_lsp.core import Change, Diagnostic, Snapshot
 from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.index.words.stored import WordIndex
-from fastcoder_lsp.index.words.terms import Terms
+from fastcoder_lsp.index.terms import Terms
+from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder, PromptContext, PromptOptions
 from fastcoder_lsp.prompt.retrieval import FileWords, query_at, retrieve
 from fastcoder_lsp.tokenizer import Tokenizer

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from fastcoder_lsp.core import Definition, Snapshot
-from fastcoder_lsp.index.words.terms import Terms
+from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.prompt.context import ContextSnippet
 from fastcoder_lsp.prompt.imports import imports_above
 from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, Load, WordQuery, around, worth

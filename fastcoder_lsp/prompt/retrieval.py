@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.core.controls import counted
-from fastcoder_lsp.index.words.stored import WordIndex
-from fastcoder_lsp.index.words.terms import LineTerms, Terms, words_of
+from fastcoder_lsp.index.terms import LineTerms, Terms, words_of
+from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.context import ContextSnippet, PromptContext
 from fastcoder_lsp.prompt.imports import imports_above
 

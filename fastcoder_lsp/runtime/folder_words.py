@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
 
-from fastcoder_lsp.index.words import stored
-from fastcoder_lsp.index.words.stored import WordIndex
-from fastcoder_lsp.index.words.terms import Terms
+from fastcoder_lsp.index import word_index
+from fastcoder_lsp.index.terms import Terms
+from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
 from fastcoder_lsp.workspace.background import lower_priority
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
@@ -204,7 +204,7 @@ class FolderWords:
         """Begin with the stored index, if it can be read."""
         self._begun = True
         try:
-            words = stored.read(self.kept) if self.kept is not None else None
+            words = word_index.read(self.kept) if self.kept is not None else None
         except OSError as error:
             log.info("reading the words of %s again: %s", self.root, error)
             return
@@ -223,8 +223,8 @@ class FolderWords:
         if self._changes < WORTH_KEEPING * len(self.index):
             return
         try:
-            stored.write(self.kept, self.index.stored())
-            words = stored.read(self.kept)
+            word_index.write(self.kept, self.index.stored())
+            words = word_index.read(self.kept)
         except OSError as error:
             log.info("cannot store the words of %s: %s", self.root, error)
             self._keeping = False

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.index.words import stored
-from fastcoder_lsp.index.words.stored import WordIndex
-from fastcoder_lsp.index.words.terms import LineTerms, Terms, words_of
+from fastcoder_lsp.index import word_index
+from fastcoder_lsp.index.terms import LineTerms, Terms, words_of
+from fastcoder_lsp.index.word_index import WordIndex
 
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta_one", "thetaTwo")
 
@@ -45,7 +45,7 @@ def test_words_by_lines() -> None:
 def test_forgotten_identifiers_have_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     text = " ".join(f"name_{number}" for number in range(50))
     whole = Terms().of(text)
-    monkeypatch.setattr("fastcoder_lsp.index.words.terms._KNOWN", 3)
+    monkeypatch.setattr("fastcoder_lsp.index.terms._KNOWN", 3)
     assert Terms().of(text).tolist() == whole.tolist()
 
 
@@ -112,8 +112,8 @@ def test_what_is_mapped_stays_so_while_little_changes(tmp_path: Path) -> None:
     terms, index, place = Terms(), WordIndex(), tmp_path / "words.bin"
     for number in range(5):
         index.put(f"file_{number}", terms.of(f"word_{number}"))
-    stored.write(place, index.stored())
-    index.adopt(stored.read(place) or pytest.fail("it is not read"))
+    word_index.write(place, index.stored())
+    index.adopt(word_index.read(place) or pytest.fail("it is not read"))
     mapped = index.stored().postings
     index.put("file_1", terms.of("other"))
     index.remove("file_2")
@@ -126,19 +126,19 @@ def test_what_is_mapped_stays_so_while_little_changes(tmp_path: Path) -> None:
 
 def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     terms, index = Terms(), WordIndex()
-    monkeypatch.setattr(stored, "MOST_FILES", 3)
-    monkeypatch.setattr(stored, "MOST_TERMS", 2)
+    monkeypatch.setattr(word_index, "MOST_FILES", 3)
+    monkeypatch.setattr(word_index, "MOST_TERMS", 2)
     assert [index.put(f"file_{number}", terms.of("first second third")) for number in range(4)] == [True] * 3 + [False]
     assert index.best(terms.of("first"), 9) == ["file_0", "file_1", "file_2"]
     assert index.best(terms.of("third"), 9) == []
     assert index.put("file_0", terms.of("again")), "one that is known is taken in anew"
-    monkeypatch.setattr(stored, "MOST_POSTINGS", 1)
+    monkeypatch.setattr(word_index, "MOST_POSTINGS", 1)
     index.settle()
     assert not index.put("file_1", terms.of("more"))
 
 
 def test_numbers_of_files_do_not_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "_NUMBERS", 40)
+    monkeypatch.setattr(word_index, "_NUMBERS", 40)
     terms, index = Terms(), WordIndex()
     for number in range(200):
         assert index.put("file", terms.of(f"word_{number}"))
@@ -150,9 +150,9 @@ def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
     for number, key in enumerate(("plain.py", "no\udce9 text.py", "größe\n.py", "gone.py")):
         assert index.put(key, terms.of(f"shared only_{number}"), stamp=number - (1 << 62))
     index.remove("gone.py")
-    stored.write(place, index.stored())
+    word_index.write(place, index.stored())
     again = WordIndex()
-    again.adopt(stored.read(place) or pytest.fail("it is not read"))
+    again.adopt(word_index.read(place) or pytest.fail("it is not read"))
     assert again.known() == index.known() == ["plain.py", "no\udce9 text.py", "größe\n.py"]
     assert [again.stamp(key) for key in again.known()] == [number - (1 << 62) for number in range(3)]
     assert again.stamp("gone.py") is None
@@ -168,9 +168,9 @@ def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
 
 def test_what_is_kept_of_nothing(tmp_path: Path) -> None:
     place = tmp_path / "words.bin"
-    assert stored.read(place) is None
-    stored.write(place, WordIndex().stored())
-    words = stored.read(place)
+    assert word_index.read(place) is None
+    word_index.write(place, WordIndex().stored())
+    words = word_index.read(place)
     assert words is not None
     assert words.keys == ()
     again = WordIndex()

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import Definition
-from fastcoder_lsp.index.words.stored import WordIndex
-from fastcoder_lsp.index.words.terms import Terms
+from fastcoder_lsp.index.terms import Terms
+from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.context import ContextSnippet
 from fastcoder_lsp.prompt.definitions import MAX_CHARACTERS, MAX_LINE, MAX_LINES, head_of, heads
 from fastcoder_lsp.prompt.retrieval import FileWords, query_at

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.index.words.stored import WordIndex
-from fastcoder_lsp.index.words.terms import Terms
+from fastcoder_lsp.index.terms import Terms
+from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.prompt.retrieval import (
     MAX_PIECES,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.index.words import stored
-from fastcoder_lsp.index.words.stored import StoredWords
+from fastcoder_lsp.index import word_index
+from fastcoder_lsp.index.word_index import StoredWords
 from fastcoder_lsp.runtime import folder_words
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules
@@ -212,13 +212,13 @@ def test_little_that_changed_is_not_worth_writing(root: Path, kept: Path, monkey
 def test_a_long_look_is_kept_as_it_goes(root: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monitored = list[int]()
     monkeypatch.setattr(folder_words, "KEPT_AFTER", 1)
-    writing = stored.write
+    writing = word_index.write
 
     def told(path: Path, words: StoredWords) -> None:
         monitored.append(len(words.keys))
         writing(path, words)
 
-    monkeypatch.setattr(stored, "write", told)
+    monkeypatch.setattr(word_index, "write", told)
     kept_at(root, kept)
     assert monitored == [1, 2, 3], "the ignore file is one of them"
 
@@ -251,7 +251,7 @@ def test_a_disk_that_refuses_is_asked_once(root: Path, kept: Path, monkeypatch: 
         asked.append(path)
         raise OSError(28, "no space")
 
-    monkeypatch.setattr(stored, "write", refused)
+    monkeypatch.setattr(word_index, "write", refused)
     words = kept_at(root, kept)
     (root / "new.py").write_text("unheard_of = 1\n")
     words.follow(rules_of(root))

@@ -1,8 +1,10 @@
-"""Posting lists of files by word, and the one file on the disk that keeps them, mapped when it is read.
+"""The word index: posting lists of files by word, and the one file on the disk that keeps them, mapped when it is read.
 
-Two immutable kinds: `Postings` for many files, where a table says where each word's list begins, and `FewPostings`,
-sorted pairs. A file counts once for each of its words, however often the word occurs: the ranking of pieces counts
-again.
+It stores numbers of words and of files; no text, and none can be recovered. `prompt/retrieval` ranks pieces of files.
+
+Two immutable kinds of lists: `Postings` for many files, where a table says where each word's list begins, and
+`FewPostings`, sorted pairs. A file counts once for each of its words, however often the word occurs: the ranking of
+pieces counts again.
 
 The file appears whole. A mapped list takes memory only once it is read. Layout, little-endian:
 
@@ -25,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core.files import appearing, check_room, private_folder
-from fastcoder_lsp.index.words.terms import TERMS
+from fastcoder_lsp.index.terms import TERMS
 
 _WORDS_AT_ONCE = TERMS // 64
 """Words merged at once: it bounds the memory of a merge to a fraction of the lists."""
