@@ -4,13 +4,12 @@ import * as vscode from 'vscode'
 
 import type { NextEdits } from './edits.ts'
 import type { FirstSteps } from './firstSteps.ts'
-import type { StatisticsPanel } from './panels/statistics.ts'
-import type { TracePanel } from './panels/trace.ts'
+import type { StatisticsPanel, TracePanel } from './panels.ts'
 import { installServer, pullModel } from './server/install.ts'
 import { locateServer } from './server/places.ts'
 import type { Supervisor } from './server/supervisor.ts'
-import { missingModel } from './shared/condition.ts'
-import { why } from './why.ts'
+import { missingModel, present } from './shared/presentation.ts'
+import { readWhy } from './shared/protocol.ts'
 import { showMenu } from './statusBar.ts'
 import { switches, toggle, toggleLanguage, toggleWorkspace } from './switches.ts'
 
@@ -95,4 +94,25 @@ async function pull(context: vscode.ExtensionContext, server: Supervisor, log: v
         await vscode.commands.executeCommand('setContext', 'fastcoder.modelReady', true)
         await reload(server)
     }
+}
+
+/** Why there is no suggestion, in a dialog that waits for the user: a notification shows one line. */
+async function why(server: Supervisor): Promise<void> {
+    const [question, ...rest] = (await explanation(server)).split('\n')
+    await vscode.window.showInformationMessage(`fastcoder: ${question ?? ''}`, { modal: true, detail: rest.join('\n') })
+}
+
+/** What the editor itself can tell comes first: no server, no document, or its own suggestions switched off. */
+async function explanation(server: Supervisor): Promise<string> {
+    if (server.condition.kind !== 'running') {
+        return present(server.condition, switches()).lines.join('\n')
+    }
+    const document = vscode.window.activeTextEditor?.document
+    if (document === undefined) {
+        return 'No file is open. Open one and type.'
+    }
+    const uri = server.uriOf(document)
+    const told = readWhy(await server.request('fastcoder/why', { textDocument: { uri } })) ?? 'The server gives no reason.'
+    const shows = vscode.workspace.getConfiguration('editor.inlineSuggest', document).get<boolean>('enabled', true)
+    return shows ? told : `The editor hides all suggestions. Turn on the setting editor.inlineSuggest.enabled.\n${told}`
 }

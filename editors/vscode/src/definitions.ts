@@ -6,8 +6,7 @@
 
 import * as vscode from 'vscode'
 
-import { Asking } from './shared/asking.ts'
-import { type Name, namesNear, type Told } from './shared/definitions.ts'
+import { Asking, type Name, namesNear, type Told } from './shared/definitions.ts'
 import { switches } from './switches.ts'
 
 /** Without a key or a move. */

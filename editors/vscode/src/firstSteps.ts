@@ -2,7 +2,7 @@
 
 import * as vscode from 'vscode'
 
-import type { Condition } from './shared/condition.ts'
+import type { Condition } from './shared/presentation.ts'
 
 const OPENED = 'walkthroughOpened'
 

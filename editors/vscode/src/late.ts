@@ -15,7 +15,7 @@
 
 import * as vscode from 'vscode'
 
-import type { Condition } from './shared/condition.ts'
+import type { Condition } from './shared/presentation.ts'
 import type { Outcome } from './shared/history.ts'
 import type { LatePlace } from './shared/protocol.ts'
 

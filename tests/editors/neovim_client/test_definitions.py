@@ -86,8 +86,8 @@ def test_keywords_are_not_asked_for(neovim: Scripted) -> None:
 
 
 def test_both_clients_know_the_same_words() -> None:
-    of_lua = (ROOT / "editors/neovim/lua/fastcoder/keywords.lua").read_text(encoding="utf-8")
-    of_code = (ROOT / "editors/vscode/src/shared/keywords.ts").read_text(encoding="utf-8")
+    of_lua = (ROOT / "editors/neovim/lua/fastcoder/definitions.lua").read_text(encoding="utf-8")
+    of_code = (ROOT / "editors/vscode/src/shared/definitions.ts").read_text(encoding="utf-8")
     words = of_lua.partition("[[")[2].partition("]]")[0].split()
     assert words == of_code.partition("`\n")[2].partition("`")[0].split()
     assert sorted(words, key=str.lower) == words

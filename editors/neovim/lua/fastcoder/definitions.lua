@@ -1,6 +1,5 @@
 -- Tells our server where the names near the cursor are defined, as the other servers of the buffer say: places alone,
 -- which ours reads by its own rules. Asks them while nobody types, and never our own.
-local keywords = require('fastcoder.keywords')
 local status = require('fastcoder.status')
 local M = {}
 
@@ -11,6 +10,23 @@ M.NAMES = 6
 local LINES_ABOVE, LINES_BELOW, LONGEST_LINE, SHORTEST_NAME = 6, 2, 500, 3
 local LOCATIONS = 2 -- of one name
 local WHAT_USERS_DO = { 'CursorMoved', 'CursorMovedI', 'TextChanged', 'TextChangedI', 'TextChangedP', 'BufEnter' }
+
+-- Words of languages, which are defined nowhere. editors/vscode/src/shared/definitions.ts has the same; a word that is a
+-- keyword in one language and a name in another may be missing of the names that are asked for.
+local WORDS = [[
+and as assert async await bool boolean break case catch char class const continue crate def default defer del delete do
+double elif else elsif end enum except export extends extern False false final finally float fn for foreach from func
+function global goto if impl implements import in include instanceof int interface is lambda let local long loop match
+mod move mut namespace new nil None nonlocal not null nullptr number or override package pass private protected pub
+public raise readonly ref repeat require return Self self short signed sizeof static string struct super switch template
+then this throw throws trait True true try type typedef typename typeof undefined union unless unsafe unsigned until use
+using var virtual void volatile when where while with yield
+]]
+---@type table<string, true>
+local keywords = {}
+for word in WORDS:gmatch('%a+') do
+  keywords[word] = true
+end
 
 ---@class fastcoder.Definitions
 ---@field client vim.lsp.Client ours

@@ -5,11 +5,10 @@ import * as path from 'node:path'
 
 import * as vscode from 'vscode'
 
-import { inEnvironment } from './find.ts'
+import type { Condition } from '../shared/presentation.ts'
+import { inEnvironment, isOutdated } from './find.ts'
 import { isProgram, ownEnvironment } from './places.ts'
-import { CHECK_PYTHON, percentOf, pipItself, pipListed, pipWhole, pythons } from './python.ts'
-import { run, type Ended } from './run.ts'
-import { installed } from './updates.ts'
+import { CHECK_PYTHON, type Ended, percentOf, pipItself, pipListed, pipWhole, pythons, run } from './python.ts'
 
 const WINDOWS = process.platform === 'win32'
 
@@ -145,4 +144,42 @@ async function offer(text: string, button: string, act: () => unknown): Promise<
 
 function openSetting(name: string): void {
     void vscode.commands.executeCommand('workbench.action.openSettings', name)
+}
+
+const INSTALLED_BY = 'serverInstalledBy'
+const OFFERED_BY = 'serverUpdateOfferedBy'
+
+/** The server was installed, by this version of the extension. */
+export async function installed(context: vscode.ExtensionContext): Promise<void> {
+    await context.globalState.update(INSTALLED_BY, versionOf(context))
+}
+
+/** Offers the update. Nothing is downloaded unasked: the offer is a question, and later is an answer. */
+export class Updates {
+    /** @param context keeps which version installed the server, and which has offered to update it. */
+    constructor(private readonly context: vscode.ExtensionContext) {}
+
+    /** The condition changed: a server may run that another version has installed. */
+    follow(condition: Condition): void {
+        if (condition.kind !== 'running') {
+            return
+        }
+        const { globalState } = this.context
+        const version = versionOf(this.context)
+        if (isOutdated(condition.origin, globalState.get(INSTALLED_BY), globalState.get(OFFERED_BY), version)) {
+            void this.offer(version)
+        }
+    }
+
+    private async offer(version: string): Promise<void> {
+        await this.context.globalState.update(OFFERED_BY, version)
+        const text = `fastcoder: The installed server belongs to another version of this extension (now ${version}).`
+        if ((await vscode.window.showInformationMessage(text, 'Update the Server', 'Later')) === 'Update the Server') {
+            await vscode.commands.executeCommand('fastcoder.installServer')
+        }
+    }
+}
+
+function versionOf(context: vscode.ExtensionContext): string {
+    return String((context.extension.packageJSON as { version?: unknown }).version)
 }

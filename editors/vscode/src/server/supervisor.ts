@@ -5,18 +5,68 @@
  * condition to whoever listens. Knows nothing of how that is shown.
  */
 
-import { spawn, type ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 
 import * as vscode from 'vscode'
-import { CloseAction, ErrorAction, InlineCompletionRequest, LanguageClient, RevealOutputChannelOn, State } from 'vscode-languageclient/node'
+import { CloseAction, ErrorAction, InlineCompletionRequest, LanguageClient, type Middleware, RevealOutputChannelOn, State } from 'vscode-languageclient/node'
 
 import { explicitSettings, languageSettings } from '../configuration.ts'
-import type { Condition } from '../shared/condition.ts'
-import { at, readLate, readStatus } from '../shared/protocol.ts'
-import { OWN_ORIGIN, type Candidate } from './find.ts'
-import { middleware, type Watcher } from './middleware.ts'
+import type { Outcome } from '../shared/history.ts'
+import type { Condition } from '../shared/presentation.ts'
+import { at, type LatePlace, readLate, readStatus } from '../shared/protocol.ts'
+import { type Candidate, OWN_ORIGIN } from './find.ts'
 import { Restarts } from './restarts.ts'
+
+/** Who takes part in the suggestions. */
+export interface Watcher {
+    /** Told how a request for a suggestion ended, what the server was asked, and after how many milliseconds. */
+    suggested(
+        outcome: Outcome,
+        ms: number,
+        document: vscode.TextDocument,
+        position: vscode.Position,
+        context: vscode.InlineCompletionContext,
+    ): void
+    /** What the server is to be asked in place of the editor's own question. */
+    asking(
+        document: vscode.TextDocument,
+        position: vscode.Position,
+        context: vscode.InlineCompletionContext,
+    ): vscode.InlineCompletionContext
+    /** Told that a suggestion is there which came too late for its question. */
+    late(place: LatePlace): void
+}
+
+/** @param settingsOf what the server is told of a folder's settings. */
+export function middleware(
+    settingsOf: (scope: vscode.Uri | undefined) => Record<string, unknown>,
+    watcher: Watcher,
+): Middleware {
+    return {
+        workspace: {
+            configuration: (params) =>
+                params.items.map((item) =>
+                    item.section === 'fastcoder'
+                        ? settingsOf(item.scopeUri === undefined ? undefined : vscode.Uri.parse(item.scopeUri))
+                        : null,
+                ),
+            // Without values the server asks for them by the above; the client's own values would hold all defaults.
+            didChangeConfiguration: async (_sections, next) => {
+                await next(undefined)
+            },
+        },
+        provideInlineCompletionItems: async (document, position, context, token, next) => {
+            const start = performance.now()
+            const question = watcher.asking(document, position, context)
+            const answer = await next(document, position, question, token)
+            const items = answer === null || answer === undefined ? [] : Array.isArray(answer) ? answer : answer.items
+            const outcome = token.isCancellationRequested ? 'cancelled' : items.length > 0 ? 'shown' : 'empty'
+            watcher.suggested(outcome, performance.now() - start, document, position, question)
+            return answer
+        },
+    }
+}
 
 /** Ours in this window are unique by it; the editor registers the server's commands beside the extension's own. */
 const COMMAND_SUFFIX = '.server'

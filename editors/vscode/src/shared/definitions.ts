@@ -1,7 +1,22 @@
-/** Names near a cursor, and what an editor answers of where they are defined. Pure. */
+/** Names near a cursor: where an editor's other extensions say that they are defined, one question at a time. Pure. */
 
-import { KEYWORDS } from './keywords.ts'
 import { at, list, number, text } from './protocol.ts'
+
+/**
+ * Words of languages, which are defined nowhere. editors/neovim/lua/fastcoder/definitions.lua has the same. A word that is
+ * a keyword in one language and a name in another may be missing of the names that are asked for.
+ */
+const WORDS = `
+and as assert async await bool boolean break case catch char class const continue crate def default defer del delete do
+double elif else elsif end enum except export extends extern False false final finally float fn for foreach from func
+function global goto if impl implements import in include instanceof int interface is lambda let local long loop match
+mod move mut namespace new nil None nonlocal not null nullptr number or override package pass private protected pub
+public raise readonly ref repeat require return Self self short signed sizeof static string struct super switch template
+then this throw throws trait True true try type typedef typename typeof undefined union unless unsafe unsigned until use
+using var virtual void volatile when where while with yield
+`
+
+const KEYWORDS: ReadonlySet<string> = new Set(WORDS.trim().split(/\s+/))
 
 const SHORTEST_NAME = 3
 const LONGEST_LINE = 500
@@ -72,4 +87,68 @@ function placeOf(value: unknown): Place | undefined {
 /** An editor's URI as text. */
 function uriText(value: unknown): string {
     return at(value, 'scheme') === 'file' ? (value as { toString: () => string }).toString() : ''
+}
+
+/** What is asked for, and for how long. */
+export interface Round {
+    /** Of the document: it says who answers. */
+    readonly language: string
+    /** The document's URI. */
+    readonly own: string
+    readonly names: readonly Name[]
+    readonly ask: (name: Name) => Promise<unknown>
+    /** For all answers, and for the one that is open before: what comes later is not waited for. */
+    readonly ms: number
+    /** Whether anybody still wants to know. */
+    readonly wanted: () => boolean
+}
+
+/**
+ * The editor cannot be told to give a question up. So of a language there is one open at most, however slow who answers
+ * is, and whatever was asked meanwhile.
+ */
+export class Asking {
+    /** By language, the question that was asked last. */
+    private readonly open = new Map<string, Promise<unknown>>()
+
+    /** The definitions that were told in time; undefined where nobody wants them, or an earlier question is open still. */
+    async definitions({ language, own, names, ask, ms, wanted }: Round): Promise<Told[] | undefined> {
+        const earlier = this.open.get(language)
+        if (earlier !== undefined && !(await isSettled(earlier, ms))) {
+            return undefined
+        }
+        const end = Date.now() + ms
+        const found: Told[] = []
+        for (const name of names) {
+            if (!wanted()) {
+                return undefined
+            }
+            let answer: unknown
+            const question = ask(name).then(
+                (value) => {
+                    answer = value
+                },
+                () => undefined, // of another extension; it is not ours to report
+            )
+            this.open.set(language, question)
+            if (!(await isSettled(question, end - Date.now()))) {
+                break
+            }
+            found.push(...definitionsOf(name.name, answer, own))
+        }
+        return wanted() ? found : undefined
+    }
+}
+
+/** Whether a promise has come to its end within a time. */
+async function isSettled(promise: Promise<unknown>, ms: number): Promise<boolean> {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<boolean>((resolve) => {
+        timer = setTimeout(resolve, Math.max(ms, 0), false)
+    })
+    try {
+        return await Promise.race([promise.then(() => true), late])
+    } finally {
+        clearTimeout(timer)
+    }
 }

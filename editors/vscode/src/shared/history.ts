@@ -1,5 +1,7 @@
 /** What the statistics page plots: the latest requests, and how acceptance went over time. Kept in memory alone. */
 
+import type { ServerStatistics } from './protocol.ts'
+
 export type Outcome = 'shown' | 'empty' | 'cancelled'
 
 /** One request for a suggestion, as the editor saw it. `at`: milliseconds since the epoch. */
@@ -46,4 +48,12 @@ export class History {
         this.samples.push(acceptance)
         this.samples.splice(0, this.samples.length - MOST)
     }
+}
+
+/** What the extension sends its page, which says "ready" when it can take it. */
+export interface StatisticsMessage {
+    /** Undefined while no server runs. */
+    readonly statistics: ServerStatistics | undefined
+    readonly requests: readonly Request[]
+    readonly acceptance: readonly Acceptance[]
 }

@@ -80,3 +80,11 @@ export function countGroups(trace: Trace): [Group, number][] {
     }
     return [...counts].sort(([, a], [, b]) => b - a)
 }
+
+/** What the extension sends its page, which says "ready" when it can take it. */
+export interface TraceMessage {
+    /** The document's name. */
+    readonly document: string
+    /** Undefined where no suggestion was made in it yet. */
+    readonly trace: Trace | undefined
+}

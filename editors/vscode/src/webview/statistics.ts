@@ -1,6 +1,6 @@
 /** The statistics page. */
 
-import type { StatisticsMessage } from '../shared/messages.ts'
+import type { StatisticsMessage } from '../shared/history.ts'
 import { acceptancePlot, counted, latencyPlot, partsPlot, percent, spansPlot } from '../shared/plots.ts'
 import type { ServerStatistics } from '../shared/protocol.ts'
 import { groupOf } from '../shared/trace.ts'

@@ -1,6 +1,6 @@
 /** The trace page: a completion, every token coloured by where it came from. */
 
-import type { TraceMessage } from '../shared/messages.ts'
+import type { TraceMessage } from '../shared/trace.ts'
 import { counted } from '../shared/plots.ts'
 import { countGroups, groupOf, GROUP_NAMES, type Step, type Trace } from '../shared/trace.ts'
 import { element, listen, show } from './host.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { Asking, type Round } from '../../src/shared/asking.ts'
+import { Asking, type Round } from '../../src/shared/definitions.ts'
 
 const LONG = 60_000
 const names = ['put', 'store', 'key'].map((name, line) => ({ name, line, character: 0 }))

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { candidates, findServer, OWN_ORIGIN, type Places } from '../../src/server/find.ts'
-import { isOutdated } from '../../src/server/versions.ts'
+import { candidates, findServer, OWN_ORIGIN, type Places, isOutdated } from '../../src/server/find.ts'
 
 const PLACES: Places = {
     setting: '',

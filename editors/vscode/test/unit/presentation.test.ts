@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { missingModel, type Condition } from '../../src/shared/condition.ts'
-import { describeLatency, menu, present, type Switches } from '../../src/shared/presentation.ts'
+import { missingModel, type Condition, describeLatency, menu, present, type Switches } from '../../src/shared/presentation.ts'
 import { readLate, readStatistics, readStatus, readWhy, type State } from '../../src/shared/protocol.ts'
 
 const ON: Switches = { enabled: true, language: 'python', languageEnabled: true }

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { percentOf, pipItself, pipListed, pipWhole, pythons } from '../../src/server/python.ts'
+import { percentOf, pipItself, pipListed, pipWhole, pythons, run } from '../../src/server/python.ts'
 import { Restarts } from '../../src/server/restarts.ts'
-import { run } from '../../src/server/run.ts'
 
 void test('a server that dies is started later each time, and at last no more', () => {
     const restarts = new Restarts()
