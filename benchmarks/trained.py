@@ -28,7 +28,7 @@ from benchmarks.questions import InfillQuestion, PromptVariant, prompt_of
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.config.engines import ENGINES
+from fastcoder_lsp.config.table import ENGINES
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Engine, Sampler, Verified
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.base import Trained, load_trained

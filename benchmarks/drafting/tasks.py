@@ -20,7 +20,7 @@ from benchmarks.product import SmallerModels, smaller_models
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.config import kernels_folder
-from fastcoder_lsp.config.engines import ENGINES
+from fastcoder_lsp.config.table import ENGINES
 from fastcoder_lsp.core import Engine, StepCosts
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.documents import Slots

@@ -1,16 +1,32 @@
 """The table of settings: name, type, default, scope, limits, description.
 
-Parsing (`resolve`), docs/settings.md (`document`) and the editors' schemas are generated from it. A setting is a field
-of `Settings`: code reads `settings.popup_budget_ms`, users write `popup.budget_ms`.
+Parsing (`resolve`) is generated from it, and by scripts/settings_files.py docs/settings.md and the editors' schemas. A
+setting is a field of `Settings`: code reads `settings.popup_budget_ms`, users write `popup.budget_ms`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
 
-from fastcoder_lsp.config.engines import ENGINES
+EngineKind = Literal[
+    "auto",
+    "cpu-int8",
+    "cpu-int4",
+    "cpu-fp32",
+    "cpu-bf16",
+    "cpu-graphs",
+    "cuda-bf16",
+    "cuda-graphs",
+    "cuda-int8",
+    "cuda-int4",
+    "mps-bf16",
+]
+"""`cpu-int8` and `cpu-int4` are our CPU kernels with weights of that precision. `cuda-graphs` (bf16), `cuda-int8` and
+`cuda-int4` are the graph engine; `cuda-bf16` launches its operations one by one. `cpu-graphs` runs the graph engine's
+programs in fp32 on the CPU, uncaptured, for comparison."""
+ENGINES: Final[tuple[EngineKind, ...]] = get_args(EngineKind)
 
 
 class Scope(Enum):

@@ -7,7 +7,7 @@ It computes with the model's weights and never sees text, prompts or documents. 
 from collections.abc import Callable
 from pathlib import Path
 
-from fastcoder_lsp.config.engines import EngineKind as Kind
+from fastcoder_lsp.config.table import EngineKind as Kind
 from fastcoder_lsp.core import Engine, Engines, Progress
 from fastcoder_lsp.engine.options import EngineOptions
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fastcoder_lsp.config.engines import ENGINES, EngineKind
+from fastcoder_lsp.config.table import ENGINES, EngineKind
 from fastcoder_lsp.errors import UsageError
 
 

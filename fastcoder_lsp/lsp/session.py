@@ -36,8 +36,7 @@ from fastcoder_lsp.lsp.edits import NextEdits
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging
 from fastcoder_lsp.lsp.outcomes import Outcomes
-from fastcoder_lsp.lsp.snooze import Snooze
-from fastcoder_lsp.lsp.status import Reporter, notify_late
+from fastcoder_lsp.lsp.status import Reporter, Snooze, notify_late
 from fastcoder_lsp.lsp.usage import UsageCounter
 from fastcoder_lsp.usage import UsageStore
 from fastcoder_lsp.workspace.accepts import Accepts

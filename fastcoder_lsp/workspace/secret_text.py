@@ -9,11 +9,17 @@ Owns the relation of names to values. Pure.
 import re
 from dataclasses import dataclass, replace
 
-from fastcoder_lsp.workspace.secret_commands import has_unnamed_password
-from fastcoder_lsp.workspace.secret_entries import NetrcEntry, SecretEntry
+from fastcoder_lsp.workspace.secret_entries import Body, NetrcEntry, SecretEntry, body_below
 from fastcoder_lsp.workspace.secret_names import LIKELY, NameSecrecy, is_credential_call, name_words, secrecy_of, words
-from fastcoder_lsp.workspace.secret_returns import Body, body_below
-from fastcoder_lsp.workspace.secret_values import BRACKETED, LiteralShape, Token, is_conspicuous, shape_of, tokens_of
+from fastcoder_lsp.workspace.secret_values import (
+    BRACKETED,
+    LiteralShape,
+    Token,
+    has_unnamed_password,
+    is_conspicuous,
+    shape_of,
+    tokens_of,
+)
 
 MAX_LINES = 400
 """Of one secret."""

@@ -108,7 +108,7 @@ class Stranger:
     def looked_after(self, setup: str, look: str) -> str:
         """What one look of doctor's finds in a namespace of its own, in which the shell has done `setup` before."""
         require_namespaces()
-        program = f"from fastcoder_lsp.cli.doctor import machine, places; print([*{look}()])"
+        program = f"from fastcoder_lsp.cli.doctor import machine; print([*{look}()])"
         done = subprocess.run(
             [*NAMESPACE, "sh", "-c", f'{setup} && exec "$@"', "sh", sys.executable, "-c", program],
             env=self.variables(),

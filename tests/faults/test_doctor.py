@@ -10,7 +10,7 @@ import pytest
 
 from fastcoder_lsp.cli.doctor import check_last_start
 from fastcoder_lsp.cli.doctor.check import Check, show
-from fastcoder_lsp.cli.doctor.places import check_cache, check_indexes, check_kernels
+from fastcoder_lsp.cli.doctor.machine import check_cache, check_indexes, check_kernels
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.runtime.costs import CONTEXT_TOKENS
 from fastcoder_lsp.runtime.start_record import StartRecord, start_path
@@ -130,7 +130,7 @@ def test_a_full_disk_and_a_closed_cache(stranger: Stranger) -> None:
     full = f"mount -t tmpfs -o size=64k,mode=700 none {stranger.cache}"
     closed = f"mount --bind {stranger.cache} {stranger.cache} && mount -o remount,ro,bind {stranger.cache}"
     for setup, text in ((full, "nearly full"), (closed, "not writable")):
-        said = stranger.looked_after(setup, "(lambda: [places.check_cache()])")
+        said = stranger.looked_after(setup, "(lambda: [machine.check_cache()])")
         assert "state='wrong'" in said
         assert text in said
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fastcoder_lsp.lsp.battery import Battery, PowerSource, read_battery
-from fastcoder_lsp.lsp.snooze import Snooze
+from fastcoder_lsp.lsp.status import Snooze
 from tests.lsp.raw_client import Json, RawClient, initialized
 
 URI = "file:///project/a.py"

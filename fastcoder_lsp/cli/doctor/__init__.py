@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.cli.doctor import machine, model, places
+from fastcoder_lsp.cli.doctor import machine, model
 from fastcoder_lsp.cli.doctor.check import Check, Redaction, attempt, show, write_report
 from fastcoder_lsp.cli.doctor.model import SAMPLE, SAMPLE_AFTER
 from fastcoder_lsp.cli.options import require_writable
@@ -264,11 +264,11 @@ def _examine_here(settings: Settings) -> Iterator[Check]:
     yield from attempt("memory", machine.check_memory)
     yield from attempt("battery", machine.check_battery)
     yield from attempt("watches", machine.check_watches)
-    yield from attempt("home", places.check_home)
-    yield from attempt("cache", places.check_cache)
-    yield from attempt("unfinished", places.check_unfinished)
-    yield from attempt("kernels", places.check_kernels)
-    yield from attempt("indexes", places.check_indexes)
+    yield from attempt("home", machine.check_home)
+    yield from attempt("cache", machine.check_cache)
+    yield from attempt("unfinished", machine.check_unfinished)
+    yield from attempt("kernels", machine.check_kernels)
+    yield from attempt("indexes", machine.check_indexes)
     yield from attempt("host", check_host)
     yield from attempt("last start", check_last_start)  # before the completion below, which records a start of its own
     found = list(attempt("model", lambda: model.check_model(settings)))
