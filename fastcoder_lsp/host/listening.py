@@ -14,9 +14,13 @@ import socket
 import stat
 import struct
 import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
+
+from typing_extensions import override
 
 from fastcoder_lsp.core.files import put_in_place
 
@@ -29,8 +33,11 @@ class ForeignError(OSError):
     """The process at the other end belongs to another user, or cannot prove that it belongs to this one."""
 
 
-class Listening(Protocol):
-    """The host's end of an address."""
+class Listening(ABC):
+    """The host's end of an address: a listening socket, and the file that leads to it."""
+
+    def __init__(self, listening: socket.socket, path: Path) -> None:
+        self._socket, self._path = listening, path
 
     def accept(self) -> socket.socket:
         """Wait for the next connection, from any user.
@@ -38,15 +45,15 @@ class Listening(Protocol):
         Raises:
             OSError: the socket was closed.
         """
-        ...
+        return self._socket.accept()[0]
 
+    @abstractmethod
     def admit(self, connected: socket.socket) -> None:
         """Check that the other end belongs to this user; waits at most `GREETING_S`.
 
         Raises:
             OSError: it does not.
         """
-        ...
 
     def found(self) -> bool:
         """Whether the name still leads to this socket; it may have been deleted.
@@ -54,113 +61,105 @@ class Listening(Protocol):
         Raises:
             OSError: the system does not tell.
         """
-        ...
+        with contextlib.suppress(FileNotFoundError):
+            return self._is_own_file()
+        return False
+
+    @abstractmethod
+    def _is_own_file(self) -> bool: ...
 
     def close(self) -> None:
         """Remove the name, and wake threads that wait in `accept`."""
-        ...
+        with contextlib.suppress(OSError):
+            if self.found():
+                self._path.unlink()
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
 
 
-class Address(Protocol):
+@dataclass(frozen=True)
+class Address(ABC):
     """A name in a private folder, for at most one host."""
 
-    @property
-    def folder(self) -> Path:
-        """The folder."""
-        ...
+    folder: Path
+    key: str
 
     @property
-    def key(self) -> str:
-        """The name."""
-        ...
+    @abstractmethod
+    def path(self) -> Path:
+        """The file that leads to the socket."""
 
+    @abstractmethod
     def connect(self) -> socket.socket:
         """Connect to the host.
 
         Raises:
             OSError: there is no host, or it does not belong to this user.
         """
-        ...
 
+    @abstractmethod
     def listen(self) -> Listening:
         """Listen as the host; the caller holds the address's lock.
 
         Raises:
             OSError: the system does not allow it.
         """
-        ...
 
 
-def close_listening(listening: socket.socket) -> None:
-    """Close a listening socket and wake threads that wait in `accept`."""
-    with contextlib.suppress(OSError):
-        listening.shutdown(socket.SHUT_RDWR)
-    listening.close()
+@contextlib.contextmanager
+def _closed_on_failure(opened: socket.socket) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        opened.close()
+        raise
 
 
-@dataclass(frozen=True, slots=True)
-class UnixAddress:
+class UnixAddress(Address):
     """The Unix socket `key`.sock in `folder`."""
 
-    folder: Path
-    key: str
-
     @property
+    @override
     def path(self) -> Path:
-        """The socket's path."""
         return self.folder / f"{self.key}.sock"
 
+    @override
     def connect(self) -> socket.socket:
-        """Connect to the process at the socket, and check that it belongs to this user."""
         if not is_own(self.path, stat.S_IFSOCK):
             raise FileNotFoundError(f"no socket of this user at {self.path}")
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
+        with _closed_on_failure(connected):
             connected.settimeout(GREETING_S)  # a host with a full backlog accepts no connection
             connected.connect(str(self.path))
             _require_same_user(connected)
             connected.settimeout(None)
-        except BaseException:
-            connected.close()
-            raise
         return connected
 
+    @override
     def listen(self) -> Listening:
-        """Listen at the socket; removes a dead host's socket first."""
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()  # left by a dead host: we hold the lock
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
+        with _closed_on_failure(listening):
             listening.bind(str(self.path))
             self.path.chmod(0o600)
             listening.listen(BACKLOG)
-        except BaseException:
-            listening.close()
-            raise
         return _UnixListening(listening, self.path)
 
 
-class _UnixListening:
+class _UnixListening(Listening):
     def __init__(self, listening: socket.socket, path: Path) -> None:
-        self._socket, self._path = listening, path
+        super().__init__(listening, path)
         self._file = _file(path)
 
-    def accept(self) -> socket.socket:
-        return self._socket.accept()[0]
-
+    @override
     def admit(self, connected: socket.socket) -> None:
         _require_same_user(connected)
 
-    def found(self) -> bool:
-        with contextlib.suppress(FileNotFoundError):
-            return _file(self._path) == self._file
-        return False
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            if self.found():
-                self._path.unlink()
-        close_listening(self._socket)
+    @override
+    def _is_own_file(self) -> bool:
+        return _file(self._path) == self._file
 
 
 def _file(path: Path) -> tuple[int, int]:
@@ -189,40 +188,33 @@ def _require_same_user(connected: socket.socket) -> None:
 _TOKEN_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class LoopbackAddress:
+class LoopbackAddress(Address):
     """A port on the loopback interface, published with a token in a private file."""
 
-    folder: Path
-    key: str
-
     @property
+    @override
     def path(self) -> Path:
-        """The file with port and token."""
         return self.folder / f"{self.key}.port"
 
+    @override
     def connect(self) -> socket.socket:
-        """Connect to the process at the port, and check that it knows the token."""
         if not is_own(self.path, stat.S_IFREG):
             raise FileNotFoundError(f"no file of this user at {self.path}")
         port, _, token = self.path.read_text(encoding="ascii").partition(" ")
         if not port.isdecimal() or not 0 < int(port) < 65536:
             raise FileNotFoundError(f"no port in {self.path}")
         connected = socket.create_connection(("127.0.0.1", int(port)), timeout=GREETING_S)
-        try:
+        with _closed_on_failure(connected):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _shake_hands(connected, token.strip().encode(), b"front")
             connected.settimeout(None)
-        except BaseException:
-            connected.close()
-            raise
         return connected
 
+    @override
     def listen(self) -> Listening:
-        """Listen at a free port, and publish it with a new token."""
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         token = secrets.token_hex(_TOKEN_BYTES)
-        try:
+        with _closed_on_failure(listening):
             if sys.platform == "win32":
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
             listening.bind(("127.0.0.1", 0))
@@ -231,35 +223,24 @@ class LoopbackAddress:
             with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
                 file.write(f"{listening.getsockname()[1]} {token}\n")
             put_in_place(made, self.path)
-        except BaseException:
-            listening.close()
-            raise
         return _LoopbackListening(listening, self.path, token.encode())
 
 
-class _LoopbackListening:
+class _LoopbackListening(Listening):
     def __init__(self, listening: socket.socket, path: Path, token: bytes) -> None:
-        self._socket, self._path, self._token = listening, path, token
+        super().__init__(listening, path)
+        self._token = token
 
-    def accept(self) -> socket.socket:
-        return self._socket.accept()[0]
-
+    @override
     def admit(self, connected: socket.socket) -> None:
         connected.settimeout(GREETING_S)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _shake_hands(connected, self._token, b"host")
         connected.settimeout(None)
 
-    def found(self) -> bool:
-        with contextlib.suppress(FileNotFoundError):
-            return self._token in self._path.read_bytes()
-        return False
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            if self.found():
-                self._path.unlink()
-        close_listening(self._socket)
+    @override
+    def _is_own_file(self) -> bool:
+        return self._token in self._path.read_bytes()
 
 
 def _shake_hands(connected: socket.socket, token: bytes, side: bytes) -> None:

@@ -19,7 +19,7 @@ from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
-from fastcoder_lsp.workspace.live_index import IndexProgress
+from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import resolved
@@ -112,7 +112,7 @@ class Datastore:
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Files on the disk changed, as a client reports them."""
         paths = list(paths)
-        for index in self._indexes():
+        for index in self._live():
             index.files_changed(paths)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
@@ -129,7 +129,7 @@ class Datastore:
         started = self._started
         if started is None:
             return Pinned(frozen=self._frozen)
-        snapshots = [snapshot for index in started.indexes.values() for snapshot in index.pin()]
+        snapshots = [snapshot for index in self._live() for snapshot in index.pin()]
         common = [store.pin() for store in started.common.stores(started.installed)]
         return Pinned(
             repository=Searcher(snapshots, self._key_of(document)) if snapshots else None,
@@ -152,7 +152,7 @@ class Datastore:
         if started is None:
             return False
         started.common.wait(timeout_s)
-        return all(index.settle(timeout_s) for index in started.indexes.values())
+        return all(index.settle(timeout_s) for index in self._live())
 
     def _key_of(self, document: str) -> str:
         """The document's key in the stores, cached because a decode must not wait for a slow disk."""
@@ -167,6 +167,9 @@ class Datastore:
 
     def _indexes(self) -> tuple[SharedIndex, ...]:
         return () if (started := self._started) is None else tuple(started.indexes.values())
+
+    def _live(self) -> list[LiveIndex]:
+        return [index for shared in self._indexes() if (index := shared.live) is not None]
 
     def _open_indexes(self) -> None:
         """Open an index for each group of folders; indexes whose folders stay are kept."""
@@ -187,9 +190,8 @@ class Datastore:
 
     def _open_index(self, folders: Mapping[Path, Settings], encoder: Tokenizer) -> SharedIndex:
         label = object()
-        index = self._stores.indexes.open(
-            folders, encoder, partial(self._on_progress, label), self._notice, self._texts
-        )
+        report = partial(self._on_progress, label)
+        index = SharedIndex(self._stores, folders, encoder, report, self._notice, self._texts)
         self._labels[index] = label
         for path, text in self._texts.copy().items():
             index.document_changed(path, text)

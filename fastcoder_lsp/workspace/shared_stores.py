@@ -6,12 +6,11 @@ index ends with its last user. Corpora are shared by tokenizer.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
@@ -52,125 +51,122 @@ class _SharedEntry:
     notices: list[str] = field(default_factory=list)
 
 
-class SharedIndexes:
-    """The live indexes of a process."""
+class SharedIndex:
+    """One user's share of the live index of these folders, started if no user has it. Thread-safe.
 
-    def __init__(self, cache: Path, *, watching: bool = True) -> None:
-        self._cache, self._watching = cache, watching
-        self._lock = threading.RLock()
-        self._indexes: dict[Key, _SharedEntry] = {}
+    Later users receive the earlier progress and notices. `report` and `notice` receive progress and messages for the
+    user, from any thread; they must not call this object.
+    """
 
-    def __len__(self) -> int:
-        return len(self._indexes)
+    def __init__(
+        self,
+        stores: "SharedStores",
+        folders: Mapping[Path, Settings],
+        encoder: Tokenizer,
+        report: Report,
+        notice: Notice,
+        texts: OpenTexts,
+    ) -> None:
+        self._stores, self._encoder, self.report, self.notice, self.texts = stores, encoder, report, notice, texts
+        with stores.lock:
+            self._join(folders)
 
-    def open(
-        self, folders: Mapping[Path, Settings], encoder: Tokenizer, report: Report, notice: Notice, texts: OpenTexts
-    ) -> "SharedIndex":
-        """The index of these folders, started if no user has it. Later users receive the earlier progress and notices.
+    @property
+    def live(self) -> LiveIndex | None:
+        """The index; None after `close`."""
+        return None if self._shared is None else self._shared.index
 
-        `report` and `notice` receive progress and messages for the user, from any thread; they must not call this
-        object.
+    def document_changed(self, path: Path, text: str) -> None:
+        """An open document's text, saved or not, overrides the disk. Takes microseconds."""
+        with self._stores.lock:
+            if (shared := self._shared) is not None:
+                users = shared.opened.setdefault(path, {})
+                users.pop(self, None)
+                users[self] = None
+                shared.index.document_changed(path, text)
+
+    def document_closed(self, path: Path) -> None:
+        """The document was closed: the disk holds again, or the text of another user who has it open."""
+        with self._stores.lock:
+            if self._shared is not None:
+                self._withdraw_text(self._shared, path)
+
+    def change(self, folders: Mapping[Path, Settings]) -> threading.Thread | None:
+        """Replace the folders and their settings; returns the thread in which an index ends by it, if any.
+
+        An index without other users is changed in place.
         """
-        with self._lock:
-            user = SharedIndex(self, encoder, report, notice, texts)
-            self._join(user, folders)
-            return user
-
-    # For `SharedIndex`.
-
-    def change_folders(self, user: "SharedIndex", folders: Mapping[Path, Settings]) -> threading.Thread | None:
-        """Replace a user's folders or rules; an index without other users is changed in place."""
-        with self._lock:
-            key, shared = _key_of(user.encoder, folders), self._shared_by(user)
-            if user.key == key:
+        with self._stores.lock:
+            key, shared, indexes = _key_of(self._encoder, folders), self._shared, self._stores.indexes
+            if self._key == key:
                 return None
-            if shared is not None and len(shared.users) == 1 and key not in self._indexes:
-                del self._indexes[user.key]
-                self._indexes[key], user.key = shared, key
+            if shared is not None and len(shared.users) == 1 and key not in indexes:
+                del indexes[self._key]
+                indexes[key], self._key = shared, key
                 shared.index.change(folders)
                 return None
-            opened = [] if shared is None else [path for path, users in shared.opened.items() if user in users]
-            ending = self.leave(user)
-            self._join(user, folders)
+            opened = [] if shared is None else [path for path, users in shared.opened.items() if self in users]
+            ending = self.close()
+            self._join(folders)
             for path in opened:
-                self.report_text(user, path, user.texts.get(path))
+                if (text := self.texts.get(path)) is not None:
+                    self.document_changed(path, text)
+                else:
+                    self.document_closed(path)
             return ending
 
-    def leave(self, user: "SharedIndex") -> threading.Thread | None:
-        """Remove a user; returns the thread in which the index ends, if that was its last user."""
-        with self._lock:
-            shared = self._shared_by(user)
+    def close(self) -> threading.Thread | None:
+        """Leave the index; returns the thread in which it ends, if it has no other user."""
+        with self._stores.lock:
+            shared, self._shared = self._shared, None
             if shared is None:
                 return None
-            del shared.users[user]
+            del shared.users[self]
             if shared.users:
-                for path in [path for path, users in shared.opened.items() if user in users]:
-                    self._withdraw_text(shared, user, path)
+                for path in [path for path, users in shared.opened.items() if self in users]:
+                    self._withdraw_text(shared, path)
                 return None
-            del self._indexes[user.key]
+            del self._stores.indexes[self._key]
         ending = threading.Thread(target=shared.index.stop, name="index-end", daemon=True)
         ending.start()
         return ending
 
-    def report_text(self, user: "SharedIndex", path: Path, text: str | None) -> None:
-        """Report an open document's text; None if it was closed."""
-        with self._lock:
-            shared = self._shared_by(user)
-            if shared is None:
-                return
-            if text is None:
-                self._withdraw_text(shared, user, path)
-                return
-            users = shared.opened.setdefault(path, {})
-            users.pop(user, None)
-            users[user] = None
-            shared.index.document_changed(path, text)
-
-    def index_of(self, user: "SharedIndex") -> LiveIndex | None:
-        """The index of a user; None if it has left."""
-        shared = self._shared_by(user)
-        return None if shared is None else shared.index
-
-    def _shared_by(self, user: "SharedIndex") -> _SharedEntry | None:
-        shared = self._indexes.get(user.key)
-        return shared if shared is not None and user in shared.users else None
-
-    def _join(self, user: "SharedIndex", folders: Mapping[Path, Settings]) -> None:
-        key = _key_of(user.encoder, folders)
-        shared = self._indexes.get(key)
+    def _join(self, folders: Mapping[Path, Settings]) -> None:
+        self._key = _key_of(self._encoder, folders)
+        shared = self._stores.indexes.get(self._key)
         if shared is None:
-            shared = self._begin(folders, user.encoder)
-            self._indexes[key] = shared
-        user.key = key
-        shared.users[user] = None
+            shared = self._stores.indexes[self._key] = self._begin(folders)
+        self._shared: _SharedEntry | None = shared
+        shared.users[self] = None
         if shared.progress is not None:
-            user.report(shared.progress)
+            self.report(shared.progress)
         for text in shared.notices:
-            user.notice(text)
+            self.notice(text)
 
-    def _begin(self, folders: Mapping[Path, Settings], encoder: Tokenizer) -> _SharedEntry:
+    def _begin(self, folders: Mapping[Path, Settings]) -> _SharedEntry:
+        stores = self._stores
+
         def report(progress: IndexProgress) -> None:
-            with self._lock:
+            with stores.lock:
                 shared.progress = progress
                 for user in shared.users:
                     user.report(progress)
 
         def notice(text: str) -> None:
-            with self._lock:
+            with stores.lock:
                 shared.notices.append(text)
                 for user in shared.users:
                     user.notice(text)
 
-        index = LiveIndex(folders, encoder, self._cache, report, notice, watching=self._watching)
+        index = LiveIndex(folders, self._encoder, stores.cache, report, notice, watching=stores.live)
         shared = _SharedEntry(index)
         index.start()
         return shared
 
-    @staticmethod
-    def _withdraw_text(shared: _SharedEntry, user: "SharedIndex", path: Path) -> None:
+    def _withdraw_text(self, shared: _SharedEntry, path: Path) -> None:
         users = shared.opened.get(path, {})
-        was_last = next(reversed(users), None) is user
-        users.pop(user, None)
+        was_last = next(reversed(users), None) is self
+        users.pop(self, None)
         while users and was_last:
             before = next(reversed(users))
             if (text := before.texts.get(path)) is not None:
@@ -180,48 +176,6 @@ class SharedIndexes:
         if not users:
             shared.opened.pop(path, None)
             shared.index.document_closed(path)
-
-
-class SharedIndex:
-    """One user's share of a live index. Thread-safe."""
-
-    def __init__(
-        self, indexes: SharedIndexes, encoder: Tokenizer, report: Report, notice: Notice, texts: OpenTexts
-    ) -> None:
-        self._indexes, self.encoder, self.report, self.notice, self.texts = indexes, encoder, report, notice, texts
-        self.key: Key = ()
-
-    def pin(self) -> tuple[StoreSnapshot, ...]:
-        """The present state of every folder's store."""
-        index = self._indexes.index_of(self)
-        return () if index is None else index.pin()
-
-    def document_changed(self, path: Path, text: str) -> None:
-        """An open document's text, saved or not, overrides the disk. Takes microseconds."""
-        self._indexes.report_text(self, path, text)
-
-    def document_closed(self, path: Path) -> None:
-        """The document was closed: the disk holds again, or the text of another user who has it open."""
-        self._indexes.report_text(self, path, None)
-
-    def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files on the disk appeared, changed or were deleted."""
-        index = self._indexes.index_of(self)
-        if index is not None:
-            index.files_changed(paths)
-
-    def change(self, folders: Mapping[Path, Settings]) -> threading.Thread | None:
-        """Replace the folders and their settings; returns the thread in which an index ends by it, if any."""
-        return self._indexes.change_folders(self, folders)
-
-    def settle(self, timeout_s: float) -> bool:
-        """Wait until all reported changes can be found; for tests and benchmarks. Returns whether they can."""
-        index = self._indexes.index_of(self)
-        return index is not None and index.settle(timeout_s)
-
-    def close(self) -> threading.Thread | None:
-        """Leave the index; returns the thread in which it ends, if it has no other user."""
-        return self._indexes.leave(self)
 
 
 def _key_of(encoder: Tokenizer, folders: Mapping[Path, Settings]) -> Key:
@@ -240,27 +194,30 @@ class SharedStores:
         cache: the program's cache folder.
         live: False for a single completion: nothing is watched, and installed packages, which take minutes to read, are
             used only if they were read before.
+
+    Attributes:
+        indexes: the live indexes; guarded by `lock`.
     """
 
     def __init__(self, cache: Path, *, live: bool = True) -> None:
-        self._cache, self._live = cache, live
-        self._lock = threading.Lock()
+        self.cache, self.live = cache, live
+        self.lock, self.indexes = threading.RLock(), dict[Key, _SharedEntry]()
+        self._common_lock = threading.Lock()
         self._common: dict[str, CommonCode] = {}
-        self.indexes = SharedIndexes(cache, watching=live)
 
     def join(self, encoder: Tokenizer, installed: Installed) -> CommonCode:
         """The corpora of this tokenizer, for a workspace with these packages. Call `leave` afterwards."""
-        with self._lock:
+        with self._common_lock:
             common = self._common.get(encoder.identity)
             if common is None:
-                common = CommonCode(self._cache, encoder, builds_installed=self._live)
+                common = CommonCode(self.cache, encoder, builds_installed=self.live)
                 self._common[encoder.identity] = common
             common.join(installed)
             return common
 
     def leave(self, common: CommonCode, installed: Installed) -> threading.Thread | None:
         """A workspace stops using these corpora; returns the thread that ends with the last user, if any."""
-        with self._lock:
+        with self._common_lock:
             if not common.leave(installed):
                 return None
             self._common = {name: other for name, other in self._common.items() if other is not common}
