@@ -217,12 +217,7 @@ class LanguageClient:
     """A client of one server for one workspace.
 
     Args:
-        on_status: receives the server's state.
-        on_notice: receives messages for the user.
-        on_gone: called if the server ends by itself.
-        on_late: called when a late suggestion is ready.
         on_told: receives every other notification, as (method, params).
-        name: the client's name for the server.
     """
 
     def __init__(

@@ -25,7 +25,6 @@ class EditService:
     """Turns questions for edits into answers, one at a time, the latest first.
 
     Args:
-        send: sends a command to the host.
         lock: the completion service's; each method holds it.
         clock: milliseconds, the same for the host.
     """

@@ -268,10 +268,7 @@ class HostFacts:
 
     Attributes:
         model: the model's name; empty while none is loaded.
-        engine: the engine's name.
         budget_ms: the last question's budgets by kind.
-        resident_bytes: memory of the host's process.
-        process_id: of the host.
         fronts: how many clients share it.
         shared: whether it is a process of its own.
         asks: the server that questions are sent to; empty: nothing leaves the machine.

@@ -113,7 +113,6 @@ class Policy:
         alternatives: the most candidates for an invoked request, the first included.
         in_words: whether to suggest in the middle of words.
         in_secrets: whether to suggest in text that looks like a secret.
-        rejections: see the setting `where.rejections`.
         quiet: when suggestions that nobody asked for by key stay away.
     """
 
@@ -149,9 +148,6 @@ class Question:
 
     Attributes:
         number: counts questions; later ones have higher numbers.
-        request: what was asked.
-        place: the text around the cursor.
-        policy: how to treat it.
         asked_ms: its time on the service's clock.
         opened_s: its time on the clock of `observe.Spans`.
         again: whether it asks by key once more where an interim text is shown: it waits for the whole prompt's text.
@@ -210,12 +206,7 @@ class Answer:
         candidates: texts for the question's place, the likeliest first; none where nothing is worth showing.
         finish: why it ended (`core.Completion.finish`).
         reason: why it is empty.
-        counts: the work for it.
         ms: milliseconds by span; empty without the model.
-        model: the model's name.
-        engine: the engine's name.
-        trace: every step.
-        context: see `core.Completion.context`.
     """
 
     outcome: Short

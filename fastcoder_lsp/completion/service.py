@@ -40,7 +40,6 @@ class CompletionService:
     """Turns requests into completions, one at a time, the latest first.
 
     Attributes:
-        edits: questions for edits.
         host: the model's host; commands that concern neither requests nor answers go to it directly.
         lock: each method holds it. The host's thread takes it to deliver events, while holding no other lock.
 

@@ -20,14 +20,7 @@ _HINT = "The server tries again. To find the cause, read the log or run `fastcod
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of the service.
-
-    Attributes:
-        state: the state, in one word.
-        percent: progress, while loading.
-        message: what is wrong.
-        hint: what to do about it.
-    """
+    """The state of the service."""
 
     state: State
     percent: Annotated[int, Meta(ge=0, le=100)] | None = None
@@ -57,9 +50,6 @@ class Statistics:
     still open.
 
     Attributes:
-        model: the model's name.
-        engine: the engine's name.
-        requests: all requests.
         shown: answered by a suggestion.
         empty: answered by nothing.
         typed_through: answered by the rest of an earlier suggestion.

@@ -82,8 +82,6 @@ class Suggestion:
     """A suggestion for a place.
 
     Attributes:
-        place: the place.
-        text: the text.
         replaces: how many characters right of the place it replaces.
         others: more candidates for this place; None if they were not computed.
         work: the work for it, while it is stored; not compared.
@@ -134,12 +132,7 @@ def _closes(closers: str, rest: str) -> bool:
 
 
 class SuggestionMemory:
-    """The last suggestions of the last documents.
-
-    Args:
-        documents: how many documents are remembered.
-        suggestions: how many suggestions of each.
-    """
+    """The last suggestions of the last documents."""
 
     def __init__(self, documents: int = 16, suggestions: int = 12) -> None:
         self._of = PerDocument(partial(deque[Suggestion], maxlen=suggestions), documents)
@@ -184,12 +177,7 @@ class SuggestionMemory:
 
 
 class OutdatedSuggestions:
-    """The last suggestions of each document, taken or not.
-
-    Args:
-        documents: how many documents are remembered.
-        suggestions: how many suggestions of each.
-    """
+    """The last suggestions of each document, taken or not."""
 
     def __init__(self, documents: int = 16, suggestions: int = 6) -> None:
         self._of = PerDocument(partial(deque[Suggestion], maxlen=suggestions), documents)

@@ -75,19 +75,10 @@ class ClientConnection:
     """The connection of a greeted front.
 
     Attributes:
-        process_id: the front's process.
-        folders: the folders of its workspace.
         asking: whether it waits for an answer.
         connected_s: the time of the greeting, by `time.monotonic`.
         state: the worker's state that was last sent to this front.
         known: the last facts of its `ModelHost` about a loaded model.
-
-    Args:
-        channel: the connection.
-        codec: the process's codec.
-        process_id: the id that the front reports.
-        open_host: opens the front's `ModelHost`.
-        fronts: gives the number of fronts.
     """
 
     def __init__(

@@ -170,12 +170,6 @@ class GreetedHost:
 def greet(address: Address, build: str, role: str = "front", wait_s: float = GREETING_S) -> GreetedHost:
     """Connect to the host at an address.
 
-    Args:
-        address: the address.
-        build: this process's version.
-        role: the role for `Hello`.
-        wait_s: how long to wait for the greeting.
-
     Raises:
         SilentError: the process there does not greet.
         OSError: no process listens there.

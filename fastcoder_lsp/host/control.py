@@ -26,7 +26,6 @@ class FoundHost:
     """A host that listens.
 
     Attributes:
-        address: its address.
         told: its report; None if it does not answer, or has a version with another protocol.
         process_id: its process, if known; else 0.
     """

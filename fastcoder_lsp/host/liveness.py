@@ -35,17 +35,7 @@ class SilenceLimits:
 
 
 class Heartbeat:
-    """Watches one connection.
-
-    Args:
-        awaited: whether a request waits for the host now.
-        loading: whether the host loads a model.
-        ask: sends a ping.
-        resume: resumes the host if it was stopped.
-        silent: called when the host has been silent for long.
-        hung: called when the host must be replaced.
-        patience: the limits of silence.
-    """
+    """Watches one connection."""
 
     def __init__(
         self,
@@ -115,7 +105,6 @@ class WorkerWatch:
 
     Args:
         probe: lets the worker call a function between two pieces of work; returns at once.
-        look_s: seconds between two checks.
         clock: returns seconds; on some systems it goes on while the machine sleeps.
     """
 

@@ -58,10 +58,7 @@ class ModelServer:
     """The model, its scheduler and the stores, shared by all fronts.
 
     Args:
-        load: loads the model.
-        make: makes a front's runtime.
         settings: the settings to load the model with, until a front wants another model.
-        cache: the program's cache folder.
         alone: whether the server ends with its only front.
     """
 
@@ -244,11 +241,7 @@ class LocalHost:
     """One front's host (`ModelHost`): its client of the scheduler, and its workspace.
 
     Args:
-        server: the model server.
         name: the front's unique name.
-        listener: the front.
-        settings: settings of the model and of this front's runtime.
-        folders: the workspace folders with their settings.
         texts: the open documents' texts; None: no documents.
     """
 

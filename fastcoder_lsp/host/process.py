@@ -36,15 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class AddressLock:
-    """The lock that makes a host the only one at its address, and its socket.
-
-    Attributes:
-        address: the address.
-
-    Args:
-        folder: the address's private folder.
-        key: the address's name.
-    """
+    """The lock that makes a host the only one at its address, and its socket."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self.address = named_address(folder, key)

@@ -66,14 +66,7 @@ class DesiredState:
     """The state that a new host must be told.
 
     Attributes:
-        settings: the model's settings.
-        folders: the workspace folders with their settings.
-        enabled: whether this client needs a model.
-        texts: the open documents' texts.
-        question: the open question.
-        edit: the open question for an edit.
         upcoming: the next expected question, while the editor waits there for a late suggestion.
-        loads: tickets of open `Load`s.
         ready: whether the model was loaded, so that a new host loads it at once.
     """
 
@@ -189,9 +182,6 @@ class SharedProcessHost:
 
     Args:
         listener: receives the events, in the connection's thread.
-        settings: the model's settings.
-        folders: the workspace folders with their settings.
-        texts: the open documents' texts.
         reach: connects to the host for these settings, and starts it if there is none.
         patience: how long a host may be silent while a request waits for it.
         pauses_s: pauses between a lost host and the next one, in order.

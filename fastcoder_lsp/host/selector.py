@@ -47,10 +47,6 @@ class BackendSelector:
     Args:
         shared: opens the shared process.
         alone: opens a model server in this process.
-        listener: receives the events.
-        settings: the model's settings.
-        folders: the workspace folders with their settings.
-        texts: the open documents' texts.
         remote: opens the remote server that `remote.url` names; None: remote servers are disabled.
     """
 

@@ -47,9 +47,6 @@ class HostServer:
     """Serves fronts until it is stopped.
 
     Args:
-        listening: the socket.
-        open_host: opens a front's `ModelHost`.
-        build: this process's version.
         on_stop: called, in a connection's thread, when the command line asks this process to end.
     """
 

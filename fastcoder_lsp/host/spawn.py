@@ -89,9 +89,7 @@ class FindOrStart:
 
     Args:
         folders: candidates for the address's folder; None: the system's.
-        command: gives the command line.
         version: this front's version; None: the installed one.
-        notice: shows a notice to the user.
     """
 
     def __init__(

@@ -52,14 +52,7 @@ class _HostFailure:
 
 
 class ConnectionSupervisor:
-    """Keeps one front connected.
-
-    Args:
-        supervised: the owner of the connection.
-        reach: finds or starts a host.
-        patience: how long a host may be silent.
-        pauses_s: see `SharedProcessHost`.
-    """
+    """Keeps one front connected."""
 
     def __init__(
         self, supervised: "SharedProcessHost", reach: Reach, patience: SilenceLimits, pauses_s: tuple[float, ...]

@@ -81,8 +81,6 @@ class WithTexts(Message, frozen=True):
     """A command without its texts, which were sent before it.
 
     Attributes:
-        command: the command without its texts.
-        text: the document's text.
         neighbours: the texts of the snapshot's neighbours, joined; `cells`: their lengths.
         chunks: the texts of the extras, joined; `lengths`: their lengths.
     """

@@ -28,9 +28,6 @@ class FrontWorkspace:
     """The workspace of one front; any thread.
 
     Args:
-        folders: the workspace folders with their settings.
-        stores: the stores that fronts share.
-        texts: the open documents' texts.
         indexing: receives the index's progress, in any thread.
         notice: shows a notice to the user, from any thread.
     """

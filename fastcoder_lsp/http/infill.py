@@ -38,7 +38,6 @@ class InfillAnswer:
     Attributes:
         finish: why it ended, in OpenAI's words: "stop" or "length".
         word: the stop word that ended it, or "".
-        completion: its source.
         others: alternatives, the likeliest first.
     """
 

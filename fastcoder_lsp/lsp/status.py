@@ -123,7 +123,6 @@ class Reporter:
     """Reports to one client; silent until `open`, because the protocol forbids messages before `initialized`.
 
     Attributes:
-        facts: of the model's host.
         context: whether prompts may contain other files' code.
         diagnostics: whether they may contain diagnostics.
         snoozed: the minutes that suggestions are snoozed for; 0: they are not.

@@ -29,9 +29,6 @@ class UsageCounter:
     """The counts of a session; lives on the event loop's thread.
 
     Args:
-        loop: the event loop.
-        store: receives the counts.
-        enabled: whether the settings allow counting.
         text_of: a document's text by its URI; None if it is closed.
     """
 

@@ -46,9 +46,6 @@ class Anchor:
         suffix: the text right of the cursor then, without the closers there, which an editor may have inserted.
         whole: whether `suffix` reached the end of the text.
         length: characters of the text last seen.
-        prefix_tokens: the tokens of `prefix`.
-        suffix_tokens: the tokens of `suffix`.
-        context: code of other files.
         short: whether the window is smaller than allowed, because a request waited for it.
     """
 

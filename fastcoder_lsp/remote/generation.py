@@ -145,7 +145,6 @@ class RemoteGeneration(Generation):
     """The text of one request to a server.
 
     Args:
-        model: the server.
         question: the first question that it serves.
         variant: 0 is the greedy answer.
         excerpt: is sent; None: made from the question.

@@ -166,7 +166,6 @@ class RemoteServer:
 
     Attributes:
         identity: its dialect and model; None until it is identified.
-        host: its name for the user.
     """
 
     def __init__(self, settings: Settings, network: NetworkOptions, timeouts: Timeouts) -> None:

@@ -113,12 +113,6 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
 
     While a model only answers until another one is ready, the default drafter stands in for one of that model's own.
 
-    Args:
-        model: the loaded model.
-        settings: the front's.
-        around: the front's workspace.
-        front: the front's unique name.
-
     Raises:
         FastcoderError: there is no such drafter, or the model was not tuned for it.
     """

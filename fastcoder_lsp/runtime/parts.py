@@ -76,9 +76,6 @@ class Model(Preparing):
 
     Attributes:
         engines: the weights, with a KV cache for each of the fronts' documents.
-        tokenizer: text ↔ ids.
-        costs: measured costs of its steps on this machine.
-        trained: its tuning.
         digest: identifies its weights.
         smaller: models that draft for it, if any.
         edits: the edit models beside it, if there may be any.
@@ -128,13 +125,8 @@ class Runtime:
 
     Attributes:
         slots: the engine, with a KV cache for each of the front's documents.
-        tokenizer: text ↔ ids.
         prompts: builds prompts, and remembers each document's earlier ones.
-        drafter: drafts, and learns from this front alone.
         allow: the ids that may come next while bytes are left to heal.
-        limits: limits of a decode.
-        costs: measured costs of the engine's steps.
-        edit_model: this front's edit model.
         closing: closes what belongs to this runtime: nothing if the model is shared.
     """
 

@@ -106,9 +106,7 @@ class SmallerModels:
     """The smaller models, loaded at first use; all fronts share their weights.
 
     Args:
-        lending: which models to load, and how.
         tokenizer: the large model's.
-        progress: receives the progress of loading.
     """
 
     def __init__(self, lending: SmallerModelOptions, tokenizer: Tokenizer, progress: Progress) -> None:

@@ -179,9 +179,6 @@ class Successor:
     Attributes:
         name: the wanted model's.
         stopped: set from any thread where the model is no longer wanted; closing the one that answers sets it.
-
-    Args:
-        plan: which model is wanted.
     """
 
     def __init__(self, plan: SuccessionPlan) -> None:

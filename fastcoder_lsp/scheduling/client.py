@@ -46,21 +46,12 @@ class Client:
     """One editor's client; the scheduler works only on its newest request.
 
     Attributes:
-        model: the model as this client has it.
-        post: leaves a message for the scheduler.
         enabled: whether the client wants the model at all.
-        gone: whether the client has left.
-        request: the open request.
         upcoming: the likely next question, and whether its answer is known.
-        generation: the text that the model generates.
         edits: the newest question for an edit.
         budgets: of the last request; None before the first one.
 
     Args:
-        emit: receives the events.
-        model: loaded when it is first needed.
-        post: the scheduler's; takes a message.
-        ready: the scheduler's; loads the model.
         changed: the scheduler's; called when the client is switched off, or leaves.
         clock: milliseconds.
         idle_ms: a pause begins after so long without a request.

@@ -46,8 +46,6 @@ class SchedulerHost:
     """`completion.protocol.ModelHost` over a client of a scheduler.
 
     Args:
-        scheduler: has the model.
-        listener: receives the events.
         make_runtime: makes this client's part of the model.
         reload: reloads the model; its maker knows the settings.
         enabled: whether the client wants the model at first.
@@ -95,11 +93,9 @@ class DirectHost(SchedulerHost):
     """A host of one client, with a scheduler of its own.
 
     Args:
-        listener: receives the events.
         load: makes the model ready; `load_runtime` replaces it from the next load on.
         enabled: whether the client wants it at first.
         clock: milliseconds.
-        idle_ms: see `Scheduler`.
         threaded: False where the caller drives `scheduler` itself, turn by turn.
     """
 

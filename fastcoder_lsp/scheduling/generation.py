@@ -48,10 +48,6 @@ class Generation(ABC):
         interim: whether the prompt is only a part of the whole one.
         raw: the request, if the text answers a raw prompt.
         grows: whether its text is usable as it grows; otherwise it serves no other place before it is whole.
-
-    Args:
-        snapshot: the document.
-        place: the cursor.
     """
 
     context: tuple[str, ...] = ()
@@ -203,12 +199,9 @@ class LocalGeneration(Generation):
     """A text that the model on this machine generates.
 
     Args:
-        runtime: the model and its parts.
         latency: estimates what its pieces take, and learns from them.
         clock: milliseconds.
         snapshot: the document, with the text of `place`.
-        place: the cursor.
-        request: the decoding request.
         head: a beginning of the text that the model does not generate.
     """
 

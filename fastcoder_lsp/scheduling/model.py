@@ -182,8 +182,6 @@ class SharedModel(Generic[SomeModel]):
         loaded: the model, and its latency estimates, which all clients on the machine share.
 
     Args:
-        load: makes it ready.
-        progress: receives the progress.
         clock: milliseconds.
     """
 
@@ -266,7 +264,6 @@ class ClientModel:
 
     Args:
         make: loads it, and the shared model with it.
-        on_status: receives every change of state.
         clock: milliseconds.
     """
 

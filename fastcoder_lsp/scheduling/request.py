@@ -185,14 +185,10 @@ class ActiveRequest:
     """The newest question of a client, until it is answered or withdrawn.
 
     Attributes:
-        question: the question.
         asked_ms: start of its budget.
-        spans: its times.
         pieces: how many pieces of work it has had.
 
     Args:
-        client: the client that asked.
-        question: as it arrived.
         clock: milliseconds.
     """
 

@@ -44,8 +44,6 @@ class Call:
 
     Attributes:
         place: a hash of the document's name, which replicas are chosen by.
-        tenant: the owner.
-        ask: the question.
     """
 
     place: str
@@ -58,8 +56,6 @@ class ReplicaAnswer:
     """A replica's answer.
 
     Attributes:
-        said: the answer.
-        replica: the name of the replica.
         waited_ms: milliseconds in the replica, including its queue.
     """
 
@@ -70,12 +66,7 @@ class ReplicaAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaRefusal:
-    """A replica cannot answer.
-
-    Attributes:
-        code: the HTTP status.
-        message: the text for the user.
-    """
+    """A replica cannot answer."""
 
     code: int
     message: str
@@ -118,7 +109,6 @@ class ReplicaCalls:
     """The recent calls of one replica.
 
     Attributes:
-        name: the replica's name.
         version: the replica's version; an upgrade replaces all others.
         calls: the last call of each recent document, with its age in seconds.
     """

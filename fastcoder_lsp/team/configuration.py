@@ -27,7 +27,6 @@ class Listen(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         host: the address; one that is not loopback requires keys.
-        port: the port.
     """
 
     host: str = "127.0.0.1"
@@ -102,7 +101,6 @@ class RepositoryConfig(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         name: the repository's name in keys.
         url: the address to fetch from: https, ssh, or a folder of this machine by `file:`.
-        branch: the branch to follow.
         every_s: seconds between two fetches.
         context: whether prompts may have pieces of it.
     """
@@ -118,13 +116,8 @@ class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole configuration.
 
     Attributes:
-        listen: the address for editors.
         keys: the file of keys; "": no keys, which requires loopback.
         model: the language server's settings of the model, by name ("model", "engine", …).
-        replicas: the replicas of the model.
-        limits: the default limits of a key.
-        records: the records of requests.
-        repositories: the repositories to follow.
     """
 
     listen: Listen = Listen()

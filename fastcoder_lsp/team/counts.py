@@ -31,7 +31,6 @@ class RequestOutcome:
         code: the HTTP status.
         ms: milliseconds in the gateway.
         host_ms: the part of them in the replica.
-        replica: the replica's name.
         tokens: tokens of the model's forward passes.
         prefilled: prompt tokens that were computed.
         reused: prompt tokens that were in the KV cache.

@@ -45,7 +45,6 @@ class ModelReplica:
     """Serve's replica of the model.
 
     Args:
-        config: the server's configuration.
         version: replicas with another version will be replaced.
     """
 
@@ -104,11 +103,7 @@ async def _held_by_all(deployment: str, app: str) -> list[ReplicaCalls]:
 
 
 class ServeReplicas:
-    """`gateway.Replicas` over a handle of Serve's.
-
-    Args:
-        handle: the replicas' handle.
-    """
+    """`gateway.Replicas` over a handle of Serve's."""
 
     def __init__(self, handle: DeploymentHandle) -> None:
         self._handle = handle
@@ -157,12 +152,7 @@ class ServeReplicas:
 
 @serve.ingress()
 class TeamGateway:
-    """Serve's ingress: the gateway.
-
-    Args:
-        config: the server's configuration.
-        handle: the replicas' handle.
-    """
+    """Serve's ingress: the gateway."""
 
     def __init__(self, config: TeamConfig, handle: DeploymentHandle) -> None:
         written = RequestFile(Path(config.records.requests)) if config.records.requests else None

@@ -62,7 +62,6 @@ class TeamContext:
     its file is usually in the repository.
 
     Args:
-        words: the word indexes.
         folders: the trees with their settings; trees whose settings disable context are skipped.
     """
 
@@ -123,8 +122,6 @@ class _Files:
     """The files of the query's language, with a bound on characters that are read from the disk.
 
     Attributes:
-        words: the tree's word index.
-        language: the document's language.
         room: characters that may still be read.
     """
 
@@ -205,10 +202,7 @@ class TenantHost(LocalHost):
     """One front's host.
 
     Args:
-        core: the replica's model server.
         name: the front's unique name; begins with the tenant's.
-        listener: the front.
-        settings: the model's settings.
         folders: the repositories that the tenant may read, with their settings.
     """
 
@@ -236,18 +230,7 @@ class TenantHost(LocalHost):
 
 
 class TeamCore(ModelServer):
-    """A model server for tenants, who share the weights and the scheduler.
-
-    Attributes:
-        settings: the settings of all tenants.
-        words: the word indexes of repositories for prompts.
-
-    Args:
-        load: loads the model.
-        make: makes a front's runtime.
-        settings: the settings to load the model with.
-        cache: the program's cache folder.
-    """
+    """A model server for tenants, who share the weights and the scheduler."""
 
     def __init__(self, load: LoadModel, make: MakeRuntime, settings: Settings, cache: Path) -> None:
         self.settings, self.words = settings, RepositoryWords()

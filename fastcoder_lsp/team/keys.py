@@ -42,7 +42,6 @@ class Key(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         id: the part of the key that identifies it.
-        name: the owner, for people.
         salt: the hash's salt, in base64.
         hash: the secret's hash, in base64.
         made: the time of creation, in Unix seconds.
@@ -69,11 +68,7 @@ class _File(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyFile:
-    """The keys in one file, which is read again when it changes.
-
-    Args:
-        path: the file's path.
-    """
+    """The keys in one file, which is read again when it changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -219,7 +214,6 @@ class Refusal:
     """Why a request is refused now.
 
     Attributes:
-        message: the text for the user.
         after_s: whole seconds until another attempt may succeed.
     """
 

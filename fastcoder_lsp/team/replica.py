@@ -44,9 +44,6 @@ class Tenants:
     """The pools of all tenants.
 
     Args:
-        core: the model server.
-        settings: the settings of every tenant.
-        folders: gives the folders of repositories.
         most: most tenants with a pool.
         sessions: most sessions of one tenant.
     """
@@ -125,9 +122,7 @@ class TeamReplica:
     """One replica of the model.
 
     Args:
-        config: the server's configuration.
         name: the replica's unique name.
-        folders: gives the folders of available repositories.
         model: the module whose `load_model` and `make_runtime` are used.
         version: replicas with another version will be replaced.
 

@@ -41,9 +41,7 @@ class Repositories:
     """All repositories, for one process; several processes on a machine share the clones.
 
     Args:
-        wanted: the repositories to follow.
         place: the folder for clones and trees.
-        settings: the settings for each tree.
     """
 
     def __init__(self, wanted: tuple[RepositoryConfig, ...], place: Path, settings: Settings) -> None:

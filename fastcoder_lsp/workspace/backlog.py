@@ -162,13 +162,11 @@ class Backlog:
     """The pending work. Any thread may call the methods above `next_round`, the working thread those below.
 
     Args:
-        folders: the workspace's folders at the start, with their settings.
         pause_over: whether failed work may be retried now.
 
     Attributes:
         lock: guards everything here; notified of every change.
         requested: folders whose stores are not yet open by their settings; None if all are.
-        stopping: the work ends.
         scanned_at: the end of the last scan, on the monotonic clock (s).
     """
 

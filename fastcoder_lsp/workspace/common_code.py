@@ -53,8 +53,6 @@ class CommonCode:
     """The corpora of a tokenizer.
 
     Args:
-        cache: the program's cache folder.
-        encoder: the tokenizer.
         builds_installed: if False, installed packages are used only if they were read before.
 
     Attributes:

@@ -44,11 +44,8 @@ class Datastore:
     """A workspace's live indexes and the corpora of common code, as drafters read them.
 
     Args:
-        folders: with their settings.
-        stores: shared with other workspaces.
         report: receives the live indexes' progress, from any thread.
         notice: receives messages for the user, from any thread.
-        texts: of the open documents.
     """
 
     def __init__(

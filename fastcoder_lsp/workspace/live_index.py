@@ -38,11 +38,6 @@ _PAUSE_FACTOR = 4
 class OpenStores:
     """The open stores.
 
-    Args:
-        cache: the program's cache folder.
-        identity: of the tokenizer.
-        notice: receives messages for the user.
-
     Attributes:
         by_root: each folder's store; replaced as a whole when the folders change.
         intake: stores files by the rules of the open folders; None before the first are open.
@@ -200,9 +195,6 @@ class LiveIndex:
     """The stores of a workspace's folders, kept up to date with the disk and the editor.
 
     Args:
-        folders: with their settings.
-        encoder: the tokenizer.
-        cache: the program's cache folder.
         report: receives progress, from any thread.
         notice: receives messages for the user, each once.
         watching: whether to watch the disk; otherwise `files_changed` and `rescan` report changes.

@@ -178,10 +178,6 @@ def read_netrc(entry: NetrcEntry | None, line: str) -> tuple[bool, NetrcEntry | 
     """Whether a line holds the password of a netrc entry, and the entry that is open below it.
 
     Source: netrc(5) of ftp and curl: words and values, separated by blanks or line breaks.
-
-    Args:
-        entry: the entry that is open above.
-        line: the line.
     """
     begun = _NETRC_BEGINS.search(line) if entry is None and ("machine" in line or "default" in line) else None
     if entry is None and begun is None:

@@ -191,7 +191,6 @@ class SharedStores:
     """The stores of a process.
 
     Args:
-        cache: the program's cache folder.
         live: False for a single completion: nothing is watched, and installed packages, which take minutes to read, are
             used only if they were read before.
 

@@ -156,9 +156,7 @@ class GhostControl(BufferControl):
     """A buffer with ghost text at its cursor.
 
     Args:
-        buffer: the text.
         name: the file's name, which decides the colours.
-        ghost: the current ghost text of this buffer.
     """
 
     def __init__(self, buffer: Buffer, name: str, ghost: Callable[[], Ghost | None]) -> None:
