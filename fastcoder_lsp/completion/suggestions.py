@@ -131,17 +131,17 @@ def _closes(closers: str, rest: str) -> bool:
     return list(found)[-1] <= len(rest)
 
 
-class SuggestionMemory:
+class SuggestionMemory(PerDocument[deque[Suggestion]]):
     """The last suggestions of the last documents."""
 
     def __init__(self, documents: int = 16, suggestions: int = 12) -> None:
-        self._of = PerDocument(partial(deque[Suggestion], maxlen=suggestions), documents)
+        super().__init__(partial(deque[Suggestion], maxlen=suggestions), documents)
 
     def remember(self, document: str, suggestion: Suggestion, *, instead: bool = False) -> None:
         """Remember a suggestion; `instead`: it replaces any other for its place."""
         if not suggestion.text:
             return
-        of = self._of.fetch(document)
+        of = self.fetch(document)
         if instead:
             for other in [one for one in of if one.place == suggestion.place]:
                 of.remove(other)
@@ -152,61 +152,37 @@ class SuggestionMemory:
 
     def recall(self, document: str, place: CursorContext) -> CachedSuffix | None:
         """The rest of the latest suggestion that continues at `place`."""
-        rests = (suggestion.rest(place) for suggestion in self._of.get(document) or ())
+        rests = (suggestion.rest(place) for suggestion in self.get(document) or ())
         return next((rest for rest in rests if rest is not None), None)
 
     def recall_all(self, document: str, place: CursorContext) -> tuple[CachedSuffix, ...]:
         """All candidates for exactly this place, the first one first; empty if alternatives were not computed."""
-        for suggestion in self._of.get(document) or ():
+        for suggestion in self.get(document) or ():
             if suggestion.others is not None and suggestion.place == place:
                 all_of_it = (suggestion, *suggestion.others)
                 return tuple(CachedSuffix(one.text, one.replaces, one.interim, finish=one.finish) for one in all_of_it)
         return ()
 
-    def forget(self, document: str) -> None:
-        """Drop a closed document."""
-        self._of.forget(document)
 
-    def rename(self, old: str, new: str) -> None:
-        """Move a document to its new name."""
-        self._of.rename(old, new)
-
-    def clear(self) -> None:
-        """Forget everything: the model or its settings changed."""
-        self._of.clear()
-
-
-class OutdatedSuggestions:
+class OutdatedSuggestions(PerDocument[deque[Suggestion]]):
     """The last suggestions of each document, taken or not."""
 
     def __init__(self, documents: int = 16, suggestions: int = 6) -> None:
-        self._of = PerDocument(partial(deque[Suggestion], maxlen=suggestions), documents)
+        super().__init__(partial(deque[Suggestion], maxlen=suggestions), documents)
 
     def keep(self, document: str, suggestion: Suggestion) -> None:
         """Remember a suggestion, whole or not."""
         if not suggestion.text.strip():
             return
-        of = self._of.fetch(document)
+        of = self.fetch(document)
         if of and of[0].place.before == suggestion.place.before and suggestion.text.startswith(of[0].text):
             of.popleft()  # the new one is longer
         of.appendleft(suggestion)
 
     def expected(self, document: str, place: CursorContext) -> tuple[str, ...]:
         """Likely texts at `place` in view of earlier suggestions, the likeliest first."""
-        texts = (rest_after(suggestion, place) for suggestion in self._of.get(document) or ())
+        texts = (rest_after(suggestion, place) for suggestion in self.get(document) or ())
         return tuple(dict.fromkeys(text for text in texts if text.strip()))
-
-    def forget(self, document: str) -> None:
-        """Drop a closed document."""
-        self._of.forget(document)
-
-    def rename(self, old: str, new: str) -> None:
-        """Move a document to its new name."""
-        self._of.rename(old, new)
-
-    def clear(self) -> None:
-        """Forget everything: another model would suggest something else."""
-        self._of.clear()
 
 
 class Rejections:

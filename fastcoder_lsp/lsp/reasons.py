@@ -48,7 +48,7 @@ class _DocumentHistory:
     shown: LastSuggestion | None = None
 
 
-class Reasons:
+class Reasons(PerDocument[_DocumentHistory]):
     """The last empty answers, and the last suggestion, of the documents that were asked about of late.
 
     Args:
@@ -56,12 +56,12 @@ class Reasons:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(_DocumentHistory, _DOCUMENTS)
         self._clock = clock
-        self._documents = PerDocument(_DocumentHistory, _DOCUMENTS)
 
     def keep(self, uri: str, at: Position, reason: Reason) -> None:
         """An answer was empty. It takes the place of one like it just before: many of a kind push out nothing else."""
-        kept = self._documents.fetch(uri).silences
+        kept = self.fetch(uri).silences
         silence = Silence(reason, at, self._clock())
         if kept and _alike(kept[-1], silence):
             silence = replace(silence, times=kept.pop().times + 1)
@@ -69,39 +69,27 @@ class Reasons:
 
     def settle(self, uri: str, at: Position, reason: Reason) -> None:
         """Replace a slow answer at a place by its final reason."""
-        kept = self._documents.fetch(uri).silences
+        kept = self.fetch(uri).silences
         if kept and (kept[-1].reason.code, kept[-1].at) == ("slow", at):
             kept.append(replace(kept.pop(), reason=reason))
 
     def shown(self, uri: str, at: Position) -> None:
         """An answer was a suggestion."""
-        self._documents.fetch(uri).shown = LastSuggestion(at, self._clock())
+        self.fetch(uri).shown = LastSuggestion(at, self._clock())
 
     def silences(self, uri: str) -> tuple[Silence, ...]:
         """The last empty answers of a document, the latest first."""
-        kept = self._documents.get(uri)
+        kept = self.get(uri)
         return tuple(reversed(kept.silences)) if kept is not None else ()
 
     def last_shown(self, uri: str) -> LastSuggestion | None:
         """The last suggestion of a document."""
-        kept = self._documents.get(uri)
+        kept = self.get(uri)
         return kept.shown if kept is not None else None
-
-    def latest_uri(self) -> str | None:
-        """The document that was asked about last."""
-        return self._documents.latest()
 
     def ago_s(self, moment_s: float) -> float:
         """How long ago that was."""
         return max(0.0, self._clock() - moment_s)
-
-    def forget(self, uri: str) -> None:
-        """The document is gone."""
-        self._documents.forget(uri)
-
-    def rename(self, old: str, new: str) -> None:
-        """The document has a new name."""
-        self._documents.rename(old, new)
 
 
 def of_rule(rule: rules.ExclusionReason, size: int = 0, limit: int = 0) -> Reason:

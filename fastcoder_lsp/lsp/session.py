@@ -134,28 +134,17 @@ class ClosedDocuments:
         self._drop(uri)
 
 
-_DOCUMENTS = 8
+_TRACED_DOCUMENTS = 8
 
 
-class Traces:
+class Traces(LatestDocuments[Completion]):
     """The latest completion of each recent document, for `fastcoder/trace` and `fastcoder/why`."""
-
-    def __init__(self) -> None:
-        self._latest: LatestDocuments[Completion] = LatestDocuments(_DOCUMENTS)
 
     def keep(self, uri: str, completion: Completion) -> None:
         """Keep a completion, but not the rest of one that was typed along: the whole has the same trace."""
-        latest = self._latest.get(uri)
+        latest = self.get(uri)
         if completion.trace and (latest is None or latest.trace != completion.trace):
-            self._latest.put(uri, completion)
-
-    def latest(self, uri: str) -> Completion | None:
-        """The latest completion of a document."""
-        return self._latest.get(uri)
-
-    def forget(self, uri: str) -> None:
-        """The document was closed."""
-        self._latest.forget(uri)
+            self.put(uri, completion)
 
 
 _MOST_PATH = 1_000
@@ -184,7 +173,7 @@ class Session:
             asyncio.get_running_loop(), UsageStore(usage_folder()), self._may_count, self._text_of
         )
         self.accepts = Accepts(self._handle_accept)
-        self.traces = Traces()
+        self.traces = Traces(_TRACED_DOCUMENTS)
         self.reporter = Reporter(endpoint)
         self.outcomes = Outcomes(self.reporter)
         self.snooze = Snooze(asyncio.get_running_loop(), self.reporter.tell)

@@ -42,7 +42,7 @@ def test_the_last_ones_are_kept_the_latest_first() -> None:
     assert kept.silences("file:///a") == ()
     assert kept.silences("file:///9") == ()
     assert len(kept.silences("file:///10")) == 1
-    assert kept.latest_uri() == "file:///59"
+    assert kept.latest() == "file:///59"
 
 
 def test_many_keys_do_not_push_out_what_tells_more() -> None:

@@ -33,7 +33,7 @@ def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
 
     Its argument is the document's URI, or the request's params; without one, the document of the last question.
     """
-    uri = _uri_in(arguments[0]) if arguments else session.outcomes.reasons.latest_uri()
+    uri = _uri_in(arguments[0]) if arguments else session.outcomes.reasons.latest()
     if uri is None:
         text = f"The editor has not requested a suggestion yet. {_TRIGGER_HINT}"
         answer: dict[str, object] = {"text": text, "items": []}
@@ -85,7 +85,7 @@ def _headline(session: Session, uri: str) -> list[str]:
 
 def _context(session: Session, uri: str) -> list[str]:
     """The other files in the prompt of the latest suggestion."""
-    latest = session.traces.latest(uri)
+    latest = session.traces.get(uri)
     if latest is None:
         return []
     places = ", ".join(reversed(latest.context))
@@ -181,7 +181,7 @@ def trace(session: Session, params: object) -> dict[str, object] | None:
     uri = params.get("uri") if isinstance(params, dict) else None
     if not isinstance(uri, str):
         raise JsonRpcInvalidParams("uri must be a string")
-    completion = session.traces.latest(uri)
+    completion = session.traces.get(uri)
     if completion is None:
         return None
     return {
