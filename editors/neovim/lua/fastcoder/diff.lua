@@ -236,9 +236,7 @@ end
 --- Draw nothing in a buffer.
 ---@param buffer integer
 function M.erase(buffer)
-  if vim.api.nvim_buf_is_valid(buffer) then
-    vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
-  end
+  screen.erase(buffer, namespace)
 end
 
 return M

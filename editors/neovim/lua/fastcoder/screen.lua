@@ -120,9 +120,10 @@ end
 
 --- Draw nothing in a buffer.
 ---@param buffer integer
-function M.erase(buffer)
+---@param space? integer the namespace of what is drawn: by default a suggestion
+function M.erase(buffer, space)
   if vim.api.nvim_buf_is_valid(buffer) then
-    vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
+    vim.api.nvim_buf_clear_namespace(buffer, space or namespace, 0, -1)
   end
 end
 
@@ -137,9 +138,7 @@ end
 --- No longer.
 ---@param buffer integer
 function M.erase_asking(buffer)
-  if vim.api.nvim_buf_is_valid(buffer) then
-    vim.api.nvim_buf_clear_namespace(buffer, asking, 0, -1)
-  end
+  M.erase(buffer, asking)
 end
 
 return M
