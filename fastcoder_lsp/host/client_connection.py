@@ -115,10 +115,6 @@ class ClientConnection:
                 self._host.close(0)
             self._writer.join(1)
 
-    def end(self) -> None:
-        """End the connection, from any thread."""
-        self._channel.close()
-
     def tell_facts(self) -> None:
         """Send the front the host's facts as of the moment of sending."""
         self._outbox.make(self._facts, key="facts")

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import psutil
 
@@ -94,7 +94,6 @@ class Channel:
 
 Maker: TypeAlias = Callable[[], Iterable[Message]]
 """Makes messages when they are sent, in the sending thread: only then is the base of a text's difference known."""
-Sum = TypeVar("Sum")
 
 MOST = 4096
 """Most unsent messages; a peer that has not read as many counts as gone."""
@@ -124,11 +123,6 @@ class Outbox:
             if len(self._makers) > MOST:
                 self._closed = True
             self._news.notify()
-
-    def drop(self, key: Hashable) -> bool:
-        """Drop the unsent messages with this key; returns whether there were any."""
-        with self._news:
-            return self._makers.pop(key, None) is not None
 
     def take(self) -> list[Maker] | None:
         """Wait for messages, and take them all. None: closed, or too many that the peer does not read."""

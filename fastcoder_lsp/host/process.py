@@ -24,7 +24,7 @@ from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.address import build, keep_known, lock_path, named_address, private_folder
 from fastcoder_lsp.host.host_log import turn_over
-from fastcoder_lsp.host.listening import Address, Listening
+from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import WorkerWatch
 from fastcoder_lsp.host.server import HostServer
 from fastcoder_lsp.workspace.open_texts import OpenTexts
@@ -53,14 +53,6 @@ class AddressLock:
         self._locked = _file(self._path)
         return True
 
-    def listen(self) -> Listening:
-        """Listen at the address.
-
-        Raises:
-            OSError: the system does not allow it.
-        """
-        return self.address.listen()
-
     def keep(self, server: HostServer) -> bool:
         """Make deleted files of the address again; False if another host has taken the address meanwhile.
 
@@ -74,7 +66,7 @@ class AddressLock:
                 if not self.take(0):
                     return False
             if not server.found():
-                server.listen_at(self.listen())
+                server.listen_at(self.address.listen())
         return True
 
     def leave(self) -> None:
@@ -225,7 +217,7 @@ def _answers(address: Address) -> bool:
 
 def _serve(place: AddressLock, linger_s: float, shared: LazyModelServer, version: str, limits: ProcessTimeouts) -> int:
     stopped = threading.Event()
-    server = HostServer(place.listen(), shared.open, version, stopped.set)
+    server = HostServer(place.address.listen(), shared.open, version, stopped.set)
     logger.info("waiting for editors: process %d", os.getpid())
     _on_signals()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

@@ -1,7 +1,7 @@
 """Approximate lexical facts about code in any language: brackets, strings, comments, indentation, blocks.
 
 Pure functions of text, without a parser: `lexis` describes the strings and comments of each language, `lexer` finds the
-brackets, `region` tells comments and strings from code, and `blocks` recognises the lines that begin and end a block.
+brackets and tells comments and strings from code, and `blocks` recognises the lines that begin and end a block.
 """
 
 from fastcoder_lsp.syntax.blocks import (

@@ -231,8 +231,3 @@ class TeamReplica:
         self._tenants.close(_END_S)
         self._own.shutdown(_END_S)
         self._core.close(_END_S)
-
-
-def no_folders(_: tuple[str, ...]) -> dict[Path, Settings]:
-    """The folders of no repositories."""
-    return {}

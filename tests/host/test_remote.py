@@ -95,7 +95,7 @@ def test_a_question_for_an_edit_comes_as_it_was_asked_and_its_answer_too(place: 
     hanging = replace(asked, number=6, text="hang on", offset=4)
     front.send(AskEdit(hanging))
     heard.wait(lambda: place.hosts[0].calls[-1] == ("ask_edit", hanging))
-    next(iter(place.server._fronts)).end()
+    next(iter(place.server._fronts))._channel.close()
     heard.wait(lambda: 6 in heard.edits)
     reason = heard.edits[6].reason
     assert reason is not None

@@ -20,7 +20,7 @@ from fastcoder_lsp.team.calls import (
     preferred,
     time_to_read,
 )
-from fastcoder_lsp.team.replica import TeamReplica, no_folders
+from fastcoder_lsp.team.replica import TeamReplica
 from fastcoder_lsp.team.scripted import MODULE
 from tests.team.toy_team import Start
 
@@ -84,7 +84,7 @@ def test_what_was_read_is_found(start: Start, monkeypatch: pytest.MonkeyPatch) -
     """
     monkeypatch.setattr(kept_calls, "AGE_S", 1e6)
     team = start()
-    replica = TeamReplica(team.config, "later", no_folders, MODULE)
+    replica = TeamReplica(team.config, "later", lambda _: {}, MODULE)
 
     async def asked() -> tuple[int, ReplicaCalls, ReplicaAnswer]:
         read = await replica.read([(0.0, call(1)), (9.0, call(2)), (99.0, call(3))], 60.0)
@@ -106,7 +106,7 @@ def test_what_was_read_is_found(start: Start, monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_would_push_out_a_later_text_is_not_read(start: Start) -> None:
     team = start()
-    replica = TeamReplica(team.config, "later", no_folders, MODULE)
+    replica = TeamReplica(team.config, "later", lambda _: {}, MODULE)
     most = team.config.replicas.tenants
     older = Call(place_of("ada", "copy.py"), Tenant("ada", "0"), InfillRequest(f"# copied\n{TEXT}", ""))
 

@@ -10,7 +10,7 @@ from fastcoder_lsp.draft.auto.evidence import EvidenceCounts
 from fastcoder_lsp.http.infill import InfillRequest
 from fastcoder_lsp.team.calls import Call, ReplicaAnswer, Tenant, place_of
 from fastcoder_lsp.team.configuration import parse_config
-from fastcoder_lsp.team.replica import TeamReplica, no_folders
+from fastcoder_lsp.team.replica import TeamReplica
 from tests.team import steady
 
 pytestmark = [pytest.mark.model, pytest.mark.ci]
@@ -71,7 +71,7 @@ def test_the_work_for_a_tenant_is_the_same_whoever_was_there_before(monkeypatch:
     steady.stop_the_clock(monkeypatch)
     written = list[object]()
     monkeypatch.setattr(EvidenceCounts, "save", lambda *told: written.append(told))
-    replica = TeamReplica(parse_config("", Path("/")), "replica", no_folders, steady.MODULE)
+    replica = TeamReplica(parse_config("", Path("/")), "replica", lambda _: {}, steady.MODULE)
     try:
         ada = [work(replica, Tenant("ada", "work")) for _ in range(2)]
         eve = work(replica, Tenant("eve", "work"))

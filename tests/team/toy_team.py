@@ -16,7 +16,7 @@ from fastcoder_lsp.team.configuration import TeamConfig, parse_config
 from fastcoder_lsp.team.counts import RequestOutcome
 from fastcoder_lsp.team.gateway import Gateway
 from fastcoder_lsp.team.keys import KeyFile, Refusal
-from fastcoder_lsp.team.replica import TeamReplica, no_folders
+from fastcoder_lsp.team.replica import TeamReplica
 from fastcoder_lsp.team.scripted import MODULE
 
 WAIT_S = 60.0
@@ -36,7 +36,7 @@ class ToyTeam:
     ) -> None:
         self.config: TeamConfig = parse_config(f'model = {{ model = "{model}" }}\n{toml}', folder=_HERE)
         self.replicas = [
-            TeamReplica(self.config, f"replica-{number}", no_folders, MODULE) for number in range(replicas)
+            TeamReplica(self.config, f"replica-{number}", lambda _: {}, MODULE) for number in range(replicas)
         ]
         self.outcomes: list[RequestOutcome] = []
         self.calls: list[Call] = []
