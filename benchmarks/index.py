@@ -24,7 +24,7 @@ from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.config import resolve
-from fastcoder_lsp.config.processes import neutral_folder, python_command
+from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, text_digest
 from fastcoder_lsp.index.searcher import Searcher

@@ -33,7 +33,7 @@ from fastcoder_lsp.model.inventory import engine_conversions
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 
 EXAMPLE = "larger --sizes 0.5B,1.5B"
 SAYS = "values = sorted(entry for name in (first, second))\n"

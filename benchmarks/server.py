@@ -20,7 +20,7 @@ from benchmarks.product import Status
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import LanguageClient, Params, ServerGoneError
 from fastcoder_lsp.config import SettingsLayer, cache_folder, resolve
-from fastcoder_lsp.config.processes import python_command
+from fastcoder_lsp.config.environment import python_command
 from fastcoder_lsp.errors import FastcoderError, UsageError
 
 SERVER = python_command("fastcoder_lsp.cli.main", "serve")

@@ -23,7 +23,7 @@ import psutil
 from benchmarks.datasets.histories import TypedRun
 from benchmarks.team_client import DocumentCursor, RequestRecord, TargetServer, ask
 from benchmarks.typist.hands import keys, opening, waits
-from fastcoder_lsp.config.processes import neutral_folder, python_command
+from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.errors import ResourceError
 
 GIVEN_UP = -1

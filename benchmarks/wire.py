@@ -37,7 +37,7 @@ from fastcoder_lsp.completion.protocol import (
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.suggestions import CachedSuffix, Suggestion
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.config.processes import neutral_folder, python_command
+from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.address import named_address
@@ -45,7 +45,7 @@ from fastcoder_lsp.host.connection import greet
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.process import LazyModelServer, run_host
 from fastcoder_lsp.host.remote import SharedProcessHost
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 
 EXAMPLE = "wire --json wire.json"
 KEY, BUILD = "benchmark", "bench wire"

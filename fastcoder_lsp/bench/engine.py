@@ -18,7 +18,7 @@ from typing import Any
 from fastcoder_lsp.bench.limits import Limits, measure_limits
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table, shown, tell_share, write_json
-from fastcoder_lsp.config.processes import neutral_folder, python_command
+from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.core import DraftTree, Engine
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import PLAIN, kinds_here

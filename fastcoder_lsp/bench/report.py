@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from fastcoder_lsp.config.processor import processor
+from fastcoder_lsp.config.environment import processor
 from fastcoder_lsp.core.controls import raw_stream
 
 PACKAGES = ("fastcoder-lsp", "torch", "transformers", "numpy", "numba", "tokenizers", "pydivsufsort", "pygls")

@@ -124,7 +124,7 @@ def _serve(settings: "Settings", host: str, port: int, rules: "AccessRules") -> 
 def _shared(settings: "Settings") -> tuple["OpenSessionHost", Callable[[], None]]:
     """Opens sessions in the process that editors share; the second function has nothing to close."""
     from fastcoder_lsp.host.spawn import open_shared
-    from fastcoder_lsp.workspace.open_texts import OpenTexts
+    from fastcoder_lsp.workspace.document import OpenTexts
 
     return lambda listener: open_shared(listener, settings, {}, OpenTexts()), lambda: None
 

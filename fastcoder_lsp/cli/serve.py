@@ -12,7 +12,7 @@ from fastcoder_lsp.errors import UsageError
 if TYPE_CHECKING:
     from fastcoder_lsp.completion.protocol import HostListener, ModelHost
     from fastcoder_lsp.config import Settings
-    from fastcoder_lsp.workspace.open_texts import OpenTexts
+    from fastcoder_lsp.workspace.document import OpenTexts
 
 _SWITCH_INTERVAL_S: Final = 0.0005
 """How long the worker may hold the GIL while a message waits; the default of 5 ms would be felt in typing."""

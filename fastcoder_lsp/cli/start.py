@@ -28,7 +28,7 @@ def leave_folder() -> Path | None:
     except OSError:  # deleted, or not accessible
         here = None
     _forget_as_modules(here)
-    from fastcoder_lsp.config.processes import neutral_folder  # only after "here" is forgotten
+    from fastcoder_lsp.config.environment import neutral_folder  # only after "here" is forgotten
 
     os.chdir(neutral_folder())
     return here

@@ -15,7 +15,7 @@ from typing import Any
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.config.processes import neutral_folder
+from fastcoder_lsp.config.environment import neutral_folder
 from fastcoder_lsp.core.differences import common_end, first_difference
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.workspace.document import Encoding, position_at, units_to_index

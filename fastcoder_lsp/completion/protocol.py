@@ -19,7 +19,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Counts
 from fastcoder_lsp.core.bounds import MOST_NAMES, Moment, Name, Natural, Short, Whole
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 
 Percent: TypeAlias = Annotated[int, Meta(ge=0, le=100)]
 Turn = Literal["", "own", "other"]

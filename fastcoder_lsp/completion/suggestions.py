@@ -13,6 +13,7 @@ from typing import Literal
 
 from fastcoder_lsp.core import Counts, Reason, StepTrace
 from fastcoder_lsp.core.bounds import Natural, Short
+from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.documents import PerDocument
 
 TYPED_BY_EDITORS = ")]}>\"'`"
@@ -242,7 +243,7 @@ def rest_after(suggestion: Suggestion, place: CursorContext) -> str:
     typed = _typed_since(suggestion, place)
     if typed is None:
         return ""
-    shared = _shared(suggestion.text, typed)
+    shared = first_difference(suggestion.text, typed)
     if shared == len(typed):
         return suggestion.text[shared:]
     text, tail = suggestion.text[shared:], typed[shared:]
@@ -267,10 +268,6 @@ def _typed_since(suggestion: Suggestion, place: CursorContext) -> str | None:
         site = found + len(near)
     typed = place.before[site:]
     return typed if len(typed) <= _FAR else None
-
-
-def _shared(left: str, right: str) -> int:
-    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
 def _word(text: str) -> int:

@@ -4,7 +4,7 @@
 to a client.
 """
 
-from fastcoder_lsp.config.folders import cache_folder, kernels_folder, runtime_folders, usage_folder
+from fastcoder_lsp.config.environment import cache_folder, kernels_folder, runtime_folders, usage_folder
 from fastcoder_lsp.config.resolve import Problem, SettingsLayer, resolve
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 

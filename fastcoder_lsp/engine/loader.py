@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.config.processor import processor
+from fastcoder_lsp.config.environment import processor
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, has_experts
 from fastcoder_lsp.engine.backend import Backend

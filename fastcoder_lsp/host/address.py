@@ -18,7 +18,7 @@ from typing import Final
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder, runtime_folders
-from fastcoder_lsp.config.processes import computing_environment
+from fastcoder_lsp.config.environment import computing_environment
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.listening import Address, LoopbackAddress, UnixAddress
 

@@ -59,7 +59,7 @@ from fastcoder_lsp.host.transport import (
     told,
     whole_path,
 )
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 
 logger = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from fastcoder_lsp.scheduling.model import LocalModel
 from fastcoder_lsp.scheduling.scheduler import Scheduler
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from fastcoder_lsp.host.host_log import turn_over
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import WorkerWatch
 from fastcoder_lsp.host.server import HostServer
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 
 if TYPE_CHECKING:
     from fastcoder_lsp.host.local import ModelServer

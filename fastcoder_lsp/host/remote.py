@@ -56,7 +56,7 @@ from fastcoder_lsp.host.transport import (
     Welcome,
     WithPlaces,
 )
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 
 logger = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.edits.values import EditAnswer
 from fastcoder_lsp.host.address import place_part
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 
 
 class BackendSelector:

@@ -22,7 +22,7 @@ import psutil
 
 from fastcoder_lsp.completion.protocol import HostListener, Notice
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.config.processes import host_environment, neutral_folder, python_command
+from fastcoder_lsp.config.environment import host_environment, neutral_folder, python_command
 from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.host.address import address_of, build, lock_path
 from fastcoder_lsp.host.connection import GreetedHost, SilentError, VersionError, greet
@@ -31,7 +31,7 @@ from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import resume
 from fastcoder_lsp.host.remote import SharedProcessHost
 from fastcoder_lsp.workspace.background import each_once
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.parts import WorkspaceView
 from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.folders import words_file
-from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 
 if TYPE_CHECKING:

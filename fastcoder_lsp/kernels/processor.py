@@ -16,7 +16,7 @@ from typing import Any
 import numba
 from llvmlite import binding
 
-from fastcoder_lsp.config.processor import forced_kind
+from fastcoder_lsp.config.environment import forced_kind
 
 HWCAP, HWCAP2 = 16, 26
 """Keys of the auxiliary vector (Linux, include/uapi/linux/auxvec.h)."""

@@ -40,11 +40,10 @@ from fastcoder_lsp.lsp.status import Reporter, Snooze, notify_late
 from fastcoder_lsp.lsp.usage import UsageCounter
 from fastcoder_lsp.usage import UsageStore
 from fastcoder_lsp.workspace.accepts import Accepts
-from fastcoder_lsp.workspace.document import position_at
+from fastcoder_lsp.workspace.document import OpenTexts, position_at
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
 from fastcoder_lsp.workspace.languages import language_of
-from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import judge_unfinished

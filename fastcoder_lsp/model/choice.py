@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.config.processor import forced_kind, processor
+from fastcoder_lsp.config.environment import forced_kind, processor
 from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.model.catalogue import BITS, FAMILY, GPU_BITS, Size
 from fastcoder_lsp.model.machine import available_bytes, installed_bytes, on_battery, usable_gpu_bytes

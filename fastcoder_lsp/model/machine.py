@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from fastcoder_lsp.config.processes import find_program
+from fastcoder_lsp.config.environment import find_program
 from fastcoder_lsp.errors import ResourceError
 
 _CGROUPS = Path("/sys/fs/cgroup")

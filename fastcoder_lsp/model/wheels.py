@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fastcoder_lsp.config.processes import find_program
+from fastcoder_lsp.config.environment import find_program
 from fastcoder_lsp.core.files import put_in_place
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
 from fastcoder_lsp.model.catalogue import WheelModel, WheelPart

@@ -20,8 +20,8 @@ from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.postprocess.text_around import FAR
 from fastcoder_lsp.remote.failures import NotSentError, not_sent
 from fastcoder_lsp.workspace import rules
+from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.folders import workspace_of
-from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import beginning, in_secret, judge, judge_lines
 from fastcoder_lsp.workspace.secret_text import NOTHING_OPEN, OpenConstructs

@@ -57,7 +57,7 @@ from fastcoder_lsp.remote.generation import RemoteModel, budgets_of
 from fastcoder_lsp.remote.server import RemoteServer
 from fastcoder_lsp.scheduling.model import ClientModel, ModelResources
 from fastcoder_lsp.scheduling.scheduler import Scheduler, now_ms
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 
 _ANSWERS_TO_UNLOAD: Final = 20
 """Answers of the server until the model is unloaded; a server that fails again soon would reload it."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from fastcoder_lsp.config import kernels_folder
-from fastcoder_lsp.config.processes import neutral_folder, python_command
+from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.errors import ModelInvalidError

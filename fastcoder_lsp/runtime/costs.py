@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import fastcoder_lsp
-from fastcoder_lsp.config.processor import processor
+from fastcoder_lsp.config.environment import processor
 from fastcoder_lsp.core import DraftTree, Engine, Progress, StepCosts
 from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.prompt import PromptOptions

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from fastcoder_lsp import errors
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve, specs
-from fastcoder_lsp.config.processes import neutral_folder, python_command
+from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import FastcoderError, ResourceError
 from fastcoder_lsp.model.files import ModelFiles

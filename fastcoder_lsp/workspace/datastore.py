@@ -19,8 +19,8 @@ from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.background import each_once
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
+from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
-from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.shared_stores import SharedIndex, SharedStores, group_nested

@@ -1,4 +1,4 @@
-r"""One open document: the server's own copy of the editor's text, edited by the protocol's rules.
+r"""An open document, the server's own copy of the editor's text, edited by the protocol's rules; and the texts of all.
 
 A line ends at `\n`, `\r\n` or `\r` and nowhere else (`str.splitlines` would also cut at \f, U+2028 and others). Never
 reads a file, and clamps positions to the document.
@@ -8,7 +8,8 @@ end of a line mean its end.
 """
 
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -219,3 +220,34 @@ def _paired(text: str) -> str:
     if _SURROGATES.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+class OpenTexts:
+    """Texts by path, the latest change last; thread-safe.
+
+    The first receiver of a change puts it here before passing it on. Putting the same text again changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._texts: dict[Path, str] = {}
+
+    def put(self, path: Path, text: str) -> None:
+        """An open document's text, saved or not, overrides the disk."""
+        with self._lock:
+            self._texts.pop(path, None)
+            self._texts[path] = text
+
+    def remove(self, path: Path) -> None:
+        """The document was closed: the disk holds again."""
+        with self._lock:
+            self._texts.pop(path, None)
+
+    def get(self, path: Path) -> str | None:
+        """The text of an open document, or None."""
+        return self._texts.get(path)
+
+    def copy(self) -> Mapping[Path, str]:
+        """All texts as they are now."""
+        with self._lock:
+            return dict(self._texts)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fastcoder_lsp.config.processes import find_program
+from fastcoder_lsp.config.environment import find_program
 from fastcoder_lsp.errors import NetworkError, ResourceError, UsageError
 
 SCHEMES = ("https://", "ssh://", "file://")

@@ -13,8 +13,8 @@ from pathlib import Path
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
+from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
-from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import reading_settings, resolved
 
 Report = Callable[[IndexProgress], None]

@@ -11,7 +11,7 @@ import pytest
 from fastcoder_lsp.cli import terminal
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.cli.terminal import Loading
-from fastcoder_lsp.config.processes import neutral_folder, python_command
+from fastcoder_lsp.config.environment import neutral_folder, python_command
 
 
 def spoken(told: Loading) -> None:

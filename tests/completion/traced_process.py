@@ -19,7 +19,7 @@ from fastcoder_lsp.cli.host import left_behind
 from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.completion.protocol import Ask, HostListener, ModelHost
 from fastcoder_lsp.config import Settings, cache_folder
-from fastcoder_lsp.config.processes import python_command
+from fastcoder_lsp.config.environment import python_command
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.connection import Outbox
 from fastcoder_lsp.host.host_log import log_to_stderr
@@ -33,7 +33,7 @@ from fastcoder_lsp.lsp.methods import METHODS
 from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.scheduling.scheduler import Scheduler
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 from tests.completion.toys import toy_model
 from tests.lsp.scripted_server import ScriptedEngine, scripted_runtime
 

@@ -7,7 +7,7 @@ import pytest
 
 from fastcoder_lsp.cli.start import is_path, leave_folder, name_fully, whole_path
 from fastcoder_lsp.config import SettingsLayer, cache_folder, resolve
-from fastcoder_lsp.config.processes import find_program, neutral_folder, python_command
+from fastcoder_lsp.config.environment import find_program, neutral_folder, python_command
 from fastcoder_lsp.config.resolve import MAX_ENTRIES, MAX_PROBLEMS, shown
 from fastcoder_lsp.errors import UsageError
 

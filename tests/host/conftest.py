@@ -14,7 +14,7 @@ from fastcoder_lsp.host.connection import greet
 from fastcoder_lsp.host.listening import Address, LoopbackAddress
 from fastcoder_lsp.host.remote import SharedProcessHost
 from fastcoder_lsp.host.server import HostServer
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import Heard, ScriptedHost
 
 BUILD = "test"

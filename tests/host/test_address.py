@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.config.processes import host_environment
+from fastcoder_lsp.config.environment import host_environment
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.address import LONGEST_PATH, address_of, keep_known, key_of, private_folder, runtime_folder
 from fastcoder_lsp.host.listening import ForeignError, LoopbackAddress, UnixAddress, peer_user

@@ -24,7 +24,7 @@ from fastcoder_lsp.completion.protocol import (
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.host.selector import BackendSelector
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import Heard, ScriptedHost, question
 
 SETTINGS = replace(Settings(), host_enabled=False)

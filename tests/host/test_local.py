@@ -16,7 +16,7 @@ from fastcoder_lsp.host.local import LocalHost, ModelServer
 from fastcoder_lsp.model.choice import Speed
 from fastcoder_lsp.runtime.first_hour import FirstHour
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.completion.toys import Encoding, toy_model, toy_runtime

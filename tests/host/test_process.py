@@ -18,7 +18,7 @@ from filelock import FileLock
 
 from fastcoder_lsp.completion.protocol import Ask, DocumentChanged, Notice, Use
 from fastcoder_lsp.config import Settings, cache_folder
-from fastcoder_lsp.config.processes import python_command
+from fastcoder_lsp.config.environment import python_command
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.address import address_of, lock_path
 from fastcoder_lsp.host.control import find_hosts, stop_host
@@ -27,7 +27,7 @@ from fastcoder_lsp.host.liveness import SilenceLimits
 from fastcoder_lsp.host.process import MOST_FILES
 from fastcoder_lsp.host.remote import SharedProcessHost
 from fastcoder_lsp.host.spawn import FindOrStart
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import Heard, question
 
 PAUSES_S = (0.0, 0.05, 0.1)

@@ -15,7 +15,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason, Snapshot
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
 from fastcoder_lsp.remote.host import ServerHost
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import ScriptedHost
 
 URI = "file:///w/a.py"

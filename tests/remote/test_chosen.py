@@ -10,7 +10,7 @@ from fastcoder_lsp.completion.protocol import Ask, HostListener, OpenHost, Use
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.address import made_from
 from fastcoder_lsp.host.selector import BackendSelector
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import Heard, ScriptedHost, question
 
 ALONE = replace(Settings(), host_enabled=False)

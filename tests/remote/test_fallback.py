@@ -8,7 +8,7 @@ from fastcoder_lsp.completion.protocol import Answered, DocumentChanged, HostLis
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import ScriptedHost
 from tests.remote.front import Fronts, until
 from tests.remote.scripted_server import LlamaServer, Serve, as_json

@@ -14,7 +14,7 @@ from fastcoder_lsp.core import Change, CompletionRequest, Diagnostic, Snapshot, 
 from fastcoder_lsp.remote.client import NetworkOptions
 from fastcoder_lsp.remote.excerpt import MAX_CHARACTERS
 from fastcoder_lsp.remote.host import ServerHost
-from fastcoder_lsp.workspace.open_texts import OpenTexts
+from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import ScriptedHost
 from tests.remote.front import WHOLE, until
 from tests.remote.scripted_server import LlamaServer, ScriptedServer, Serve

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.config.processor import forced_kind
+from fastcoder_lsp.config.environment import forced_kind
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.errors import InstallationError
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.config.processes import python_command
+from fastcoder_lsp.config.environment import python_command
 
 if TYPE_CHECKING:
     from fastcoder_lsp.cli.play.playground import Playground

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from llvmlite import ir
 
-from fastcoder_lsp.config.processor import forced_kind
+from fastcoder_lsp.config.environment import forced_kind
 from fastcoder_lsp.engine.int8.dot_neon import sdot, usdot
 from fastcoder_lsp.engine.int8.simd import I32, LANES, broadcast
 from fastcoder_lsp.errors import UsageError
