@@ -16,20 +16,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from fastcoder_lsp.completion.protocol import (
-    Command,
-    DocumentChanged,
-    DocumentClosed,
-    FilesChanged,
-    HostFacts,
-    HostListener,
-    Indexing,
-    Notice,
-    Reload,
-    Succession,
-    Turn,
-    Use,
-)
+from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.completion.status import failure
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Progress
@@ -71,14 +58,14 @@ class ModelServer:
         self._fronts: dict[LocalHost, None] = {}
         self.make, self.stores = make, SharedStores(cache)
         self._successor: Successor | None = None
-        self.succession = Succession()
+        self.succession = protocol.Succession()
         self.scheduler: Scheduler[Model] = Scheduler(self._loading(settings))
         self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
         self._thread.start()
 
     def open(
         self,
-        listener: HostListener,
+        listener: protocol.HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
         texts: OpenTexts | None = None,
@@ -106,7 +93,7 @@ class ModelServer:
         """Reload the model."""
         with self._lock:
             self.scheduler.use(self._loading(self._settings))
-        self._follow(Succession())
+        self._follow(protocol.Succession())
 
     def _loading(self, settings: Settings) -> Callable[[Progress], Model]:
         # A front's drafter may not fit the model; that must not keep the model from other fronts.
@@ -118,7 +105,7 @@ class ModelServer:
         self._announce(model)
         self._successor = model.successor
         if model.successor is None:
-            self._follow(Succession(answering=model.info.model if self.succession.following else ""))
+            self._follow(protocol.Succession(answering=model.info.model if self.succession.following else ""))
         else:
             arguments = model.info.model, model.successor
             threading.Thread(target=self._succeed, args=arguments, name="fastcoder-successor", daemon=True).start()
@@ -139,7 +126,7 @@ class ModelServer:
 
         def tell(what: str, percent: int | None) -> None:
             nonlocal shown_s
-            now, told = time.monotonic(), Succession(answering, successor.name, what, percent)
+            now, told = time.monotonic(), protocol.Succession(answering, successor.name, what, percent)
             if what.partition(":")[0] == self.succession.what.partition(":")[0] and now - shown_s < SHOWN_EVERY_S:
                 return
             shown_s = now
@@ -167,13 +154,13 @@ class ModelServer:
     def _end(self, successor: "Successor") -> None:
         """Tell that no larger model follows any more, unless another one does."""
         if self._successor is successor:
-            self._follow(Succession())
+            self._follow(protocol.Succession())
 
     def _took_over(self, model: Model) -> None:
         self._announce(model)
-        self._follow(Succession(answering=model.info.model))
+        self._follow(protocol.Succession(answering=model.info.model))
 
-    def _follow(self, succession: Succession) -> None:
+    def _follow(self, succession: protocol.Succession) -> None:
         """Tell every front which model answers until when."""
         if succession != self.succession:
             self.succession = succession
@@ -249,7 +236,7 @@ class LocalHost:
         self,
         server: ModelServer,
         name: str,
-        listener: HostListener,
+        listener: protocol.HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
         texts: OpenTexts | None = None,
@@ -259,18 +246,18 @@ class LocalHost:
         self._workspace = FrontWorkspace(folders, server.stores, texts or OpenTexts(), self._indexing, self.tell)
         self._client = server.scheduler.join(listener, self._make, enabled=settings.enabled)
 
-    def send(self, command: Command) -> None:
+    def send(self, command: protocol.Command) -> None:
         """Pass a command on: files to the workspace, questions to the scheduler, a reload to the model server."""
         match command:
-            case Use(settings, folders):
+            case protocol.Use(settings, folders):
                 self._use(settings, folders)
-            case Reload():
+            case protocol.Reload():
                 self._server.reload()
-            case DocumentChanged(path, text):
+            case protocol.DocumentChanged(path, text):
                 self._workspace.document_changed(path, text)
-            case DocumentClosed(path):
+            case protocol.DocumentClosed(path):
                 self._workspace.document_closed(path)
-            case FilesChanged(paths):
+            case protocol.FilesChanged(paths):
                 self._workspace.files_changed(paths)
             case _:
                 self._client.send(command)
@@ -279,10 +266,10 @@ class LocalHost:
         """Call a function in the scheduler's thread between two pieces of work."""
         self._client.post(self._client, lambda: _call(call))
 
-    def facts(self) -> HostFacts:
+    def facts(self) -> protocol.HostFacts:
         """The facts at this moment."""
         info, budgets, loaded = self._client.info(), self._client.budgets, self._client.model.loaded
-        return HostFacts(
+        return protocol.HostFacts(
             model=info.model if info else "",
             engine=info.name if info else "",
             budget_ms=budgets.by_kind() if budgets else {},
@@ -309,7 +296,7 @@ class LocalHost:
         elif front_part(settings) != front_part(before):
             self._server.scheduler.refit(self._client, self._make)
 
-    def _turn(self) -> Turn:
+    def _turn(self) -> protocol.Turn:
         served = self._server.scheduler.turn_of()
         if served is None or self._client.request is None:
             return ""
@@ -324,15 +311,15 @@ class LocalHost:
         return runtime
 
     def _indexing(self, progress: "IndexProgress") -> None:
-        self._listener(Indexing(progress.done, progress.total, progress.building))
+        self._listener(protocol.Indexing(progress.done, progress.total, progress.building))
 
-    def follow(self, succession: Succession) -> None:
+    def follow(self, succession: protocol.Succession) -> None:
         """Tell which model answers until a larger one is ready; from any thread."""
         self._listener(succession)
 
     def tell(self, text: str) -> None:
         """Show a notice to the user; from any thread."""
-        self._listener(Notice(text))
+        self._listener(protocol.Notice(text))
 
 
 def _call(call: Callable[[], object]) -> None:
@@ -342,7 +329,7 @@ def _call(call: Callable[[], object]) -> None:
 def open_alone(
     load: LoadModel,
     make: MakeRuntime,
-    listener: HostListener,
+    listener: protocol.HostListener,
     settings: Settings,
     folders: Mapping[Path, Settings],
     texts: OpenTexts,

@@ -11,51 +11,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from fastcoder_lsp.completion.protocol import (
-    Answered,
-    Ask,
-    AskEdit,
-    Command,
-    DocumentChanged,
-    DocumentClosed,
-    EditAnswered,
-    Enable,
-    Event,
-    Expect,
-    Forget,
-    HostFacts,
-    HostListener,
-    Load,
-    LoadFinished,
-    Message,
-    Noticed,
-    Reload,
-    Rename,
-    StatusChanged,
-    Use,
-    Withdraw,
-    WithdrawEdit,
-)
+from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
+from fastcoder_lsp.host import transport
 from fastcoder_lsp.host.connection import Maker, Outbox
 from fastcoder_lsp.host.liveness import SilenceLimits
 from fastcoder_lsp.host.supervisor import ConnectionSupervisor, Reach
 from fastcoder_lsp.host.texts import MessageBuilder
-from fastcoder_lsp.host.transport import (
-    Again,
-    Escaped,
-    Facts,
-    FromHost,
-    Fronts,
-    Ping,
-    Pong,
-    ProtocolError,
-    Welcome,
-    WithPlaces,
-)
 from fastcoder_lsp.workspace.document import OpenTexts
 
 logger = logging.getLogger(__name__)
@@ -80,57 +45,57 @@ class DesiredState:
     loads: set[int] = field(default_factory=set)
     ready: bool = False
 
-    def follow(self, command: Command) -> None:  # noqa: C901, PLR0912 a case for each command
+    def follow(self, command: protocol.Command) -> None:  # noqa: C901, PLR0912 a case for each command
         """Apply a command."""
         match command:
-            case Ask(question):
+            case protocol.Ask(question):
                 self.question, self.upcoming = question, None
-            case Noticed(_, answered) if answered:
+            case protocol.Noticed(_, answered) if answered:
                 self.upcoming = None
-            case Withdraw(number):
+            case protocol.Withdraw(number):
                 self.take_question(number)
-            case AskEdit(edit):
+            case protocol.AskEdit(edit):
                 self.edit = edit
-            case WithdrawEdit(number):
+            case protocol.WithdrawEdit(number):
                 self.take_edit(number)
-            case Expect(question, _, unserved):
+            case protocol.Expect(question, _, unserved):
                 self.upcoming = question if unserved else None
-            case Forget(uri):
+            case protocol.Forget(uri):
                 self._forget(uri)
-            case Rename(old, new):
+            case protocol.Rename(old, new):
                 self._rename(old, new)
-            case Load(ticket):
+            case protocol.Load(ticket):
                 self.loads.add(ticket)
-            case Use(settings, folders):
+            case protocol.Use(settings, folders):
                 self.settings, self.folders = settings, dict(folders)
-            case Enable(enabled):
+            case protocol.Enable(enabled):
                 self.enabled = enabled
-            case DocumentChanged(path, text):
+            case protocol.DocumentChanged(path, text):
                 self.texts.put(path, text)
-            case DocumentClosed(path):
+            case protocol.DocumentClosed(path):
                 self.texts.remove(path)
 
-    def commands(self) -> Iterator[Command]:
+    def commands(self) -> Iterator[protocol.Command]:
         """The commands for a new host."""
-        yield Use(self.settings, self.folders)
+        yield protocol.Use(self.settings, self.folders)
         if self.enabled != self.settings.enabled:
-            yield Enable(self.enabled)
+            yield protocol.Enable(self.enabled)
         for path, text in self.texts.copy().items():
-            yield DocumentChanged(path, text)
+            yield protocol.DocumentChanged(path, text)
         for ticket in sorted(self.loads):
-            yield Load(ticket)
+            yield protocol.Load(ticket)
         if self.ready and self.enabled:
-            yield Load(0)  # no request waits for it
+            yield protocol.Load(0)  # no request waits for it
         yield from self.questions()
 
-    def questions(self) -> Iterator[Command]:
+    def questions(self) -> Iterator[protocol.Command]:
         """The open questions, and the upcoming one."""
         if self.upcoming is not None:
-            yield Expect(self.upcoming, known=False, unserved=True)
+            yield protocol.Expect(self.upcoming, known=False, unserved=True)
         if self.question is not None:
-            yield Ask(self.question)
+            yield protocol.Ask(self.question)
         if self.edit is not None:
-            yield AskEdit(self.edit)
+            yield protocol.AskEdit(self.edit)
 
     def take_question(self, number: int | None = None) -> Question | None:
         """Close and return the open question; None if there is none, or if it has another number."""
@@ -189,7 +154,7 @@ class SharedProcessHost:
 
     def __init__(
         self,
-        listener: HostListener,
+        listener: protocol.HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
         texts: OpenTexts,
@@ -202,26 +167,26 @@ class SharedProcessHost:
         self._desired = DesiredState(settings, dict(folders), settings.enabled, texts)
         self._outbox: Outbox | None = None
         self._builder = MessageBuilder()
-        self._facts = HostFacts(shared=True)
+        self._facts = protocol.HostFacts(shared=True)
         self._status = Status("starting")
         self._supervisor = ConnectionSupervisor(self, reach, patience, pauses_s)
         self._supervisor.start()
 
     # `ModelHost`, from any thread -------------------------------------------------------------------------------------
 
-    def send(self, command: Command) -> None:
+    def send(self, command: protocol.Command) -> None:
         """Queue a message, and remember the command for the next host."""
         with self._lock:
             before = self._desired.settings
             self._desired.follow(command)
             if self._outbox is not None:
                 self._outbox.make(*self._message(command))
-        if isinstance(command, Ask | AskEdit | Load):
+        if isinstance(command, protocol.Ask | protocol.AskEdit | protocol.Load):
             self._supervisor.awaiting()
-        elif isinstance(command, Use):
+        elif isinstance(command, protocol.Use):
             self._supervisor.settings_changed(before, command.settings)
 
-    def facts(self) -> HostFacts:
+    def facts(self) -> protocol.HostFacts:
         """The facts that the host reported last."""
         return self._facts
 
@@ -250,19 +215,19 @@ class SharedProcessHost:
             question, edit = self._desired.take_question(), self._desired.take_edit()
             loads = self._desired.take_loads()
         if status is not None:
-            self._status_changed(StatusChanged(status))
+            self._status_changed(protocol.StatusChanged(status))
         if question is not None:
-            self._tell(Answered(question.number, answer))
+            self._tell(protocol.Answered(question.number, answer))
         if edit is not None:
-            self._tell(EditAnswered(edit.number, EditAnswer(reason=answer.reason)))
+            self._tell(protocol.EditAnswered(edit.number, EditAnswer(reason=answer.reason)))
         for ticket in loads:
-            self._tell(LoadFinished(ticket, False))
+            self._tell(protocol.LoadFinished(ticket, False))
 
     def ping(self) -> None:
         """Send a ping."""
         with self._lock:
             if self._outbox is not None:
-                self._outbox.put(Ping(), key="ping")
+                self._outbox.put(transport.Ping(), key="ping")
 
     def settings(self) -> Settings:
         """The current settings."""
@@ -276,61 +241,61 @@ class SharedProcessHost:
         """Whether the host loads a model, by its last message."""
         return self._status.state in {"starting", "loading"}
 
-    def hear(self, message: FromHost) -> None:  # noqa: C901, PLR0912 a case for each message
+    def hear(self, message: transport.FromHost) -> None:  # noqa: C901, PLR0912 a case for each message
         """Handle a message from the host.
 
         Raises:
             ProtocolError: the message is invalid.
         """
         match message:
-            case Answered(number):
+            case protocol.Answered(number):
                 with self._lock:
                     question = self._desired.take_question(number)
                 if question is not None:
                     self._supervisor.served()
                 self._tell(message)
-            case EditAnswered(number):
+            case protocol.EditAnswered(number):
                 with self._lock:
                     self._desired.take_edit(number)
                 self._tell(message)
-            case WithPlaces():
+            case transport.WithPlaces():
                 if (made := self._builder.made(message)) is not None:
                     self._tell(made)
-            case StatusChanged():
+            case protocol.StatusChanged():
                 self._status_changed(message)
-            case Facts(facts):
+            case transport.Facts(facts):
                 before, self._facts = self._facts.company, replace(facts, shared=True, asks="")
                 if before != self._facts.company:
-                    self._tell(StatusChanged(self._status))  # its text names the number of clients
-            case LoadFinished(ticket):
+                    self._tell(protocol.StatusChanged(self._status))  # its text names the number of clients
+            case protocol.LoadFinished(ticket):
                 with self._lock:
                     awaited = self._desired.take_load(ticket)
                 if awaited:
                     self._tell(message)
-            case Again(slot):
+            case transport.Again(slot):
                 self._lost_text(slot)
-            case Welcome() | Fronts() | Escaped():
-                raise ProtocolError(f"{type(message).__name__} from a host")
-            case Pong():
+            case transport.Welcome() | transport.Fronts() | transport.Escaped():
+                raise transport.ProtocolError(f"{type(message).__name__} from a host")
+            case transport.Pong():
                 pass  # its arrival is all that counts
             case _:
                 self._tell(message)
 
-    def _message(self, command: Command) -> tuple[Maker, Hashable]:
+    def _message(self, command: protocol.Command) -> tuple[Maker, Hashable]:
         """The outbox's entry for a command; the lock is held."""
         return partial(self._messages, self._builder, command), _key(command)
 
-    def _messages(self, builder: MessageBuilder, command: Command) -> Iterable[Message]:
+    def _messages(self, builder: MessageBuilder, command: protocol.Command) -> Iterable[protocol.Message]:
         """The messages of a command when it is sent; a question that was answered or withdrawn has none."""
-        if isinstance(command, Ask):
+        if isinstance(command, protocol.Ask):
             question = self._desired.question
             if question is None or question.number != command.question.number:
                 return ()
-        elif isinstance(command, AskEdit):
+        elif isinstance(command, protocol.AskEdit):
             if self._desired.edit is None or self._desired.edit.number != command.question.number:
                 return ()
-        elif isinstance(command, Use):  # send the current settings
-            command = Use(self._desired.settings, self._desired.folders)
+        elif isinstance(command, protocol.Use):  # send the current settings
+            command = protocol.Use(self._desired.settings, self._desired.folders)
         return builder.messages(command)
 
     def _lost_text(self, slot: int) -> None:
@@ -340,34 +305,42 @@ class SharedProcessHost:
             return
         with self._lock:
             texts = self._desired.texts.copy().items()
-            again = [DocumentChanged(path, text) for path, text in texts if str(path) == name]
+            again = [protocol.DocumentChanged(path, text) for path, text in texts if str(path) == name]
             for command in (*again, *self._desired.questions()):
                 if self._outbox is not None:
                     self._outbox.make(*self._message(command))
 
-    def _status_changed(self, event: StatusChanged) -> None:
+    def _status_changed(self, event: protocol.StatusChanged) -> None:
         state = event.status.state
         self._status = event.status
         self._desired.ready = state in {"ready", "thinking"} or (self._desired.ready and state != "off")
         self._tell(event)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: protocol.Event) -> None:
         try:
             self._listener(event)
         except Exception:  # a listener's bug must not end the connection
             logger.exception("a listener failed")
 
 
-def _key(command: Command) -> Hashable:
+def _key(command: protocol.Command) -> Hashable:
     """The outbox's key of a command: a newer command replaces an unsent one with the same key."""
     match command:
-        case DocumentChanged(path) | DocumentClosed(path):
+        case protocol.DocumentChanged(path) | protocol.DocumentClosed(path):
             return "document", path
-        case Withdraw(number):
+        case protocol.Withdraw(number):
             return "withdraw", number
-        case WithdrawEdit(number):
+        case protocol.WithdrawEdit(number):
             return "withdraw edit", number
-        case Ask() | AskEdit() | Expect() | Noticed() | Use() | Reload() | Enable():
+        case (
+            protocol.Ask()
+            | protocol.AskEdit()
+            | protocol.Expect()
+            | protocol.Noticed()
+            | protocol.Use()
+            | protocol.Reload()
+            | protocol.Enable()
+        ):
             return type(command)
         case _:
             return None

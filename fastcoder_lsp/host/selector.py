@@ -12,27 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.protocol import (
-    Answered,
-    Ask,
-    AskEdit,
-    Command,
-    DocumentChanged,
-    DocumentClosed,
-    EditAnswered,
-    Enable,
-    Event,
-    Expect,
-    HostFacts,
-    HostListener,
-    Load,
-    LoadFinished,
-    ModelHost,
-    OpenHost,
-    StatusChanged,
-    Use,
-)
+from fastcoder_lsp.completion import protocol, reasons
 from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.config import Settings
@@ -52,41 +32,44 @@ class BackendSelector:
 
     def __init__(
         self,
-        shared: OpenHost,
-        alone: OpenHost,
-        listener: HostListener,
+        shared: protocol.OpenHost,
+        alone: protocol.OpenHost,
+        listener: protocol.HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
         texts: OpenTexts,
-        remote: OpenHost | None = None,
+        remote: protocol.OpenHost | None = None,
     ) -> None:
         self._shared, self._alone, self._remote, self._listener = shared, alone, remote, listener
         self._settings, self._folders, self._enabled = settings, dict(folders), settings.enabled
         self._texts = texts
         self._lock = threading.Lock()
-        self._host: ModelHost | None = None
+        self._host: protocol.ModelHost | None = None
         self._gate = _Gate(listener)
-        self._queue: deque[Command] = deque()
+        self._queue: deque[protocol.Command] = deque()
         """Commands that wait while the host is being opened."""
         self._opening = self._closed = False
 
-    def send(self, command: Command) -> None:  # noqa: C901 a case for each command
+    def send(self, command: protocol.Command) -> None:  # noqa: C901 a case for each command
         """Pass a command on, in the order of the calls; questions and `Load` open a host if there is none."""
         match command:
-            case DocumentChanged(path, text):
+            case protocol.DocumentChanged(path, text):
                 self._texts.put(path, text)
-            case DocumentClosed(path):
+            case protocol.DocumentClosed(path):
                 self._texts.remove(path)
-            case Enable(enabled):
+            case protocol.Enable(enabled):
                 self._enabled = enabled
-            case Use(settings, folders) if self._use(settings, folders):
+            case protocol.Use(settings, folders) if self._use(settings, folders):
                 return
         with self._lock:
             host = self._host
             later = (
                 host is None
                 and not self._closed
-                and (self._opening or isinstance(command, Ask | AskEdit | Expect | Load))
+                and (
+                    self._opening
+                    or isinstance(command, protocol.Ask | protocol.AskEdit | protocol.Expect | protocol.Load)
+                )
             )
             if later:
                 if not self._opening:
@@ -96,23 +79,23 @@ class BackendSelector:
             host.send(command)
         elif not later:
             match command:
-                case Load(ticket):
-                    self._listener(LoadFinished(ticket, False))
-                case Enable():
+                case protocol.Load(ticket):
+                    self._listener(protocol.LoadFinished(ticket, False))
+                case protocol.Enable():
                     self._listener(self._at_rest())
 
-    def facts(self) -> HostFacts:
+    def facts(self) -> protocol.HostFacts:
         """The facts of the host, or of the one that would be opened."""
         host, shared = self._host, self._settings.host_enabled
         if host is not None:
             return host.facts()
         if self._remote is not None and self._settings.remote_url:
-            return HostFacts(asks=self._settings.remote_url)
+            return protocol.HostFacts(asks=self._settings.remote_url)
         process = psutil.Process()
         return (
-            HostFacts(shared=True)
+            protocol.HostFacts(shared=True)
             if shared
-            else HostFacts(resident_bytes=process.memory_info().rss, process_id=process.pid)
+            else protocol.HostFacts(resident_bytes=process.memory_info().rss, process_id=process.pid)
         )
 
     def close(self, wait_s: float) -> None:
@@ -164,7 +147,7 @@ class BackendSelector:
             host.send(command)
         host.close(0.0)
 
-    def _opener(self, settings: Settings) -> OpenHost:
+    def _opener(self, settings: Settings) -> protocol.OpenHost:
         if self._remote is not None and settings.remote_url:
             return self._remote
         return self._shared if settings.host_enabled else self._alone
@@ -178,35 +161,35 @@ class BackendSelector:
             if gate.shut or self._closed:
                 return
             self._opening, pending = False, self._give_up()
-        gate(StatusChanged(status))
+        gate(protocol.StatusChanged(status))
         for command in pending:
-            if isinstance(command, Ask):
-                gate(Answered(command.question.number, Answer.failed(status)))
-            elif isinstance(command, AskEdit):
-                gate(EditAnswered(command.question.number, EditAnswer(reason=reasons.failed(status))))
+            if isinstance(command, protocol.Ask):
+                gate(protocol.Answered(command.question.number, Answer.failed(status)))
+            elif isinstance(command, protocol.AskEdit):
+                gate(protocol.EditAnswered(command.question.number, EditAnswer(reason=reasons.failed(status))))
         self._refuse(pending)
 
-    def _give_up(self) -> tuple[Command, ...]:
+    def _give_up(self) -> tuple[protocol.Command, ...]:
         """Empty the queue; returns its commands."""
         pending = tuple(self._queue)
         self._queue.clear()
         return pending
 
-    def _refuse(self, pending: Iterable[Command]) -> None:
+    def _refuse(self, pending: Iterable[protocol.Command]) -> None:
         for command in pending:
-            if isinstance(command, Load):
-                self._listener(LoadFinished(command.ticket, False))
+            if isinstance(command, protocol.Load):
+                self._listener(protocol.LoadFinished(command.ticket, False))
 
-    def _at_rest(self) -> StatusChanged:
-        return StatusChanged(Status("starting" if self._enabled else "off"))
+    def _at_rest(self) -> protocol.StatusChanged:
+        return protocol.StatusChanged(Status("starting" if self._enabled else "off"))
 
 
 class _Gate:
     """Passes events on until it is shut, when another host takes over."""
 
-    def __init__(self, listener: HostListener) -> None:
+    def __init__(self, listener: protocol.HostListener) -> None:
         self._listener, self.shut = listener, False
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: protocol.Event) -> None:
         if not self.shut:
             self._listener(event)

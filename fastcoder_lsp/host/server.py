@@ -16,22 +16,10 @@ from typing import Final
 import psutil
 
 from fastcoder_lsp.completion.protocol import HostFacts, OpenHost
+from fastcoder_lsp.host import transport
 from fastcoder_lsp.host.client_connection import ClientConnection
 from fastcoder_lsp.host.connection import Channel
 from fastcoder_lsp.host.listening import GREETING_S, Listening
-from fastcoder_lsp.host.transport import (
-    PROTOCOL,
-    AskFronts,
-    Codec,
-    FrontAt,
-    Fronts,
-    Hello,
-    ProtocolError,
-    Stop,
-    Welcome,
-    encoded,
-    told,
-)
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +40,7 @@ class HostServer:
 
     def __init__(self, listening: Listening, open_host: OpenHost, build: str, on_stop: Callable[[], object]) -> None:
         self._listening, self._open_host, self._build, self._on_stop = listening, open_host, build, on_stop
-        self._codec = Codec()
+        self._codec = transport.Codec()
         self._changed = threading.Condition()
         self._connections: set[Channel] = set()
         self._fronts: set[ClientConnection] = set()
@@ -139,7 +127,7 @@ class HostServer:
             listening.admit(connected)
             channel.limit(GREETING_S)
             self._greeted(channel)
-        except ProtocolError as error:
+        except transport.ProtocolError as error:
             logger.warning("a connection was closed: %s", error)
         except OSError as error:
             logger.info("a connection broke: %s", error)
@@ -155,13 +143,13 @@ class HostServer:
         if data is None:
             return
         hello = self._codec.from_client(data)
-        if not isinstance(hello, Hello) or hello.role not in {"front", "control"}:
-            raise ProtocolError("no greeting")
-        channel.send([self._codec.encode(Welcome(PROTOCOL, self._build, os.getpid()))])
+        if not isinstance(hello, transport.Hello) or hello.role not in {"front", "control"}:
+            raise transport.ProtocolError("no greeting")
+        channel.send([self._codec.encode(transport.Welcome(transport.PROTOCOL, self._build, os.getpid()))])
         if hello.role == "control":
             self._control(channel)
-        elif (hello.protocol, hello.build) != (PROTOCOL, self._build):
-            raise ProtocolError("a front of another version")
+        elif (hello.protocol, hello.build) != (transport.PROTOCOL, self._build):
+            raise transport.ProtocolError("a front of another version")
         else:
             channel.limit(None)
             self._serve_front(ClientConnection(channel, self._codec, hello.process_id, self._open_host, self.fronts))
@@ -170,7 +158,7 @@ class HostServer:
         with self._changed:
             full = len(self._fronts) >= MOST_FRONTS
         if full:
-            raise ProtocolError(f"more than {MOST_FRONTS} editors")
+            raise transport.ProtocolError(f"more than {MOST_FRONTS} editors")
         logger.info("an editor connected: process %d", front.process_id)
         self._count(lambda: self._fronts.add(front))
         try:
@@ -195,33 +183,33 @@ class HostServer:
         """Answer the command line's single request."""
         data = channel.receive()
         asked = None if data is None else self._codec.from_client(data)
-        if isinstance(asked, AskFronts):
+        if isinstance(asked, transport.AskFronts):
             channel.send([self._codec.encode(self._all_fronts())])
-        elif isinstance(asked, Stop):
+        elif isinstance(asked, transport.Stop):
             self._on_stop()
             with self._changed:
                 self._changed.notify_all()
         elif asked is not None:
-            raise ProtocolError(f"{type(asked).__name__} from the command line")
+            raise transport.ProtocolError(f"{type(asked).__name__} from the command line")
 
-    def _all_fronts(self) -> Fronts:
+    def _all_fronts(self) -> transport.Fronts:
         with self._changed:
             fronts = tuple(self._fronts)
         now = time.monotonic()
         # All fronts share one model, but one without questions may not know its facts.
         known = {front: front.facts() for front in fronts}
         facts = next((facts for facts in known.values() if facts.model), self._known)
-        return Fronts(
+        return transport.Fronts(
             process_id=os.getpid(),
-            build=told(self._build),
-            model=told(facts.succession or facts.model),
-            engine=told(facts.engine),
+            build=transport.told(self._build),
+            model=transport.told(facts.succession or facts.model),
+            engine=transport.told(facts.engine),
             resident_bytes=psutil.Process().memory_info().rss,
             running_s=now - self._started,
             fronts=tuple(
-                FrontAt(
+                transport.FrontAt(
                     front.process_id,
-                    tuple(map(encoded, front.folders)),
+                    tuple(map(transport.encoded, front.folders)),
                     front.asking,
                     now - front.connected_s,
                     known[front].turn == "own",

@@ -16,17 +16,8 @@ from starlette.responses import Response
 from fastcoder_lsp.completion.question import MOST_ALTERNATIVES
 from fastcoder_lsp.core import Extra, RawPrompt
 from fastcoder_lsp.edits.formats import recognise
+from fastcoder_lsp.http import responses
 from fastcoder_lsp.http.infill import MOST_EXTRAS, InfillAnswer, InfillRequest
-from fastcoder_lsp.http.responses import (
-    RequestError,
-    event_response,
-    json_response,
-    llama_events,
-    llama_reply,
-    openai_events,
-    openai_reply,
-    select_fields,
-)
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.workspace.languages import is_known, language_of
 
@@ -153,7 +144,7 @@ def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
     try:
         return msgspec.json.decode(body, type=form)
     except (msgspec.DecodeError, RecursionError, ValueError) as wrong:
-        raise RequestError(400, f"the request body is invalid: {str(wrong)[:300]}") from None
+        raise responses.RequestError(400, f"the request body is invalid: {str(wrong)[:300]}") from None
 
 
 def read_infill(form: InfillForm) -> InfillRequest:
@@ -188,11 +179,11 @@ def read_openai(form: OpenAIForm) -> InfillRequest:
         RequestError: it requests an unsupported feature.
     """
     if form.logprobs is not None and form.logprobs is not False:
-        raise RequestError(400, "logprobs is not supported: drafted tokens have no recorded probabilities")
+        raise responses.RequestError(400, "logprobs is not supported: drafted tokens have no recorded probabilities")
     if form.echo:
-        raise RequestError(400, "echo is not supported")
+        raise responses.RequestError(400, "echo is not supported")
     if isinstance(form.prompt, list) and len(form.prompt) != 1:
-        raise RequestError(400, "prompt must be one string, or a list with one string")
+        raise responses.RequestError(400, "prompt must be one string, or a list with one string")
     prompt = form.prompt if isinstance(form.prompt, str) else form.prompt[0]
     stop = (form.stop,) if isinstance(form.stop, str) else tuple(form.stop or ())
     if not form.suffix and (raw := _raw(prompt, stop, form.max_tokens)) is not None:
@@ -238,9 +229,9 @@ def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]
 
 def _reject_unsupported(form: LlamaFields) -> None:
     if form.n_probs > 0:
-        raise RequestError(400, "n_probs is not supported: drafted tokens have no recorded probabilities")
+        raise responses.RequestError(400, "n_probs is not supported: drafted tokens have no recorded probabilities")
     if form.grammar or (form.json_schema is not None and bytes(form.json_schema) not in (b"null", b"{}")):
-        raise RequestError(400, "grammar and json_schema are not supported")
+        raise responses.RequestError(400, "grammar and json_schema are not supported")
 
 
 def _normalised(text: str) -> str:
@@ -281,8 +272,8 @@ def reply(form: Form, answer: InfillAnswer, model: str) -> Response:
     if isinstance(form, OpenAIForm):
         named, choices = form.model or model, form.n or 1
         if form.stream:
-            return event_response(openai_events(answer, named, choices), done=True)
-        return json_response(openai_reply(answer, named, choices))
+            return responses.event_response(responses.openai_events(answer, named, choices), done=True)
+        return responses.json_response(responses.openai_reply(answer, named, choices))
     if form.stream:
-        return event_response(llama_events(answer, form.response_fields), done=False)
-    return json_response(select_fields(llama_reply(answer), form.response_fields))
+        return responses.event_response(responses.llama_events(answer, form.response_fields), done=False)
+    return responses.json_response(responses.select_fields(responses.llama_reply(answer), form.response_fields))

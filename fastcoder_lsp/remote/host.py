@@ -16,34 +16,7 @@ from typing import Final
 
 import psutil
 
-from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.protocol import (
-    Answered,
-    Ask,
-    AskEdit,
-    Command,
-    DocumentChanged,
-    DocumentClosed,
-    EditAnswered,
-    Enable,
-    Event,
-    Expect,
-    FilesChanged,
-    Forgotten,
-    HostFacts,
-    HostListener,
-    Load,
-    LoadFinished,
-    Made,
-    ModelHost,
-    Notice,
-    Noticed,
-    OpenHost,
-    Reload,
-    StatusChanged,
-    Use,
-    WithdrawEdit,
-)
+from fastcoder_lsp.completion import protocol, reasons
 from fastcoder_lsp.completion.question import Answer, Clock, Question, policy_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
@@ -74,8 +47,8 @@ class Fallback:
 
     def __init__(
         self,
-        open_local: OpenHost,
-        listener: HostListener,
+        open_local: protocol.OpenHost,
+        listener: protocol.HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
         texts: OpenTexts,
@@ -84,7 +57,7 @@ class Fallback:
         self._lock = threading.Lock()
         self._server_failure: Reason | None = None
         self._opened, self._unloaded, self._server_answers = False, False, 0
-        self.host: ModelHost = open_local(self.on, settings, folders, texts)
+        self.host: protocol.ModelHost = open_local(self.on, settings, folders, texts)
 
     @property
     def active(self) -> bool:
@@ -94,12 +67,12 @@ class Fallback:
     def ask(self, question: Question, why: Reason) -> None:
         """Let the local model answer; `why`: the server's failure."""
         self._begin(why)
-        self.host.send(Ask(question))
+        self.host.send(protocol.Ask(question))
 
     def load(self, ticket: int, why: Reason) -> None:
         """Load the local model; `why`: the server's failure."""
         self._begin(why)
-        self.host.send(Load(ticket))
+        self.host.send(protocol.Load(ticket))
 
     def server_answered(self) -> None:
         """Stop standing in."""
@@ -108,27 +81,27 @@ class Fallback:
             unload = self._opened and not self._unloaded and self._server_answers >= _ANSWERS_TO_UNLOAD
             self._unloaded = self._unloaded or unload
         if unload:
-            self.host.send(Enable(False))
+            self.host.send(protocol.Enable(False))
 
     def _begin(self, why: Reason) -> None:
         with self._lock:
             self._server_failure, self._server_answers, self._opened = why, 0, True
             again, self._unloaded = self._unloaded, False
         if again:
-            self.host.send(Enable(True))
+            self.host.send(protocol.Enable(True))
 
-    def on(self, event: Event) -> None:
+    def on(self, event: protocol.Event) -> None:
         """Handle an event of the local model, on one of its threads."""
         why = self._server_failure
         match event:
-            case Answered(number, answer) if why is not None and answer.outcome == "failed":
+            case protocol.Answered(number, answer) if why is not None and answer.outcome == "failed":
                 # If both fail, report the server's reason: the user can act on it.
-                self._listener(Answered(number, replace(answer, reason=why)))
-            case Made() | Forgotten() if why is None:
+                self._listener(protocol.Answered(number, replace(answer, reason=why)))
+            case protocol.Made() | protocol.Forgotten() if why is None:
                 pass
-            case StatusChanged(status):
+            case protocol.StatusChanged(status):
                 if why is not None:
-                    self._listener(StatusChanged(_while_standing_in(status, why)))
+                    self._listener(protocol.StatusChanged(_while_standing_in(status, why)))
             case _:
                 self._listener(event)
 
@@ -154,18 +127,21 @@ class ServerHost:
 
     def __init__(
         self,
-        listener: HostListener,
+        listener: protocol.HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
         texts: OpenTexts,
         network: NetworkOptions,
-        open_local: OpenHost,
+        open_local: protocol.OpenHost,
         timeouts: Timeouts = Timeouts(),  # noqa: B008 a frozen value
         pauses_s: tuple[float, ...] = PAUSES_S,
         clock: Clock = now_ms,
     ) -> None:
         self._listener, self._settings, self._texts = listener, settings, texts
-        self._snippets, self._excerpts = SnippetFinder(folders, texts, lambda text: listener(Notice(text))), Excerpts()
+        self._snippets, self._excerpts = (
+            SnippetFinder(folders, texts, lambda text: listener(protocol.Notice(text))),
+            Excerpts(),
+        )
         self._sending_rules = SendingRules(settings, folders)
         self._reader = ThreadPoolExecutor(1, "fastcoder-remote-files")
         self._server = RemoteServer(settings, network, timeouts)
@@ -192,38 +168,38 @@ class ServerHost:
 
     # `ModelHost`, from any thread -----------------------------------------------------------------------------------
 
-    def send(self, command: Command) -> None:
+    def send(self, command: protocol.Command) -> None:
         """Questions go to the server; other commands also to the local model, which may have to stand in."""
         match command:
-            case Load(ticket):  # identifies the server
+            case protocol.Load(ticket):  # identifies the server
                 with contextlib.suppress(RuntimeError):  # the loop has ended
                     self._loop.call_soon_threadsafe(lambda: self._loop.create_task(self._load(ticket)))
-            case Use(settings, folders):  # a new server gets a new host
+            case protocol.Use(settings, folders):  # a new server gets a new host
                 self._settings = settings
                 self._sending_rules.change(settings, folders)
                 self._snippets.change(folders)
                 self._send_to_local(command)
-            case DocumentChanged(path, text):
+            case protocol.DocumentChanged(path, text):
                 self._texts.put(path, text)
                 self._send_to_local(command)
-            case DocumentClosed(path):
+            case protocol.DocumentClosed(path):
                 self._texts.remove(path)
                 self._send_to_local(command)
-            case FilesChanged():
+            case protocol.FilesChanged():
                 self._send_to_local(command)
-            case AskEdit(question):  # nothing is sent, and the local model only stands in for completions
-                self._listener(EditAnswered(question.number, EditAnswer(reason=reasons.no_remote_edits())))
-            case WithdrawEdit():
+            case protocol.AskEdit(question):  # nothing is sent, and the local model only stands in for completions
+                self._listener(protocol.EditAnswered(question.number, EditAnswer(reason=reasons.no_remote_edits())))
+            case protocol.WithdrawEdit():
                 pass
             case _:
                 self._client.post(self._client, partial(self._run_command, command))
 
-    def facts(self) -> HostFacts:
+    def facts(self) -> protocol.HostFacts:
         """Of the server, or of the local model while it stands in."""
         identity = self._server.identity
         if self._fallback is not None and self._fallback.active:
             return self._fallback.host.facts()
-        return HostFacts(
+        return protocol.HostFacts(
             model=(identity.model if identity is not None else "") or self._settings.remote_model,
             engine=identity.dialect.name if identity is not None else "",
             budget_ms=budgets_of(policy_of(self._settings)).by_kind(),
@@ -271,12 +247,12 @@ class ServerHost:
 
     async def _load(self, ticket: int) -> None:
         host = self._server.host
-        self._listener(StatusChanged(Status("loading", message=f"connecting to {host}")))
+        self._listener(protocol.StatusChanged(Status("loading", message=f"connecting to {host}")))
         error: RemoteError | None = None
         identifying = asyncio.ensure_future(self._server.identify())
         if not (await asyncio.wait((identifying,), timeout=_SAYS_LOADING_S))[0]:
             message = f"waiting for {host}, which may be loading its model"
-            self._listener(StatusChanged(Status("loading", message=message)))
+            self._listener(protocol.StatusChanged(Status("loading", message=message)))
         try:
             await identifying
         except RemoteError as failure:
@@ -285,23 +261,23 @@ class ServerHost:
 
     # In the scheduler's thread --------------------------------------------------------------------------------------
 
-    def _run_command(self, command: Command) -> None:
+    def _run_command(self, command: protocol.Command) -> None:
         match command:
-            case Ask(question):
+            case protocol.Ask(question):
                 self._ask(question)
                 return
-            case Expect(question):
+            case protocol.Expect(question):
                 left_alone = self._backoff.blocking_failure(self._clock()) is not None
                 if not left_alone and not touches_secret(question):
                     self._client.do(command)
                 if not left_alone or self._fallback is None or not self._fallback.active:
                     return
-            case Reload():  # identify the server again at once, whatever failed before
+            case protocol.Reload():  # identify the server again at once, whatever failed before
                 self._client.unload()
                 self._server.forget()
                 self._backoff.answered()
                 self._noticed = None
-            case Enable(enabled):
+            case protocol.Enable(enabled):
                 self._client.enabled = enabled
                 self._client.do(command)
             case _:
@@ -313,30 +289,30 @@ class ServerHost:
         client, error = self._client, self._model.refusal(self._client.generation)
         secret = touches_secret(question)
         if not secret and error is None:
-            client.do(Ask(question))
+            client.do(protocol.Ask(question))
             if self._server.identity is None and client.request is not None:
                 client.request.waited_for_model()
             client.settle()
             client.serve(0.0)  # count each question, even one that is replaced at once
             return
-        client.do(Noticed(question.asked_ms, answered=True))
+        client.do(protocol.Noticed(question.asked_ms, answered=True))
         if secret:
-            self._listener(Answered(question.number, Answer("empty", (), "secret", reasons.secret_line())))
+            self._listener(protocol.Answered(question.number, Answer("empty", (), "secret", reasons.secret_line())))
         elif error is not None:
             client.give_up()
             self._model.took_over(question, error)
 
     def _loaded(self, ticket: int, error: RemoteError | None) -> None:
         if error is None:
-            self._listener(StatusChanged(Status("ready")))
+            self._listener(protocol.StatusChanged(Status("ready")))
         else:
             self._model.took_over(None, error)
             if self._fallback is not None:
                 self._fallback.load(ticket, error.reason)
                 return
-        self._listener(LoadFinished(ticket, error is None))
+        self._listener(protocol.LoadFinished(ticket, error is None))
 
-    def _send_to_local(self, command: Command) -> None:
+    def _send_to_local(self, command: protocol.Command) -> None:
         if self._fallback is not None:
             self._fallback.host.send(command)
 
@@ -347,13 +323,13 @@ class ServerHost:
             self._not_sent(question, reason)
             return
         if self._fallback is None:
-            self._listener(StatusChanged(Status("error", message=reason.text, hint=reason.hint)))
+            self._listener(protocol.StatusChanged(Status("error", message=reason.text, hint=reason.hint)))
             if question is not None:
-                self._listener(Answered(question.number, Answer("failed", (), "error", reason)))
+                self._listener(protocol.Answered(question.number, Answer("failed", (), "error", reason)))
             return
         if self._noticed != reason.code:
             self._noticed = reason.code
-            self._listener(Notice(f"{reason.text} {reason.hint}"))
+            self._listener(protocol.Notice(f"{reason.text} {reason.hint}"))
         if question is not None:
             self._fallback.ask(question, reason)
 
@@ -364,8 +340,8 @@ class ServerHost:
         if self._fallback is not None:
             self._fallback.ask(question, reason)
             return
-        self._listener(StatusChanged(Status("ready")))
-        self._listener(Answered(question.number, Answer("empty", (), reason.code, reason)))
+        self._listener(protocol.StatusChanged(Status("ready")))
+        self._listener(protocol.Answered(question.number, Answer("empty", (), reason.code, reason)))
 
     def _on_answered(self) -> None:
         self._noticed = None

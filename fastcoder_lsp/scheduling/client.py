@@ -9,26 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from fastcoder_lsp.completion.protocol import (
-    Answered,
-    Ask,
-    AskEdit,
-    Command,
-    Enable,
-    Expect,
-    Forget,
-    Forgotten,
-    HostListener,
-    Load,
-    LoadFinished,
-    Made,
-    Noticed,
-    Rename,
-    StatusChanged,
-    Withdraw,
-    WithdrawEdit,
-    Worked,
-)
+from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.completion.question import Answer, Clock, Question
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
@@ -59,7 +40,7 @@ class Client:
 
     def __init__(
         self,
-        emit: HostListener,
+        emit: protocol.HostListener,
         model: ClientModel,
         post: "Callable[[Client, Callable[[], None]], None]",
         ready: "Callable[[Client], Loaded | None]",
@@ -86,9 +67,9 @@ class Client:
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
-    def send(self, command: Command) -> None:
+    def send(self, command: protocol.Command) -> None:
         """Run a command on the scheduler's thread; the host handles those about files or the loading of models."""
-        if isinstance(command, Enable):
+        if isinstance(command, protocol.Enable):
             self.enabled = command.enabled
         self.post(self, partial(self.do, command))
 
@@ -203,13 +184,13 @@ class Client:
         # A server's text is published as it grows, to a client that waits.
         if not generation.waits and unserved is not None and unserved.uri == uri:
             self._unserved = unserved if suggestion.rest(unserved.place) is None else None
-        self.emit(Made(uri, suggestion))
+        self.emit(protocol.Made(uri, suggestion))
 
     def count(self) -> None:
         """Publish the generation's work since the last report."""
         if (generation := self.generation) is not None:
             counts = generation.counts()
-            self.emit(Worked(counts - generation.told))
+            self.emit(protocol.Worked(counts - generation.told))
             generation.told = counts
 
     def give_up(self) -> None:
@@ -246,21 +227,21 @@ class Client:
         status = failure("An internal error occurred", error)
         if request is not None:
             self._answer(request, Answer.failed(status))
-        self.emit(StatusChanged(status))
+        self.emit(protocol.StatusChanged(status))
 
     def replace(self, make: Callable[[], Loaded] | None = None) -> None:
         """Replace the client's part of the model from now on; None: the shared model is replaced."""
         self.unload()
         self.model.replace(make)
         if self.enabled:
-            self.emit(StatusChanged(Status("starting")))
+            self.emit(protocol.StatusChanged(Status("starting")))
 
     def unload(self) -> None:
         """Free the client's part of the model, and forget its suggestions."""
         try:
             if self._active is not None:
                 self._leave(self._active)
-            self.emit(Forgotten(None))
+            self.emit(protocol.Forgotten(None))
         finally:  # even if the listener is gone
             self._drop()
             self._background = None
@@ -286,7 +267,7 @@ class Client:
             if self.model.failed is not None or not self.enabled:
                 self._answer(request, Answer.failed(self.model.failed))
             return  # it was replaced while it loaded; the next turn loads the new one
-        self.emit(StatusChanged(Status("thinking")))
+        self.emit(protocol.StatusChanged(Status("thinking")))
         self.budgets = loaded.budgets(request.question.policy)
         self._background = loaded.background(request.question)
         request.take()
@@ -294,7 +275,7 @@ class Client:
     def _answer(self, request: ActiveRequest, answer: Answer) -> None:
         if self.request is request:
             self.request, self._unserved = None, request.question if answer.outcome == "empty" else None
-        self.emit(Answered(request.question.number, answer))
+        self.emit(protocol.Answered(request.question.number, answer))
 
     def _leave(self, request: ActiveRequest) -> None:
         """The request is over; its generation stays, without the request's spans."""
@@ -303,44 +284,44 @@ class Client:
         if self.generation is not None:
             self.count()
             self.generation.measured_by(Spans())
-        self.emit(Worked(alternatives))
-        self.emit(StatusChanged(Status("ready")))
+        self.emit(protocol.Worked(alternatives))
+        self.emit(protocol.StatusChanged(Status("ready")))
 
-    def do(self, command: Command) -> None:  # noqa: C901 a case for each command
+    def do(self, command: protocol.Command) -> None:  # noqa: C901 a case for each command
         """Run a command now, on the scheduler's thread."""
         match command:
-            case Load(ticket):
+            case protocol.Load(ticket):
                 self._load(ticket)
             case _ if self.gone:
                 pass
-            case Ask(question):
+            case protocol.Ask(question):
                 self._asked_ms, self._unserved, self.upcoming = question.asked_ms, None, None
                 self.request = ActiveRequest(self, question, self._clock)
-            case Noticed(asked_ms, answered):
+            case protocol.Noticed(asked_ms, answered):
                 self._asked_ms = asked_ms
                 self._unserved = None if answered else self._unserved
-            case Withdraw(number) if self.request is not None and self.request.question.number == number:
+            case protocol.Withdraw(number) if self.request is not None and self.request.question.number == number:
                 self.request = None
-            case Expect(question, known, unserved):
+            case protocol.Expect(question, known, unserved):
                 self._asked_ms, self.upcoming = question.asked_ms, (question, known)
                 if unserved or known:
                     self._unserved = question if unserved else None
-            case AskEdit(question):
+            case protocol.AskEdit(question):
                 self.edits.ask(question)
-            case WithdrawEdit(number):
+            case protocol.WithdrawEdit(number):
                 self.edits.withdraw(number)
-            case Forget(uri):
+            case protocol.Forget(uri):
                 self._forget(uri)
-            case Rename(old, new):
+            case protocol.Rename(old, new):
                 self._rename(old, new)
-            case Enable():
+            case protocol.Enable():
                 self._settle_switch()
 
     def _forget(self, uri: str) -> None:
         if self.upcoming is not None and self.upcoming[0].uri == uri:
             self.upcoming = None
         self._stop_preparing(uri)
-        self.emit(Forgotten(uri))  # once more, for suggestions made since
+        self.emit(protocol.Forgotten(uri))  # once more, for suggestions made since
         self._give_up_of(uri)
         self._outdated.forget(uri)
         self.edits.forget(uri)
@@ -369,7 +350,7 @@ class Client:
         try:
             there = self.enabled and self._ready(self) is not None
         finally:
-            self.emit(LoadFinished(ticket, there))
+            self.emit(protocol.LoadFinished(ticket, there))
 
     def _left(self) -> None:
         self.request = self.upcoming = self._unserved = self.edits.question = None
@@ -380,8 +361,8 @@ class Client:
 
     def _settle_switch(self) -> None:
         if self.enabled:
-            self.emit(StatusChanged(Status("ready" if self.model.loaded else "starting")))
+            self.emit(protocol.StatusChanged(Status("ready" if self.model.loaded else "starting")))
         else:
             self.unload()
             self._changed(self)
-            self.emit(StatusChanged(Status("off")))
+            self.emit(protocol.StatusChanged(Status("off")))

@@ -8,16 +8,7 @@ from collections.abc import Callable
 
 import psutil
 
-from fastcoder_lsp.completion.protocol import (
-    Command,
-    DocumentChanged,
-    DocumentClosed,
-    FilesChanged,
-    HostFacts,
-    HostListener,
-    Reload,
-    Use,
-)
+from fastcoder_lsp.completion import protocol
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.runtime.parts import Runtime
@@ -54,7 +45,7 @@ class SchedulerHost:
     def __init__(
         self,
         scheduler: Scheduler[SomeModel],
-        listener: HostListener,
+        listener: protocol.HostListener,
         make_runtime: Callable[[SomeModel], Runtime],
         reload: Callable[[], None] = lambda: None,
         *,
@@ -63,20 +54,20 @@ class SchedulerHost:
         self._reload = reload
         self.client = scheduler.join(listener, make_runtime, enabled=enabled)
 
-    def send(self, command: Command) -> None:
+    def send(self, command: protocol.Command) -> None:
         """Pass the command on; ignore commands about files, since there is no workspace."""
         match command:
-            case Use() | Reload():
+            case protocol.Use() | protocol.Reload():
                 self._reload()
-            case DocumentChanged() | DocumentClosed() | FilesChanged():
+            case protocol.DocumentChanged() | protocol.DocumentClosed() | protocol.FilesChanged():
                 pass
             case _:
                 self.client.send(command)
 
-    def facts(self) -> HostFacts:
+    def facts(self) -> protocol.HostFacts:
         """The host's state."""
         info, budgets, process = self.client.info(), self.client.budgets, psutil.Process()
-        return HostFacts(
+        return protocol.HostFacts(
             model=info.model if info else "",
             engine=info.name if info else "",
             budget_ms=budgets.by_kind() if budgets else {},
@@ -101,7 +92,7 @@ class DirectHost(SchedulerHost):
 
     def __init__(
         self,
-        listener: HostListener,
+        listener: protocol.HostListener,
         load: LoadRuntime,
         *,
         enabled: bool = True,

@@ -17,6 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.http import responses
 from fastcoder_lsp.http.forms import FORMS, reply
 from fastcoder_lsp.http.guard import (
     FOREIGN_HOST,
@@ -28,14 +29,6 @@ from fastcoder_lsp.http.guard import (
     presented_key,
     read_body,
     wait_for_disconnect,
-)
-from fastcoder_lsp.http.responses import (
-    RequestError,
-    error_body,
-    error_response,
-    json_response,
-    models_response,
-    props_response,
 )
 from fastcoder_lsp.team.calls import Call, ReplicaAnswer, ReplicaRefusal, Tenant, place_of
 from fastcoder_lsp.team.configuration import KeyLimits
@@ -104,8 +97,8 @@ class Gateway:
         begun, outcome = self._clock(), RequestOutcome(route=_route(scope["path"]))
         try:
             response = await self._respond(request, outcome)
-        except RequestError as error:
-            response = error_response(error.code, error.message)
+        except responses.RequestError as error:
+            response = responses.error_response(error.code, error.message)
         except ClientDisconnect:
             response = Response(status_code=_NOBODY)
         except asyncio.CancelledError:
@@ -127,7 +120,7 @@ class Gateway:
         outcome.key = guest.name
         if path in FORMS:
             if method != "POST":
-                raise RequestError(405, "Method Not Allowed")
+                raise responses.RequestError(405, "Method Not Allowed")
             refused = self._ledger.enter(
                 guest.account, most_open=guest.open, a_minute=guest.a_minute, now_s=self._clock()
             )
@@ -138,23 +131,23 @@ class Gateway:
             finally:
                 self._ledger.leave(guest.account)
         if method not in ("GET", "HEAD"):
-            raise RequestError(405 if _route(path) else 404, "Not Found")
+            raise responses.RequestError(405 if _route(path) else 404, "Not Found")
         return self._told_of(path, guest)
 
     def _guest(self, headers: Headers) -> _Guest:
         if is_from_web_page(headers):
-            raise RequestError(*WEB_PAGE)
+            raise responses.RequestError(*WEB_PAGE)
         if self._keys is None:
             if host_name(headers.get("host", "")) not in LOOPBACK:
-                raise RequestError(*FOREIGN_HOST)
+                raise responses.RequestError(*FOREIGN_HOST)
             return _Guest("", "", self._limits.open, self._limits.a_minute, (), metrics=True)
         try:
             key = self._keys.find(presented_key(headers), self._clock())
         except FastcoderError as error:
             logger.error("All requests are refused: %s", error)  # noqa: TRY400 it says all that there is
-            raise RequestError(503, "the keys cannot be read; see the server's log") from None
+            raise responses.RequestError(503, "the keys cannot be read; see the server's log") from None
         if key is None:
-            raise RequestError(*NO_KEY)
+            raise responses.RequestError(*NO_KEY)
         return self._guest_of(key)
 
     def _guest_of(self, key: Key) -> _Guest:
@@ -177,7 +170,7 @@ class Gateway:
         if isinstance(answer, Refusal):
             return _later(answer)
         if isinstance(answer, ReplicaRefusal):
-            raise RequestError(answer.code, answer.message)
+            raise responses.RequestError(answer.code, answer.message)
         outcome.replica, outcome.host_ms = answer.replica, answer.waited_ms
         counts = answer.said.completion.counts
         outcome.tokens, outcome.prefilled, outcome.reused = counts.tokens, counts.prefilled, counts.reused
@@ -210,19 +203,19 @@ class Gateway:
         if self._looking is None or self._looking.done():
             self._looking = asyncio.ensure_future(self._can_answer())
         if await asyncio.shield(self._looking):
-            return json_response({"status": "ok"})
-        return error_response(503, "no replica is available")
+            return responses.json_response({"status": "ok"})
+        return responses.error_response(503, "no replica is available")
 
     def _told_of(self, path: str, guest: _Guest) -> Response:
         if path in ("/v1/models", "/models"):
-            return models_response(self._model, self._started)
+            return responses.models_response(self._model, self._started)
         if path == "/props":
-            return props_response(self._model, self._context_tokens, guest.open)
+            return responses.props_response(self._model, self._context_tokens, guest.open)
         if path == "/metrics":
             if not guest.metrics:
-                raise RequestError(403, "this key may not read the metrics")
+                raise responses.RequestError(403, "this key may not read the metrics")
             return PlainTextResponse(self.counts.text(), media_type="text/plain; version=0.0.4")
-        raise RequestError(404, "Not Found")
+        raise responses.RequestError(404, "Not Found")
 
 
 def _route(path: str) -> str:
@@ -234,9 +227,11 @@ def _route(path: str) -> str:
 def _named(headers: Headers, name: str) -> str:
     value = headers.get(name, "")
     if len(value) > _NAME:
-        raise RequestError(400, f"{name} is longer than {_NAME} characters")
+        raise responses.RequestError(400, f"{name} is longer than {_NAME} characters")
     return value
 
 
 def _later(refusal: Refusal) -> Response:
-    return json_response(error_body(429, refusal.message), 429, {"retry-after": str(refusal.after_s)})
+    return responses.json_response(
+        responses.error_body(429, refusal.message), 429, {"retry-after": str(refusal.after_s)}
+    )
