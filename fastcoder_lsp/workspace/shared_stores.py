@@ -68,6 +68,8 @@ class SharedIndex:
         texts: OpenTexts,
     ) -> None:
         self._stores, self._encoder, self.report, self.notice, self.texts = stores, encoder, report, notice, texts
+        self._key: Key = ()
+        self._shared: _SharedEntry | None = None
         with stores.lock:
             self._join(folders)
 
@@ -136,7 +138,7 @@ class SharedIndex:
         shared = self._stores.indexes.get(self._key)
         if shared is None:
             shared = self._stores.indexes[self._key] = self._begin(folders)
-        self._shared: _SharedEntry | None = shared
+        self._shared = shared
         shared.users[self] = None
         if shared.progress is not None:
             self.report(shared.progress)
