@@ -28,7 +28,7 @@ from typing_extensions import override
 from benchmarks.drafting.pairs import run_once
 from fastcoder_lsp import __version__
 from fastcoder_lsp.bench.model import BenchModel
-from fastcoder_lsp.config.processes import python_command
+from fastcoder_lsp.config.environment import python_command
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.draft.base import Drafter

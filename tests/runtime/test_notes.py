@@ -8,7 +8,7 @@ import pytest
 
 from fastcoder_lsp.core import Change, Diagnostic, Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder, PromptContext, PromptOptions
-from fastcoder_lsp.prompt.account import LatestPrompt, account
+from fastcoder_lsp.prompt.retrieval import LatestPrompt, account
 from fastcoder_lsp.runtime.notes import MOST_CHANGED, MOST_DIAGNOSTICS, MOST_MESSAGE, NEAR_LINES, SHOWN_CHANGES
 from tests.prompt.toy_tokenizers import of_family
 from tests.runtime.context_folder import USE, finder, found_at, main
