@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from benchmarks.datasets import histories, require
 from benchmarks.datasets.next_edit import FILE, PUBLISHED, EditCase, RecordedAnswer, load
+from benchmarks.edit_latency import measure
 from benchmarks.harness import Reported, write
 from benchmarks.product import LocalEdits
 from fastcoder_lsp.bench.report import print_table
@@ -50,6 +51,10 @@ class Options(Reported):
     threshold: float = option("joint probability from which its edits are shown", THRESHOLD)
     replay: str = option("also ask after each edit of these histories, separated by commas", "", metavar="NAMES")
     limit: int | None = option("only the first N edits of each history", None, metavar="N")
+    latency: str = option(
+        "time from a key to an edit, with these weights, such as auto, and given answers", "", metavar="MODEL"
+    )
+    form: str = option("format of the prompts that are timed", "sweep-v1", flags=("--format",), metavar="NAME")
 
 
 WAYS = ("none", "by key", "automatic")
@@ -72,6 +77,9 @@ class CaseResult:
 def run(options: Options) -> int:
     """Run the benchmark."""
     cases = load(options.cases or require("next_edit") / FILE)
+    if options.latency:
+        write(options, "edits", {"latency": measure(options.latency, options.form, cases)})
+        return 0
     if options.model:
         return _ask(options, cases)
     if options.replay:

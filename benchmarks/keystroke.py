@@ -7,7 +7,8 @@ other; each has the machine to itself.
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ from rich.console import Console
 from benchmarks.datasets import histories
 from benchmarks.drafting.drafters import drafter_names
 from benchmarks.harness import Answers, error_of_sum, write
-from benchmarks.keystroke_report import figures, page, tables, timeline
+from benchmarks.keystroke_report import figures, ghost_ms, page, tables, timeline
 from benchmarks.product import FullAnswer
 from benchmarks.server import ServerOptions
 from benchmarks.typist import hands
 from benchmarks.typist.ceiling import Ceiling, FullAnswers, Tree, answered_in, ceiling
 from benchmarks.typist.hands import Subset, choose_runs, keys_of
-from benchmarks.typist.replay import Arm, play
+from benchmarks.typist.replay import Arm, ReplaySession, play
 from fastcoder_lsp.bench import report
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import shown
@@ -72,6 +73,11 @@ class Options(ServerOptions):
     drafters: str = option("who drafts", "none,fastcoder,cacheback,auto", metavar="NAMES")
     speed: str = option("keys a second", "5,10", metavar="KEYS")
     ablation: bool = option("`auto` with each mechanism switched off in turn, too", False)
+    edits: str = option(
+        "each drafter a second time, with requests for edits of this model: as the setting edits.model",
+        "",
+        metavar="NAME",
+    )
     strict: bool = option(
         "accept only what is right: a text that comes next as a whole, or the rest of the line; 3 characters at least",
         False,
@@ -110,11 +116,12 @@ def run(options: Options) -> int:
     _announce(name, subset, arms)
     top = _ceiling(options, subset, files)
     results: dict[Arm, dict[str, Any]] = {}
+    sessions: dict[Arm, ReplaySession] = {}
     for arm in arms:
         with shown(f"{arm.name}, {arm.speed:g} a second", subset.keys) as on_key:
             played = play(arm, subset, files, seed=options.seed, on_key=on_key, command=command, taker=options.taker)
         details = {"timeline": timeline(played.requests), "server": dict(played.server)}
-        results[arm] = figures(played, top) | details
+        results[arm], sessions[arm] = figures(played, top) | details, played
     full = {
         "history": name,
         "subset": {"runs": len(subset.typed), "of_runs": subset.runs, "keys": subset.keys, "seed": options.seed},
@@ -123,6 +130,8 @@ def run(options: Options) -> int:
     }
     for table in tables(full):
         report.print_table(*table)
+    if options.edits:
+        full["edits"] = with_edits(subset, sessions)
     told = ("model", "engine", "limit", "set", "strict", "server")
     settings = {name: getattr(options, name) for name in told}
     if options.json:
@@ -130,6 +139,33 @@ def run(options: Options) -> int:
     if options.html:
         options.html.write_text(page(report.head("keystroke", settings) | full), encoding="utf-8")
     return 0
+
+
+def with_edits(subset: Subset, sessions: Mapping[Arm, ReplaySession]) -> dict[str, Any]:
+    """What requests for edits change, for each drafter and speed, and print it."""
+    found, rows = dict[str, Any](), list[list[object]]()
+    for (without, before), (_, after) in pairwise(sessions.items()):
+        if without.edits:
+            continue
+        name = f"{without.name}, {without.speed:g}/s"
+        saved = difference(subset, before.saved_in, after.saved_in)
+        waits = [ghost_ms(one.requests, one.budget_ms)["p50"] for one in (before, after)]
+        tokens = [
+            one.work[-1].since(one.work[0]).prefilled / max(one.typed + one.accepts, 1) for one in (before, after)
+        ]
+        found[name] = asdict(saved) | {"wait_ms": waits, "tokens_a_key": tokens, "edits": after.edits}
+        change = f"{saved.difference:+.2f} ± {saved.standard_error:.2f}"
+        numbers = (f"{a or 0:.1f} → {b or 0:.1f}" for a, b in (waits, tokens))
+        rows.append(
+            [name, f"{saved.left:.1f} → {saved.right:.1f}", change, *numbers, "{} of {}".format(*after.edits[::-1])]
+        )
+    columns = ("drafter", "saved %", "points", "p50 ms", "prompt tokens a key", "edits shown")
+    report.print_table("Requests for edits: without → with", columns, rows)
+    return found
+
+
+def _tokens_a_key(played: ReplaySession) -> float:
+    return played.work[-1].since(played.work[0]).prefilled / max(played.typed + played.accepts, 1)
 
 
 def _compare(options: Options, name: str, subset: Subset, files: Mapping[str, str]) -> int:
@@ -203,6 +239,10 @@ def _arms(options: Options) -> list[Arm]:
     given = options.settings()
     speeds, names = _speeds(options.speed), drafter_names(options.drafters)
     arms = [Arm(name, name, speed, given) for name in names for speed in speeds]
+    if options.edits:
+        asked = given | {"edits.model": options.edits}
+        pairs = ((arm, replace(arm, name=f"{arm.name}, edits", settings=asked, edits=True)) for arm in arms)
+        arms = [arm for pair in pairs for arm in pair]
     if options.ablation:
         off = WITHOUT.items()
         arms += [Arm(name, drafter, speeds[0], {**given, **more}, is_ablation=True) for name, (drafter, more) in off]

@@ -3,35 +3,43 @@
 Benchmarks import engine, drafters, decoding and prompt directly.
 """
 
+import itertools
 import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fastcoder_lsp import model as models
 from fastcoder_lsp.bench.model import BenchModel
+from fastcoder_lsp.completion.protocol import AskEdit, EditAnswered, Event
 from fastcoder_lsp.completion.question import place_of
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.config import SettingsLayer, resolve
-from fastcoder_lsp.core import CompletionRequest
+from fastcoder_lsp.config import Settings, SettingsLayer, resolve
+from fastcoder_lsp.core import CompletionRequest, Engines, Progress
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import Slots
+from fastcoder_lsp.edits.formats import MODEL_NAMES, EditFormat
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
+from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.costs import measure as measure_costs
-from fastcoder_lsp.runtime.edit_model import EditRuntime, load_edit_model
-from fastcoder_lsp.runtime.load import load_runtime
-from fastcoder_lsp.runtime.parts import ALONE, Runtime, WorkspaceView
+from fastcoder_lsp.runtime.edit_model import EditModel, EditModels, EditRuntime, load_edit_model
+from fastcoder_lsp.runtime.load import load_model, load_runtime, make_runtime
+from fastcoder_lsp.runtime.parts import ALONE, Model, Runtime, WorkspaceView
 from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels
 from fastcoder_lsp.scheduling.budget import LatencyEstimator
 from fastcoder_lsp.scheduling.edits import EditGeneration
 from fastcoder_lsp.scheduling.generation import begin
+from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 
-__all__ = ["FullAnswer", "LocalEdits", "SmallerModels", "Status", "measure_costs", "smaller_models"]
+__all__ = ["EditHost", "FullAnswer", "LocalEdits", "SmallerModels", "Status", "measure_costs", "smaller_models"]
 
 INDEXING_S = 600.0
 """A question waits so long for the folder to be looked through."""
@@ -152,3 +160,52 @@ class LocalEdits:
             generation.work()
         self.ms.append(_milliseconds() - started)
         return generation.answer()
+
+
+class EditHost:
+    """The server's host, with the weights of a model as an edit model of some format.
+
+    Args:
+        model: as the setting `model`; it answers completions, too.
+        place: an empty folder.
+        form: the edit model's format.
+        wrap: what asks the edit model's engines.
+
+    Raises:
+        FastcoderError: the model is missing or damaged.
+    """
+
+    def __init__(self, model: str, place: Path, form: EditFormat, wrap: Callable[[Engines], Engines]) -> None:
+        link = place / f"{MODEL_NAMES[0]}-in-shape"  # the name says that it is an edit model
+        link.symlink_to(models.find(model).folder, target_is_directory=True)
+        self._form, self._wrap = form, wrap
+        self._answers: dict[int, EditAnswer] = {}
+        self._news, self._numbers = threading.Condition(), itertools.count(1)
+        self.tokenizer = Tokenizer.load(link)
+        settings, _ = resolve([SettingsLayer("bench", {"model": model, "edits.model": str(link)}, trusted=True)])
+        self._host = open_alone(self._load, make_runtime, self._hear, settings, {}, OpenTexts())
+
+    def ask(self, question: EditQuestion) -> EditAnswer:
+        """Ask, and wait for the answer."""
+        number = next(self._numbers)
+        self._host.send(AskEdit(replace(question, number=number)))
+        with self._news:
+            self._news.wait_for(lambda: number in self._answers)
+            return self._answers.pop(number)
+
+    def close(self) -> None:
+        """Free the models."""
+        self._host.close(30)
+
+    def _load(self, settings: Settings, progress: Progress) -> Model:
+        return replace(load_model(settings, progress), edits=EditModels(self._load_edits))
+
+    def _load_edits(self, settings: Settings, stopped: threading.Event) -> EditModel:
+        model = load_edit_model(settings, stopped)
+        return replace(model, engines=self._wrap(model.engines), format=self._form)
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, EditAnswered):
+            with self._news:
+                self._answers[event.number] = event.answer
+                self._news.notify_all()

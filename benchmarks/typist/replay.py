@@ -30,6 +30,8 @@ OPEN_AT_MOST = 20
 """Documents open at once; those that were used longest ago and are saved go first."""
 BUDGET_MS = 400.0
 """The budget of an automatic request if the server has none: the product's promise."""
+EDIT_S = 0.2
+"""Time from a key to a request for an edit, as in our Neovim client; another key puts it off."""
 NO_BUDGET_MS = 10_000.0
 """A budget of this much is none."""
 TYPED_THROUGH = "typed-through"
@@ -41,13 +43,17 @@ Flaw = Literal["", "marks", "wrong marks", "longer word"]
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One side of a comparison: a drafter at a speed, with settings as an editor would send them."""
+    """One side of a comparison: a drafter at a speed, with settings as an editor would send them.
+
+    `edits`: next edits are asked for, too.
+    """
 
     name: str
     drafter: str
     speed: float
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     is_ablation: bool = False
+    edits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,8 @@ class ReplaySession:
     Attributes:
         work: the server's after each request.
         saved: keys that accepts made unnecessary.
+        saved_in: run → those keys of it.
+        edits: requests for edits that were answered, and those with an edit.
         budget_ms: what an automatic request had.
         cpu_s: the server's processor time while typing.
         wall_s: the time by the clock while typing.
@@ -124,6 +132,8 @@ class ReplaySession:
     wall_s: float
     memory_bytes: int
     server: Mapping[str, Any] = field(default_factory=dict)
+    saved_in: Mapping[int, int] = field(default_factory=dict)
+    edits: tuple[int, int] = (0, 0)
 
 
 class Editor:
@@ -223,10 +233,16 @@ class Replay(Typist):
 
     Args:
         told: version → what the server told of its answer; filled by whoever listens to the server.
+        edits: whether next edits are asked for, too; none is accepted.
     """
 
-    def __init__(self, client: LanguageClient, editor: Editor, told: dict[int, Params], **given: Any) -> None:
+    def __init__(
+        self, client: LanguageClient, editor: Editor, told: dict[int, Params], *, edits: bool = False, **given: Any
+    ) -> None:
         super().__init__(**given)
+        self.edits = 0, 0
+        self._asks_edits = edits
+        self._edit: asyncio.Task[None] | None = None
         self.requests: list[Request] = []
         self.work: list[ServerWork] = []
         self._client, self._editor, self._told = client, editor, told
@@ -266,6 +282,17 @@ class Replay(Typist):
     def ask(self, place: KeyPosition | None, *, through: bool) -> None:
         self._asking = _OpenRequest(place, through, self._editor.version)
         self._newest = self._start(self._await(self._asking))
+        if self._edit is not None:
+            self._edit.cancel()
+        if self._asks_edits:
+            self._edit = self._start(self._await_edit())
+
+    async def _await_edit(self) -> None:
+        await asyncio.sleep(EDIT_S)
+        uri, version, text = self._editor.uri(self.path), self._editor.version, self.text()
+        with contextlib.suppress(RequestFailedError, ServerGoneError):  # as in `_await`
+            shown = await self._client.next_edits(uri, version, text, self.cursor)
+            self.edits = self.edits[0] + 1, self.edits[1] + bool(shown)
 
     @override
     def cancel(self) -> None:
@@ -342,7 +369,7 @@ def play(
         try:
             editor = Editor(server.client, root, dict(files))
             await server.ready()
-            given = {"speed": arm.speed, "seed": seed, "on_key": on_key, "taker": taker}
+            given = {"speed": arm.speed, "seed": seed, "on_key": on_key, "taker": taker, "edits": arm.edits}
             return await _typed(server, Replay(server.client, editor, server.told, **given), subset)
         finally:
             await server.client.stop()
@@ -378,6 +405,8 @@ async def _typed(server: BenchmarkServer, typist: Replay, subset: Subset) -> Rep
         wall_s=time.perf_counter() - begun,
         memory_bytes=stats["memory"]["resident_bytes"],
         server={"model": stats["model"], "engine": stats["engine"]},
+        saved_in=typist.saved_in,
+        edits=typist.edits,
     )
 
 

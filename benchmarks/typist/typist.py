@@ -4,6 +4,7 @@ Each edit gives the request before it up and asks anew, as VS Code does. What is
 next key agrees with it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ class Typist:
 
     Attributes:
         typed, saved, accepts: keys that were pressed, keys that an accept brought in, and accepts.
+        saved_in: run → those that an accept brought in.
 
     Args:
         on_key: told at each key how many are behind.
@@ -46,6 +48,7 @@ class Typist:
         self.path, self.cursor = "", 0
         self.strokes: tuple[str, ...] = ()
         self.typed = self.saved = self.accepts = 0
+        self.saved_in = Counter[int]()
         self._speed, self._seed, self._on_key, self._taker = speed, seed, on_key, taker
 
     def keys(self, subset: Subset) -> Iterator[float]:
@@ -87,6 +90,7 @@ class Typist:
             if saved:
                 self.accepts += 1
                 self.saved += saved
+                self.saved_in[run] += saved
                 yield from self._accept(KeyPosition(run, key + saved), "".join(coming[:saved]))
                 key += saved
             else:

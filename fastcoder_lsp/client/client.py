@@ -317,6 +317,13 @@ class LanguageClient:
             insert if isinstance(insert, str) else insert["value"], start, end, item.get("command")
         )
 
+    async def next_edits(self, uri: str, version: int, text: str, offset: int) -> list[Params]:
+        """Ask for the next edit after the last change, as Copilot's clients do; cancelled like `suggest`."""
+        place = {"textDocument": {"uri": uri, "version": version}, "position": self.position(text, offset)}
+        answer = await self._connection.request("textDocument/copilotInlineEdit", place)
+        edits: list[Params] = answer["edits"]
+        return edits
+
     async def accepted(self, suggestion: ReceivedSuggestion) -> None:
         """Run the suggestion's command, which tells the server that it was accepted."""
         if suggestion.command is not None:

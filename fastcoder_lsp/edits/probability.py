@@ -21,7 +21,10 @@ def rewrite_probability(old: Sequence[int], answer: Sequence[int], log_probabili
         answer: the answer's tokens; both with their end mark, or both without.
         log_probabilities: of each of the answer's tokens, given those before it (`Certainty.log_probabilities`).
     """
-    differing = set[int]()
-    for _, _, first, last in changed(tuple(old), tuple(answer), _MOST_PAIRS):
-        differing.update(range(first, last) if first < last else (first,))
-    return exp(fsum(log_probabilities[place] for place in differing if place < len(answer)))
+    return exp(fsum(log_probabilities[place] for place in differing(old, answer) if place < len(answer)))
+
+
+def differing(old: Sequence[int], answer: Sequence[int]) -> frozenset[int]:
+    """The places of the answer's tokens that differ from the old text, as `rewrite_probability` counts them."""
+    parts = changed(tuple(old), tuple(answer), _MOST_PAIRS)
+    return frozenset(place for _, _, first, last in parts for place in range(first, max(last, first + 1)))

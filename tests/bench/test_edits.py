@@ -10,12 +10,16 @@ from typing import Any
 import pytest
 
 from benchmarks.datasets.next_edit import RecordedAnswer, load
+from benchmarks.edit_latency import PROMPT, AnsweringEngine, Script, scripted
 from benchmarks.edits import CaseResult, delta_chrf, judge, read_answer, recorded, remembered, replay, summary
 from benchmarks.product import LocalEdits
+from fastcoder_lsp.edits.formats import EditLimits, format_named
 from fastcoder_lsp.edits.minimal import apply, minimal
-from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
+from fastcoder_lsp.edits.values import Change, EditAnswer, EditQuestion
 from fastcoder_lsp.errors import UsageError
+from tests.completion.toys import Letters
 from tests.edits.toys import ReplacingEngine, edit_runtime
+from tests.fake_engine import END, FakeEngine
 
 BEFORE = "function total(items) {\n  const key = item.state;\n  return key;\n}"
 AFTER = BEFORE.replace("state", "status")
@@ -154,3 +158,40 @@ def test_a_local_model_is_asked_as_the_server_asks(tmp_path: Path) -> None:
         (False, 0, ("edit-unsure",)),
     ]
     assert len(local.ms) == 1
+
+
+def test_an_engine_says_what_it_is_given() -> None:
+    """It computes each pass, and drafts are accepted as if it said the answer by itself."""
+    says, engine = Script(), FakeEngine(vocabulary=256, context=100_000, chunk=100_000)
+    local = LocalEdits(edit_runtime(AnsweringEngine(engine, says)))
+    change = Change("a.js", 0, "function sum(items) {\n", "function total(items) {\n")
+    question = EditQuestion(1, "a.js", "a.js", "javascript", 1, BEFORE, 0, (change,), 0.0)
+    for wanted in (AFTER, BEFORE.replace("key", "name")):
+        says.answer, done = (*f"\n{wanted}\n".encode(), END), engine.steps
+        answer = local.answer(question)
+        assert apply(BEFORE, answer.edits) == wanted
+        assert engine.steps - done == answer.counts.steps < len(wanted) / 3
+
+
+def test_the_questions_that_are_timed(tmp_path: Path) -> None:
+    """Long prompts that begin alike before the key and after it, as far as the way of measuring says."""
+    form, tokenizer = format_named("sweep-v1"), Letters()
+    tokenizer.control, tokenizer.start_ids = {}, ()
+    prompt = f"<|file_sep|>current/a.js\n{BEFORE}\n<|file_sep|>updated/a.js"
+    history = [
+        {"path": f"{name}.js", "old": "function sum(items) {", "new": "function total(items) {"} for name in "ab"
+    ]
+    name = "sweep-next-edit-0.5B"
+    (tmp_path / "cases.jsonl").write_text(row(name, {"prompt": prompt, "output": f"\n{AFTER}\n"}, history=history))
+    first, *others = scripted(load(tmp_path / "cases.jsonl"), form, tokenizer)
+    assert (first.asked.text.strip(), first.new.strip(), len(others)) == (BEFORE, AFTER, 5)
+    asked, before = (form.prompt(one, EditLimits()) for one in (first.asked, first.before))
+    assert asked is not None
+    assert before is not None
+    assert len(asked.encode(tokenizer)) >= PROMPT
+    window = asked.text.index("<|file_sep|>current/")
+    assert bytes(first.known).decode() == asked.text[: window + len("<|file_sep|>")]
+    key = BEFORE.index("\n") - 1
+    assert before.region.strip() == BEFORE[:key] + BEFORE[key + 1 :]
+    counts = [prompt.text.count(BEFORE[: key + 1]) for prompt in (before, asked)]
+    assert counts[1] - counts[0] == 2, "the window has the key, and the last change"

@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.datasets.histories import RecordedEdit
+from benchmarks.keystroke import with_edits
 from benchmarks.keystroke_report import empty_where_shown, figures, ghost_times, origins, typed_through
 from benchmarks.typist.ceiling import Ceiling
-from benchmarks.typist.replay import ReplaySession, Request, ServerWork
+from benchmarks.typist.hands import Subset
+from benchmarks.typist.replay import Arm, ReplaySession, Request, ServerWork
 from benchmarks.typist.typist import KeyPosition
 
 BUDGET_MS = 400.0
@@ -76,3 +79,14 @@ def test_a_session_in_which_nothing_happened() -> None:
     found = figures(played, Ceiling({}, keys=0, saved_in={}))
     assert found["ghost_ms"] == {"p50": None, "p95": None, "p99": None, "count": 0}
     assert (found["within_budget"], found["typed_through"], found["prefilled_tokens_per_key"]) == (None, None, None)
+
+
+def test_what_requests_for_edits_change() -> None:
+    subset = Subset((RecordedEdit("a.py", 0, 0, "abcd\n", typed=True),), frozenset({0}), 1, 4)
+    work = ServerWork(), ServerWork(prefilled=30)
+    off = ReplaySession((SHOWN,), work, 6, 4, 0, BUDGET_MS, 1.0, 1.0, 1, saved_in={0: 1})
+    on = replace(off, requests=(replace(SHOWN, ms=104.0),), saved_in={0: 2}, edits=(3, 1))
+    arm = Arm("auto", "auto", 5.0)
+    found = with_edits(subset, {arm: off, replace(arm, name="auto, edits", edits=True): on})["auto, 5/s"]
+    assert (found["left"], found["right"], found["wait_ms"]) == (25.0, 50.0, [100.0, 104.0])
+    assert (found["tokens_a_key"], found["edits"]) == ([5.0, 5.0], (3, 1))

@@ -60,7 +60,7 @@ class MadeUpServer(LanguageClient):
         self.says, self.seconds = says, seconds
         self.copies: dict[str, str] = {}
         self.versions: list[int] = []
-        self.cancelled = self.answered = self.told_accepts = 0
+        self.cancelled = self.answered = self.told_accepts = self.asked_edits = 0
 
     def open(self, uri: str, language: str, version: int, text: str) -> None:
         self.copies[uri] = text
@@ -89,6 +89,11 @@ class MadeUpServer(LanguageClient):
         said = self.says(text, offset)
         return ReceivedSuggestion(said, offset, offset) if said else None
 
+    async def next_edits(self, uri: str, version: int, text: str, offset: int) -> list[Mapping[str, Any]]:
+        assert (self.copies[uri], self.versions[-1]) == (text, version)
+        self.asked_edits += 1
+        return [{}]
+
     async def accepted(self, suggestion: ReceivedSuggestion) -> None:
         self.told_accepts += 1
 
@@ -97,13 +102,19 @@ class MadeUpServer(LanguageClient):
 
 
 def replayed(
-    server: MadeUpServer, files: dict[str, str], subset: Subset, speed: float = 5.0, taker: Accepter = TAB
+    server: MadeUpServer,
+    files: dict[str, str],
+    subset: Subset,
+    speed: float = 5.0,
+    taker: Accepter = TAB,
+    *,
+    edits: bool = False,
 ) -> Replay:
     """Type `subset`; afterwards the server's copies and, where saved, the disk hold what the history has."""
 
     async def type_() -> Replay:
         editor = Editor(server, root, dict(files))
-        typist = Replay(server, editor, {}, speed=speed, seed=1, taker=taker)
+        typist = Replay(server, editor, {}, speed=speed, seed=1, taker=taker, edits=edits)
         await typist.type(subset)
         expected = dict(files)
         for step in subset.steps:
@@ -353,3 +364,19 @@ def test_shares_are_of_what_the_model_made() -> None:
     assert found == {"flaws": {"marks": 1, "wrong marks": 1, "longer word": 1}, "flawed": 0.75}
     assert in_the_way({**found, "shown": 4}) == (0.5, 0.25, 0.25)
     assert flaws([])["flawed"] is None
+
+
+def test_edits_are_asked_for_in_pauses() -> None:
+    """As the Neovim client does; keys are saved as without, and counted by run."""
+    history = whole([RecordedEdit("a.py", 0, 0, "x = value\ny\n", typed=True)])
+    servers = [MadeUpServer(lambda text, offset: "value" if text[:offset].endswith("= ") else "", 0.01) for _ in "ab"]
+    found = [
+        replayed(server, {"a.py": ""}, history, 2.0, edits=on)
+        for server, on in zip(servers, (False, True), strict=True)
+    ]
+    assert [one.saved_in for one in found] == [{0: len("value")}] * 2
+    assert servers[0].asked_edits == 0
+    assert found[1].edits == (servers[1].asked_edits, servers[1].asked_edits)
+    assert 0 < servers[1].asked_edits <= found[1].typed + found[1].accepts + 1
+    hurried = replayed(MadeUpServer(lambda *_: "", 0.01), {"a.py": ""}, history, 20.0, edits=True)
+    assert hurried.edits[0] < found[1].edits[0]
