@@ -23,6 +23,7 @@ from benchmarks.product import EditHost
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.core import (
     GREEDY,
+    Change,
     DraftTree,
     Engine,
     EngineInfo,
@@ -33,11 +34,12 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.edits.formats import EditFormat, EditLimits, encode_parts, format_named, recognise
 from fastcoder_lsp.edits.gate import EditFacts, EditGate
 from fastcoder_lsp.edits.probability import differing
 from fastcoder_lsp.edits.prompts import Mark
-from fastcoder_lsp.edits.values import MOST_CHANGES, Change, EditQuestion
+from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.tokenizer import Tokenizer
 
 PROMPT = 600

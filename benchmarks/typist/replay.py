@@ -369,8 +369,8 @@ def play(
         try:
             editor = Editor(server.client, root, dict(files))
             await server.ready()
-            given = {"speed": arm.speed, "seed": seed, "on_key": on_key, "taker": taker, "edits": arm.edits}
-            return await _typed(server, Replay(server.client, editor, server.told, **given), subset)
+            given: dict[str, Any] = {"speed": arm.speed, "seed": seed, "on_key": on_key, "taker": taker}
+            return await _typed(server, Replay(server.client, editor, server.told, edits=arm.edits, **given), subset)
         finally:
             await server.client.stop()
 

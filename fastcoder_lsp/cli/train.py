@@ -239,15 +239,20 @@ def _add_edits(actions: Actions) -> None:
     parser = actions.add_parser(
         "edits",
         help="make a model that suggests next edits, from a repository's commits; for the setting edits.model",
-        description="The model learns from the commits of a repository what changes next, in the prompt format of "
-        "Sweep's first models. The latest commits are held out. Files that are ignored or look secret today are left "
-        f"out, and lines that look like secrets too. {_RESUME}",
+        description="The model learns from the commits of repositories what changes next. The latest commits are held "
+        "out. Files that are ignored or look secret today are left out, and lines that look like secrets too. "
+        f"{_RESUME}",
         epilog=f"{_TRAIN} edits --repo ~/src/mine --out edits --max-minutes 60",
     )
     parser.add_argument(
-        "--repo", dest="data", nargs=1, required=True, metavar="DIR", help="the top folder of a git repository"
+        "--repo",
+        dest="data",
+        action="append",
+        required=True,
+        metavar="DIR",
+        help="the top folder of a git repository; may be given again",
     )
-    _add_count(parser, "--commits", "N", "newest commits to read", default=2000)
+    _add_count(parser, "--commits", "N", "newest commits to read of each", default=2000)
     parser.add_argument("--commit", metavar="ID", help="the newest commit to read; default: HEAD")
     _add_tuned(parser, data=False)
     parser.set_defaults(run=_edits)

@@ -1,4 +1,4 @@
-"""The published formats of edit models: by name, by the model's name, and by a prompt in them."""
+"""The formats of edit models, published ones and our own: by name, by the model's name, and by a prompt in them."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ from fastcoder_lsp.edits.prompts import (
     encode_parts,
     encode_raw,
 )
-from fastcoder_lsp.edits.sweep import SweepCursortab, SweepV1, SweepV2
+from fastcoder_lsp.edits.sweep import FastcoderV1, SweepCursortab, SweepV1, SweepV2
 from fastcoder_lsp.edits.zeta import Zeta1, Zeta2, Zeta21
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
 
 FORMATS: Final[tuple[EditFormat, ...]] = (
     SweepV1(),
+    FastcoderV1(),
     SweepV2(),
     SweepCursortab(),
     Zeta1(),

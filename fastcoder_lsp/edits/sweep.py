@@ -1,4 +1,4 @@
-r"""Sweep's formats: the window before the last changes, as it is, and as the model updates it.
+r"""Sweep's formats: the window before the last changes, as it is, and as the model updates it; and our order of them.
 
 Sources: the scripts published with sweepai/sweep-next-edit-0.5B and -1.5B (version 1) and with -v2-7B (version 2), both
 Apache-2.0; cursortab.nvim's server/provider/sweep, MIT, whose prompts mix the two.
@@ -74,6 +74,32 @@ class SweepV1:
         if found is None or _RANGE.search(found.head):
             return None
         return f"{found.window}\n" if found.updated else f"\n{found.window}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class FastcoderV1(SweepV1):
+    """Version 1 in our order, for models of our own: what is stable comes first, and nothing comes twice.
+
+    Earlier changes, the window, the last change, and the answer. A key changes the prompt from the cursor on, where
+    Sweep's order changes both of its windows. The last change says what the window was before it.
+    """
+
+    name: str = "fastcoder-v1"
+
+    def prompt(self, question: EditQuestion, limits: EditLimits, files: Sequence[Extra] = ()) -> EditPrompt | None:
+        """As of `EditFormat`."""
+        window = window_at(question, _AROUND, _AROUND, limits.region_tokens)
+        if window is None or contains_any(window.text, (*_ENDS, _CURSOR)):
+            return None
+        current = (_FILE, f"current/{question.path}\n{window.text}\n")
+        updated = (_FILE, f"updated/{question.path}")
+        room = limits.prompt_tokens - _size((*current, *updated))
+        changes = newest([_change_v1(change) for change in question.history], room, _size)
+        room -= sum(map(_size, changes))
+        others = newest([_other(file) for file in files], room, _size)
+        pieces = (*others, *changes[:-1], current, *changes[-1:], updated)
+        parts = tuple(part for piece in pieces for part in piece)
+        return _prompt(parts, window, f"\n{window.text}\n", (_FILE, "</s>"), 512)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,4 +274,5 @@ def _sections(prompt: str) -> _Sections | None:
     path, _, window = prompt[current + len(_FILE + "current/") : last].partition("\n")
     if path != head or _FILE in prefill:
         return None
-    return _Sections(head, window.removesuffix("\n").replace(_CURSOR, "", 1), updated, prefill)
+    window = window.partition(_FILE)[0].removesuffix("\n").replace(_CURSOR, "", 1)
+    return _Sections(head, window, updated, prefill)

@@ -69,7 +69,7 @@ class DrafterSession(TrainingSession):
 
     @override
     def machine(self) -> TrainingDevice:
-        return machine("cpu", shape_of(self.files.folder).weight_count, drafter=True)
+        return machine("cpu", shape_of(self.files.folder).weight_count, vectors=True)
 
     @override
     def identity(self) -> dict[str, Any]:

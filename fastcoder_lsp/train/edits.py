@@ -1,47 +1,60 @@
-"""`train edits`: a fill-in model learns to suggest next edits, from a repository's commits, in Sweep's first format.
+"""`train edits`: a fill-in model learns to suggest next edits, from commits, in our order of Sweep's first format.
 
 The hunks of a file are applied one after the other, from the top or from the bottom, as a user might have made them.
 After each of them the model is asked as the server asks: the history is what `edits/history` makes of the hunks so far,
-the cursor is at the end of the last one. The answer is the window with all later hunks that lie in it; where none does,
-the window stays as it is, so that the model learns to be quiet. The loss is on the answer only, as published.
+the cursor is at the end of the last one. The answer is the window with the later hunks in it that the history foretells
+(`Foretelling`): what nobody could know would only teach the model to guess. Where no hunk is left in it, the window
+stays as it is, so that the model learns to be quiet. The loss is on the answer only, as published.
 
-Half of the examples of a step change something: Sweep does not say how many of its own do, and of cursortab's cases
-half do.
+Commits hold few renames that are half done, the commonest next edit. So each changed file is also renamed in: a name of
+it gets another one, line by line. Half of the examples of a step change something: Sweep does not say how many of its
+own do, and of cursortab's cases half do.
 """
 
 import hashlib
+import random
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
+from fastcoder_lsp import model as models
+from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.edits.formats import EditLimits, EditPrompt, encode_parts
 from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.edits.minimal import Hunk, line_hunks
-from fastcoder_lsp.edits.sweep import SweepV1
+from fastcoder_lsp.edits.probability import differing
+from fastcoder_lsp.edits.sweep import FastcoderV1
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.commits import CommitHistory, FileChange, read_history
 from fastcoder_lsp.train.example import Example, Labels, trunk
+from fastcoder_lsp.train.options import TrainingDevice, machine
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.sequences import order
 from fastcoder_lsp.train.texts import Texts
 from fastcoder_lsp.train.trainable import Trainable
 from fastcoder_lsp.train.tuning import TaskSession
 
-FORMAT = SweepV1()
-EDIT, QUIET = "edit", "quiet"
-"""The loss terms: of answers that change the window, and of those that repeat it."""
+FORMAT: Final = FastcoderV1()
+CHANGED, COPIED, QUIET = "changed", "copied", "quiet"
+"""The loss terms: of the tokens by which an answer changes the window, of its others, and of answers that repeat it.
+
+The gate's probability is that of the first ones."""
+WEIGHTS: Final = {CHANGED: 0.3, COPIED: 1.0, QUIET: 1.0}
+"""Each term is a mean, and a tenth of an edit's tokens change something: one of them counts as three others."""
 HELD_OUT_SHARE = 0.1
-"""Of the examples: those of the latest commits."""
+"""Of a repository's examples: those of the latest commits."""
 MOST_EXAMPLES = 100_000
 """As many as Sweep had; those of older commits are left out."""
 MOST_HUNKS = 12
@@ -50,11 +63,28 @@ PROMPT_SHARE = 0.85
 """Of an example's tokens, estimated as for prompts, a third too high for code. The answer needs about a quarter."""
 APART_MS = 5_000.0
 """Time between two hunks: they are changes of their own."""
+MOST_EARLIER = 2
+"""Changes of another file that an example's history may begin with, as a user's does."""
+_MOST_EARLIER_CHARACTERS = 400
+_FEWEST_AROUND, _MOST_AROUND = 1, 9
+"""Lines that an example shows above the first hunk and below the last one: files of every length occur."""
+_RENAMED_LINES = 24
+"""Lines of a file that a name is changed in."""
+_WORD = re.compile(r"\w+|[^\w\s]")
+_NAME = re.compile(
+    r"\b(?!(?:and|async|await|bool|boolean|break|case|catch|class|const|continue|def|default|del|elif|else|enum|except|"
+    r"export|extends|extern|false|False|final|finally|for|from|func|function|global|impl|import|int|interface|lambda|let|"
+    r"match|mod|module|mut|new|nil|None|not|null|number|override|package|pass|private|protected|pub|public|raise|range|"
+    r"return|self|static|str|string|struct|super|switch|this|throw|true|True|try|type|use|using|val|var|void|where|"
+    r"while|with|yield)\b)[A-Za-z_]\w{2,}"
+)
+"""A name that is no keyword of the commoner languages."""
+_SUFFIXES: Final = ("s", "_id", "_name", "Value", "_new", "2", "List", "_path")
 
 
 @dataclass(frozen=True, slots=True)
 class EditsSettings:
-    """`commits`: the newest ones, without merges; `commit`: the newest of them, None for `HEAD`."""
+    """`commits`: of each repository the newest ones, without merges; `commit`: the newest of them, None for `HEAD`."""
 
     commits: int = 2000
     commit: str | None = None
@@ -75,17 +105,20 @@ class EditExample:
     def encoded(self, tokenizer: Tokenizer) -> "EncodedExample":
         """The example as tokens."""
         asked = self.prompt.encode(tokenizer)
-        answer = encode_parts(FORMAT.answer(self.new), tokenizer)
-        return EncodedExample(np.array([*asked, *answer], np.int32), len(asked), QUIET if self.is_quiet else EDIT)
+        old, new = (encode_parts(FORMAT.answer(text), tokenizer) for text in (self.prompt.region, self.new))
+        return EncodedExample(np.array([*asked, *new], np.int32), len(asked), tuple(sorted(differing(old, new))))
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedExample:
-    """The tokens of a prompt and, from `answer` on, of its answer with the mark that ends it; `term`: of its loss."""
+    """The tokens of a prompt and, from `answer` on, of its answer with the mark that ends it.
+
+    `changed`: the places in the answer of the tokens that change something; none in a quiet one.
+    """
 
     tokens: npt.NDArray[np.int32]
     answer: int
-    term: str
+    changed: tuple[int, ...]
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -93,18 +126,21 @@ class EncodedExample:
     def example(self) -> Example:
         """With a goal at each token of the answer."""
         ids = self.tokens.astype(np.int64)
-        nodes = np.arange(self.answer - 1, len(ids) - 1, dtype=np.int64)
-        return Example(*trunk(ids), {self.term: Labels(nodes, ids[self.answer :])}, {})
+        nodes, goals = np.arange(self.answer - 1, len(ids) - 1, dtype=np.int64), ids[self.answer :]
+        is_changed = np.isin(np.arange(len(goals)), self.changed)
+        terms = {CHANGED: is_changed, COPIED: ~is_changed} if self.changed else {QUIET: ~is_changed}
+        labels = {term: Labels(nodes[chosen], goals[chosen]) for term, chosen in terms.items()}
+        return Example(*trunk(ids), labels, {})
 
 
-def examples_of(change: FileChange, limits: EditLimits) -> Iterator[EditExample]:
-    """The examples that a file's change gives, one after each of its hunks."""
+def examples_of(change: FileChange, limits: EditLimits, earlier: tuple[Change, ...] = ()) -> Iterator[EditExample]:
+    """The examples that a file's change gives, one after each of its hunks; `earlier` changes begin the history."""
     old, new = change.old.split("\n"), change.new.split("\n")
     hunks = _steps(line_hunks(old, new))
     if len(hunks) > MOST_HUNKS:
         return
     done = list(range(len(hunks)))
-    if hashlib.sha256(f"{change.commit} {change.path}".encode(errors="replace")).digest()[0] % 2:
+    if _draw(change).random() > 0.5:
         done.reverse()
     history = EditHistory(lambda _: True, lambda _, lines: [False] * len(lines))
     before = change.old
@@ -118,7 +154,10 @@ def examples_of(change: FileChange, limits: EditLimits) -> Iterator[EditExample]
         question = EditQuestion(
             count, change.path, change.path, change.language, count, text, cursor, history.changes(at_ms), at_ms
         )
-        prompt = FORMAT.prompt(question, limits) if question.history else None
+        if not question.history:
+            continue
+        question = replace(question, history=(*earlier, *question.history))
+        prompt = FORMAT.prompt(question, limits)
         if prompt is None:
             continue
         first = text.count("\n", 0, prompt.region_start)
@@ -126,13 +165,82 @@ def examples_of(change: FileChange, limits: EditLimits) -> Iterator[EditExample]
         inside = _inside([places[step] for step in done[count:]], first, last)
         if inside is None:
             continue
-        later = made | {step for step, is_inside in zip(done[count:], inside, strict=True) if is_inside}
-        whole, _ = _applied(old, new, hunks, later)
+        left = [step for step, is_inside in zip(done[count:], inside, strict=True) if is_inside]
+        known = Foretelling(question.history, prompt.text)
+        later = [step for step in left if known.tells(*_sides(old, new, hunks[step]))]
+        if left and not later:
+            continue
+        whole, _ = _applied(old, new, hunks, made.union(later))
         wanted = "\n".join(whole[first : last + 1 + len(whole) - len(lines)])
         # Answers that the server would not show teach nothing: blank lines alone, or nothing left.
         read = FORMAT.read(prompt, "".join(FORMAT.answer(wanted)))
         if read == wanted or (read is None and wanted == prompt.region):
             yield EditExample(prompt, wanted)
+
+
+class Foretelling:
+    """What a history tells of the hunks that follow it.
+
+    A hunk is foretold if the prompt has every word that it adds, and a change of the history added one of these words
+    or removed one of those that the hunk removes: a name, if the hunk changes any.
+    """
+
+    def __init__(self, history: Sequence[Change], prompt: str) -> None:
+        self._words = frozenset(_WORD.findall(prompt))
+        sides = [_added_and_removed(change.old, change.new) for change in history]
+        self._added = frozenset[str]().union(*(added for added, _ in sides))
+        self._removed = frozenset[str]().union(*(removed for _, removed in sides))
+
+    def tells(self, old: str, new: str) -> bool:
+        """Whether lines that become others are foretold."""
+        added, removed = _added_and_removed(old, new)
+        common = (added & self._added) | (removed & self._removed)
+        if any(map(_NAME.fullmatch, added | removed)):
+            common = frozenset(filter(_NAME.fullmatch, common))
+        return added <= self._words and bool(common)
+
+
+def _added_and_removed(old: str, new: str) -> tuple[frozenset[str], frozenset[str]]:
+    before, after = Counter(_WORD.findall(old)), Counter(_WORD.findall(new))
+    return frozenset(after - before), frozenset(before - after)
+
+
+def _sides(old: Sequence[str], new: Sequence[str], hunk: Hunk) -> tuple[str, str]:
+    a, b, c, d = hunk
+    return "\n".join(old[a:b]), "\n".join(new[c:d])
+
+
+def excerpt(change: FileChange) -> FileChange:
+    """The change with some of the lines around it."""
+    old, new, draw = change.old.split("\n"), change.new.split("\n"), _draw(change)
+    hunks = line_hunks(old, new)
+    above, below = hunks[0][0], len(old) - hunks[-1][1]
+    above -= min(draw.randint(_FEWEST_AROUND, _MOST_AROUND), above)
+    below -= min(draw.randint(_FEWEST_AROUND, _MOST_AROUND), below)
+    sides = ("\n".join(lines[above : len(lines) - below]) for lines in (old, new))
+    return FileChange(change.commit, change.path, change.language, *sides)
+
+
+def renamed(change: FileChange) -> FileChange | None:
+    """Some lines of the file after the change, in which a name gets another one; None if no name is there twice."""
+    draw, lines = _draw(change), change.new.split("\n")
+    first = draw.randrange(max(len(lines) - _RENAMED_LINES, 0) + 1)
+    lines = lines[first : first + draw.randint(_RENAMED_LINES // 3, _RENAMED_LINES)]
+    found = Counter(name for line in lines for name in set(_NAME.findall(line)))
+    names = sorted(name for name, count in found.items() if count > 1)
+    others = sorted(set(_NAME.findall(change.new)) - found.keys())
+    if not names:
+        return None
+    old = draw.choice(names)
+    new = draw.choice(others) if others and draw.random() < 0.5 else old + draw.choice(_SUFFIXES)
+    text = "\n".join(lines)
+    return FileChange(change.commit, change.path, change.language, text, re.sub(rf"\b{old}\b", new, text))
+
+
+def _draw(change: FileChange) -> random.Random:
+    """The same draws for the same change, for ever."""
+    seed = hashlib.sha256(f"{change.commit} {change.path}".encode(errors="replace")).digest()
+    return random.Random(seed)  # noqa: S311 no secret
 
 
 def _steps(hunks: Sequence[Hunk]) -> list[Hunk]:
@@ -193,14 +301,14 @@ class EditsTask:
         seed: int,
         held_out: int,
     ) -> None:
-        self._kinds = [kind for kind in _by_term(learnt) if kind]
-        self._held = [one for kind in _by_term(held) for one in _spread(kind, held_out // 2)]
+        self._kinds = [kind for kind in _by_kind(learnt) if kind]
+        self._held = [one for kind in _by_kind(held) for one in _spread(kind, held_out // 2)]
         self._batch, self._seed = batch, seed
 
     @property
     def weights(self) -> dict[str, float]:
         """The weight of each loss term."""
-        return {EDIT: 1.0, QUIET: 1.0}
+        return WEIGHTS
 
     def examples(self, step: int) -> list[Example]:
         """The examples to train on."""
@@ -215,8 +323,9 @@ class EditsTask:
         return self._kinds[kind][order(len(self._kinds[kind]), self._seed, place)].example()
 
 
-def _by_term(examples: Sequence[EncodedExample]) -> list[list[EncodedExample]]:
-    return [[one for one in examples if one.term == term] for term in (EDIT, QUIET)]
+def _by_kind(examples: Sequence[EncodedExample]) -> list[list[EncodedExample]]:
+    """Those that change something, and the quiet ones."""
+    return [[one for one in examples if bool(one.changed) == changes] for changes in (True, False)]
 
 
 def _spread(examples: Sequence[EncodedExample], most: int) -> list[EncodedExample]:
@@ -230,34 +339,47 @@ class EditsSession(TaskSession):
     method = "edits"
 
     @override
+    def machine(self) -> TrainingDevice:
+        return machine(self.job.device, models.count_parameters(self.files.folder), vectors=True)
+
+    @override
     def read(self) -> Texts:
-        self.listener.note(f"reading the history of {self.repository}")
-        return Texts(self.job.data, (), self.history.fingerprint)
+        for repository in self.repositories:
+            self.listener.note(f"reading the history of {repository}")
+        prints = "".join(history.fingerprint for history in self.histories)
+        return Texts(self.job.data, (), hashlib.sha256(prints.encode()).hexdigest())
 
     @cached_property
-    def repository(self) -> Path:
-        """The top folder of the work tree."""
-        return Path(self.job.data[0]).expanduser().absolute()
+    def repositories(self) -> tuple[Path, ...]:
+        """The top folders of the work trees."""
+        return tuple(Path(one).expanduser().absolute() for one in self.job.data)
 
     @cached_property
-    def history(self) -> CommitHistory:
-        """The commits; a run that is resumed keeps to those that it began with."""
-        return read_history(self.repository, self.own.commit or self._begun_with(), self.own.commits)
+    def histories(self) -> tuple[CommitHistory, ...]:
+        """The commits of each repository; a run that is resumed keeps to those that it began with.
 
-    def _begun_with(self) -> str | None:
+        Raises:
+            UsageError: a repository cannot be read, or `--commit` names the newest of several.
+        """
+        if self.own.commit and len(self.repositories) > 1:
+            raise UsageError("--commit names a commit of one repository, but there are several", "Leave it out.")
+        newest = self._begun_with() or (self.own.commit,) * len(self.repositories)
+        return tuple(map(read_history, self.repositories, newest, (self.own.commits,) * len(newest)))
+
+    def _begun_with(self) -> tuple[str, ...] | None:
         if self.job.restart:
             return None
         try:
             known: Any = RunFolder(self.job.out.expanduser().absolute()).identity()["record"]["arguments"]["newest"]
         except (FastcoderError, KeyError, TypeError):
             return None
-        return known if isinstance(known, str) else None
+        return tuple(known) if isinstance(known, list) and len(known) == len(self.repositories) else None
 
     @cached_property
     def record(self) -> TrainingRecord:
-        """The record with the prompt's format and the newest commit."""
+        """The record with the prompt's format and the newest commits."""
         record = super().record
-        arguments = {**record.arguments, "newest": self.history.commit}
+        arguments = {**record.arguments, "newest": [history.commit for history in self.histories]}
         return replace(record, arguments=arguments, edit_format=FORMAT.name)
 
     @cached_property
@@ -267,34 +389,61 @@ class EditsSession(TaskSession):
         Raises:
             UsageError: there are too few.
         """
+        learnt, held, seen = list[EncodedExample](), list[EncodedExample](), set[bytes]()
+        for history in self.histories:
+            found = self._of(history, seen)[-MOST_EXAMPLES:]
+            later = {commit for commit, _ in found[len(found) - max(1, int(len(found) * HELD_OUT_SHARE)) :]}
+            learnt += [example for commit, example in found if commit not in later]
+            held += [example for commit, example in found if commit in later]
+        if not any(example.changed for example in learnt):
+            raise UsageError(
+                f"too few changes to learn from: {counted(len(learnt) + len(held), 'example')} in "
+                f"{', '.join(map(str, self.repositories))}",
+                "Name a repository with a longer history, or raise --length.",
+            )
+        return learnt, held
+
+    def _of(self, history: CommitHistory, seen: set[bytes]) -> list[tuple[str, EncodedExample]]:
+        """The examples of a history that are not `seen` yet, with their commits, oldest first."""
         length = self.settings.length
         limits = EditLimits(prompt_tokens=int(length * PROMPT_SHARE))
-        found, seen = list[tuple[str, EncodedExample]](), set[bytes]()
-        for change in self.history.changes:
-            for one in examples_of(change, limits):
+        found, earlier = list[tuple[str, EncodedExample]](), tuple[Change, ...]()
+        for change in history.changes:
+            made = list(examples_of(excerpt(change), limits, earlier))
+            if (other := renamed(change)) is not None:
+                steps = list(examples_of(other, limits, earlier))
+                made += [steps[0], *steps[-1:]] if len(steps) > 1 else steps
+            earlier = _earlier(change)
+            for one in made:
                 example = one.encoded(self.tokenizer)
                 digest = hashlib.sha256(example.tokens.tobytes()).digest()
                 if len(example) <= length and digest not in seen:
                     seen.add(digest)
                     found.append((change.commit, example))
-        found = found[-MOST_EXAMPLES:]
-        later = {commit for commit, _ in found[len(found) - max(1, int(len(found) * HELD_OUT_SHARE)) :]}
-        learnt = [example for commit, example in found if commit not in later]
-        if not any(example.term == EDIT for example in learnt):
-            raise UsageError(
-                f"too few changes to learn from: {counted(len(found), 'example')} in {self.repository}",
-                "Name a repository with a longer history, or raise --length.",
-            )
-        return learnt, [example for commit, example in found if commit in later]
+        return found
 
     @override
     def amount(self) -> str:
         learnt, held = self.examples
-        edits = sum(example.term == EDIT for example in learnt)
-        changes = counted(len(self.history.changes), "changed file")
+        edits = sum(bool(example.changed) for example in learnt)
+        changes = counted(sum(len(history.changes) for history in self.histories), "changed file")
         return f"{changes}: {counted(edits, 'edit')} and {len(learnt) - edits} quiet, {len(held)} of later commits"
 
     @override
     def task(self, trainable: Trainable) -> EditsTask:
         settings = self.settings
         return EditsTask(*self.examples, batch=settings.batch, seed=settings.seed, held_out=settings.held_out)
+
+
+def _earlier(change: FileChange) -> tuple[Change, ...]:
+    """Changes that the history of the next file's examples begins with: some of this file's, in half of all cases."""
+    old, new = change.old.split("\n"), change.new.split("\n")
+    sides = [_sides(old, new, hunk) for hunk in line_hunks(old, new)[:MOST_EARLIER]]
+    small = [(one, other) for one, other in sides if len(one) + len(other) <= _MOST_EARLIER_CHARACTERS]
+    if _draw(change).random() < 0.5:
+        return ()
+    return tuple(Change(change.path, 0, _whole(one), _whole(other)) for one, other in small)
+
+
+def _whole(lines: str) -> str:
+    return f"{lines}\n" if lines else ""

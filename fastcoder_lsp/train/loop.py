@@ -8,8 +8,9 @@ ends at the weights of an uninterrupted one.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import torch
 
@@ -174,6 +175,10 @@ class Trainer:
             self.curve.add(Point(self.step, means, held_out=True))
 
 
+_Passed: TypeAlias = tuple[dict[str, float], Sequence[torch.Tensor | None]]
+"""The share of a step's means that a pass has, and its gradients."""
+
+
 class ModelLesson:
     """A model tuned on the examples of a task (`Lesson`)."""
 
@@ -187,9 +192,42 @@ class ModelLesson:
     def gradients(self, step: int) -> dict[str, float]:
         """On the task's examples of this step."""
         examples = self._task.examples(step)
-        counts = _counts(examples)
-        means: dict[str, float] = {}
-        for part in passes(examples, self._trainable.settings.rows):
+        counts, means = _counts(examples), dict[str, float]()
+        parameters = list(self.parameters().values())
+        for found, gradients in self._at_once(examples, lambda part: self._pass(part, counts, parameters)):
+            for name, mean in found.items():
+                means[name] = means.get(name, 0.0) + mean
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                if gradient is not None:
+                    parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+        return means
+
+    def held_out(self) -> dict[str, float]:
+        """On the task's held-out examples."""
+        examples = self._task.held_out()
+        counts, means = _counts(examples), dict[str, float]()
+        for found, _ in self._at_once(examples, lambda part: self._pass(part, counts, ())):
+            for name, mean in found.items():
+                means[name] = means.get(name, 0.0) + mean
+        return means
+
+    def _at_once(self, examples: Sequence[Example], run: Callable[[list[Example]], _Passed]) -> Iterator[_Passed]:
+        """Run the passes, several at once if the settings say so; what they give, in their order."""
+        settings = self._trainable.settings
+        parts = passes(examples, settings.rows)
+        if settings.at_once == 1:
+            yield from map(run, parts)
+            return
+        torch.set_num_threads(1)  # of each pass
+        with ThreadPoolExecutor(settings.at_once, "fastcoder-pass") as pool:
+            yield from pool.map(run, parts)
+
+    def _pass(
+        self, part: list[Example], counts: Mapping[str, int], parameters: Sequence[torch.nn.Parameter]
+    ) -> _Passed:
+        """One pass: its share of the means, and its gradients of some parameters."""
+        means = dict[str, float]()
+        with torch.set_grad_enabled(bool(parameters)):
             with self._trainable.precision():
                 outputs = self._forward(part)
             loss: torch.Tensor | None = None
@@ -199,18 +237,8 @@ class ModelLesson:
                 loss = own if loss is None else loss + own
                 _add(means, sums, counts)
             assert loss is not None
-            loss.backward()  # type: ignore[no-untyped-call]
-        return means
-
-    def held_out(self) -> dict[str, float]:
-        """On the task's held-out examples."""
-        examples = self._task.held_out()
-        counts, means = _counts(examples), dict[str, float]()
-        with torch.no_grad(), self._trainable.precision():
-            for part in passes(examples, self._trainable.settings.rows):
-                for example, (wanted, logits_NV) in zip(part, self._forward(part), strict=True):
-                    _add(means, term_sums(example, wanted, logits_NV), counts)
-        return means
+            gradients = torch.autograd.grad(loss, parameters, allow_unused=True) if parameters else ()
+        return means, gradients
 
 
 def time_step(lesson: Lesson) -> float:

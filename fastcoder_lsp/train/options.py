@@ -16,8 +16,10 @@ Tuning = Literal["full", "lora"]
 
 DRAFTERS = ("medusa", "eagle", "dflash")
 """Methods that train a drafter's own weights; the others tune a model."""
-SHORT, LONG = (384, 2048), (1024, 4096)
+SHORT, LONG = (384, 2048), (512, 4096)
 """Tokens of a window on a CPU, and on one device; the longer ones hold an edit model's whole prompt and answer."""
+FROZEN_ON_CPU = 1 / 3
+"""Share of the layers, from the first on, that an edit model keeps on a CPU: a step takes a sixth less."""
 SMALL_PARAMETERS = 50_000_000
 """Models below it are taught with larger steps, for the published ones are for billions of parameters."""
 LORA_PARAMETERS = 100_000_000
@@ -69,13 +71,13 @@ class TrainingDevice:
         return self.device == "cpu"
 
 
-def machine(device: str, parameters: int, *, drafter: bool = False) -> TrainingDevice:
+def machine(device: str, parameters: int, *, vectors: bool = False) -> TrainingDevice:
     """The machine behind `device`.
 
     Args:
         device: "auto", "cpu", "cuda" or "cuda:N".
         parameters: of the model.
-        drafter: a drafter's weights are trained, not the model's.
+        vectors: bf16 is also worth it where a CPU has vectors for it, but no tiles.
 
     Raises:
         UsageError: there is no such device.
@@ -88,9 +90,9 @@ def machine(device: str, parameters: int, *, drafter: bool = False) -> TrainingD
     if kind == "cuda":
         memory = int(torch.cuda.get_device_properties(device).total_memory)
         return TrainingDevice(device, memory, torch.cuda.is_bf16_supported(), parameters)
-    # Without AMX's tiles bf16 is slower than fp32 for a whole model. A drafter's products are faster by vectors, too:
-    # on a core of a Zen 4 server they take half of fp32's time.
-    fast = _cpu_has("_is_amx_tile_supported") or (drafter and _cpu_has("_is_avx512_bf16_supported"))
+    # Without AMX's tiles bf16 is slower than fp32 for a whole model with packed examples. Products alone are faster by
+    # vectors, too: on a core of a Zen 4 server they take half of fp32's time.
+    fast = _cpu_has("_is_amx_tile_supported") or (vectors and _cpu_has("_is_avx512_bf16_supported"))
     return TrainingDevice(device, psutil.virtual_memory().available, fast, parameters)
 
 
@@ -106,7 +108,9 @@ class TrainSettings:
 
     `length`: tokens of a window. `batch`: windows, trajectories or samples in a step. The learning rate rises to `rate`
     during `warm_up` steps, and a cosine leads to `final_rate`. `betas` and `decay` are AdamW's, `rank` and `alpha`
-    LoRA's. `clip`: largest norm of a gradient. `rows`: tokens of one pass. `held_out`: windows for evaluation.
+    LoRA's; it leaves the share `frozen` of the layers, from the first on, as they are. `clip`: largest norm of a
+    gradient. `rows`: tokens of one pass. `at_once`: passes that run at the same time, each on a thread of its own.
+    `held_out`: windows for evaluation.
     """
 
     tuning: Tuning
@@ -123,9 +127,11 @@ class TrainSettings:
     decay: float = 0.0
     clip: float = 1.0
     rows: int = 1024
+    at_once: int = 1
     held_out: int = 8
     rank: int = 16
     alpha: int = 32
+    frozen: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +195,8 @@ def settle(method: Method, asked: RequestedOptions, machine: TrainingDevice) -> 
     if not drafter:
         why = "LoRA" if tuning == "lora" else f"{machine.parameters / 1e6:.0f} M parameters"
     scaled("learning rate", rate, published.rate, "as asked" if asked.rate else why)
+    alone = method == "edits" and machine.is_cpu  # a mask for packed examples costs more than passes of their own
+    rows = 1024 if drafter else max(length + length // 2, 768 if machine.is_cpu else 8192)
     settings = TrainSettings(
         tuning=tuning,
         device=machine.device,
@@ -202,10 +210,12 @@ def settle(method: Method, asked: RequestedOptions, machine: TrainingDevice) -> 
         final_rate=rate * published.final_share,
         betas=published.betas,
         clip=published.clip,
-        rows=1024 if drafter else max(length + length // 2, 768 if machine.is_cpu else 8192),
+        rows=1 if alone else rows,
+        at_once=min(batch, torch.get_num_threads()) if alone else 1,
         held_out=8 if machine.is_cpu else 24,
         rank=asked.rank or 16,
         alpha=2 * (asked.rank or 16),
+        frozen=FROZEN_ON_CPU if alone and tuning == "lora" else 0.0,
     )
     return settings, notes
 

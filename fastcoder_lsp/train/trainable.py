@@ -4,11 +4,13 @@ Owns which tensors are trained and which are frozen, and the way back to an ordi
 whole or not at all. Knows no data and no losses.
 """
 
+import re
 import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -160,12 +162,77 @@ def _with_lora(model: Any, settings: TrainSettings) -> Any:
     import peft  # noqa: PLC0415 an optional part
 
     config = peft.LoraConfig(
-        r=settings.rank, lora_alpha=settings.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
+        r=settings.rank, lora_alpha=settings.alpha, target_modules=_adapted(model, settings), task_type="CAUSAL_LM"
     )
     with warnings.catch_warnings():
         # peft uses a deprecated name of transformers; the user cannot help it.
         warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
-        return peft.get_peft_model(model, config)
+        wrapped = peft.get_peft_model(model, config)
+    for module in wrapped.modules():
+        if isinstance(module, peft.tuners.lora.Linear) and type(module.base_layer) is torch.nn.Linear:
+            vars(module)["forward"] = partial(_product, module)  # before the class's own
+    return wrapped
+
+
+def _adapted(model: Any, settings: TrainSettings) -> str | list[str]:
+    """The modules that LoRA adapts: all linear ones, without the head and the frozen layers."""
+    if not settings.frozen:
+        return "all-linear"
+    layers = {name: int(found[1]) for name, _ in model.named_modules() if (found := _LAYER.search(name))}
+    first = settings.frozen * (1 + max(layers.values(), default=0))
+    return [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear) and layers.get(name, -1) >= first
+    ]
+
+
+_LAYER = re.compile(r"\.(\d+)\.")
+
+
+def _product(module: Any, x: torch.Tensor) -> torch.Tensor:
+    """What peft's `Linear.forward` computes, in one step; with peft's own several, a third of a CPU's time is sums."""
+    if module.disable_adapters or module.merged:
+        result: torch.Tensor = module.base_layer(x)
+        return result
+    (name,) = module.active_adapters
+    base, down_RI, up_OR = module.base_layer, module.lora_A[name].weight, module.lora_B[name].weight
+    x = x.to(base.weight.dtype)
+    sides = down_RI.to(x.dtype), up_OR.to(x.dtype)
+    product: torch.Tensor = _AdaptedProduct.apply(x, base.weight, base.bias, *sides, module.scaling[name])  # type: ignore[no-untyped-call]
+    return product
+
+
+class _AdaptedProduct(torch.autograd.Function):
+    """x Wᵀ + b + scale · x Aᵀ Bᵀ, with gradients of x, A and B."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: torch.Tensor,
+        weight_OI: torch.Tensor,
+        bias_O: torch.Tensor | None,
+        down_RI: torch.Tensor,
+        up_OR: torch.Tensor,
+        scale: float,
+    ) -> torch.Tensor:
+        x_TI = x.reshape(-1, x.shape[-1])
+        y_TO = torch.nn.functional.linear(x_TI, weight_OI, bias_O)
+        low_TR = x_TI @ down_RI.T
+        y_TO.addmm_(low_TR, up_OR.T, alpha=scale)
+        ctx.save_for_backward(x_TI, weight_OI, down_RI, up_OR, low_TR)
+        ctx.scale = scale
+        return y_TO.view(*x.shape[:-1], -1)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        x_TI, weight_OI, down_RI, up_OR, low_TR = ctx.saved_tensors
+        y_TO = upstream[0].reshape(-1, weight_OI.shape[0])
+        back_TR = (y_TO @ up_OR).mul_(ctx.scale)
+        x: torch.Tensor | None = None
+        if ctx.needs_input_grad[0]:
+            x = (y_TO @ weight_OI).addmm_(back_TR, down_RI).view(*upstream[0].shape[:-1], -1)
+        return x, None, None, back_TR.T @ x_TI, (y_TO.T @ low_TR).mul_(ctx.scale), None
 
 
 def _hook(model: Any, adaptive: tuple[int, ...], rows: torch.nn.Parameter) -> None:

@@ -13,9 +13,10 @@ from benchmarks.datasets.next_edit import RecordedAnswer, load
 from benchmarks.edit_latency import PROMPT, AnsweringEngine, Script, scripted
 from benchmarks.edits import CaseResult, delta_chrf, judge, read_answer, recorded, remembered, replay, summary
 from benchmarks.product import LocalEdits
+from fastcoder_lsp.core import Change
 from fastcoder_lsp.edits.formats import EditLimits, format_named
 from fastcoder_lsp.edits.minimal import apply, minimal
-from fastcoder_lsp.edits.values import Change, EditAnswer, EditQuestion
+from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.errors import UsageError
 from tests.completion.toys import Letters
 from tests.edits.toys import ReplacingEngine, edit_runtime

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -17,7 +18,7 @@ from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.edits.formats import EditLimits, format_named
+from fastcoder_lsp.edits.formats import EditLimits
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
@@ -29,7 +30,20 @@ from fastcoder_lsp.scheduling.budget import LatencyEstimator
 from fastcoder_lsp.scheduling.edits import EditGeneration
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.commits import FileChange, read_history
-from fastcoder_lsp.train.edits import EDIT, QUIET, EditExample, EditsTask, examples_of
+from fastcoder_lsp.train.edits import (
+    CHANGED,
+    COPIED,
+    FORMAT,
+    QUIET,
+    EditExample,
+    EditsTask,
+    Foretelling,
+    examples_of,
+    excerpt,
+)
+from fastcoder_lsp.train.edits import (
+    renamed as renamed_in,
+)
 from tests.faults.small_model import write_model
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -83,7 +97,7 @@ def test_examples_are_what_the_server_would_ask() -> None:
         "src/total.py", 0, "def total(a):\n", "def total(b):\n", "", "    result = a + 1\n    return a, result\n\n"
     )
     asked = EditQuestion(1, "u", "src/total.py", "python", 1, text, len("def total(b):"), (last,), 0.0)
-    expected = format_named("sweep-v1").prompt(asked, LIMITS)
+    expected = FORMAT.prompt(asked, LIMITS)
     assert expected is not None
     assert down.prompt == expected
     assert down.new == "\n".join(renamed("b", "x").split("\n")[:11])
@@ -104,11 +118,40 @@ def test_examples_are_what_the_server_would_ask() -> None:
     ],
 )
 def test_answers_are_read_as_what_they_teach(old: str, new: str) -> None:
-    form = format_named("sweep-v1")
+    form = FORMAT
     for number in range(4):
         for one in examples_of(change(old, new, str(number)), LIMITS):
             read = form.read(one.prompt, f"\n{one.new}\n")
             assert read == (None if one.is_quiet else one.new)
+
+
+def test_an_answer_has_what_the_history_foretells() -> None:
+    """A rename is; other new text is not: the answer leaves it out, and an example with nothing else is left out."""
+    tells = Foretelling((Change("a.py", 0, "f(a)\n", "f(b)\n"),), "f(b)\ny = a\n").tells
+    assert tells("y = a", "y = b")
+    assert not tells("y = a", "y = c")
+    assert not tells("f(y)", "y")
+    old, new = renamed("a", "x"), renamed("b", "y").replace("b + 1", "b + surprise")
+    found = [one.new.count("surprise") for one in examples_of(change(old, new), LIMITS) if not one.is_quiet]
+    assert found == [0, 1], "once it is made, it is in the window"
+    other = BODY.replace("step_3()", "new()").replace("step_5()", "other()")
+    assert [one.is_quiet for one in examples_of(change(BODY, other), LIMITS)] == [True]
+
+
+def test_examples_of_every_length_and_of_renames() -> None:
+    one = change(BODY, BODY.replace("step_20()", "new()"))
+    cut = excerpt(one)
+    assert cut.old in BODY
+    assert len(cut.old) < len(BODY) / 2
+    assert cut.new == cut.old.replace("step_20()", "new()")
+    text = renamed("price").partition("\n\n")[0]
+    made = renamed_in(change(BODY, text))
+    assert made is not None
+    assert made.old == text
+    (name,) = set(re.findall(r"\w+", made.old)) - set(re.findall(r"\w+", made.new))
+    assert made.old.count(name) > 1
+    assert name not in ("def", "return")
+    assert renamed_in(change("a = 1\n", "b = 1\n")) is None
 
 
 def test_the_loss_is_on_the_answer_alone(tmp_path: Path) -> None:
@@ -118,9 +161,12 @@ def test_the_loss_is_on_the_answer_alone(tmp_path: Path) -> None:
     example = one.encoded(tokenizer).example()
     asked, mark = one.prompt.encode(tokenizer), tokenizer.control["<|file_sep|>"]
     assert example.tokens.tolist()[: len(asked)] == asked
-    (goals,) = example.labels.values()
-    assert goals.ids.tolist() == [*tokenizer.encode(f"\n{one.new}\n"), mark]
-    assert goals.nodes.tolist() == list(range(len(asked) - 1, len(example) - 1))
+    goals = dict(sorted(pair for goal in example.labels.values() for pair in zip(goal.nodes, goal.ids, strict=True)))
+    assert list(goals.values()) == [*tokenizer.encode(f"\n{one.new}\n"), mark]
+    assert list(goals) == list(range(len(asked) - 1, len(example) - 1))
+    changed = "".join(tokenizer.piece(token).decode() for token in example.labels[CHANGED].ids.tolist())
+    assert changed == "bb", "the loss of what changes is apart: a token of each line that the answer changes"
+    assert set(example.labels) == {CHANGED, COPIED}
     hostile = EditExample(replace(one.prompt, parts=("<|file_sep|>",)), "<|file_sep|>")
     assert hostile.encoded(tokenizer).tokens.tolist().count(mark) == 1
 
@@ -130,10 +176,10 @@ def test_a_step_has_as_many_edits_as_quiet_ones(tmp_path: Path) -> None:
     found = [one.encoded(tokenizer) for one in examples_of(change(renamed("a", "x"), renamed("b", "y")), LIMITS)]
     task = EditsTask(found, found, batch=4, seed=0, held_out=4)
     for step in range(3):
-        assert [next(iter(one.labels)) for one in task.examples(step)] == [EDIT, QUIET] * 2
+        assert [set(one.labels) for one in task.examples(step)] == [{CHANGED, COPIED}, {QUIET}] * 2
     assert len(task.held_out()) == 4
-    only = EditsTask([one for one in found if one.term == EDIT], [], batch=2, seed=0, held_out=4)
-    assert [next(iter(one.labels)) for one in only.examples(0)] == [EDIT] * 2
+    only = EditsTask([one for one in found if one.changed], [], batch=2, seed=0, held_out=4)
+    assert [set(one.labels) for one in only.examples(0)] == [{CHANGED, COPIED}] * 2
 
 
 def test_what_may_not_be_read_is_in_no_example(repository: Path) -> None:
@@ -235,14 +281,14 @@ def test_from_commits_to_the_server_s_edit_model(repository: Path, tmp_path: Pat
     files = [path for path in whole.rglob("*") if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
     record = json.loads((whole / "model" / RECORD).read_text())
-    assert record["edit_format"] == "sweep-v1"
-    assert record["figures"]["held_out_edit_last"] != record["figures"]["held_out_edit_first"]
+    assert record["edit_format"] == "fastcoder-v1"
+    assert record["figures"]["held_out_changed_last"] != record["figures"]["held_out_changed_first"]
     assert "held_out_quiet_last" in record["figures"]
 
     settings = Settings(edits_model=str(whole / "model"), engine="cpu-int8", threads=1)
     model = load_edit_model(settings, threading.Event())
     try:
-        assert model.format.name == "sweep-v1"
+        assert model.format.name == "fastcoder-v1"
         runtime = EditRuntime(model, Slots(model.engines, "front"), model.make_drafter())
         asked = EditQuestion(1, "u", "total.py", "python", 1, "x=1", 0, (Change("total.py", 0, "x=0\n", "x=1\n"),), 0.0)
         prompt = model.format.prompt(asked, model.limits())
