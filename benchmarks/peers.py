@@ -163,11 +163,11 @@ def _ours(options: Options, parts: TaskParts, pin: TaskPin, stack: ExitStack) ->
 def _others(options: Options, parts: TaskParts) -> Iterator[tuple[str, Start]]:
     """The engines of other projects; nothing is loaded before it is started."""
     model, small = parts.model, options.draft_model[-1]
-    llama = partial(_llama_cpp, options, parts)
+    llama, drafting = partial(_llama_cpp, options, parts), ("--spec-type", "draft-simple", "--model-draft")
     yield "llama.cpp", llama
     for kind in options.speculation.split(","):
         yield f"llama.cpp + {kind}", partial(llama, "--spec-type", kind)
-    yield f"llama.cpp + draft by {small}", lambda: llama("--model-draft", str(gguf_path(find_model(small))))
+    yield f"llama.cpp + draft by {small}", lambda: llama(*drafting, str(gguf_path(find_model(small))))
 
     def theirs(draft: str = "", *, lookup: bool = False) -> Peer:
         folders = [checkpoint(each, unpack=options.unpack) for each in (model, *([find_model(draft)] if draft else ()))]

@@ -80,7 +80,7 @@ REQUEST = cast(
 @pytest.mark.parametrize(
     ("kind", "version", "wanted"),
     [
-        ("llama.cpp", "llama.cpp 11434", PeerAnswer((5, 6, 7), 3, 1, 30.0, 3, 9.0)),
+        ("llama.cpp", "llama.cpp 11434 (515e855)", PeerAnswer((5, 6, 7), 3, 1, 30.0, 3, 9.0)),
         ("Ollama", "Ollama 0.9", PeerAnswer((97, 98, 99), 3, None, 60.0, 2, 4.0)),
     ],
 )
