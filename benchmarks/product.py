@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp import model as models
-from fastcoder_lsp.bench.model import BenchModel
+from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.completion.protocol import AskEdit, EditAnswered, Event
 from fastcoder_lsp.completion.question import place_of
 from fastcoder_lsp.completion.status import Status
@@ -35,7 +34,6 @@ from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerMod
 from fastcoder_lsp.scheduling.budget import LatencyEstimator
 from fastcoder_lsp.scheduling.edits import EditGeneration
 from fastcoder_lsp.scheduling.generation import begin
-from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 
@@ -177,11 +175,12 @@ class EditHost:
 
     def __init__(self, model: str, place: Path, form: EditFormat, wrap: Callable[[Engines], Engines]) -> None:
         link = place / f"{MODEL_NAMES[0]}-in-shape"  # the name says that it is an edit model
-        link.symlink_to(models.find(model).folder, target_is_directory=True)
+        found = find_model(model)
+        link.symlink_to(found.files.folder, target_is_directory=True)
         self._form, self._wrap = form, wrap
         self._answers: dict[int, EditAnswer] = {}
         self._news, self._numbers = threading.Condition(), itertools.count(1)
-        self.tokenizer = Tokenizer.load(link)
+        self.tokenizer = found.tokenizer
         settings, _ = resolve([SettingsLayer("bench", {"model": model, "edits.model": str(link)}, trusted=True)])
         self._host = open_alone(self._load, make_runtime, self._hear, settings, {}, OpenTexts())
 
