@@ -82,6 +82,7 @@ class EditHistory:
         self._may_read, self._is_secret = may_read, is_secret
         self._entries: list[_HistoryEntry] = []
         self._open: _HistoryEntry | None = None
+        self._recent: tuple[str, float, tuple[Change, ...]] | None = None
         self._allowed: LatestDocuments[bool] = LatestDocuments(_MOST_DOCUMENTS)
         self._modified: LatestDocuments[deque[Inserted]] = LatestDocuments(_MOST_DOCUMENTS)
 
@@ -136,11 +137,19 @@ class EditHistory:
         return tuple(change for change in seen if change is not None)
 
     def recent(self, now_ms: float, folder: str = "") -> tuple[Change, ...]:
-        """The last changes in a folder, oldest first: short ones, without the lines around them."""
-        changes = self.changes(now_ms, folder)[-MOST_LAST:]
-        return tuple(
-            replace(one, above="", below="") for one in changes if len(one.old) + len(one.new) <= MOST_LAST_CHARACTERS
+        """The last changes in a folder, oldest first: short ones, without the lines around them.
+
+        They are those of up to `PAUSE_MS` ago: judging a change's lines takes milliseconds, too long for every key.
+        """
+        if self._recent is not None and self._recent[0] == folder and 0 <= now_ms - self._recent[1] < PAUSE_MS:
+            return self._recent[2]
+        changes = tuple(
+            replace(one, above="", below="")
+            for one in self.changes(now_ms, folder)[-MOST_LAST:]
+            if len(one.old) + len(one.new) <= MOST_LAST_CHARACTERS
         )
+        self._recent = folder, now_ms, changes
+        return changes
 
     def facts(self, uri: str, now_ms: float) -> EditFacts:
         """What the gate asks about a document."""
@@ -149,12 +158,14 @@ class EditHistory:
 
     def forget(self, uri: str) -> None:
         """Drop all changes of a document."""
+        self._recent = None
         self._keep([entry for entry in self._entries if entry.uri != uri])
         self._modified.forget(uri)
         self._allowed.forget(uri)
 
     def rename(self, old: str, new: str, path: str, folder: str = "") -> None:
         """The document `old` is now `new`, at `path` below `folder`; its changes go if it may not be read there."""
+        self._recent = None
         moved = [entry for entry in self._entries if entry.uri == old]
         self._modified.rename(old, new)
         if moved and not self._is_allowed(new):
@@ -165,6 +176,7 @@ class EditHistory:
 
     def rules_changed(self) -> None:
         """Drop the changes that the rules no longer allow to read, and judge the others again."""
+        self._recent = None
         self._allowed.clear()
         self._keep([entry for entry in self._entries if self._is_allowed(entry.uri)])
         for entry in self._entries:
@@ -172,6 +184,7 @@ class EditHistory:
 
     def clear(self) -> None:
         """Drop everything."""
+        self._recent = None
         self._keep([])
         self._modified.clear()
         self._allowed.clear()
