@@ -870,7 +870,8 @@ Nil if all of it is unchanged."
          (begin (eglot--lsp-position-to-point (plist-get range :start)))
          (end (eglot--lsp-position-to-point (plist-get range :end)))
          (old (buffer-substring-no-properties begin end))
-         (new (string-replace "\r" "" (plist-get one :text)))
+         (new (string-replace "\n" (if (fastcoder--ends-in-return-p begin) "\r\n" "\n")
+                              (string-replace "\r" "" (plist-get one :text))))
          (same (compare-strings old nil nil new nil nil)))
     (unless (eq same t)
       (let* ((before (1- (abs same)))
@@ -878,6 +879,15 @@ Nil if all of it is unchanged."
              (new (substring new before))
              (cut (- (length old) 1 (cl-mismatch old new :from-end t))))
         (list (+ begin before) (- end cut) (substring new 0 (- (length new) cut)))))))
+
+(defun fastcoder--ends-in-return-p (place)
+  "Whether the line at PLACE ends in a carriage return, as in a file of mixed line ends.
+At the end of the text the line above counts."
+  (save-excursion
+    (goto-char place)
+    (when (and (eobp) (bolp) (not (bobp))) (forward-line -1))
+    (end-of-line)
+    (eq (char-before) ?\r)))
 
 (defun fastcoder--tell-edit (edit method)
   "Notify the server of EDIT by METHOD."

@@ -301,7 +301,7 @@ def settled(prompt: EditPrompt, new: str, *, complete: bool) -> str | None:
     quarters of it.
     """
     region = prompt.region
-    new = unix(new) if prompt.newline == "\r\n" else new
+    new = unix(new) if prompt.newline == "\r\n" or "\r" not in region else new
     if not complete:
         whole = _completed(region, new)
         if whole is None:

@@ -700,6 +700,19 @@ b"))))
     (script-edits '(1 8 "three\nfour") '(9 9 "five\n"))
     (should (equal (script-drawn) "[-one\ntwo-]{+\nthree\nfour+}\n{+five\n+}0"))))
 
+(ert-deftest carriage-returns-neither-come-nor-go ()
+  (pcase-dolist (`(,place ,new ,wanted) '(((1 4) "a\nb" "a\r\nb\r\ntwo\r\nlast\n0")
+                                          ((4 4) "\nnew" "one\r\nnew\r\ntwo\r\nlast\n0")
+                                          ((6 6) "new\n" "one\r\nnew\r\ntwo\r\nlast\n0")
+                                          ((2 7) "\n" "o\r\nwo\r\nlast\n0")
+                                          ((11 15) "a\nb" "one\r\ntwo\r\na\nb\n0")))
+    (with-edits "one\r\ntwo\r\nlast\n|"
+      (script-keys "0")
+      (script-edits (append place (list new)))
+      (goto-char 6)                     ; near it
+      (fastcoder-accept-edit)
+      (should (equal (buffer-string) wanted)))))
+
 (ert-deftest an-edit-of-another-file-opens-it ()
   (let ((file (make-temp-file "script" nil ".txt" "one\ntwo\n")))
     (unwind-protect

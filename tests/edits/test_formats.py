@@ -202,6 +202,7 @@ LONG_ASKED = question(LONG, 0)
     ("said", "complete", "new"),
     [
         (LONG.replace("e 3", "e three"), True, LONG.replace("e 3", "e three")),
+        (LONG.replace("e 3", "e three").replace("\n", "\r\n"), True, LONG.replace("e 3", "e three")),
         ("\n".join(LINES[1:18]) + "\nline", False, "\n".join(LINES[1:20])),
         ("\n".join(LINES[1:12]) + "\nline", False, None),
         ("\n".join(LINES[6:20]), True, None),
@@ -210,7 +211,17 @@ LONG_ASKED = question(LONG, 0)
         (LONG + "\n\n", True, None),
         ("\n", True, None),
     ],
-    ids=["an edit", "cut near the end", "cut early", "begins below", "loops", "cut in a line", "blank end", "empty"],
+    ids=[
+        "an edit",
+        "carriage returns",
+        "cut near the end",
+        "cut early",
+        "begins below",
+        "loops",
+        "cut in a line",
+        "blank end",
+        "empty",
+    ],
 )
 def test_answers_that_make_no_sense_are_no_edits(said: str, complete: bool, new: str | None) -> None:
     form = format_named("instinct")

@@ -1,6 +1,7 @@
 """Next edits: when they are asked for, how they are drawn, and the one key that goes there and makes them."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -262,6 +263,34 @@ def test_it_is_a_diff_in_place_and_becomes_what_is_drawn(neovim: Scripted, form:
     at = [sum(map(len, text.splitlines(keepends=True)[:row])) + column for row, column in (place[:2], place[2:])]
     editor.type("<Tab>")
     becomes(editor, text[: at[0]] + new + text[at[1] :])
+
+
+MIXED = "one two three\r\n\r\n\tfour()\r\nlast\n"
+DOS = MIXED.replace("last\n", "last\r\n")
+RETURNS: dict[str, tuple[str, Place, str, str]] = {
+    "lines for a line": (MIXED, (0, 0, 0, 13), "f(\nx)", MIXED.replace("one two three", "f(\r\nx)")),
+    "a new line": (MIXED, (1, 0, 1, 0), "new\n", MIXED.replace("\r\n\r\n", "\r\nnew\r\n\r\n")),
+    "new lines behind a line": (MIXED, (0, 13, 0, 13), "\na\nb", MIXED.replace("three", "three\r\na\r\nb")),
+    "lines that go": (MIXED, (0, 3, 2, 1), "(\n", MIXED.replace(" two three\r\n\r\n\t", "(\r\n")),
+    "a line without": (MIXED, (3, 0, 3, 4), "a\nb", MIXED.replace("last", "a\nb")),
+    "at the end": (MIXED, (4, 0, 4, 0), "new\n", MIXED + "new\n"),
+    "dos": (DOS, (0, 0, 0, 13), "f(\nx)", DOS.replace("one two three", "f(\r\nx)")),
+}
+
+
+@pytest.mark.parametrize("form", RETURNS)
+def test_carriage_returns_neither_come_nor_go(neovim: Scripted, form: str) -> None:
+    """In a file whose line ends are mixed, too, where Neovim takes them for parts of the lines."""
+    text, place, new, wanted = RETURNS[form]
+    editor = neovim(text, more=PROPOSES)
+    file = Path(editor.lua("return vim.api.nvim_buf_get_name(0)"))
+    propose(editor, (place, new))
+    editor.rpc.command("FastCoder edit")
+    wait_for(lambda: drawn(editor), "it is drawn")
+    editor.type("jj<Tab>")
+    wait_for(lambda: not drawn(editor), "it is made")
+    editor.rpc.command("write")
+    assert file.read_bytes() == wanted.encode()
 
 
 def test_wide_and_narrow_encodings(neovim: Scripted) -> None:

@@ -45,9 +45,18 @@ function M.changes(buffer, edits, encoding)
     local line = line_at(row)
     return { row, position.line < count and vim.str_byteindex(line, encoding, position.character, false) or #line }
   end
+  -- In a file of mixed line ends the carriage returns are parts of the lines.
+  local mixed = vim.bo[buffer].fileformat == 'unix'
+  local function ends_in_return(row)
+    local line = line_at(row)
+    return vim.endswith(row == count - 1 and row > 0 and line == '' and line_at(row - 1) or line, '\r')
+  end
   local changes = vim.tbl_map(function(edit)
-    local text = edit.text:gsub('\r\n?', '\n')
     local from, to = place(edit.range.start), place(edit.range['end'])
+    local text = edit.text:gsub('\r\n?', '\n')
+    if mixed and ends_in_return(from[1]) then
+      text = text:gsub('\n', '\r\n')
+    end
     if edit.range['end'].line >= count then
       text = text:gsub('\n$', '')
       if edit.range.start.line >= count then
