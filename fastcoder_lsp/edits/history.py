@@ -39,8 +39,8 @@ _AROUND: Final = 3
 """Lines on each side of an entry."""
 _MOST_BELOW: Final = 1_000
 """Characters below a change that these lines are taken from."""
-_SECRET_REACH: Final = 16_000
-"""Characters above a change that are searched for the beginning of a secret."""
+_SECRET_REACH: Final = 32_000
+"""Characters above a change that are searched for the beginning of a secret; a key may begin above them."""
 _SECRET_LINES: Final = 400
 """Lines of them."""
 _MOST_UNDONE: Final = 16
@@ -50,6 +50,8 @@ _MOST_DOCUMENTS: Final = 256
 
 Judge: TypeAlias = Callable[[str, Sequence[str]], Sequence[bool]]
 """(uri, consecutive lines) → whether each looks like a secret or the beginning of one."""
+KeyAbove: TypeAlias = Callable[[str, int], str]
+"""(text, place) → the line that begins the private key there; empty if the place is in none."""
 
 
 @dataclass(slots=True, eq=False)
@@ -76,10 +78,13 @@ class EditHistory:
     Args:
         may_read: uri → whether the rules allow reading the document.
         is_secret: judges lines; it must take unfinished lines, too.
+        key_above: finds a key that begins far above a change.
     """
 
-    def __init__(self, may_read: Callable[[str], bool], is_secret: Judge) -> None:
-        self._may_read, self._is_secret = may_read, is_secret
+    def __init__(
+        self, may_read: Callable[[str], bool], is_secret: Judge, key_above: KeyAbove = lambda _text, _at: ""
+    ) -> None:
+        self._may_read, self._is_secret, self._key_above = may_read, is_secret, key_above
         self._entries: list[_HistoryEntry] = []
         self._open: _HistoryEntry | None = None
         self._recent: tuple[str, float, tuple[Change, ...]] | None = None
@@ -124,7 +129,10 @@ class EditHistory:
         hunks = _hunks(before, after, start, end) if self._is_allowed(uri) else ()
         if not hunks:
             self._open = None
-        for patch, above, below in hunks:
+        for patch, at, below in hunks:
+            above = self._above(after, min(at, len(after)))
+            if at > len(after):  # the last lines were deleted: the line above has no end in the text
+                above += "\n"
             self._add(_HistoryEntry(uri, path, folder, at_ms, accepted, patch, above, below))
 
     def changes(self, now_ms: float, folder: str = "") -> tuple[Change, ...]:
@@ -204,7 +212,7 @@ class EditHistory:
         last, self._open = self._open, entry
         if last is not None and (merged := _merged(last, entry)) is not None:
             self._entries.pop()
-            self._open = entry = merged
+            self._open = entry = replace(merged, above=self._above(merged.above, len(merged.above)))
         if entry.patch.size() > MOST_CHARACTERS:
             self._open = None
             return
@@ -212,6 +220,13 @@ class EditHistory:
         self._drop_undone()
         if len(self._entries) > _MOST_ENTRIES:
             del self._entries[0]
+
+    def _above(self, text: str, at: int) -> str:
+        """The lines above a place, within reach, and before them the beginning of the key that they are in."""
+        start = max(at - _SECRET_REACH, 0)
+        start = text.find("\n", start, at) + 1 or start if start else 0
+        begun = self._key_above(text, start) if start else ""
+        return f"{begun}\n{text[start:at]}" if begun else text[start:at]
 
     def _drop_undone(self) -> None:
         """Drop the last entry and earlier ones of its file, if together they change nothing."""
@@ -237,7 +252,11 @@ class EditHistory:
 
     def _without_secrets(self, entry: _HistoryEntry) -> Change | None:
         """The entry without the lines that look like secrets; None if that would change its meaning."""
-        above = tuple(entry.above.split("\n")[:-1][-_SECRET_LINES:])
+        lines = entry.above.split("\n")[:-1]
+        above = tuple(lines[-_SECRET_LINES:])
+        if len(above) < len(lines):
+            begun = self._key_above(entry.above, sum(map(len, lines[:-_SECRET_LINES])) + len(lines) - _SECRET_LINES)
+            above = (begun, *above) if begun else above
         patch, below = entry.patch, entry.below
         old, new = self._judged(entry.uri, above, patch.old, below), self._judged(entry.uri, above, patch.new, below)
         if old.hidden != new.hidden and patch.old and patch.new:
@@ -313,7 +332,7 @@ def _merged(last: _HistoryEntry, entry: _HistoryEntry) -> _HistoryEntry | None:
     tail = both.new[len(head) + len(patch.new) :]
     last_below = entry.below if then.line + len(then.old) >= first.line + len(first.new) else last.below
     above = (last.above if first.line <= then.line else entry.above) + _text(head)
-    return replace(entry, patch=patch, above=above[-_SECRET_REACH:], below=(*tail, *last_below)[:_AROUND])
+    return replace(entry, patch=patch, above=above, below=(*tail, *last_below)[:_AROUND])
 
 
 def _undone(entries: Sequence[_HistoryEntry]) -> list[_HistoryEntry]:
@@ -343,8 +362,11 @@ def _last_lines(above: str, count: int) -> tuple[str, ...]:
     return tuple(above.removesuffix("\n").rsplit("\n", count)[-count:])
 
 
-def _hunks(before: str, after: str, start: int, end: int) -> list[tuple[Patch, str, tuple[str, ...]]]:
-    """Patches with the text above and the lines below; `start` and `end` are the lengths of what is common."""
+def _hunks(before: str, after: str, start: int, end: int) -> list[tuple[Patch, int, tuple[str, ...]]]:
+    """Patches with their places in `after` and the lines below; `start`, `end` are the lengths of what is common.
+
+    The place may be one past the end: there the last lines were deleted.
+    """
     first = before.rfind("\n", 0, start) + 1
     stop = before.find("\n", len(before) - end)
     new_stop = after.find("\n", len(after) - end)
@@ -362,16 +384,11 @@ def _hunks(before: str, after: str, start: int, end: int) -> list[tuple[Patch, s
         if patch.is_empty:
             continue
         at = first + sum(map(len, new[: patch.line])) + patch.line
-        above = after[max(at - _SECRET_REACH, 0) : at]
-        if at > len(after):  # the last lines were deleted: the line above has no end in the text
-            above += "\n"
-        if at > _SECRET_REACH:
-            above = above[above.find("\n") + 1 :]
         old_end = i + patch.line - j + len(patch.old)
         below = [line[:_MOST_BELOW] for line in old[old_end : old_end + _AROUND]] + following
         if stop == len(before) and below and not below[-1]:
             below.pop()
-        found.append((patch._replace(line=first_line + patch.line), above, tuple(below[:_AROUND])))
+        found.append((patch._replace(line=first_line + patch.line), at, tuple(below[:_AROUND])))
     return found
 
 

@@ -29,7 +29,7 @@ KEYS = "PRIVATE KEY"
 _MAX_LEFT = 400
 """Characters left of the cursor that are read."""
 _MAX_KEY_BLOCK = 16_000
-"""Characters above that may contain the beginning of a key's block."""
+"""Characters above in which the beginning of a key's block counts, whatever is between."""
 _MAX_LINE = 2_000
 """A longer line, in characters, counts as a secret unread, so that no line takes long."""
 _MAX_CACHED_LINE = 1_000
@@ -38,6 +38,9 @@ _MAX_CACHED_LINE = 1_000
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _KEY_OPENS = re.compile(_KEY_BEGINS.pattern + r"""(?:\\[rn])*["'`]?[\s,+.;&\\(]*$""")
 _KEY_ENDS = "-----END "
+_KEY_BODY = re.compile(r"[A-Za-z0-9+/=]*(?:\\[rn])*")
+_KEY_QUOTES = " \t\r\"'`,.;&\\()"
+"""Around the lines of a key in source code."""
 _KIND = re.compile(r"^kind:\s*[\"']?Secret\b", re.MULTILINE)
 
 _QUOTED_LEFT = re.compile(
@@ -76,7 +79,10 @@ def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
     closed = NOTHING_OPEN if not above.manifest else OpenConstructs(manifest=True)
     blank, depth = not line.strip(), depth_of(line)
     if above.end and above.left > 0 and (above.end != DEEPER or blank or depth > above.depth):
-        return True, closed if above.end in line and above.end != DEEPER else replace(above, left=above.left - 1)
+        if above.end in line and above.end != DEEPER:
+            return True, closed
+        counted = above.end != _KEY_ENDS or not _is_key_body(line)  # keys with signatures have thousands of lines
+        return True, replace(above, left=above.left - counted)
     if len(line) > _MAX_LINE:
         return True, closed
     if "-----BEGIN" in line and (key := _KEY_BEGINS.search(line)) is not None:
@@ -150,7 +156,7 @@ def in_secret(before: str, language: str) -> bool:
     bare = _BARE_LEFT.match(left) if language in BARE_LANGUAGES else None
     if bare is not None and secrecy_of(bare[1]) >= NameSecrecy.MAYBE:
         return True
-    return ends_in_random(left) or _in_netrc(before[-_MAX_LEFT:]) or _in_key(before[-_MAX_KEY_BLOCK:])
+    return ends_in_random(left) or _in_netrc(before[-_MAX_LEFT:]) or _in_key(before)
 
 
 def _in_netrc(before: str) -> bool:
@@ -163,8 +169,29 @@ def _in_netrc(before: str) -> bool:
 
 def _in_key(before: str) -> bool:
     """Whether a private key has begun above and not ended."""
-    begun = [match.end() for match in _KEY_BEGINS.finditer(before)]
-    return bool(begun) and _KEY_ENDS not in before[begun[-1] :]
+    near = before[-_MAX_KEY_BLOCK:]
+    begun = [match.end() for match in _KEY_BEGINS.finditer(near)]
+    return _KEY_ENDS not in near[begun[-1] :] if begun else bool(key_above(before, len(before)))
+
+
+def key_above(text: str, end: int) -> str:
+    """The line that begins the private key in whose body `end` is, however far above; empty if it is in none."""
+    at = text.rfind("\n", 0, end) + 1
+    while at > 0:
+        start = text.rfind("\n", 0, at - 1) + 1
+        line = text[start : at - 1]
+        if len(line) > _MAX_LINE:
+            return ""
+        if _KEY_OPENS.search(line) is not None:
+            return line
+        if not _is_key_body(line):
+            return ""
+        at = start
+    return ""
+
+
+def _is_key_body(line: str) -> bool:
+    return _KEY_BODY.fullmatch(line.strip(_KEY_QUOTES)) is not None
 
 
 @lru_cache(maxsize=20_000)

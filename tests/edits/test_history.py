@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.edits.history import MOST_AGE_MS, MOST_CHARACTERS, MOST_LAST_CHARACTERS, EditHistory
-from fastcoder_lsp.workspace.secret_lines import judge_unfinished
+from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above
 
 URI = "file:///w/a.py"
 
@@ -23,7 +23,7 @@ class Typist:
     """Changes documents and notes it; each change comes `gap_ms` after the last one."""
 
     def __init__(self, may_read: Callable[[str], bool] = lambda _uri: True) -> None:
-        self.history = EditHistory(may_read, _python)
+        self.history = EditHistory(may_read, _python, key_above)
         self.texts: dict[str, str] = {}
         self.now_ms = 0.0
 
@@ -148,12 +148,20 @@ def test_secret_lines_never_leave(typist: Typist) -> None:
     assert typist.changes()[-1].new == "x = 2\ny = 3\n"  # a replaced secret is no change of code
 
 
-def test_lines_of_a_key_that_begins_far_above(typist: Typist) -> None:
-    lines = ["KEY = '''-----BEGIN PRIVATE KEY-----", *("A" * 40 for _ in range(200)), "-----END PRIVATE KEY-----'''"]
+@pytest.mark.parametrize("length", [200, 3_000])
+def test_lines_of_a_key_that_begins_far_above(typist: Typist, length: int) -> None:
+    """Changed, typed, and deleted: neither the old lines nor the new ones leave, however long the key is."""
+    begins, ends = "KEY = '''-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----'''"
+    lines = ["x = 1", begins, *("A" * 40 for _ in range(length)), ends, "y = 1"]
     typist.texts[URI] = "\n".join(lines)
-    lines[150] = "B" * 40
-    typist.put("\n".join(lines))
+    for typed in range(1, 60):
+        lines[length - 50] = "B" * typed
+        typist.put("\n".join(lines))
+    del lines[length - 40 : length - 20]
+    typist.put("\n".join(lines), gap_ms=2_000)
     assert typist.changes() == ()
+    typist.put("\n".join((*lines[:-1], "y = 2")), gap_ms=2_000)
+    assert [(change.new, change.above, change.below) for change in typist.changes()[-1:]] == [("y = 2\n", "", "")]
 
 
 def test_unreadable_files_and_changed_rules() -> None:

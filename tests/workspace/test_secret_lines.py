@@ -46,6 +46,19 @@ def test_what_looks_like_a_secret(left: str, language: str) -> None:
     assert in_secret(f"first line\n{left}", language)
 
 
+@pytest.mark.parametrize(
+    ("opens", "closes", "line"), [("", "", "{}"), ("KEY = (\n    '", "'", "    '{}\\n'"), ("", "", "{} ")]
+)
+def test_a_key_of_thousands_of_lines(opens: str, closes: str, line: str) -> None:
+    """Its body looks innocent; its end and its beginning are far away."""
+    body = "\n".join(line.format("A" * 40) for _ in range(3_000))
+    key = f"above\n{opens}-----BEGIN PRIVATE KEY-----{closes}\n{body}\n"
+    assert in_secret(key + "    AA", "python")
+    assert not in_secret(f"{key}words in a line\n{body}\n    AA", "python")
+    assert without_secrets(f"{key}-----END PRIVATE KEY-----\nbelow", "python").split("\n")[-1] == "below"
+    assert "A" not in without_secrets(f"{key}-----END PRIVATE KEY-----\nbelow", "python")
+
+
 @pytest.mark.parametrize(("left", "language"), NO_SECRETS)
 def test_what_does_not(left: str, language: str) -> None:
     assert not in_secret(f"first line\n{left}", language)
