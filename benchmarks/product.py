@@ -199,8 +199,8 @@ class EditHost:
     def _load(self, settings: Settings, progress: Progress) -> Model:
         return replace(load_model(settings, progress), edits=EditModels(self._load_edits))
 
-    def _load_edits(self, settings: Settings, stopped: threading.Event) -> EditModel:
-        model = load_edit_model(settings, stopped)
+    def _load_edits(self, settings: Settings, stopped: threading.Event, progress: Progress) -> EditModel:
+        model = load_edit_model(settings, stopped, progress)
         return replace(model, engines=self._wrap(model.engines), format=self._form)
 
     def _hear(self, event: Event) -> None:

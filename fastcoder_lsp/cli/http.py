@@ -45,6 +45,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="a file with the key that every request must send; required unless --host is this machine only",
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
+    parser.add_argument(
+        "--edits-model", metavar="NAME", help="the model that answers edit models' prompts (default: --model)"
+    )
     parser.add_argument("--engine", help="the engine that runs the model (default: auto)")
     parser.add_argument(
         "--alone", action="store_true", help="load a model of its own instead of using the shared process"
@@ -68,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             "Name a file with a key: --key-file FILE",
         )
     chosen = {"model": arguments.model, "engine": arguments.engine, "context.enabled": True}
+    chosen["edits.model"] = arguments.edits_model
     chosen["host.enabled"] = not arguments.alone
     values = {name: value for name, value in chosen.items() if value is not None}
     settings, problems = resolve([SettingsLayer("command line", values, trusted=True)])
@@ -100,7 +104,8 @@ def _serve(settings: "Settings", host: str, port: int, rules: "AccessRules") -> 
     from fastcoder_lsp.model import find
 
     listening = listen(host, port)
-    find(settings.model)  # else every client would learn at its first request that it is missing
+    for name in filter(None, (settings.model, settings.edits_model)):
+        find(name)  # else every client would learn at its first request that it is missing
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # save what is learnt
     open_host, close = _shared(settings) if settings.host_enabled else _alone(settings)
     sessions = SessionPool(open_host, policy_of(settings), settings.completion_max_tokens)

@@ -237,6 +237,12 @@ class Succession(Message, frozen=True):
         return f"{self.answering} answers until {self.following} is ready ({self.what}{share})"
 
 
+class EditModelChanged(Message, frozen=True):
+    """The state of the edit model: the progress while it loads, and how that ended."""
+
+    status: Status
+
+
 class LoadFinished(Message, frozen=True):
     """The reply to `Load`: whether the model is loaded."""
 
@@ -255,6 +261,7 @@ Event: TypeAlias = (
     | Indexing
     | Notice
     | Succession
+    | EditModelChanged
     | LoadFinished
 )
 

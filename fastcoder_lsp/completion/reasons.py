@@ -53,6 +53,7 @@ CODES = (
     "edit-remote",  # a server in the model's place suggests no edits
     "edit-place",  # the edit model cannot be asked about this place
     "edit-none",  # the edit model suggests no change
+    "edit-unmodified",  # only other files were changed, and their code may not be in prompts
     "edit-key",  # edits are suggested only by key
     "edit-ghost",  # the edit only inserts text at the cursor
 )
@@ -237,13 +238,16 @@ def changed() -> Reason:
     return Reason("changed", "The text changed before the answer came.", "")
 
 
-def no_edit_model() -> Reason:
-    """No setting names an edit model."""
-    return Reason(
-        "edit-model",
-        "No edit model is set.",
-        "Get one with `fastcoder-lsp model pull --edits`, and name it in `edits.model`.",
-    )
+def no_edit_model(*, repeated: bool = False) -> Reason:
+    """No setting names an edit model; `repeated`: changes that the user made twice are suggested, and none fits."""
+    hint = "Get one with `fastcoder-lsp model pull --edits`, and name it in `edits.model`."
+    if repeated:
+        return Reason(
+            "edit-none",
+            "No change that you made twice fits another place near here.",
+            f"An edit model suggests other edits. {hint}",
+        )
+    return Reason("edit-model", "No edit model is set.", hint)
 
 
 def edit_model_failed(status: Status) -> Reason:
@@ -266,6 +270,15 @@ def no_edit_here() -> Reason:
 def no_edit() -> Reason:
     """The edit model suggests no change."""
     return Reason("edit-none", "The edit model suggests no change.", "")
+
+
+def changed_elsewhere() -> Reason:
+    """The user changed other files only, and their code may not be in prompts."""
+    return Reason(
+        "edit-unmodified",
+        "You have changed nothing in this file lately, and `context.enabled` keeps other files out of prompts.",
+        "Change something here, or set `context.enabled` to true.",
+    )
 
 
 def edits_by_key() -> Reason:

@@ -48,6 +48,7 @@ class CompletionService:
         on_status: receives every change of state, on the host's thread.
         on_late: receives, on that thread, the late answer at the last question's place: more text, or why none.
         on_indexing, on_notice, on_succession: receive `Indexing`, `Notice` and `Succession`, on any thread.
+        on_edit_model: receives every change of the edit model's state, on the host's thread.
         enabled: while False every request is answered empty.
         clock: milliseconds, the same for the host.
         call_later: calls after so many seconds, on any thread.
@@ -64,12 +65,13 @@ class CompletionService:
         on_indexing: Callable[[int, int, bool], object] = lambda _done, _total, _building: None,
         on_notice: Callable[[str], object] = lambda _: None,
         on_succession: Callable[[protocol.Succession], object] = lambda _: None,
+        on_edit_model: Callable[[Status], object] = lambda _: None,
         call_later: Callable[[float, Callable[[], None]], object] = _call_in_thread,
     ) -> None:
         self.lock = threading.RLock()
         self._clock, self._enabled, self._closing = clock, enabled, False
         self._on_status, self._on_late, self._on_indexing, self._on_notice = on_status, on_late, on_indexing, on_notice
-        self._on_succession, self._call_later = on_succession, call_later
+        self._on_succession, self._on_edit_model, self._call_later = on_succession, on_edit_model, call_later
         self._status = Status("starting")
         self._number = self._tickets = 0
         self._heard = 0  # questions up to this number are answered, or never will be
@@ -213,7 +215,7 @@ class CompletionService:
 
     # For the host, from its threads ---------------------------------------------------------------------------------
 
-    def on(self, event: protocol.Event) -> None:  # noqa: C901 a case for each event
+    def on(self, event: protocol.Event) -> None:  # noqa: C901, PLR0912 a case for each event
         """Handle an event of the host."""
         match event:
             case protocol.Answered(number, answer):
@@ -231,6 +233,8 @@ class CompletionService:
                 _tell(self._on_notice, text)
             case protocol.Succession():
                 _tell(self._on_succession, event)
+            case protocol.EditModelChanged(status):
+                _tell(self._on_edit_model, status)
             case protocol.LoadFinished(ticket, well):
                 if (future := self._loads.pop(ticket, None)) is not None:
                     settle(future, well)

@@ -5,7 +5,7 @@ to a client.
 """
 
 from fastcoder_lsp.config.environment import cache_folder, kernels_folder, runtime_folders, usage_folder
-from fastcoder_lsp.config.resolve import Problem, SettingsLayer, resolve
+from fastcoder_lsp.config.resolve import Problem, SettingsLayer, languages_of, resolve
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Spec",
     "cache_folder",
     "kernels_folder",
+    "languages_of",
     "resolve",
     "runtime_folders",
     "specs",

@@ -77,6 +77,12 @@ def resolve(layers: Sequence[SettingsLayer], language: str = "") -> tuple[Settin
     return Settings(**chosen), tuple(problems)
 
 
+def languages_of(layers: Sequence[SettingsLayer]) -> set[str]:
+    """The languages that layers have values of their own for."""
+    table = specs()
+    return {_of_language(name, table)[0] for layer in layers for name, _ in _flat(layer.values, table)} - {""}
+
+
 def _of_language(name: str, table: Mapping[str, Spec]) -> tuple[str, str]:
     """The language that a dotted name sets something for, "" for all, and the name of the setting."""
     if name.startswith("languages.") and name not in table:

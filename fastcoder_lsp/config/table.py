@@ -40,7 +40,7 @@ class Scope(Enum):
     """Only the user: a model, a path, or a limit of the machine's resources."""
 
 
-_BY_LANGUAGE = frozenset({"budget", "completion", "power", "quiet", "where"})
+_BY_LANGUAGE = frozenset({"budget", "completion", "edits", "power", "quiet", "where"})
 """Groups of settings that can be set for one language."""
 
 

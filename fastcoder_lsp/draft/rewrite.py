@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from typing_extensions import override
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Rewrite
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Rewrite, StepCosts
 from fastcoder_lsp.core.differences import changed
 from fastcoder_lsp.draft.base import FROM_PROMPT, Drafter, Source, Specification
 
@@ -84,11 +84,23 @@ REWRITE = Specification(
 
 
 class RewriteDrafter(Drafter):
-    """Drafts the likeliest paths of an `Alignment`."""
+    """Drafts the likeliest paths of an `Alignment`.
 
-    def __init__(self, piece: Callable[[int], bytes], parameters: RewriteParameters | None = None) -> None:
+    Args:
+        piece: gives the bytes of a token.
+        parameters: the product's by default.
+        costs: of the engine's steps: a tree ends where one more row would cost more than it gains; None: it is filled.
+    """
+
+    def __init__(
+        self,
+        piece: Callable[[int], bytes],
+        parameters: RewriteParameters | None = None,
+        costs: StepCosts | None = None,
+    ) -> None:
         super().__init__(REWRITE)
         self._piece, self._window = piece, (parameters or RewriteParameters()).window
+        self._costs, self._ms = costs, list[float]()
         self._alignment = Alignment(_NOWHERE, (), piece)
         self._seen = 0
 
@@ -102,7 +114,9 @@ class RewriteDrafter(Drafter):
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         self._alignment.follow(context.tokens[self._seen :])
         self._seen = len(context.tokens)
-        grown = self._alignment.grow(nodes)
+        if self._costs is not None and len(self._ms) <= nodes:
+            self._ms = [self._costs.step_ms(1 + drafts) for drafts in range(nodes + 1)]
+        grown = self._alignment.grow(nodes, self._ms[: nodes + 1])
         if not grown:
             return NO_DRAFT
         tokens, parents, states = zip(*((node.token, node.parent, node.state) for node in grown), strict=True)
@@ -245,8 +259,15 @@ class Alignment:
                 for state, share in self._belief.items()
             }
 
-    def grow(self, nodes: int) -> list[PredictedToken]:
-        """The `nodes` likeliest nodes of the tree of continuations, likeliest first."""
+    def grow(self, nodes: int, ms: Sequence[float] = ()) -> list[PredictedToken]:
+        """The likeliest nodes of the tree of continuations, likeliest first.
+
+        Args:
+            nodes: how many at most.
+            ms: the time of a step with 0…`nodes` of them, by which the tree is sized as `auto` sizes its own; empty: it
+                gets all.
+        """
+        expected, best, fastest = 1.0, 0, 1.0 / ms[0] if ms else 0.0
         grown = list[PredictedToken]()
         waiting = list[tuple[float, int, int, int, float, Belief]]()
 
@@ -261,13 +282,21 @@ class Alignment:
             look(self._belief, self._last, -1, 1.0, self._quotes)
         while waiting:
             path, _, token, parent, likely, states = heapq.heappop(waiting)
+            drafts = len(grown)
+            if ms and all(
+                (expected - path * (more - drafts)) / ms[more] <= fastest for more in range(drafts + 1, nodes + 1)
+            ):
+                break
+            expected -= path
+            if ms and expected / ms[drafts + 1] > fastest:
+                best, fastest = drafts + 1, expected / ms[drafts + 1]
             grown.append(PredictedToken(token, parent, -path, max(states, key=states.__getitem__)))
             if len(grown) == nodes:
                 break
             likely_states = ((state, share / likely) for state, share in states.items())
             belief = {state: share for state, share in likely_states if share >= _LEAST_SHARE}
             look(belief, token, len(grown) - 1, -path, ())
-        return grown
+        return grown[:best] if ms else grown
 
     def _after(self, token: int) -> dict[AlignedState, float]:
         """The weights of the states after the answer's next token."""

@@ -111,6 +111,8 @@ class ClientConnection:
                 self.state = status.state
                 self._outbox.put(protocol.StatusChanged(_bounded(status)), key="status")
                 self.tell_facts()
+            case protocol.EditModelChanged(status):
+                self._outbox.put(protocol.EditModelChanged(_bounded(status)), key="edit model")
             case protocol.Indexing():
                 self._outbox.put(event, key="indexing")
             case protocol.Notice(text):

@@ -220,6 +220,7 @@ class SharedProcessHost:
             self._tell(protocol.Answered(question.number, answer))
         if edit is not None:
             self._tell(protocol.EditAnswered(edit.number, EditAnswer(reason=answer.reason)))
+        self._tell(protocol.EditModelChanged(Status("starting")))
         for ticket in loads:
             self._tell(protocol.LoadFinished(ticket, False))
 

@@ -222,6 +222,7 @@ FromHost: TypeAlias = (
     | p.Indexing
     | p.Notice
     | p.Succession
+    | p.EditModelChanged
     | p.LoadFinished
     | Pong
     | Fronts

@@ -3,13 +3,16 @@
 Owns the layers' order and trust. Requests nothing: handlers pass in what the client and files contain.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
-from fastcoder_lsp.config import Problem, Settings, SettingsLayer, resolve, specs
+from fastcoder_lsp.config import Problem, Settings, SettingsLayer, languages_of, resolve, specs
 from fastcoder_lsp.workspace.folders import Folder, read_settings_file
 
 SECTION = "fastcoder"
+_MOST_LANGUAGES: Final = 100
+"""Languages that are looked at: a repository may name any number."""
 _NO_SETTINGS: Final = ("client", "editorInfo", "editorPluginInfo")
 """Of `initializationOptions`: the first describes the client and is read elsewhere, the others are those that
 configurations of Copilot's server have."""
@@ -38,6 +41,13 @@ class Configuration:
         if (uri, language) not in self._settings:
             self._settings[uri, language] = resolve(self._layers[uri], language)[0]
         return self._settings[uri, language]
+
+    def for_any_language(self, folder: Folder | None = None) -> Iterator[Settings]:
+        """The settings of `folder`, and those for each language that has some of its own there."""
+        yield self.settings(folder)
+        uri = folder.uri if folder and (folder.uri, "") in self._settings else None
+        for language in islice(sorted(languages_of(self._layers.get(uri, ()))), _MOST_LANGUAGES):
+            yield self.settings(folder, language)
 
     def set_initial(self, options: object) -> None:
         """Set `initializationOptions`, the user's own."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastcoder_lsp.edits.gate import EditGate
-from fastcoder_lsp.edits.history import EditHistory, Judge
+from fastcoder_lsp.edits.history import EditHistory, Judge, KeyAbove
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 from fastcoder_lsp.lsp.reasons import Reasons
@@ -60,6 +60,7 @@ class NextEdits:
     Args:
         may_read: uri → whether the rules allow to remember the document's changes.
         is_secret: judges lines of a document.
+        key_above: finds the beginning of a private key.
         usage: counts what is shown and accepted.
         clock: milliseconds.
     """
@@ -68,11 +69,12 @@ class NextEdits:
         self,
         may_read: Callable[[str], bool],
         is_secret: Judge,
+        key_above: KeyAbove,
         usage: UsageCounter,
         clock: Callable[[], float] = now_ms,
     ) -> None:
         self.clock, self._usage = clock, usage
-        self.history, self.gate = EditHistory(may_read, is_secret), EditGate()
+        self.history, self.gate = EditHistory(may_read, is_secret, key_above), EditGate()
         self.reasons, self.counts, self.spans = Reasons(), EditCounts(), SpanStatistics()
         self._ids = itertools.count(1)
         self._sent: OrderedDict[str, SentEdit] = OrderedDict()

@@ -46,7 +46,7 @@ from fastcoder_lsp.workspace.folders import Folder, Folders
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import judge_unfinished
+from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above
 
 logger = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ class Session:
         self._installed = InstalledVersion()
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
-        self.edits = NextEdits(self._may_remember, self._secret_lines, self.usage)
+        self.edits = NextEdits(self._may_remember, self._secret_lines, key_above, self.usage)
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
         self._override: bool | None = None
         self._reported: set[Problem] = set()
@@ -195,6 +195,7 @@ class Session:
             on_indexing=partial(self._call_soon, self.reporter.indexing),
             on_notice=partial(self._call_soon, self.reporter.notice),
             on_succession=partial(self._call_soon, self.reporter.follow),
+            on_edit_model=partial(self._call_soon, self.reporter.edit_model),
             call_later=self._loop.call_later,
         )
         self.reporter.facts = self.service.host.facts
@@ -221,8 +222,10 @@ class Session:
         return any(self.settings(folder).popup_enabled for folder in (None, *self.folders))
 
     def wants_edits(self) -> bool:
-        """Whether next edits may be suggested."""
-        return _wants_edits(self.settings())
+        """Whether next edits may be suggested, in any folder and language."""
+        return any(
+            _wants_edits(one) for folder in (None, *self.folders) for one in self.configuration.for_any_language(folder)
+        )
 
     def uses_context(self) -> bool:
         """Whether prompts may contain other files' code, in any folder, by the settings and the host's report.
@@ -256,7 +259,7 @@ class Session:
         self._resolve()
         settings = self.settings()
         self.edits.history.rules_changed()
-        if not _wants_edits(settings) and not any(map(_wants_changes, self._folder_settings().values())):
+        if not self.wants_edits() and not any(map(_wants_changes, self._folder_settings().values())):
             self.edits.clear()
         for document in self.documents:
             own = self.settings(self.folder_of(document.uri))
@@ -337,8 +340,10 @@ class Session:
 
     def remember_change(self, uri: str, before: str, after: str, *, accepted: bool) -> None:
         """Remember a change of a document, if edits or prompts want it; a notebook's cells are not files."""
-        document, for_prompts = self.documents.get(uri), _wants_changes(self.settings(self.folder_of(uri)))
-        if not uri.startswith(("file:", "untitled:")) or not (for_prompts or _wants_edits(self._active)):
+        document = self.documents.get(uri)
+        settings = self.settings(self.folder_of(uri), "" if document is None else document.language)
+        for_prompts = _wants_changes(settings)
+        if not uri.startswith(("file:", "untitled:")) or not (for_prompts or _wants_edits(settings)):
             return
         path, folder = self.edit_path(uri)
         self.service.edits.changed(uri)

@@ -140,7 +140,9 @@ class Reporter:
         self._status = Status("starting")
         self._sent_host: dict[str, object] | None = None
         self._sent_context = (False, False)
-        self._sent_quiet: tuple[int, bool] = (0, False)
+        self._sent_notes: tuple[int, bool, str] = (0, False, "")
+        self._edit_model = ""
+        """The progress of the edit model's loading, in words."""
         self._succession, self._sent_model = Succession(), ""
         self._noticed: set[str] = set()
         self._explained: set[str] = set()
@@ -148,6 +150,7 @@ class Reporter:
         self._loading = WorkProgress(endpoint, "loading", "fastcoder: loading the model")
         self._indexing = WorkProgress(endpoint, "indexing", "fastcoder: reading the workspace")
         self._preparing = WorkProgress(endpoint, "preparing", "fastcoder: preparing a larger model")
+        self._loading_edits = WorkProgress(endpoint, "edits", "fastcoder: loading the edit model")
 
     @property
     def answering(self) -> str:
@@ -162,14 +165,15 @@ class Reporter:
     @property
     def notes(self) -> list[str]:
         """What holds suggestions or work back at the moment, in words."""
-        minutes, saves = self.snoozed(), self.saves()
-        snoozed = [f"snoozed for {counted(minutes, 'more minute')}"] if minutes else []
-        return snoozed + (["on battery, so work is done only when you ask"] if saves else [])
+        minutes, saves, edit_model = self._noted()
+        snoozed = f"snoozed for {counted(minutes, 'more minute')}" if minutes else ""
+        battery = "on battery, so work is done only when you ask" if saves else ""
+        return [note for note in (snoozed, battery, edit_model) if note]
 
     def open(self, client: EditorFeatures) -> None:
         """The client accepts notifications from now on."""
-        self._client, self._sent_context = client, (self.context(), self.diagnostics())
-        self._sent_quiet = self.snoozed(), self.saves()
+        self._client, self._sent_notes = client, self._noted()
+        self._sent_context = self.context(), self.diagnostics()
         self._send_status(client)
         for text, kind in self._waiting:
             self._show(text, kind)
@@ -181,11 +185,10 @@ class Reporter:
 
     def status(self, status: Status) -> None:
         """Send the status if it, the host's clients, the use of other files' code or a note has changed."""
-        context, quiet = (self.context(), self.diagnostics()), (self.snoozed(), self.saves())
-        now = status, self._host(), context, self.facts().model, quiet
-        if now == (self._status, self._sent_host, self._sent_context, self._sent_model, self._sent_quiet):
+        now = status, self._host(), (self.context(), self.diagnostics()), self.facts().model, self._noted()
+        if now == (self._status, self._sent_host, self._sent_context, self._sent_model, self._sent_notes):
             return
-        self._status, self._sent_host, self._sent_context, self._sent_model, self._sent_quiet = now
+        self._status, self._sent_host, self._sent_context, self._sent_model, self._sent_notes = now
         if self._client is not None:
             self._send_status(self._client)
 
@@ -201,6 +204,19 @@ class Reporter:
             self._preparing.update(succession.text, succession.percent or 0)
         elif self._client.progress:
             self._preparing.end(f"{succession.answering} answers" if succession.answering else f"without {over}")
+
+    def edit_model(self, status: Status) -> None:
+        """Follow the loading of the edit model; completions go on meanwhile."""
+        percent = "" if status.percent is None else f"{status.percent} %: "
+        loading = status.state == "loading"
+        self._edit_model = f"no edits before their model is loaded ({percent}{status.message})" if loading else ""
+        if self._client is not None and self._client.progress and loading:
+            self._loading_edits.update(status.message, status.percent or 0)
+        else:
+            self._loading_edits.end(status.message or status.state)
+        if status.state == "error":
+            self.notice(f"{status.message}\n{status.hint}".strip(), types.MessageType.Error)
+        self.tell()
 
     def indexing(self, done: int, total: int, building: bool) -> None:
         """Report that `done` of `total` files of a folder are read; not `building`: all are."""
@@ -232,6 +248,10 @@ class Reporter:
         params = types.LogMessageParams(type=types.MessageType.Info, message=f"fastcoder: {text}")
         self._endpoint.notify("window/logMessage", params)
 
+    def _noted(self) -> tuple[int, bool, str]:
+        """What `notes` says: minutes of a snooze, whether a battery saves work, and the edit model's loading."""
+        return self.snoozed(), self.saves(), self._edit_model
+
     def _host(self) -> dict[str, object] | None:
         """The process that has the model, if editors share one and it has answered."""
         facts = self.facts()
@@ -254,7 +274,7 @@ class Reporter:
         successor = {"model": follows.following, "what": follows.what, "percent": follows.percent}
         fields |= {"model": self._sent_model or None, "follows": successor if follows.following else None}
         if notes := self.notes:
-            fields |= {"notes": notes, "snoozed": self._sent_quiet[0] or None}
+            fields |= {"notes": notes, "snoozed": self._sent_notes[0] or None}
         if self._sent_context[1]:
             fields["diagnostics"] = True
         asks, context = self.facts().asks or None, self._sent_context[0]

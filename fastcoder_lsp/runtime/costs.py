@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -82,26 +82,50 @@ def step_costs(
         clock: returns seconds.
         probes: whether to check costs that were read, by some steps.
     """
-    path = cache / "costs" / f"{_name(engine, identity)}.json"
-    known = read_cached(path, _parsed)
+    known = known_costs(engine, identity, cache)
     if known is not None and (not probes or min(_shares(known, engine, clock)) > SLOWER):
         return known
     progress(0.0, "timing the model on this machine")
     costs = measure(engine, clock)
-    with suppress(OSError):  # a cache that cannot be written: the next start measures again
-        private_folder(path.parent)
-        replace_file(path, json.dumps(_record(costs)).encode())
+    keep_costs(costs, engine, identity, cache)
     progress(1.0, "timing the model on this machine")
     return costs
 
 
+def known_costs(engine: Engine, identity: str, cache: Path) -> StepCosts | None:
+    """The costs that were kept; None where there are none."""
+    return read_cached(_path(engine, identity, cache), _parsed)
+
+
+def keep_costs(costs: StepCosts, engine: Engine, identity: str, cache: Path) -> None:
+    """Write costs to the cache folder, for later starts."""
+    path = _path(engine, identity, cache)
+    with suppress(OSError):  # a cache that cannot be written: the next start measures again
+        private_folder(path.parent)
+        replace_file(path, json.dumps(_record(costs)).encode())
+
+
 def measure(engine: Engine, clock: Callable[[], float] = time.perf_counter) -> StepCosts:
     """Time every width and a prefill on `engine`; the result is plausible whatever the clock and the machine do."""
-    chunk = min(CHUNK, engine.info.context // 3)
+    measuring = measure_stepwise(engine, clock)
+    while True:
+        try:
+            next(measuring)
+        except StopIteration as ended:
+            costs: StepCosts = ended.value
+            return costs
+
+
+def measure_stepwise(
+    engine: Engine, clock: Callable[[], float] = time.perf_counter, chunk: int = CHUNK
+) -> Generator[None, None, StepCosts]:
+    """As `measure`, with a pause after each step, in which other work may be done. `chunk`: tokens of a prefill."""
+    chunk = min(chunk, engine.info.context // 3)
     base = [_TOKEN] * chunk
     widths = [width for width in WIDTHS if width <= engine.info.max_nodes]
     engine.prefill([], _never)
     prefills = [_prefill_ms(engine, base, clock)]  # repeated at the end: if both are slow, so was all between
+    yield
     times: dict[int, list[float]] = {width: [] for width in widths}
     for turn in range(ROUNDS):
         # The time of an undisturbed round.
@@ -109,6 +133,7 @@ def measure(engine: Engine, clock: Callable[[], float] = time.perf_counter) -> S
             break
         for width in widths:
             times[width].append(_step_ms(engine, width, base, clock))
+            yield
     for _ in range(PROBES):  # ignore stalls, and the first pass of its kind
         least = [min(times[width]) for width in widths]
         doubtful = [
@@ -118,6 +143,7 @@ def measure(engine: Engine, clock: Callable[[], float] = time.perf_counter) -> S
         ]
         for width in doubtful:
             times[width].append(_step_ms(engine, width, base, clock))
+            yield
     ms = smoothed(widths, [min(times[width]) for width in widths])
     engine.prefill(base, _never)
     prefills.append(_prefill_ms(engine, base * 2, clock))
@@ -206,6 +232,10 @@ def _never() -> bool:
     return False
 
 
+def _path(engine: Engine, identity: str, cache: Path) -> Path:
+    return cache / "costs" / f"{_name(engine, identity)}.json"
+
+
 def _name(engine: Engine, identity: str) -> str:
     """The file's name, made of everything that the times depend on."""
     info = engine.info
@@ -234,24 +264,24 @@ def context_tokens(
     prefill_ms: float,
     room: int = PROMPT_TOKENS + CONTEXT_TOKENS,
     *,
-    beside: bool = True,
+    within_ms: float = BESIDE_MS,
 ) -> int:
     """Tokens for code of other files; 0: no such code.
 
-    With `auto`, and a second KV cache, as many as a background prefill reads in `BESIDE_MS`, because no key waits for
-    it; otherwise as many as are read between two keys. When the first suggestion waited 600 ms for 600 tokens, fewer
-    suggestions came in time than without them (`bench typing`), although whole lines gained.
+    With `auto`, as many as are read within some time: with a second KV cache `BESIDE_MS`, because no key waits for a
+    background prefill, otherwise `LATER_MS`, between two keys. When the first suggestion waited 600 ms for 600 tokens,
+    fewer suggestions came in time than without them (`bench typing`), although whole lines gained.
 
     Args:
         wanted: the setting `context.enabled`.
         prefill_ms: the time of one more prompt token on this machine (`core.StepCosts`).
         room: tokens of a prompt; the document gets at least half of them.
-        beside: whether the engine has a second KV cache (`core.Engines.beside`).
+        within_ms: the longest time for reading them, with `auto`.
     """
     most = min(CONTEXT_TOKENS, max(room, 0) // 2)
     if wanted != "auto":
         return most if wanted else 0
-    quick = min(most, int((BESIDE_MS if beside else LATER_MS) / prefill_ms))
+    quick = min(most, int(within_ms / prefill_ms))
     return quick if quick >= LEAST_TOKENS else 0
 
 

@@ -7,15 +7,16 @@ answers to questions for edits, and harms nothing else. It is unloaded with the 
 import logging
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Final, NoReturn, TypeAlias, cast
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.status import failure
+from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Engines, Progress, Reason, StepCosts
 from fastcoder_lsp.documents import Slots
@@ -25,7 +26,7 @@ from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.model.tuned import read_record
-from fastcoder_lsp.runtime.costs import step_costs
+from fastcoder_lsp.runtime.costs import CHUNK, context_tokens, keep_costs, known_costs, measure_stepwise, step_costs
 from fastcoder_lsp.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -38,11 +39,21 @@ LEAST_PROMPT_TOKENS: Final = 1024
 """Of a prompt, on slow machines too: a window, and a few changes."""
 READ_MS: Final = 4000.0
 """Bound on reading a whole prompt: a later suggestion is too late."""
+MOST_ROWS: Final = 64
+"""Of a step: an answer repeats most of the old text, so that many drafts are accepted; prices decide how many."""
+FILES_MS: Final = 600.0
+"""Bound on reading code of other files, with `auto`: the first edit in a document waits for it, later ones do not."""
 KV_MB: Final = 128
 """Megabytes for the KV caches of its prompts."""
 RETRY_S: Final = 30.0
 """Time before a failed load is tried again: the user has to fix its cause first."""
 _TIMED = "timed"
+CHUNK_MS: Final = 150.0
+"""Of a prefill that is timed: a key that comes meanwhile waits for it."""
+_LEAST_CHUNK: Final = 32
+"""Tokens of it, on slow machines too."""
+_BESIDE = ", beside other work"
+"""What costs that were measured so are kept by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,8 @@ class EditModel:
         costs: measured costs of its steps on this machine.
         format: of its prompts and answers.
         make_drafter: makes a front's drafter.
+        shows_files: whether its prompts hold code of other files; `train edits` trains without.
+        timing: times its steps anew, where that was done beside other work; None where the costs hold.
     """
 
     engines: Engines
@@ -62,6 +75,8 @@ class EditModel:
     costs: StepCosts
     format: EditFormat
     make_drafter: Callable[[], Drafter]
+    shows_files: bool = True
+    timing: "Callable[[EditModel], Generator[None, None, EditModel]] | None" = None
 
     def limits(self) -> EditLimits:
         """Sizes of its prompts on this machine."""
@@ -77,16 +92,18 @@ class EditRuntime:
         model: the model.
         slots: a KV cache for each of the front's documents.
         drafter: drafts for this front alone.
+        files_tokens: room for code of other files in its prompts.
     """
 
     model: EditModel
     slots: Slots
     drafter: Drafter
+    files_tokens: int = 0
 
 
-EditModelOf: TypeAlias = Callable[[], EditRuntime | Reason | None]
-"""A front's edit model; why there is none; None while it is loaded."""
-LoadEditModel: TypeAlias = Callable[[Settings, threading.Event], EditModel]
+EditModelOf: TypeAlias = Callable[[], EditRuntime | Reason | Status]
+"""A front's edit model; why there is none; the progress while it is loaded."""
+LoadEditModel: TypeAlias = Callable[[Settings, threading.Event, Progress], EditModel]
 """Loads the model that settings name; ends early once the event is set."""
 
 
@@ -99,9 +116,11 @@ def no_edit_model() -> Reason:
 class _EditModelLoad:
     """A model that is being loaded, was loaded, or could not be loaded."""
 
+    loading: Status
     model: EditModel | None = None
     failed: Reason | None = None
     failed_s: float = 0.0
+    timing: Generator[None, None, EditModel] | None = None
     fronts: dict[str, EditRuntime] = field(default_factory=dict)
 
 
@@ -116,7 +135,7 @@ class EditModels:
         self._load, self._lock, self._closed = load, threading.Lock(), threading.Event()
         self._loads: dict[str, _EditModelLoad] = {}
 
-    def of(self, settings: Settings, front: str) -> EditRuntime | Reason | None:
+    def of(self, settings: Settings, front: str) -> EditRuntime | Reason | Status:
         """The model that a front's settings name; starts to load it if need be.
 
         Args:
@@ -124,21 +143,42 @@ class EditModels:
             front: its unique name.
 
         Returns:
-            The front's part of it; why there is none; None while it is loaded.
+            The front's part of it; why there is none; the progress while it is loaded.
         """
         name = settings.edits_model
         if not name:
             return reasons.no_edit_model()
         load = self._loads.get(name)
         if load is None or (load.failed is not None and time.monotonic() - load.failed_s > RETRY_S):
-            load = self._loads[name] = _EditModelLoad()
+            load = self._loads[name] = _EditModelLoad(Status("loading", 0, f"loading {name}"))
             self._start(settings, load)
-        if load.failed is not None or load.model is None:
-            return load.failed
-        if front not in load.fronts:
-            model = load.model
-            load.fronts[front] = EditRuntime(model, Slots(model.engines, front), model.make_drafter())
-        return load.fronts[front]
+        if load.model is None:
+            return load.failed or load.loading
+        model, runtime = load.model, load.fronts.get(front)
+        if runtime is None or runtime.model is not model:
+            slots = Slots(model.engines, front) if runtime is None else runtime.slots
+            runtime = EditRuntime(model, slots, model.make_drafter(), _files_tokens(model, settings))
+            load.fronts[front] = runtime
+        return runtime
+
+    def measure(self) -> bool:
+        """Time a step of a model that was timed beside other work; returns False where none is left to be timed.
+
+        To be called while nothing else runs, so that the times are right.
+        """
+        for load in self._loads.values():
+            if load.model is None or load.model.timing is None:
+                continue
+            load.timing = load.timing or load.model.timing(load.model)
+            try:
+                next(load.timing)
+            except StopIteration as ended:
+                load.model, load.timing = ended.value, None
+            except Exception:
+                logger.exception("an edit model cannot be timed")
+                load.model, load.timing = replace(load.model, timing=None), None
+            return True
+        return False
 
     def leave(self, front: str) -> None:
         """Free the caches of a front that has left."""
@@ -160,8 +200,11 @@ class EditModels:
         threading.Thread(target=self._run, args=arguments, name="fastcoder-edit-model", daemon=True).start()
 
     def _run(self, settings: Settings, load: _EditModelLoad) -> None:
+        def progress(share: float, what: str) -> None:
+            load.loading = Status("loading", int(share * 100), what)
+
         try:
-            model = self._load(settings, self._closed)
+            model = self._load(settings, self._closed, progress)
         except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions
             status = failure(f"The edit model {settings.edits_model} could not be loaded", error)
             load.failed_s, load.failed = time.monotonic(), reasons.edit_model_failed(status)
@@ -174,7 +217,11 @@ class EditModels:
             model.engines.close()
 
 
-def load_edit_model(settings: Settings, stopped: threading.Event) -> EditModel:
+def _unheard(_share: float, _what: str) -> None:
+    pass
+
+
+def load_edit_model(settings: Settings, stopped: threading.Event, progress: Progress = _unheard) -> EditModel:
     """Load the edit model that settings name, with the engine that they name.
 
     A second process does what the first start has to do, so that completions go on. A GPU holds no two copies of a
@@ -183,6 +230,7 @@ def load_edit_model(settings: Settings, stopped: threading.Event) -> EditModel:
     Args:
         settings: a front's.
         stopped: ends the second process once set, from any thread.
+        progress: receives the progress.
 
     Raises:
         FastcoderError: it is missing, damaged, no known edit model, or too large; its hint says what to do.
@@ -191,8 +239,8 @@ def load_edit_model(settings: Settings, stopped: threading.Event) -> EditModel:
 
     on_gpu = settings.engine.startswith("cuda-") or (settings.engine == "auto" and usable_gpu_bytes() > 0)
     if not on_gpu and not _is_prepared(settings):
-        prepare(__name__, settings, _unheard, stopped, "edits.model")
-    return _load(settings, _unheard)
+        prepare(__name__, settings, progress, stopped, "edits.model")
+    return _load(settings, progress)
 
 
 def _is_prepared(settings: Settings) -> bool:
@@ -228,18 +276,39 @@ def _load(settings: Settings, progress: Progress) -> EditModel:
         kernels=kernels_folder(),
     )
     try:
-        costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress, probes=False)
+        slot, trained = engine.slot(_TIMED), read_record(files.folder)
+        costs = quiet = known_costs(slot, files.digest, cache)
+        if costs is None:  # other work goes on beside this thread, or this process has a low priority
+            costs = step_costs(slot, f"{files.digest}{_BESIDE}", cache, progress, probes=False)
         engine.forget(_TIMED)
-        return EditModel(engine, tokenizer, costs, form, partial(_drafter, tokenizer))
+        shows_files = trained is None or not trained.edit_format
+        model = EditModel(engine, tokenizer, costs, form, partial(_drafter, tokenizer, costs), shows_files)
+        return model if quiet is not None else replace(model, timing=partial(_timed, digest=files.digest, cache=cache))
     except BaseException:
         engine.close()
         raise
 
 
-def _drafter(tokenizer: Tokenizer) -> Drafter:
+def _files_tokens(model: EditModel, settings: Settings) -> int:
+    room, prefill_ms = model.limits().prompt_tokens, model.costs.prefill_ms
+    wanted = settings.context_enabled if model.shows_files else False
+    return context_tokens(wanted, prefill_ms, room, within_ms=FILES_MS)
+
+
+def _timed(model: EditModel, digest: str, cache: Path) -> Generator[None, None, EditModel]:
+    """The model with costs that were measured while nothing else ran, which later starts read."""
+    slot = model.engines.slot(_TIMED)
+    chunk = max(_LEAST_CHUNK, min(CHUNK, int(CHUNK_MS / model.costs.prefill_ms)))
+    costs = yield from measure_stepwise(slot, chunk=chunk)
+    keep_costs(costs, slot, digest, cache)
+    model.engines.forget(_TIMED)
+    return replace(model, costs=costs, make_drafter=partial(_drafter, model.tokenizer, costs), timing=None)
+
+
+def _drafter(tokenizer: Tokenizer, costs: StepCosts) -> Drafter:
     from fastcoder_lsp.draft.rewrite import RewriteDrafter  # noqa: PLC0415 brings a compiler along
 
-    return RewriteDrafter(answer_tokens(tokenizer)[0])
+    return RewriteDrafter(answer_tokens(tokenizer)[0], costs=costs)
 
 
 def format_of(name: str, files: ModelFiles) -> EditFormat:
@@ -264,10 +333,6 @@ def format_of(name: str, files: ModelFiles) -> EditFormat:
         "Name one in `edits.model` that `fastcoder-lsp train edits` made, or whose name says its format: "
         f"{', '.join(MODEL_NAMES)}.",
     )
-
-
-def _unheard(_share: float, _what: str) -> None:
-    pass
 
 
 def main() -> NoReturn:

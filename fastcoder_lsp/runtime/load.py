@@ -22,6 +22,8 @@ from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
 from fastcoder_lsp.runtime.costs import (
+    BESIDE_MS,
+    LATER_MS,
     PROMPT_TOKENS,
     context_tokens,
     corrected_costs,
@@ -127,7 +129,8 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
     slots = Slots(model.engines, front)
     room = prompt_room(slots.info.context, settings.completion_max_tokens)
     prefill_ms, beside = model.costs.prefill_ms, model.engines.beside(_TIMED) is not None
-    told = context_tokens(settings.context_enabled, prefill_ms, room, beside=beside)
+    within_ms = BESIDE_MS if beside else LATER_MS
+    told = context_tokens(settings.context_enabled, prefill_ms, room, within_ms=within_ms)
     fills_rows = slots.info.name.startswith("cpu-") and not drafter.traits.weighs_costs
     return Runtime(
         slots=slots,
@@ -137,6 +140,7 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
         allow=lambda remaining: allowed(model.tokenizer, remaining),
         limits=DecodeLimits(settings.completion_max_tokens, cpu_nodes(model.costs) if fills_rows else GPU_NODES),
         costs=model.costs,
+        context=around.context,
         edit_model=partial(model.edits.of, settings, front) if model.edits is not None else no_edit_model,
         closing=partial(_leave, model, front),
     )

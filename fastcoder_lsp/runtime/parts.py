@@ -104,6 +104,10 @@ class Model(Preparing):
         """Do a piece of deferred engine work (`core.Preparing`)."""
         return isinstance(self.engines, Preparing) and self.engines.prepare()
 
+    def measure(self) -> bool:
+        """Time a step of an edit model; returns False where none is left to be timed."""
+        return self.edits is not None and self.edits.measure()
+
     def close(self) -> None:
         """Free all models' memory, and stop the successor; none of its runtimes may be used afterwards."""
         if self.successor is not None:
@@ -137,6 +141,7 @@ class Runtime:
     allow: Callable[[bytes], npt.NDArray[np.int64]]
     limits: DecodeLimits
     costs: StepCosts
+    context: Context = NO_CONTEXT
     edit_model: EditModelOf = no_edit_model
     closing: Callable[[], None] = _nothing_more
 

@@ -262,11 +262,12 @@ class Client:
         if self.request is not request:  # withdrawn or superseded while the model loaded
             self._active = None
             return
-        if loaded is None:
+        failed = self.model.failed if loaded is None else loaded.refuses(request.question)
+        if loaded is None or failed is not None or self.model.awaits(request.question):
             self._active = None
-            if self.model.failed is not None or not self.enabled:
-                self._answer(request, Answer.failed(self.model.failed))
-            return  # it was replaced while it loaded; the next turn loads the new one
+            if failed is not None or not self.enabled:
+                self._answer(request, Answer.failed(failed))
+            return  # it was replaced while it loaded, or another one loads: a later turn goes on
         self.emit(protocol.StatusChanged(Status("thinking")))
         self.budgets = loaded.budgets(request.question.policy)
         self._background = loaded.background(request.question)

@@ -7,30 +7,36 @@ scheduler's thread.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.protocol import EditAnswered, HostListener
+from fastcoder_lsp.completion.protocol import EditAnswered, EditModelChanged, HostListener
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status, failure
-from fastcoder_lsp.core import DraftTree, Reason, Rewrite, Verified
+from fastcoder_lsp.core import Change, DraftTree, Extra, Reason, Rewrite, Snapshot, Verified
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.tree import GuardedDrafter
+from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.edits.formats import EditPrompt, answer_tokens, encode_raw
 from fastcoder_lsp.edits.minimal import minimal
 from fastcoder_lsp.edits.probability import rewrite_probability
+from fastcoder_lsp.edits.prompts import tokens_of
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.prompt import allowed
-from fastcoder_lsp.runtime.edit_model import EditModel, EditModelOf, EditRuntime
+from fastcoder_lsp.prompt import PromptContext, allowed
+from fastcoder_lsp.prompt.context import Context
+from fastcoder_lsp.runtime.edit_model import MOST_ROWS, EditModel, EditRuntime
+from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import LatencyEstimator
-from fastcoder_lsp.scheduling.model import Loaded, LocalModel, first_stop
+from fastcoder_lsp.scheduling.model import Loaded, LocalModel, first_stop, logged
+from fastcoder_lsp.workspace.paths import path_of
 
-ROWS: Final = 16
-"""Of a step: an answer repeats most of the old text, so that many drafts are accepted."""
 LOADING_MS: Final = 100.0
 """Time between two looks at whether the edit model is loaded."""
+_SAME_PLACE: Final = 30
+"""Lines that the cursor may move before code of other files is searched for again."""
+_DOCUMENTS: Final = 16
 _LEAST_PROMPT: Final = 128
 """Tokens of a prompt; in fewer there is hardly a window."""
 _CHANGES: Final = 6
@@ -56,6 +62,14 @@ class EditRequest:
         self._generation: EditGeneration | None = None
         self._runtime: EditRuntime | None = None
         self._latency: tuple[EditModel, LatencyEstimator] | None = None
+        self._other_code = OtherCode()
+        self._loading: Status | None = None
+        """The progress of the model's loading that was told last."""
+
+    @property
+    def wants_turn(self) -> bool:
+        """Whether a question is open, or the end of the model's loading has yet to be told."""
+        return self.question is not None or self._loading is not None
 
     def ask(self, question: EditQuestion) -> None:
         """Take a question; it replaces the one before, whose answer nobody awaits any more."""
@@ -74,23 +88,25 @@ class EditRequest:
             failed: why there is none.
             enabled: whether the client wants one.
         """
-        if self.question is None:  # withdrawn while the model loaded
-            return 0.0
         if isinstance(loaded, LocalModel):
-            return self._work(self.question, loaded.runtime.edit_model)
-        if not enabled or failed is not None:
+            return self._work(loaded.runtime)
+        self._tell(None)
+        if self.question is not None and (not enabled or failed is not None):
             self.answer(EditAnswer(reason=reasons.failed(failed) if enabled and failed is not None else reasons.off()))
         return 0.0  # it was replaced while it loaded; the next turn loads the new one
 
-    def _work(self, question: EditQuestion, edit_model: EditModelOf) -> float:
+    def _work(self, code: Runtime) -> float:
         try:
             if self._generation is None:
-                return self._begin(question, edit_model())
+                return self._begin(code.edit_model(), code.context)
             self._generation.work()
             if self._generation.finished:
                 self.answer(self._generation.answer())
         except BaseException as error:  # noqa: BLE001 Rust extensions raise BaseExceptions; completions go on
-            self.answer(EditAnswer(reason=reasons.failed(failure("Suggesting an edit failed", error))))
+            status = failure("Suggesting an edit failed", error)
+            self._tell(status)
+            if self.question is not None:
+                self.answer(EditAnswer(reason=reasons.failed(status)))
         return 0.0
 
     def answer(self, answer: EditAnswer) -> None:
@@ -106,28 +122,46 @@ class EditRequest:
             self.answer(EditAnswer(reason=reasons.changed()))
         if self._runtime is not None:
             self._runtime.slots.forget(uri)
+        self._other_code.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
         """Rename a document and its KV cache."""
         if self._runtime is not None:
             self._runtime.slots.rename(old, new)
+        self._other_code.forget(old)
 
     def unload(self) -> None:
         """The model is unloaded: an open question waits for the next one."""
         self._generation = self._runtime = self._latency = None
+        self._tell(None)
 
-    def _begin(self, question: EditQuestion, runtime: EditRuntime | Reason | None) -> float:
-        if runtime is None:
+    def _tell(self, status: Status | None) -> None:
+        """Tell how far the model's loading is, or how it ended: None where it is not wanted any more."""
+        before, self._loading = self._loading, status if status is not None and status.state == "loading" else None
+        if before != self._loading:
+            with logged("a listener failed"):
+                self._emit(EditModelChanged(status or Status("starting")))
+
+    def _begin(self, runtime: EditRuntime | Reason | Status, context: Context) -> float:
+        question = self.question
+        if isinstance(runtime, Status):
+            self._tell(runtime)
             return LOADING_MS
         if isinstance(runtime, Reason):
-            self.answer(EditAnswer(reason=runtime))
+            self._tell(Status("error", message=runtime.text, hint=runtime.hint))
+            if question is not None:
+                self.answer(EditAnswer(reason=runtime))
+            return 0.0
+        self._tell(Status("ready"))
+        if question is None:  # withdrawn while the model loaded
             return 0.0
         self._runtime = runtime
         if self._latency is None or self._latency[0] is not runtime.model:
             self._latency = runtime.model, LatencyEstimator(runtime.model.costs, self._clock)
         spans = Spans()
         with spans.measure("prompt"):
-            prompt, tokens = _prompt_for(question, runtime.model)
+            files = self._other_code.files(question, context, runtime.files_tokens)
+            prompt, tokens = _prompt_for(question, runtime.model, files)
         if prompt is None:
             self.answer(EditAnswer(reason=reasons.no_edit_here()))
         else:
@@ -135,14 +169,68 @@ class EditRequest:
         return 0.0
 
 
-def _prompt_for(question: EditQuestion, model: EditModel) -> tuple[EditPrompt | None, tuple[int, ...]]:
+class OtherCode:
+    """Code of other files for the prompts of edits; it stays while the user works at one place.
+
+    The prompt begins with it, so that an exchange makes the model read everything again.
+    """
+
+    def __init__(self) -> None:
+        self._shown: LatestDocuments[_ShownCode] = LatestDocuments(_DOCUMENTS)
+
+    def files(self, question: EditQuestion, context: Context, tokens: int) -> tuple[Extra, ...]:
+        """Pieces that have at most so many tokens together, the most relevant last."""
+        path = path_of(question.uri)
+        if not tokens or path is None:
+            return ()
+        snapshot = Snapshot(question.uri, str(path), question.language, question.version, question.text)
+        context.observe(snapshot)
+        line = question.text.count("\n", 0, question.offset)
+        elsewhere = next((one for one in reversed(question.history) if one.path != question.path), None)
+        shown = self._shown.get(question.uri)
+        if shown is not None and (shown.elsewhere != elsewhere or not context.may_show(shown.sources)):
+            shown = None
+        if shown is None or abs(shown.line - line) > _SAME_PLACE:
+            kept = shown.found if shown is not None else None
+            found = context.find(snapshot, question.offset, (0, len(question.text)), kept)
+            shown = _ShownCode(found, line, elsewhere)
+        self._shown.put(question.uri, shown)
+        files = list[Extra]()
+        for piece in sorted(shown.found.snippets, key=lambda piece: -piece.score):
+            if piece.source and (size := tokens_of(piece.text)) <= tokens:
+                files.append(Extra(piece.path, piece.text))
+                tokens -= size
+        return tuple(reversed(files))
+
+    def forget(self, uri: str) -> None:
+        """The document was closed."""
+        self._shown.forget(uri)
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownCode:
+    """Code of other files, the cursor's line when it was found, and the last change of another file before that."""
+
+    found: PromptContext
+    line: int
+    elsewhere: Change | None
+
+    @property
+    def sources(self) -> set[str]:
+        """The files that it is from."""
+        return {piece.source for piece in self.found.snippets if piece.source}
+
+
+def _prompt_for(
+    question: EditQuestion, model: EditModel, files: Sequence[Extra]
+) -> tuple[EditPrompt | None, tuple[int, ...]]:
     """The prompt for a question, and its ids; None where there is none that leaves room for an answer.
 
     Limits are estimates by bytes: a text of more tokens is asked about with less around it.
     """
     limits, room = model.limits(), model.engines.info.context * 3 // 4
     while limits.prompt_tokens >= _LEAST_PROMPT:
-        prompt = model.format.prompt(question, limits)
+        prompt = model.format.prompt(question, limits, files)
         tokens = () if prompt is None else tuple(prompt.encode(model.tokenizer))
         if len(tokens) <= room:
             return prompt, tokens
@@ -182,7 +270,8 @@ class EditGeneration:
         encoded = ((tokenizer.encode(one.old), tokenizer.encode(one.new)) for one in question.history[-_CHANGES:])
         changes = tuple((tuple(old), tuple(new)) for old, new in encoded)
         self._old = tuple(encode_raw(prompt.old, tokenizer))
-        room = model.engines.info.context - len(tokens) - ROWS
+        self._most = min(MOST_ROWS, model.engines.info.max_nodes)
+        room = model.engines.info.context - len(tokens) - self._most
         request = DecodeRequest(
             prompt=tuple(tokens),
             max_tokens=min(prompt.max_tokens, _LONGER * len(self._old) + _MORE_TOKENS, room),
@@ -191,7 +280,7 @@ class EditGeneration:
             allow=lambda remaining: allowed(tokenizer, remaining),
             cut=lambda text: first_stop(text, prompt.stops),
             document=question.uri,
-            nodes=ROWS,
+            nodes=self._most,
             weighed=True,
             rewrite=Rewrite(self._old, ends, changes),
         )
@@ -214,7 +303,7 @@ class EditGeneration:
             return
         if not decoding.prefilled:
             decoding.prefill(lambda: False)
-        decoding.step()
+        decoding.step(max(latency.rows_at_once(self._most), decoding.rows()))
         latency.stepped(self._rows, self._clock() - started)
 
     def answer(self) -> EditAnswer:

@@ -17,11 +17,13 @@ from typing_extensions import override
 from fastcoder_lsp.completion.question import Clock, Policy, Question
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import CursorContext, Suggestion
-from fastcoder_lsp.core import EngineInfo, Preparing, Progress, RawPrompt, Rewrite, StepCosts
+from fastcoder_lsp.core import EngineInfo, Preparing, Progress, RawPrompt, Reason, Rewrite, StepCosts
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.edits.formats import answer_tokens, encode_raw
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.prompt import allowed
+from fastcoder_lsp.runtime.edit_model import MOST_ROWS, EditRuntime, no_edit_model
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.budget import BackgroundBudget, Budgets, LatencyEstimator, first_tokens
 from fastcoder_lsp.scheduling.generation import Generation, LocalGeneration, begin
@@ -73,6 +75,14 @@ class Loaded(Protocol):
         """A generation for `question`. `expected`: likely beginnings. `whole`: with the whole prompt."""
         ...
 
+    def awaits(self, question: Question) -> bool:  # noqa: ARG002 see below
+        """Whether a question waits until another model is loaded, which no other question needs."""
+        return False
+
+    def refuses(self, question: Question) -> Status | None:  # noqa: ARG002 see below
+        """Why a question cannot be answered; None if it can."""
+        return None
+
     def took_over(self, question: Question | None, error: BaseException) -> bool:  # noqa: ARG002 see below
         """Whether it handles the failure of a piece of work, and answers the question that waited for it."""
         return False
@@ -99,10 +109,25 @@ class LocalModel(Loaded):
         return BackgroundBudget.of(question, self.budgets(question.policy))
 
     @override
+    def awaits(self, question: Question) -> bool:
+        return question.request.raw is not None and isinstance(self.runtime.edit_model(), Status)
+
+    @override
+    def refuses(self, question: Question) -> Status | None:
+        reason = self.runtime.edit_model() if question.request.raw is not None else no_edit_model()
+        if not isinstance(reason, Reason) or reason == no_edit_model():
+            return None
+        return Status("error", message=reason.text, hint=reason.hint)
+
+    @override
     def begin(
         self, question: Question, expected: Sequence[str], spans: Spans, clock: Clock, *, whole: bool
     ) -> Generation:
         if (raw := question.request.raw) is not None:
+            edits = self.runtime.edit_model()
+            if isinstance(edits, EditRuntime):
+                runtime, latency = _runtime_of(edits, self.runtime), LatencyEstimator(edits.model.costs, clock)
+                return begin_raw(runtime, latency, clock, question, raw, spans)
             return begin_raw(self.runtime, self.latency, clock, question, raw, spans)
         return begin(
             self.runtime,
@@ -116,6 +141,20 @@ class LocalModel(Loaded):
             room=first_tokens(question, self.latency),
             whole=whole,
         )
+
+
+def _runtime_of(edits: EditRuntime, code: Runtime) -> Runtime:
+    """An edit model as a runtime, for whole prompts."""
+    model, tokenizer = edits.model, edits.model.tokenizer
+    return replace(
+        code,
+        slots=edits.slots,
+        tokenizer=tokenizer,
+        drafter=edits.drafter,
+        allow=lambda remaining: allowed(tokenizer, remaining),
+        limits=replace(code.limits, nodes=min(MOST_ROWS, model.engines.info.max_nodes)),
+        costs=model.costs,
+    )
 
 
 class RawGeneration(LocalGeneration):
@@ -240,6 +279,11 @@ class SharedModel(Generic[SomeModel]):
         model: object = None if self.loaded is None else self.loaded[0]
         return isinstance(model, Preparing) and model.prepare()
 
+    def measure(self) -> bool:
+        """Time a step of a model beside it, while the machine is quiet; returns False where there is nothing to do."""
+        model: object = None if self.loaded is None else self.loaded[0]
+        return isinstance(model, Model) and model.measure()
+
     def replace(self, load: Callable[[Progress], SomeModel]) -> None:
         """Load another model, or with other settings, from now on; the caller has unloaded this one."""
         self._load, self._failure = load, None
@@ -293,6 +337,10 @@ class ClientModel:
     def replace(self, make: Callable[[], Loaded] | None = None) -> None:
         """Load by `make` from now on; the caller has unloaded this one. None: only the shared model changes."""
         self._make, self.failed = make or self._make, None
+
+    def awaits(self, question: Question) -> bool:
+        """Whether a question waits until another model is loaded (`Loaded.awaits`)."""
+        return self.loaded is not None and self.loaded.awaits(question)
 
     def forget(self, uri: str) -> None:
         """Close a document; a failure here must not cost an answer in another document."""

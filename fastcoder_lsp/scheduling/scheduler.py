@@ -22,6 +22,7 @@ from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import CHUNK_MS
 from fastcoder_lsp.scheduling.client import Client
+from fastcoder_lsp.scheduling.edits import LOADING_MS
 from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import ClientModel, Loaded, LocalModel, SharedModel, SomeModel, logged
 
@@ -191,7 +192,8 @@ class Scheduler(Generic[SomeModel]):
             for client in self._clients:
                 self._acting = client
                 client.settle()
-            asking = [client for client in self._clients if client.request is not None]
+            waiting = [(client, client.request) for client in self._clients if client.request is not None]
+            asking = [client for client, request in waiting if not client.model.awaits(request.question)]
             if asking:
                 client = self._acting = self._served = self._clients.next(asking)
                 others = [] if self._clients.keeps(client) else [other for other in asking if other is not client]
@@ -205,7 +207,7 @@ class Scheduler(Generic[SomeModel]):
                 self._acting = self._clients.next(expecting)
                 self._acting.prefetch()
                 return 0.0
-            wait_ms = self._edit()
+            wait_ms = min(self._edit(), LOADING_MS if waiting else math.inf)
             return min(wait_ms, self._work_ahead()) if wait_ms > 0 else 0.0
         except Exception as error:  # noqa: BLE001 a bug of ours must not cost the user every later completion
             self._fail(error)
@@ -223,7 +225,7 @@ class Scheduler(Generic[SomeModel]):
 
     def _edit(self) -> float:
         """Do one piece of work for an edit; returns 0, or how many milliseconds to wait."""
-        asking, wait_ms = [client for client in self._clients if client.edits.question is not None], math.inf
+        asking, wait_ms = [client for client in self._clients if client.edits.wants_turn], math.inf
         while asking and wait_ms > 0:
             client = self._acting = self._clients.next(asking)
             asking.remove(client)
@@ -242,7 +244,9 @@ class Scheduler(Generic[SomeModel]):
             if wait_ms <= 0:
                 return 0.0
         self._model.tidy()
-        return 0.0 if self._model.prepare() else wait_ms
+        if self._model.prepare() or (wait_ms == math.inf and self._model.measure()):
+            return 0.0
+        return wait_ms
 
     def _post(self, client: Client, call: Callable[[], None]) -> None:
         self._inbox.put(partial(self._act, client, call))

@@ -53,10 +53,8 @@ def test_a_language_has_values_of_its_own() -> None:
 
 
 def test_a_setting_that_no_language_has_of_its_own_is_not_called_unknown() -> None:
-    _, problems = resolve([user({"languages": {"python": {"edits": {"automatic": False}}}})])
-    assert [one.message for one in problems] == [
-        "cannot be set for one language; for all of them it is edits.automatic"
-    ]
+    _, problems = resolve([user({"languages": {"python": {"index": {"enabled": False}}}})])
+    assert [one.message for one in problems] == ["cannot be set for one language; for all of them it is index.enabled"]
 
 
 @pytest.mark.parametrize(

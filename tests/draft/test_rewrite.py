@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import DraftContext, Rewrite
+from fastcoder_lsp.core import DraftContext, Rewrite, StepCosts
 from fastcoder_lsp.draft.rewrite import Alignment, RewriteDrafter
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ(){}:;=.,_+-@0123456789"
@@ -61,6 +61,18 @@ OLD = "a=f(b);\nc=g(d);\ne=h(i);\n"
 def test_an_unchanged_text_fills_every_pass() -> None:
     assert after(OLD, OLD) == ["a=f(b);\nc=g(d);\n", "e=h(i);\n<end>"]
     assert [len(ids(one.replace("<end>", ""))) for one in after(OLD * 4, OLD * 4, nodes=8)[:-1]] == [8] * 12
+
+
+def test_a_tree_ends_where_a_row_costs_more_than_it_gains() -> None:
+    """All rows where they cost nothing, ever fewer as they cost more, none where a row costs as much as a step."""
+    known, sizes = Rewrite(ids(OLD * 9), (END,)), list[int]()
+    for row_ms in (0.0, 1.0, 4.0, 10.0):
+        drafter = RewriteDrafter(piece, costs=StepCosts((1, 64), (10.0, 10.0 + 63 * row_ms), 0.5))
+        context = DraftContext([END], 1, rewrite=known)
+        drafter.begin(context)
+        sizes.append(len(drafter.propose(context, 63).tokens))
+    assert (sizes[0], sizes[-1]) == (63, 0)
+    assert sizes == sorted(set(sizes), reverse=True)
 
 
 @pytest.mark.parametrize(

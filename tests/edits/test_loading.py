@@ -4,14 +4,18 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Reason
+from fastcoder_lsp.core import Progress, Reason, StepCosts
 from fastcoder_lsp.errors import ModelMissingError, ResourceError
 from fastcoder_lsp.runtime import edit_model
+from fastcoder_lsp.runtime.costs import WIDTHS, known_costs
 from fastcoder_lsp.runtime.edit_model import EditModel, EditModels, EditRuntime, load_edit_model
 from tests.edits.toys import ReplacingEngine, edit_runtime
 from tests.faults.small_model import write_model
@@ -24,9 +28,9 @@ __all__ = ["environment", "small_model"]
 SETTINGS = Settings(edits_model="toy")
 
 
-def until(done: Callable[[], EditRuntime | Reason | None]) -> EditRuntime | Reason:
+def until(done: Callable[[], EditRuntime | Reason | Status]) -> EditRuntime | Reason:
     """What comes once it is loaded."""
-    while (found := done()) is None:
+    while isinstance(found := done(), Status):
         time.sleep(0.005)
     return found
 
@@ -35,15 +39,17 @@ def test_a_model_is_loaded_once_for_all_and_closed_with_its_owner() -> None:
     """Nobody waits for it; every front has caches of its own; another name is another model."""
     go, loads, engines = threading.Event(), list[EditModel](), list[ReplacingEngine]()
 
-    def load(settings: Settings, _stopped: threading.Event) -> EditModel:
+    def load(settings: Settings, _stopped: threading.Event, progress: Progress) -> EditModel:
+        progress(0.25, "weights")
         assert go.wait(60)
         engines.append(ReplacingEngine("a", "b"))
         loads.append(edit_runtime(engines[-1]).model)
         return loads[-1]
 
     models = EditModels(load)
-    assert models.of(SETTINGS, "one") is None
-    assert models.of(SETTINGS, "two") is None
+    while models.of(SETTINGS, "one") != Status("loading", 25, "weights"):
+        time.sleep(0.005)
+    assert isinstance(models.of(SETTINGS, "two"), Status)
     go.set()
     one, two = (until(lambda front=front: models.of(SETTINGS, front)) for front in ("one", "two"))  # type: ignore[misc]
     assert isinstance(one, EditRuntime)
@@ -54,17 +60,39 @@ def test_a_model_is_loaded_once_for_all_and_closed_with_its_owner() -> None:
     models.leave("one")
     assert models.of(SETTINGS, "one") is not one
     go.clear()
-    assert models.of(Settings(edits_model="other"), "one") is None
+    assert isinstance(models.of(Settings(edits_model="other"), "one"), Status)
     models.close()
     go.set()
     while len(engines) < 2 or not all(engine.closed for engine in engines):
         time.sleep(0.005)
 
 
+def test_what_was_timed_beside_other_work_is_timed_again_while_nothing_runs(tmp_path: Path) -> None:
+    """A step at a time; fronts keep their caches, and get a drafter that knows the prices. Later starts read them."""
+    beside = StepCosts((1, 64), (900.0, 9_000.0), 90.0)
+    loaded = edit_runtime(ReplacingEngine("a", "b"), costs=beside).model
+    model = replace(loaded, timing=partial(edit_model._timed, digest="digest", cache=tmp_path))
+    models = EditModels(lambda *_: model)
+    assert not models.measure()
+    before = until(lambda: models.of(SETTINGS, "one"))
+    assert isinstance(before, EditRuntime)
+    pieces = 0
+    while models.measure():
+        assert models.of(SETTINGS, "one") is before or not models.measure()
+        pieces += 1
+    assert pieces > len(WIDTHS)
+    after = models.of(SETTINGS, "one")
+    assert isinstance(after, EditRuntime)
+    assert after.slots is before.slots
+    assert after.drafter is not before.drafter
+    assert after.model.costs.step_ms(16) < beside.step_ms(16)
+    assert known_costs(model.engines.slot("any"), "digest", tmp_path) == after.model.costs
+
+
 def test_a_failure_is_a_reason_and_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     tries = list[str]()
 
-    def load(settings: Settings, _stopped: threading.Event) -> EditModel:
+    def load(settings: Settings, _stopped: threading.Event, _progress: Progress) -> EditModel:
         tries.append(settings.edits_model)
         raise ResourceError("too large", "Close something.")
 
@@ -75,7 +103,7 @@ def test_a_failure_is_a_reason_and_tried_again_later(monkeypatch: pytest.MonkeyP
         assert (failed.code, failed.text, failed.hint) == ("edit-model", "No edits: too large", "Close something.")
     assert tries == ["toy"]
     monkeypatch.setattr(edit_model, "RETRY_S", 0.0)
-    assert models.of(SETTINGS, "one") is None or len(tries) > 1
+    assert isinstance(models.of(SETTINGS, "one"), Status) or len(tries) > 1
 
 
 def test_what_names_no_edit_model(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Questions for edits beside completions, in simulated time: who comes first, and what is computed again."""
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +12,15 @@ import pytest
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.protocol import Reload
 from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Change, Progress, Reason
 from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
+from fastcoder_lsp.prompt import NO_CONTEXT, Context
+from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.edit_model import EditRuntime
 from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.completion.simulated import COSTS, URI, SimulatedEngine, Simulation, script
 from tests.edits.toys import edit_runtime
 
@@ -28,11 +35,13 @@ class EditSimulation(Simulation):
     def __init__(self, says: str = f"\n{NEW}", policy: Policy | None = None) -> None:
         super().__init__(script("done = 1\n", "x = "), policy or Policy(automatic_ms=400))
         self.edit_engine = SimulatedEngine(self.clock, script(says, "updated/a.py"))
-        runtime = edit_runtime(self.edit_engine, costs=COSTS)
-        self.edit_model: Callable[[], EditRuntime | Reason | None] = lambda: runtime
+        runtime = edit_runtime(self.edit_engine, costs=COSTS, files_tokens=100)
+        self.context: Context = NO_CONTEXT
+        self.edit_model: Callable[[], EditRuntime | Reason | Status] = lambda: runtime
 
     def load(self, progress: Progress) -> Runtime:
-        return replace(super().load(progress), edit_model=lambda: self.edit_model())  # noqa: PLW0108 tests replace it
+        edit_model = lambda: self.edit_model()  # noqa: E731, PLW0108 tests replace it
+        return replace(super().load(progress), edit_model=edit_model, context=self.context)
 
     def edit(self, text: str = TEXT, **more: Any) -> "Future[EditAnswer]":
         offset = text.index("width") + len("width")
@@ -63,13 +72,15 @@ def test_an_answer_is_minimal_edits() -> None:
 
 def test_a_completion_interrupts_an_edit_between_two_pieces() -> None:
     """Whatever the edit model is doing, the completion's next piece comes first, and the edit goes on after it."""
-    for pieces in range(1, 8):
+    for pieces in itertools.count(1):
         person = EditSimulation()
         person.answer("x = ")
         person.rest(20_000)
         edit = person.edit()
         person.work(pieces=pieces)
-        assert not edit.done()
+        if edit.done():
+            assert pieces > 5
+            return
         done = len(person.edit_engine.pieces)
         completion = person.ask("y = 1\nx = ")
         person.work(until=completion.done)
@@ -152,7 +163,7 @@ def test_no_edit_model_and_one_that_is_still_loaded() -> None:
     person = EditSimulation()
     ready, person.edit_model = person.edit_model, reasons.no_edit_model
     assert reason_of(person.edit_answer()) == "edit-model"
-    person.edit_model = lambda: None
+    person.edit_model = lambda: Status("loading", 25, "weights")
     edit = person.edit(text=TEXT + "#")
     person.rest(1_000)
     assert not edit.done()
@@ -160,6 +171,28 @@ def test_no_edit_model_and_one_that_is_still_loaded() -> None:
     person.edit_model = ready
     person.rest(20_000)
     assert edit.result(0).edits
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_the_prompt_begins_with_code_of_other_files(tmp_path: Path, allowed: bool) -> None:
+    """Where the folder allows it: without secrets, and the same as long as the user works at one place."""
+    (tmp_path / "shapes.py").write_text(f"PASSWORD = 'swordfish-8x'\ndef area(width):\n    return {'width + ' * 9}1\n")
+    (tmp_path / ".gitignore").write_text("hidden.py\n")
+    (tmp_path / "hidden.py").write_text("def area(width):\n    return 'hidden'\n")
+    folder = ReadableFolder(tmp_path, ReadingRules((tmp_path,), Settings()))
+    texts = {path: path.read_text() for path in tmp_path.glob("*.py")}
+    person = EditSimulation()
+    person.context = RepositoryContext(lambda _: folder if allowed else None, lambda: texts, wait_s=60)
+    uri = (tmp_path / "a.py").as_uri()
+    assert person.edit_answer(uri=uri).edits
+    prompt = bytes(person.edit_engine.cached()[1:]).decode()
+    assert prompt.startswith("<|file_sep|>shapes.py\n" if allowed else "<|file_sep|>a.py.diff\n")
+    assert not any(word in prompt for word in ("swordfish", "hidden"))
+    prefilled = person.edit_engine.prefilled
+    texts[tmp_path / "shapes.py"] += "# more\n"
+    assert person.edit_answer(uri=uri, text=TEXT.replace("(1)", "(2)")).edits
+    assert person.edit_engine.prefilled - prefilled < len(prompt) - 100 * allowed
+    assert bytes(person.edit_engine.cached()[1:]).decode()[:60] == prompt[:60]
 
 
 def test_a_failure_of_the_edit_model_costs_only_the_edit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,10 +44,16 @@ class ReplacingEngine(FakeEngine):
         """It never hesitates."""
 
 
-def edit_runtime(engine: Engine, front: str = "front", costs: StepCosts = QUICK) -> EditRuntime:
+def edit_runtime(
+    engine: Engine, front: str = "front", costs: StepCosts = QUICK, *, files_tokens: int = 0
+) -> EditRuntime:
     """A front's part of the edit model."""
     tokenizer = Marked()
     model = EditModel(
-        OneSlot(engine), tokenizer, costs, format_named("sweep-v1"), lambda: RewriteDrafter(tokenizer.piece)
+        OneSlot(engine),
+        tokenizer,
+        costs,
+        format_named("sweep-v1"),
+        lambda: RewriteDrafter(tokenizer.piece, costs=costs),
     )
-    return EditRuntime(model, Slots(model.engines, front), model.make_drafter())
+    return EditRuntime(model, Slots(model.engines, front), model.make_drafter(), files_tokens)

@@ -2,21 +2,28 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from fastcoder_lsp.core import Draft, DraftContext, Progress, Rewrite, Tokens
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.core import Draft, DraftContext, Progress, Reason, Rewrite, Tokens
+from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.rewrite import RewriteDrafter
 from fastcoder_lsp.edits.formats import EditLimits, EditPrompt, encode_raw, format_named
 from fastcoder_lsp.edits.values import EditQuestion
+from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.http.forms import OpenAIForm, read_openai
+from fastcoder_lsp.runtime.edit_model import EditModel, EditRuntime
 from fastcoder_lsp.runtime.parts import Model, Runtime
-from tests.completion.toys import Letters, ToyPrompts, toy_model, toy_runtime
+from tests.completion.toys import QUICK, Letters, ToyPrompts, toy_model, toy_runtime
 from tests.edits import recorded
 from tests.fake_engine import END, FakeEngine, marked
-from tests.http.toy_server import ToyServer
+from tests.http.toy_server import PREFIX, WAIT_S, ToyServer
 from tests.opened import opening
 
 TEXT = "def a(x):\n    y = x\n    return y\n"
@@ -80,6 +87,22 @@ class EditServer(ToyServer):
         return toy_runtime(model, ToyPrompts(marked), "front", drafter=self.drafter, max_tokens=20)
 
 
+class ServerWithEditModel(ToyServer):
+    """The server with a code model, and beside it what `edit_model` says at first: nothing but its progress."""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        tokenizer = Marked()
+        engines = OneSlot(Answering(answers))
+        form = format_named("sweep-v1")
+        model = EditModel(engines, tokenizer, QUICK, form, lambda: RewriteDrafter(tokenizer.piece, costs=QUICK))
+        self.ready = EditRuntime(model, Slots(engines, "front"), model.make_drafter())
+        self.edit_model: EditRuntime | Reason | Status = Status("loading", 0, "weights")
+        super().__init__("code = 1\n")
+
+    def _runtime(self, model: Model) -> Runtime:
+        return replace(super()._runtime(model), edit_model=lambda: self.edit_model)
+
+
 @pytest.fixture
 def serve() -> Iterator[Callable[..., EditServer]]:
     yield from opening(EditServer, EditServer.close)
@@ -125,6 +148,32 @@ def test_an_answer_is_the_models_own(serve: Callable[..., EditServer], name: str
     assert {bytes(one.old) for one in server.drafter.offered} == {bytes(encode_raw(prompt.old, Marked()))}
     control = Marked().control
     assert {one.ends for one in server.drafter.offered} == {tuple(control[end] for end in stop if end in control)}
+
+
+def test_the_edit_model_beside_the_code_model_answers_its_prompts() -> None:
+    """Once it is loaded; completions go on meanwhile. Where it cannot be loaded, the answer says so."""
+    prompt, answer = built("sweep-v1"), "\ndef a(x):\n    y = x + 1\n"
+    server = ServerWithEditModel({prompt.text: answer})
+    body = {"prompt": prompt.text, "max_tokens": 512, "stop": ["<|file_sep|>"]}
+
+    def completed() -> str:
+        return str(server.call("/infill", {"input_prefix": PREFIX, "input_suffix": ""})[1]["content"])
+
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(server.call, "/v1/completions", body)
+            assert completed() == "code = 1"
+            assert not asked.done()
+            server.edit_model = server.ready
+            assert asked.result(WAIT_S)[1]["choices"][0]["text"] == answer
+        assert completed() == "code = 1"
+        server.edit_model = reasons.edit_model_failed(Status("error", message="too large"))
+        code, reply = server.call("/v1/completions", body | {"max_tokens": 511})
+        assert (code, reply["error"]["message"]) == (500, "No edits: too large")
+        assert server.call("/health")[0] == 200
+        assert completed() == "code = 1"
+    finally:
+        server.close()
 
 
 def test_another_length_or_stop_gives_another_answer(serve: Callable[..., EditServer]) -> None:

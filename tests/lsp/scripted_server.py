@@ -5,6 +5,7 @@ Run as a program by the tests: what they are about is the protocol, where a mode
 
 import argparse
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +21,7 @@ from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.lsp.server import ServeOptions, serve
 from fastcoder_lsp.prompt import PromptOptions
 from fastcoder_lsp.runtime.costs import context_tokens
+from fastcoder_lsp.runtime.edit_model import EditModel, EditModels
 from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from tests.completion.toys import QUICK, Letters, ToyPrompts, toy_runtime
 from tests.edits.toys import ReplacingEngine, edit_runtime
@@ -45,12 +47,19 @@ class ScriptedEngine(SayingEngine):
 
 
 def scripted_runtime(
-    model: Model, settings: Settings, _around: WorkspaceView, front: str, edits: Engine | None = None
+    model: Model,
+    settings: Settings,
+    _around: WorkspaceView,
+    front: str,
+    edits: Engine | None = None,
+    models: EditModels | None = None,
 ) -> Runtime:
-    """What a front has of a scripted model, and of an edit model if there is one."""
+    """What a front has of a scripted model, and of an edit model if there is one, ready or loaded when first asked."""
     told = context_tokens(settings.context_enabled, model.costs.prefill_ms)
     prompts = ToyPrompts(lambda _: (MARK,), PromptOptions(context_tokens=told))  # what is said depends on nothing
     runtime = toy_runtime(model, prompts, front, max_tokens=256)
+    if models is not None:
+        return replace(runtime, edit_model=partial(models.of, settings, front))
     if edits is None:
         return runtime
     edit_model = edit_runtime(edits, front)
@@ -62,6 +71,7 @@ def main() -> None:
     parser.add_argument("--says", default="suggested = 1")
     parser.add_argument("--step-ms", type=float, default=0.0)
     parser.add_argument("--load-ms", type=float, default=0.0)
+    parser.add_argument("--edits-load-ms", type=float, default=0.0)
     parser.add_argument("--prefill-ms", type=float, default=0.1)
     parser.add_argument("--until", type=Path, help="the file that ends all waiting")
     parser.add_argument("--replaces", nargs=2, help="what the edit model replaces, and by what")
@@ -84,7 +94,16 @@ def main() -> None:
     if arguments.replaces is not None:
         old, new = arguments.replaces
         edits = ReplacingEngine(old, new, partial(waits, arguments.step_ms / 1e3))
-    make = partial(scripted_runtime, edits=edits)
+
+    def load_edits(settings: Settings, _stopped: threading.Event, progress: Progress) -> EditModel:
+        progress(0.5, "weights")
+        waits(arguments.edits_load_ms / 1e3)
+        if edits is None:
+            raise ModelMissingError(f"no model {settings.edits_model}", "fetch it: fastcoder-lsp model pull")
+        return edit_runtime(edits).model
+
+    models = EditModels(load_edits) if arguments.edits_load_ms else None
+    make = partial(scripted_runtime, edits=edits, models=models)
     stdin, stdout = take_wire()
     sys.setswitchinterval(0.0005)
     # No datastore: it would want a real tokenizer.

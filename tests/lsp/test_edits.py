@@ -101,7 +101,7 @@ async def test_a_document_that_has_changed_meanwhile_gets_none(brake: Brake) -> 
 @pytest.mark.parametrize(
     ("options", "text", "more", "words"),
     [
-        ({"edits.model": ""}, TEXT, {}, "No edit model is set"),
+        ({"edits.model": ""}, TEXT, {}, "No change that you made twice fits"),
         ({"edits.model": "", "edits.analogy": False}, TEXT, {}, "No edit model is set"),
         ({"edits.automatic": False}, TEXT, {}, "only by key"),
         ({"power": "saver"}, TEXT, {}, "only by key"),
@@ -123,6 +123,31 @@ async def test_a_key_asks_whatever_is_automatic() -> None:
     async with editing(**options) as client:
         change_word(client)
         assert await edits(client, context={"triggerKind": 1})
+
+
+@pytest.mark.parametrize("language", ["python", "go"])
+async def test_the_settings_of_one_language(language: str) -> None:
+    """Suggestions by key only, or of repeated changes only there; the server offers edits as soon as one has them."""
+    off = {"edits": {"model": "", "analogy": False}}
+    options: Json = off | {"languages": {language: {"edits": {"analogy": True, "automatic": False}}}}
+    async with initialized(initializationOptions=options, workspaceFolders=[FOLDER]) as client:
+        assert client.answers[1][0]["result"]["capabilities"]["experimental"]["fastcoderEdits"] is True
+        change_word(client)
+        assert await edits(client) == []
+        assert ("only by key" if language == "python" else "No edit model is set") in await why(client)
+
+
+async def test_why_where_only_edits_were_asked_for() -> None:
+    """It speaks of edits first, and not of the editor's settings for suggestions; by command it finds the document."""
+    async with editing() as client:
+        change_word(client, BEFORE)
+        assert await edits(client) == []
+        said = await why(client)
+        assert said.startswith("No edit, line 1, ")
+        assert said.count("changed nothing lately") == 1
+        assert "requested a suggestion" not in said
+        told = await client.call("workspace/executeCommand", {"command": "fastcoder.why"})
+        assert told["text"].startswith("No edit, line 1, ")
 
 
 async def test_what_ghost_text_shows_is_no_edit() -> None:
@@ -185,9 +210,18 @@ async def test_secrets_and_what_may_not_be_read_stay_out_of_the_history() -> Non
         client.open(URI, BEFORE)
         assert await edits(client, 1, context={"triggerKind": 1}) == []
         assert "changed nothing lately" in await why(client)
+
+
+@pytest.mark.parametrize("context", ["auto", False])
+async def test_other_files_changes_are_asked_about_where_context_allows_it(context: Any) -> None:
+    async with editing(**{"context.enabled": context}) as client:
+        client.open(URI, BEFORE)
         client.open("file:///project/b.py", "a = 1\n")
         client.change("file:///project/b.py", 2, [{"text": "a = 2\n"}])
-        assert await edits(client, 1, context={"triggerKind": 1})
+        found = await edits(client, 1, context={"triggerKind": 1})
+        assert bool(found) is (context == "auto")
+        if not found:
+            assert "keeps other files out of prompts" in await why(client)
 
 
 @pytest.mark.parametrize("params", [{}, {"textDocument": {"uri": 7}}, {"textDocument": {"uri": URI}}, [], None])

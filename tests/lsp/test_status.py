@@ -3,7 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from tests.lsp.raw_client import Json, RawClient, initialized, running
+import pytest
+
+from tests.lsp.raw_client import Brake, Json, RawClient, initialized, running
 
 URI = "file:///project/a.py"
 SAYS = "suggested = 1"
@@ -48,6 +50,34 @@ async def test_loading_shows_progress_where_the_client_can() -> None:
         assert kinds[0] == "begin"
         assert kinds[-1] == "end"
         assert set(kinds[1:-1]) <= {"report"}
+
+
+@pytest.mark.parametrize("loads", [True, False])
+async def test_loading_the_edit_model_shows_progress_and_how_it_ended(brake: Brake, loads: bool) -> None:
+    """Its own progress, and a note in the status, beside completions; also where the user types on meanwhile."""
+    options: Json = {"edits.model": "sweep-next-edit-toy"}
+    arguments = ("--edits-load-ms", "60000", "--until", str(brake.path), *(("--replaces", "a", "b") if loads else ()))
+    capabilities = {"window": {"workDoneProgress": True}}
+    async with initialized(*arguments, initializationOptions=options, capabilities=capabilities) as client:
+        client.open(URI, "x = 1\n")
+        assert await client.inline(URI, 0, 5)
+        await client.until(lambda: progress_kinds(client)[-1:] == ["end"])
+        client.change(URI, 2, [{"text": "y = 1\n"}])
+        place = {"textDocument": {"uri": URI, "version": 2}, "position": {"line": 0, "character": 1}}
+        asked = client.ask("textDocument/copilotInlineEdit", place)
+        note = "no edits before their model is loaded (50 %: weights)"
+        await client.until(lambda: any(note in str(message) for message in client.told))
+        await client.until(lambda: progress_kinds(client)[-1] in {"begin", "report"})
+        client.change(URI, 3, [{"text": "z = 1\n"}])
+        assert (await client.answer(asked))["result"] == {"edits": []}
+        why = await client.call("fastcoder/why", {"textDocument": {"uri": URI}})
+        assert f"N{note[1:]}." in why["text"]
+        assert await client.inline(URI, 0, 5)
+        brake.release()
+        await client.until(lambda: progress_kinds(client)[-1] == "end")
+        assert [("sweep-next-edit-toy" in notice) for notice in client.notices()] == [] if loads else [True]
+        tokens = [one["params"]["token"] for one in client.told if one["method"] == "$/progress"]
+        assert tokens[-1].startswith("fastcoder/edits/")
 
 
 async def test_a_missing_model_is_one_notice_with_what_to_do() -> None:

@@ -5,7 +5,14 @@ import pytest
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
 from fastcoder_lsp.runtime.context import RECENT_PLACES, VISITED_PLACES, RecentPlaces
-from fastcoder_lsp.runtime.costs import BESIDE_MS, CONTEXT_TOKENS, LEAST_TOKENS, context_tokens, prompt_options
+from fastcoder_lsp.runtime.costs import (
+    BESIDE_MS,
+    CONTEXT_TOKENS,
+    LATER_MS,
+    LEAST_TOKENS,
+    context_tokens,
+    prompt_options,
+)
 from fastcoder_lsp.workspace.documents import MAX_YANK_CHARACTERS
 from tests.prompt.toy_tokenizers import of_family
 
@@ -49,7 +56,7 @@ def test_auto_takes_what_is_read_beside_within_a_second_and_a_half() -> None:
 
 
 def test_where_one_cache_goes_round_auto_takes_what_is_read_between_two_keys() -> None:
-    told = [context_tokens("auto", prefill_ms, beside=False) for prefill_ms in (0.02, 0.3, 0.5, 0.56, 0.67, 2.0)]
+    told = [context_tokens("auto", prefill_ms, within_ms=LATER_MS) for prefill_ms in (0.02, 0.3, 0.5, 0.56, 0.67, 2.0)]
     assert told == [600, 600, 400, 357, 0, 0]
 
 

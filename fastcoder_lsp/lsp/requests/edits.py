@@ -28,12 +28,14 @@ r"""Next-edit suggestions: the methods that GitHub's Copilot server has, and one
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Reason, Snapshot
 from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.edits.analogy import SOURCE as ANALOGY
@@ -69,7 +71,7 @@ async def inline_edit(session: Session, params: object) -> dict[str, object]:
     if isinstance(question, Reason) or snapshot is None:
         return _nothing(session, uri, position, question)
     settings = session.settings(session.folder_of(uri), question.language)
-    shown: Sequence[Edit] | Reason = reasons.no_edit_model()
+    shown: Sequence[Edit] | Reason = reasons.no_edit_model(repeated=settings.edits_analogy)
     if settings.edits_analogy and (repeated := analogous(question)):
         shown = _worth_showing(session, question, EditAnswer(repeated, source=ANALOGY))
     if session.documents.snapshot(uri) is not snapshot:
@@ -78,14 +80,24 @@ async def inline_edit(session: Session, params: object) -> dict[str, object]:
         return _sent(session, question, shown)
     if not settings.edits_model:
         return _nothing(session, uri, position, shown)
-    future = session.service.edits.submit(question)
-    answer = future.result() if future.done() else await asyncio.wrap_future(future)
-    if answer.ms:
-        session.edits.spans.record(answer.ms)
+    answer = await _answer_of_model(session, question, settings)
     if session.documents.snapshot(uri) is not snapshot:
         return _nothing(session, uri, position, reasons.changed())
     shown = _worth_showing(session, question, answer)
     return _nothing(session, uri, position, shown) if isinstance(shown, Reason) else _sent(session, question, shown)
+
+
+async def _answer_of_model(session: Session, question: EditQuestion, settings: Settings) -> EditAnswer:
+    """What the edit model suggests. Its prompt holds other files' changes only where `context.enabled` allows them."""
+    if settings.context_enabled is False:
+        question = replace(question, history=tuple(one for one in question.history if one.path == question.path))
+    if not question.history:
+        return EditAnswer(reason=reasons.changed_elsewhere())
+    future = session.service.edits.submit(question)
+    answer = future.result() if future.done() else await asyncio.wrap_future(future)
+    if answer.ms:
+        session.edits.spans.record(answer.ms)
+    return answer
 
 
 def did_show(session: Session, params: object) -> None:

@@ -33,7 +33,8 @@ def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
 
     Its argument is the document's URI, or the request's params; without one, the document of the last question.
     """
-    uri = _uri_in(arguments[0]) if arguments else session.outcomes.reasons.latest()
+    latest = session.outcomes.reasons.latest() or session.edits.reasons.latest()
+    uri = _uri_in(arguments[0]) if arguments else latest
     if uri is None:
         text = f"The editor has not requested a suggestion yet. {_TRIGGER_HINT}"
         answer: dict[str, object] = {"text": text, "items": []}
@@ -47,10 +48,11 @@ def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
 def explanation(session: Session, uri: str) -> dict[str, object]:
     """Why a document has no suggestion, as text and as items."""
     silences, ago_s = session.outcomes.reasons.silences(uri), session.outcomes.reasons.ago_s
-    headline = _headline(session, uri)
+    edits = _edits(session, uri)
+    headline = _headline(session, uri, edits)
     now, answering = _described(session.reporter.current), session.reporter.answering
     doing = f"Now: {now} ({answering})" if answering else f"Now: {now}"
-    lines = [*headline, *_context(session, uri), *_edits(session, uri), doing]
+    lines = [*headline, *_context(session, uri), *([] if headline == edits else edits), doing]
     lines += [f"{note[0].upper()}{note[1:]}." for note in session.reporter.notes]
     if earlier := [one for one in silences if one.reason.text not in headline[0]][:_MAX_LISTED]:
         lines += ["Before:", *(f"- {' '.join(_sentences(_when(session, one), one.reason))}" for one in earlier)]
@@ -69,8 +71,11 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
     return {"text": "\n".join(lines), "items": items}
 
 
-def _headline(session: Session, uri: str) -> list[str]:
-    """The first lines: a reason that holds for the whole document, else the outcome of the last question."""
+def _headline(session: Session, uri: str, edits: list[str]) -> list[str]:
+    """The first lines: a reason that holds for the whole document, else the outcome of the last question.
+
+    `edits`: what there is to say of edits, which some editors alone ask for.
+    """
     name = "this document" if uri == _NEOVIMS_UNNAMED else PurePath(path_of(uri) or uri).name
     found = question_at_start(session, uri)
     if isinstance(found, Reason):
@@ -79,7 +84,7 @@ def _headline(session: Session, uri: str) -> list[str]:
     if shown is not None and (not silences or shown.moment_s >= silences[0].moment_s):
         return [f"The last answer in {name} was a suggestion, in {_when(session, shown)}."]
     if not silences:
-        return [f"The editor has not requested a suggestion in {name} yet.", _TRIGGER_HINT]
+        return edits or [f"The editor has not requested a suggestion in {name} yet.", _TRIGGER_HINT]
     return _sentences(f"No suggestion in {name}, {_when(session, silences[0])}", silences[0].reason)
 
 
