@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from fastcoder_lsp.core import Diagnostic
 from fastcoder_lsp.core.bounds import MOST_DIAGNOSTICS
-from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.model.machine import require_packages
 
 _UNUSED = ("Unused", "Redefined")
 

@@ -27,7 +27,7 @@ from benchmarks.product import measure_costs
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import Engine, Sampler, StepCosts
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 
 EXAMPLE = "decode --limit 24 --nodes 8 --drafters fastcoder,cacheback"
 _DRAFTERS = "as for `bench draft`"

@@ -21,7 +21,7 @@ from benchmarks.harness import write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.draft.base import Drafter
-from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.model.machine import require_packages
 from fastcoder_lsp.observe import percentile
 
 EXAMPLE = "draft --nodes 16 --drafters fastcoder,cacheback:follower_length=4"

@@ -16,8 +16,7 @@ from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import GREEDY, Engine, Sampler
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.base import Drafter
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import Drafter, NoDrafter
 
 EXAMPLE = "exactness --limit 20 --tokens 32 --engine cpu-fp32"
 PROMPT_TOKENS = 256

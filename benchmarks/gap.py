@@ -17,7 +17,7 @@ from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.model import ModelFiles, require_checkpoint
 from fastcoder_lsp.model.files import gguf_of, weight_files
-from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.model.machine import require_packages
 
 KIND = "transformers"
 """In the place of a kind of engine."""

@@ -29,7 +29,7 @@ from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import shown
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.model.machine import require_packages
 
 EXAMPLE = "keystroke --replay ../shared/data/replay/structlog --html typing.html"
 CEILING_DRAFTER = "suffix"

@@ -37,7 +37,7 @@ from fastcoder_lsp.engine.int8.dot import kinds_here
 from fastcoder_lsp.errors import FastcoderError, InstallationError, UsageError
 from fastcoder_lsp.model import require_checkpoint, unpacked_bytes
 from fastcoder_lsp.model.files import gguf_of
-from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.model.machine import require_packages
 from fastcoder_lsp.model.store import size_text
 
 READY_S = 300.0

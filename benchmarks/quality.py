@@ -39,11 +39,11 @@ from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.suffix import SuffixDrafter
 from fastcoder_lsp.engine.architecture import read_config
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.model.machine import require_packages
 from fastcoder_lsp.postprocess import finish
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.tokenizer import Tokenizer

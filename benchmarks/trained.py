@@ -31,9 +31,8 @@ from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.config.table import ENGINES
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Engine, Sampler, Verified
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.base import Trained, load_trained
+from fastcoder_lsp.draft.base import NoDrafter, Trained, load_trained
 from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
-from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.tuned import read_record

@@ -21,9 +21,8 @@ from benchmarks.datasets import repoeval
 from benchmarks.drafting.tasks import TaskParts, TaskPin
 from fastcoder_lsp.core import Draft, DraftContext, DrafterTraits, DraftTree, Engine, Verified
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.base import Drafter
+from fastcoder_lsp.draft.base import Drafter, NoDrafter
 from fastcoder_lsp.draft.fastcoder import PRODUCT, FastcoderDrafter
-from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters
 
 NODES = 64

@@ -18,9 +18,8 @@ from benchmarks.datasets import repoeval
 from benchmarks.drafting.tasks import PAPER_TOKENS, TaskParts
 from benchmarks.harness import KeptRows, decode_request
 from fastcoder_lsp.core import DraftContext, DraftTree, Engine, Rewrite, Verified
-from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.decode.tree import build_tree
+from fastcoder_lsp.decode.tree import Healing, build_tree
 from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.draft.suffix import SuffixDrafter
 from fastcoder_lsp.tokenizer import Tokenizer

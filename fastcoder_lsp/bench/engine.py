@@ -26,7 +26,7 @@ from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import require_checkpoint, unpacked_bytes
 from fastcoder_lsp.model.files import WEIGHTS
-from fastcoder_lsp.model.needs import install_line, missing_packages
+from fastcoder_lsp.model.machine import install_line, missing_packages
 from fastcoder_lsp.model.store import size_text
 from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.tokenizer import Tokenizer

@@ -17,9 +17,8 @@ from llvmlite import ir
 from fastcoder_lsp.engine.int4.grouped import BYTES, FOURS, multiply_group
 from fastcoder_lsp.engine.int4.grouped import WORDS as FACTORS
 from fastcoder_lsp.engine.int8.amx import SIDE, begin_tiles, end_tiles, tiled_product
-from fastcoder_lsp.engine.int8.dot import DotKind
-from fastcoder_lsp.engine.int8.dot_neon import BYTES as SIXTEEN
-from fastcoder_lsp.engine.int8.dot_neon import FOUR, usmmla
+from fastcoder_lsp.engine.int8.dot import BYTES as SIXTEEN
+from fastcoder_lsp.engine.int8.dot import FOUR, DotKind, usmmla
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.simd import I32, I64, LANES, intrinsic, load_at, store_at, v_load, v_max, v_store
 from fastcoder_lsp.engine.int8.team import Team

@@ -137,7 +137,7 @@ def _left_out(error: Exception) -> InstallationError | None:
     """How to install a package that a CPU installation omits, if the error is for lack of one; else None."""
     name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if name in LEFT_OUT:
-        from fastcoder_lsp.model.needs import require_packages
+        from fastcoder_lsp.model.machine import require_packages
 
         try:
             require_packages("this command", *LEFT_OUT)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.progress import progress_shown, shares
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
+from fastcoder_lsp.model.downloads import Dialogue, DownloadOffer, ProgressStep
 
 if TYPE_CHECKING:
     from fastcoder_lsp.model.choice import Choice

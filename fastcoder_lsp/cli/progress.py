@@ -17,8 +17,7 @@ from rich.progress import (
 )
 
 from fastcoder_lsp.core.controls import raw_stream
-from fastcoder_lsp.model.dialogue import ProgressStep
-from fastcoder_lsp.model.downloads import TransferRate, transfer_text
+from fastcoder_lsp.model.downloads import ProgressStep, TransferRate, transfer_text
 
 
 class ProgressDisplay(Protocol):

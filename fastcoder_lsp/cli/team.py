@@ -80,7 +80,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
     from fastcoder_lsp.http.server import reserved
-    from fastcoder_lsp.model.needs import require_packages
+    from fastcoder_lsp.model.machine import require_packages
 
     config = config_of(arguments)
     require_packages("the team's server", "ray")

@@ -29,8 +29,7 @@ from fastcoder_lsp.core import (
 )
 from fastcoder_lsp.core.certainty import LIKELY, Certainty, Row
 from fastcoder_lsp.core.differences import common_prefix
-from fastcoder_lsp.decode.healing import Allow, Healing, Piece, allowed_ids
-from fastcoder_lsp.decode.tree import GuardedDrafter, build_tree
+from fastcoder_lsp.decode.tree import Allow, GuardedDrafter, Healing, Piece, allowed_ids, build_tree
 from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.observe import Spans
 

@@ -1,21 +1,60 @@
-"""Makes a well-formed tree for the engine out of any draft.
+"""Makes a well-formed tree for the engine out of any draft, and holds the tree to the text that a user has begun.
 
-Owns no policy: it drops nodes that cannot be verified (unknown ids, broken parents, twins, nodes beyond the room, text
-that healing forbids) and keeps the order of the rest.
-A drafter that fails costs speed, never an answer: its first failure is logged, and then it drafts no more in this
+Drops nodes that cannot be verified (unknown ids, broken parents, twins, nodes beyond the room, text that healing
+forbids) and keeps the order of the rest. Token healing: the first tokens must spell the token that the user has begun
+to type. A drafter that fails costs speed, never an answer: its first failure is logged, and it drafts no more in this
 decode.
 """
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from operator import lt
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, Draw, Tokens, Verified
-from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.draft.base import Drafter
+
+Piece = Callable[[int], bytes]
+"""The bytes of a token's text."""
+Allow = Callable[[bytes], npt.NDArray[np.int64]]
+"""The ids that agree with given bytes: their text starts with them, or they start with it. Never empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Healing:
+    """The state of healing: the next tokens must first spell the `remaining` bytes."""
+
+    remaining: bytes
+    piece: Piece
+    allow: Allow
+
+    def after(self, token: int) -> "Healing | None":
+        """The state after `token`; None if the token contradicts the text."""
+        if not self.remaining:
+            return self
+        text = self.piece(token)
+        if not text or not (text.startswith(self.remaining) or self.remaining.startswith(text)):
+            return None
+        return replace(self, remaining=self.remaining[len(text) :])
+
+
+def allowed_ids(tree: DraftTree, healing: Healing) -> Mapping[int, npt.NDArray[np.int64]]:
+    """Node → the ids that may follow it, for nodes whose successors are restricted."""
+    if not healing.remaining:
+        return {}
+    root = tree.pending - 1
+    states = {root: healing}
+    for node in range(tree.pending, len(tree)):
+        state = states[tree.parents[node]].after(tree.tokens[node])
+        assert state is not None, "build_tree lets no contradicting node through"
+        states[node] = state
+    return {node: healing.allow(state.remaining) for node, state in states.items() if state.remaining}
+
 
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")

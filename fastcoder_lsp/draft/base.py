@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.documents import PerDocument
@@ -22,6 +23,7 @@ from fastcoder_lsp.model.tuned import read_record
 if TYPE_CHECKING:
     from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
     from fastcoder_lsp.index.searcher import Hits, Searcher
+
 
 Parameters = TypeVar("Parameters")
 Group = Literal["datastore", "cache", "prompt", "model", "other"]
@@ -261,3 +263,17 @@ def chain(tokens: Sequence[int], source: Source, match: int = 0) -> Draft:
     if not count:
         return NO_DRAFT
     return Draft(tuple(tokens), tuple(range(-1, count - 1)), (source.name,) * count, (match,) * count)
+
+
+NONE = Specification("none", "nothing: plain decoding", parameters=None, make=lambda _parameters, _parts: NoDrafter())
+
+
+class NoDrafter(Drafter):
+    """A drafter without guesses."""
+
+    def __init__(self) -> None:
+        super().__init__(NONE)
+
+    @override
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        return NO_DRAFT

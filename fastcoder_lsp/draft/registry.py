@@ -17,7 +17,6 @@ from fastcoder_lsp.draft import (
     jacobi,
     lookup,
     medusa,
-    none,
     ouroboros,
     recycling,
     rewrite,
@@ -25,7 +24,7 @@ from fastcoder_lsp.draft import (
     self_model,
     suffix,
 )
-from fastcoder_lsp.draft.base import Drafter, DrafterParts, Group, Specification, Trained
+from fastcoder_lsp.draft.base import NONE, Drafter, DrafterParts, Group, Specification, Trained
 from fastcoder_lsp.errors import UsageError
 
 __all__ = [
@@ -45,7 +44,7 @@ Parameters = TypeVar("Parameters")
 SPECIFICATIONS: Mapping[str, Specification[Any]] = {
     specification.name: specification
     for specification in (
-        none.NONE,
+        NONE,
         lookup.LOOKUP,
         suffix.SUFFIX,
         suffix.SAM,

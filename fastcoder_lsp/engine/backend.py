@@ -1,14 +1,18 @@
-"""The protocol of a model's arithmetic below the engine: rows in, logits out, and a KV cache by slots.
+"""The protocols of a model's arithmetic below the engine: rows in, logits out, and a KV cache by slots.
 
-A backend knows nothing of prompts, acceptance or sampling.
+A backend knows nothing of prompts, acceptance or sampling. If it keeps hidden states for drafters, it stores them
+beside keys and values, slot by slot, so that truncation, accepted paths and prefix copies apply to them too. It keeps
+none before the first request.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+
+from fastcoder_lsp.core import NORMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +80,75 @@ class SkimmingBackend(Backend, Protocol):
     def sublayers(self) -> int:
         """How many parts there are: two a layer."""
         ...
+
+
+@runtime_checkable
+class KeepingBackend(Backend, Protocol):
+    """A backend that can keep hidden states: for each slot, the output of some layers."""
+
+    @property
+    def layers(self) -> int:
+        """Blocks of the model."""
+        ...
+
+    @property
+    def kept_layers(self) -> tuple[int, ...]:
+        """The layers behind which hidden states are kept, each from 1 on."""
+        ...
+
+    def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
+        """The weights of the norm before the head, and its ε: scales [E], or scales and offsets [2 E] for LayerNorm."""
+        ...
+
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep the states behind these layers from now on; empties the KV cache."""
+        ...
+
+    def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """The states of the slots `start`…`stop`, [slots, kept layers, E]."""
+        ...
+
+    def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """The embeddings of tokens, [tokens, E]."""
+        ...
+
+
+def can_keep(backend: Backend, layers: Sequence[int]) -> TypeGuard[KeepingBackend]:
+    """Whether `backend` keeps hidden states, and its model has these layers."""
+    if not isinstance(backend, KeepingBackend):
+        return False
+    return all(layer == NORMED or 1 <= layer <= backend.layers for layer in layers)
+
+
+def with_layers(backend: KeepingBackend, layers: Sequence[int]) -> tuple[int, ...] | None:
+    """The layers that `backend` must keep so that `layers` can be read, besides its present ones; None if it has them.
+
+    The set only grows, so that drafters of several clients over one model do not empty each other's caches.
+    """
+    wanted = {backend.layers if layer == NORMED else layer for layer in layers}
+    kept = set(backend.kept_layers)
+    return None if wanted <= kept else tuple(sorted(wanted | kept))
+
+
+def read_states(backend: KeepingBackend, layers: Sequence[int], start: int, stop: int) -> npt.NDArray[np.float32]:
+    """Hidden states of some slots, [slots, layers, E], in the order of `layers`; a copy."""
+    kept = backend.kept_layers
+    found = backend.states(start, stop)
+    parts = []
+    for layer in layers:
+        state_TE = found[:, kept.index(backend.layers if layer == NORMED else layer)]
+        parts.append(_normed(state_TE, *backend.last_norm()) if layer == NORMED else state_TE)
+    return np.stack(parts, axis=1)
+
+
+def _normed(
+    state_TE: npt.NDArray[np.float32], weight_E: npt.NDArray[np.float32], eps: float
+) -> npt.NDArray[np.float32]:
+    size = state_TE.shape[1]
+    if len(weight_E) > size:
+        state_TE = state_TE - state_TE.mean(axis=1, keepdims=True, dtype=np.float32)
+    scale_T = 1 / np.sqrt(np.mean(np.square(state_TE), axis=1, dtype=np.float32) + np.float32(eps))
+    normed_TE = state_TE * scale_T[:, None] * weight_E[:size]
+    if len(weight_E) > size:
+        normed_TE = normed_TE + weight_E[size:]
+    return normed_TE.astype(np.float32, copy=False)

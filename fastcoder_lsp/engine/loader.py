@@ -23,8 +23,7 @@ from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.engine.trial import choose_engine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
 from fastcoder_lsp.model.gguf_folder import count_parameters, require_checkpoint
-from fastcoder_lsp.model.machine import require_memory
-from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.model.machine import require_memory, require_packages
 
 logger = logging.getLogger(__name__)
 GPU_KIND, SINGLY = "cuda-graphs", "cuda-bf16"
@@ -183,7 +182,7 @@ def _choose(job: LoadJob, shape: Shape | None) -> tuple[str, list[str]]:
 
 def _on_nvidia(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]]:
     """`auto`'s choice on an NVIDIA GPU with enough memory; None for the CPU's engine."""
-    from fastcoder_lsp.engine.static.memory import lacking_room  # noqa: PLC0415 asks torch
+    from fastcoder_lsp.engine.static.plan import lacking_room  # noqa: PLC0415 asks torch
 
     if (lacking := lacking_room(job)) is not None:  # asked at each start: more may be free
         return None, [f"the GPU is not used: {lacking}"]

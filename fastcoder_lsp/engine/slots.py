@@ -26,9 +26,8 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.core.differences import common_prefix
-from fastcoder_lsp.engine.backend import Backend, SkimmingBackend
+from fastcoder_lsp.engine.backend import Backend, KeepingBackend, SkimmingBackend, can_keep, with_layers
 from fastcoder_lsp.engine.one_slot import OneSlot
-from fastcoder_lsp.engine.states import KeepingBackend, can_keep, with_layers
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 
 WORTH = 16

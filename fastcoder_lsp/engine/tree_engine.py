@@ -10,10 +10,16 @@ import numpy.typing as npt
 
 from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
 from fastcoder_lsp.core.differences import common_prefix
-from fastcoder_lsp.engine.backend import Backend, Rows, SkimmingBackend
-from fastcoder_lsp.engine.sampling import top_rows
-from fastcoder_lsp.engine.states import KeepingBackend, can_keep, read_states, with_layers
-from fastcoder_lsp.engine.verification import accept
+from fastcoder_lsp.engine.backend import (
+    Backend,
+    KeepingBackend,
+    Rows,
+    SkimmingBackend,
+    can_keep,
+    read_states,
+    with_layers,
+)
+from fastcoder_lsp.engine.verification import accept, top_rows
 from fastcoder_lsp.errors import ResourceError
 
 MAX_NODES = 128

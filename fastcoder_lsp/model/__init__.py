@@ -1,7 +1,7 @@
 """THE MODEL'S FILES: finding, fetching, checking, converting them. Never runs a model, never downloads unasked."""
 
 from fastcoder_lsp.model.choice import Choice, choose, current_choice
-from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
+from fastcoder_lsp.model.downloads import Dialogue, DownloadOffer, ProgressStep
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.find import find, prepare
 from fastcoder_lsp.model.gguf_folder import count_parameters, require_checkpoint, unpacked_bytes

@@ -14,8 +14,7 @@ from typing import Any
 
 from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalidError, ResourceError
 from fastcoder_lsp.model.gguf_header import DAMAGED_HINT, check_header
-from fastcoder_lsp.model.machine import available_bytes
-from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.model.machine import available_bytes, require_packages
 from fastcoder_lsp.model.store import require_space, size_text
 
 OVERHEAD_BYTES = 1200 << 20

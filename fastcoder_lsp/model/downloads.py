@@ -1,7 +1,7 @@
-"""Downloads: how much is here, how fast it comes, and how long the rest takes.
+"""Downloads: what is offered and asked before one, how much is here, how fast it comes, and how long the rest takes.
 
 The process that downloads keeps a small file for each model in `downloads` of the cache folder, so that servers and
-`doctor` show its progress. The file goes once the model is ready; one that a killed process left says how much is here.
+`doctor` show its progress. It deletes the file once the model is ready; a killed process's file says how much is here.
 """
 
 import hashlib
@@ -18,8 +18,53 @@ import msgspec
 import psutil
 
 from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
-from fastcoder_lsp.model.dialogue import Dialogue, ProgressStep
 from fastcoder_lsp.model.store import size_text
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadOffer:
+    """A download, announced before it begins.
+
+    `download_bytes` go over the network, `disk_bytes` are needed in `folder`. For a replacement, `instead_of` names the
+    requested model, `reason` says why it is unavailable, and `difference` describes the replacement; empty otherwise.
+    `trust` names the publisher and the checks; empty where the name says it.
+    """
+
+    what: str
+    download_bytes: int
+    disk_bytes: int
+    origin: str
+    licence: str
+    folder: str
+    instead_of: str = ""
+    reason: str = ""
+    difference: str = ""
+    trust: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressStep:
+    """Progress of one piece of work: `done` of `total`, in bytes, or (`in_bytes` false) in parts of the whole."""
+
+    what: str
+    done: int
+    total: int
+    in_bytes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """The listener of a download.
+
+    `announce`: the requested download begins. `accept`: whether to take a replacement. `advance`: progress, from any
+    thread. `note`: a line for the user.
+    """
+
+    announce: Callable[[DownloadOffer], None]
+    accept: Callable[[DownloadOffer], bool]
+    advance: Callable[[ProgressStep], None]
+    note: Callable[[str], None]
+
 
 RECENT_S = 10.0
 """The speed is that of the last seconds: it changes while a download runs."""

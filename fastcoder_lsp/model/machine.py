@@ -1,14 +1,15 @@
-"""The machine's resources for a model: memory that is installed and available, the GPU's memory, and power.
+"""What a model needs of this machine: memory, installed and available, the GPU's memory, power, and optional packages.
 
-Both sizes are the least of the machine's, its container's and this process's own limit: inside a container the system
-reports the machine's memory, which the container may not use.
+Both sizes of memory are the least of the machine's, its container's and this process's own limit: inside a container
+the system reports the machine's memory, which the container may not use.
 
-The GPU's memory comes from the NVIDIA driver's own program. It is never waited for beyond its time, not even after it
-was killed, for a program that hangs in the kernel cannot be killed.
+The GPU's memory comes from the NVIDIA driver's own program. The wait for it is bounded, even after it was killed: a
+program that hangs in the kernel cannot be killed.
 """
 
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,12 +17,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires
+from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
 
 from fastcoder_lsp.config.environment import find_program
-from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.errors import InstallationError, ResourceError
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _UNLIMITED = 1 << 60
@@ -170,3 +173,48 @@ def _output(command: list[str], timeout_s: float) -> bytes | None:
     if ended and process.stdout is not None:
         process.stdout.close()
     return said[0] if ended and said else None
+
+
+_CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
+"""PyTorch's own index of builds a tenth of the size; pip prefers them, for their version is the same with a suffix."""
+
+
+def require_packages(purpose: str, *names: str) -> None:
+    """Check that the packages `names` are installed; imports none of them.
+
+    Raises:
+        InstallationError: some are missing.
+    """
+    if lacking := missing_packages(*names):
+        raise InstallationError(
+            f"{purpose} needs {' and '.join(lacking)}, which this installation lacks", f"Run: {install_line(*lacking)}"
+        )
+
+
+def missing_packages(*names: str) -> list[str]:
+    """The missing ones of the packages; imports none of them."""
+    return [name for name in names if not _installed(name)]
+
+
+def install_line(*names: str) -> str:
+    """A command that installs packages beside this program, in usable versions, torch in its smallest build."""
+    small = "torch" in names and sys.platform == "linux" and not gpu_memory_bytes()
+    options = [f"--extra-index-url {_CPU_BUILDS}"] if small else []
+    return " ".join([f"{sys.executable} -m pip install", *options, *(_bounded(name) for name in names)])
+
+
+def _bounded(name: str) -> str:
+    """`name` with the versions that this package requires, quoted for a shell."""
+    try:
+        ours = requires("fastcoder-lsp") or []
+    except PackageNotFoundError:  # a bare checkout
+        ours = []
+    found = next((one for one in ours if re.match(rf"{re.escape(name)}(?![\w.-])", one)), name).partition(";")[0]
+    return found if found == name else f'"{found.strip()}"'
+
+
+def _installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False

@@ -9,8 +9,7 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
 from fastcoder_lsp.model import hub, wheels
 from fastcoder_lsp.model.catalogue import WheelModel, wheel_model
-from fastcoder_lsp.model.dialogue import Dialogue, DownloadOffer, ProgressStep
-from fastcoder_lsp.model.downloads import recorded
+from fastcoder_lsp.model.downloads import Dialogue, DownloadOffer, ProgressStep, recorded
 from fastcoder_lsp.model.files import ModelFiles, damage, give_up
 from fastcoder_lsp.model.find import (
     BrokenConversionError,

@@ -110,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
     from fastcoder_lsp.index.searcher import warm_up as warm_up_index  # noqa: PLC0415
 
     if arguments:
-        from fastcoder_lsp.engine.int8.ahead import compile_ahead  # noqa: PLC0415
+        from fastcoder_lsp.engine.int8.backend import compile_ahead  # noqa: PLC0415
 
         *numbers, kind = arguments
         group, dim, bits = map(int, numbers)

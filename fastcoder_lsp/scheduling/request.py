@@ -12,7 +12,7 @@ from fastcoder_lsp.completion.protocol import Counted
 from fastcoder_lsp.completion.question import Answer, Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import CacheLost, Counts, DraftTree, Reason
-from fastcoder_lsp.decode.healing import Healing
+from fastcoder_lsp.decode.tree import Healing
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.scheduling.budget import MOST_MS, Budgets

@@ -32,7 +32,7 @@ from fastcoder_lsp.core import (
 )
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt, PromptBuilder
 from fastcoder_lsp.runtime.parts import ALONE, DecodeLimits, Model, Runtime, WorkspaceView

@@ -12,8 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from fastcoder_lsp.train.example import Example, Ids, Labels, Pairs, trunk
-from fastcoder_lsp.train.sequences import order
+from fastcoder_lsp.train.example import Example, Ids, Labels, Pairs, order, trunk
 from fastcoder_lsp.train.trajectories import Trajectory
 
 CONSISTENCY, AUTOREGRESSIVE = "consistency", "autoregressive"

@@ -18,7 +18,7 @@ from torch.nn import functional as F  # noqa: N812 its name everywhere
 from typing_extensions import override
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.train.layer import attention_numbers, normed, turned
+from fastcoder_lsp.train.eagle import attention_numbers, normed, turned
 from fastcoder_lsp.train.samples import DrafterLesson, Sample, states_of
 
 

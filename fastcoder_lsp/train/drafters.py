@@ -22,8 +22,7 @@ from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import NORMED, Engine, KeepingEngine
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.base import DrafterParts
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import DrafterParts, NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.errors import UsageError

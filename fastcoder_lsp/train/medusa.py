@@ -22,7 +22,7 @@ from torch.nn import functional as F  # noqa: N812 its name everywhere
 from typing_extensions import override
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.train import sequences
+from fastcoder_lsp.train import example
 from fastcoder_lsp.train.samples import DrafterLesson, Sample, Teacher, states_of
 from fastcoder_lsp.train.trainable import Trainable
 
@@ -149,7 +149,7 @@ class JointLesson:
     def __init__(
         self,
         trainable: Trainable,
-        texts: sequences.Sequences,
+        texts: example.Sequences,
         places_V: torch.Tensor,
         head_DE: torch.Tensor,
         settings: MedusaSettings,
@@ -194,7 +194,7 @@ class JointLesson:
         ids_D = torch.nonzero(self._places_V >= 0)[:, 0]
         return replace(teacher, ids_D=ids_D, places_V=self._places_V, head_DE=self._head_DE)
 
-    def _losses(self, windows: Sequence[sequences.Sequence], *, learn: bool, alone: bool) -> dict[str, float]:
+    def _losses(self, windows: Sequence[example.Sequence], *, learn: bool, alone: bool) -> dict[str, float]:
         """The mean of each window's losses; with `learn`, gradients of their weighted sum are added."""
         means: dict[str, float] = {}
         for window in windows:
@@ -209,7 +209,7 @@ class JointLesson:
                     (total / len(windows)).backward()  # type: ignore[no-untyped-call]
         return means
 
-    def _window(self, window: sequences.Sequence, *, alone: bool) -> dict[str, torch.Tensor]:
+    def _window(self, window: example.Sequence, *, alone: bool) -> dict[str, torch.Tensor]:
         """`plain`: the model's cross-entropy of the next token; `head1`…: the heads'; of text alone, in nats."""
         tokens = torch.from_numpy(window.tokens)
         labels_T = torch.where(torch.from_numpy(window.text), tokens, -1)

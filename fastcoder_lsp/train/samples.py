@@ -28,8 +28,7 @@ from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.example import Ids
-from fastcoder_lsp.train.sequences import order
+from fastcoder_lsp.train.example import Ids, order
 
 Own = TypeVar("Own")
 

@@ -19,8 +19,7 @@ from typing import Literal
 import numpy as np
 
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.example import Example, Ids, Labels, trunk
-from fastcoder_lsp.train.sequences import Sequence, Sequences
+from fastcoder_lsp.train.example import Example, Ids, Labels, Sequence, Sequences, trunk
 
 Stream = Literal["improved", "basic", "branches"]
 PLAIN, MASKED = "plain", "masked"

@@ -22,6 +22,7 @@ from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.train.example import Sequences
 from fastcoder_lsp.train.loop import (
     Lesson,
     RunOutcome,
@@ -42,7 +43,6 @@ from fastcoder_lsp.train.options import (
 )
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.samples import CPU_SAMPLES, HELD_OUT, SHARE, Collector, Sample
-from fastcoder_lsp.train.sequences import Sequences
 from fastcoder_lsp.train.texts import Texts, read_texts
 from fastcoder_lsp.train.trainable import require_tuning
 

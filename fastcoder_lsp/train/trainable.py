@@ -24,7 +24,7 @@ from fastcoder_lsp.engine.architecture import BROKEN_HINT, read_config
 from fastcoder_lsp.errors import InstallationError, ModelInvalidError, UsageError
 from fastcoder_lsp.model.digest import combined, sha256_file
 from fastcoder_lsp.model.files import weight_files
-from fastcoder_lsp.model.needs import install_line
+from fastcoder_lsp.model.machine import install_line
 from fastcoder_lsp.model.store import publish
 from fastcoder_lsp.model.tuned import RECORD, TrainingRecord
 from fastcoder_lsp.train.options import TrainSettings

@@ -22,8 +22,7 @@ from transformers import DynamicCache
 
 from fastcoder_lsp.core.files import appearing
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.train.example import Ids
-from fastcoder_lsp.train.sequences import Sequences
+from fastcoder_lsp.train.example import Ids, Sequences
 
 GRAM = 4
 DISTINCT = 0.7

@@ -19,7 +19,7 @@ from fastcoder_lsp.cli.bench import BENCHMARKS
 from fastcoder_lsp.cli.main import parser
 from fastcoder_lsp.core import GREEDY
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from tests.draft.toys import RepetitiveEngine
 
 HOUSE = Path(benchmarks.__file__).parent

@@ -18,7 +18,7 @@ from benchmarks.drafting.drafters import drafter_names
 from benchmarks.drafting.traces import Recorder, Trace, replay
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, make
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.draft.toys import RepetitiveEngine

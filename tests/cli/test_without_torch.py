@@ -11,7 +11,7 @@ import pytest
 
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.errors import InstallationError
-from fastcoder_lsp.model import needs
+from fastcoder_lsp.model import machine
 from tests.model.tiny import write_gguf
 
 ABSENT = """
@@ -129,10 +129,10 @@ def test_a_command_that_imports_them_says_how_to_get_them(environment: dict[str,
 def test_the_line_asks_for_the_build_of_torch_that_is_of_use(
     memory_bytes: int, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(needs, "gpu_memory_bytes", lambda: memory_bytes)
+    monkeypatch.setattr(machine, "gpu_memory_bytes", lambda: memory_bytes)
     monkeypatch.setattr(sys, "platform", "linux")
-    assert ("whl/cpu" in needs.install_line("torch")) is small
-    assert "whl/cpu" not in needs.install_line("transformers")
+    assert ("whl/cpu" in machine.install_line("torch")) is small
+    assert "whl/cpu" not in machine.install_line("transformers")
 
 
 @pytest.mark.ci

@@ -28,7 +28,7 @@ from fastcoder_lsp.core import (
     StepCosts,
     Tokens,
 )
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.scheduling.direct import DirectHost, LoadRuntime

@@ -9,8 +9,7 @@ import numpy as np
 
 from fastcoder_lsp.core import Engine, Snapshot, StepCosts
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.base import Drafter
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import Drafter, NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.prompt import Prompt, PromptBuilder, PromptOptions
 from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
-from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import Decoded, DecodeRequest, Decoding, decode
-from fastcoder_lsp.decode.tree import build_tree
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.decode.tree import Healing, build_tree
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.observe import Spans
 from tests.fake_engine import FakeEngine
 

@@ -3,8 +3,7 @@
 import random
 
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Verified
-from fastcoder_lsp.draft.base import Drafter
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import Drafter, NoDrafter
 
 
 class Adversary(NoDrafter):

@@ -12,10 +12,9 @@ from fastcoder_lsp.draft import auto
 from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters, evidence
 from fastcoder_lsp.draft.auto.evidence import SOURCES
 from fastcoder_lsp.draft.auto.sources import StoreSource
-from fastcoder_lsp.draft.base import Pinned, nothing
+from fastcoder_lsp.draft.base import NoDrafter, Pinned, nothing
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.lookup import LookupDrafter
-from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.kernels.decorators import FixedTypes

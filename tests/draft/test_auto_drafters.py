@@ -12,8 +12,7 @@ from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTra
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.auto.evidence import TEXT, TRAINED
 from fastcoder_lsp.draft.auto.sources import DrafterSource, FoundContinuations, JacobiSource
-from fastcoder_lsp.draft.base import Drafter, Pinned
-from fastcoder_lsp.draft.none import NONE, NoDrafter
+from fastcoder_lsp.draft.base import NONE, Drafter, NoDrafter, Pinned
 from fastcoder_lsp.draft.pricing import TRIALS, Forecast, timed
 from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up
 from tests.draft import own_weights

@@ -11,9 +11,8 @@ import pytest
 from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.registry import DrafterParts, make
-from fastcoder_lsp.engine.sampling import distribution, top_rows
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.engine.verification import accept
+from fastcoder_lsp.engine.verification import accept, distribution, top_rows
 from tests.draft.small_models import lending
 from tests.engine import tiny_models
 

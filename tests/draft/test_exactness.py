@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.core import GREEDY, DraftContext, Engine, Rewrite, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.base import Drafter
+from fastcoder_lsp.draft.base import Drafter, NoDrafter
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
-from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make
 from tests.draft import own_weights
 from tests.draft.adversaries import ADVERSARIES, Adversary, adversary

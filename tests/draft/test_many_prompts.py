@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 
 from fastcoder_lsp.core import GREEDY, Engine, Sampler
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make
 from fastcoder_lsp.draft.smaller import Smaller
 from tests.draft import own_weights

@@ -10,7 +10,7 @@ import pytest
 from fastcoder_lsp.core import DraftContext, DraftTree, Engine, Engines, Sampler, SkimmingEngine, Tokens, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft import skipped_parts
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.self_model import SelfDrafter, SelfParameters, usual_parts
 from fastcoder_lsp.engine.slots import several
 from tests.draft.test_exactness import request

@@ -7,8 +7,7 @@ import pytest
 
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.model import ModelFiles
-from fastcoder_lsp.model.dialogue import ProgressStep
-from fastcoder_lsp.model.downloads import recorded
+from fastcoder_lsp.model.downloads import ProgressStep, recorded
 from tests.editors.conftest import find_editor, make_workspace, put_on_path, wait_for
 from tests.editors.neovim import Neovim
 from tests.editors.test_neovim import CONFIGURATION

@@ -20,8 +20,7 @@ from fastcoder_lsp import model
 from fastcoder_lsp.config import cache_folder, kernels_folder
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
-from fastcoder_lsp.engine.int4.packing import Rounded, lay_out
-from fastcoder_lsp.engine.int4.rounding import MOST
+from fastcoder_lsp.engine.int4.rounding import MOST, Rounded, lay_out
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.packed_file import packed_in_memory

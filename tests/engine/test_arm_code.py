@@ -9,9 +9,8 @@ from typing import Any
 import psutil
 import pytest
 
-from fastcoder_lsp.engine.int8 import neon, neon_row, sync, team, tiles
-from fastcoder_lsp.engine.int8.dot import NEON_DOT, NEON_I8MM, DotKind, in_four_bits
-from fastcoder_lsp.engine.int8.dot_neon import SIZE
+from fastcoder_lsp.engine.int8 import neon, sync, team, tiles
+from fastcoder_lsp.engine.int8.dot import NEON_DOT, NEON_I8MM, SIZE, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.team import default_threads, fast_by_capacity, fast_cores
 from tests.engine.assembly import code_of
 
@@ -35,7 +34,7 @@ COLUMNS = 16
 )
 def test_instructions_a_byte_product(kind: DotKind, rows: int, inner: str, most: float) -> None:
     code = code_of(neon.neon_tile(kind, rows, add=False), features_of(kind), inner)
-    registers = neon_row.TURN if rows == 1 and inner == "usmmla" else 1
+    registers = neon.TURN if rows == 1 and inner == "usmmla" else 1
     assert len(code.loop) / (registers * SIZE * COLUMNS * rows) <= most
     assert code.spills == 0
 
@@ -44,8 +43,8 @@ def test_a_row_alone_loads_four_registers_at_once() -> None:
     code = code_of(neon.neon_tile(NEON_I8MM, 1, add=False), "+dotprod,+i8mm", "usmmla")
     products = sum(line.startswith("usmmla") for line in code.loop)
     loads = [line for line in code.loop if line.startswith("ld")]
-    assert products == neon_row.TURN * COLUMNS
-    assert len(loads) == (products + neon_row.TURN) // 4
+    assert products == neon.TURN * COLUMNS
+    assert len(loads) == (products + neon.TURN) // 4
     assert all(line.startswith("ld1") and line.endswith("#64") for line in loads)
 
 

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 
 from fastcoder_lsp.engine.int4 import calibrate
-from fastcoder_lsp.engine.int4.compensated import DAMPING, InputStatistics, round_compensated
-from fastcoder_lsp.engine.int4.packing import Rounded, round_matrix
+from fastcoder_lsp.engine.int4.calibrate import DAMPING, InputStatistics, round_compensated
+from fastcoder_lsp.engine.int4.rounding import Rounded, round_matrix
 from fastcoder_lsp.engine.int8.dot import GROUP, PLAIN, in_four_bits
 from fastcoder_lsp.engine.weights import open_weights
 from tests.engine.rows import run

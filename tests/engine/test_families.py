@@ -19,7 +19,7 @@ from transformers import DynamicCache
 from fastcoder_lsp import model
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.int8.packing import quantise
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions

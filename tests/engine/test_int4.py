@@ -7,8 +7,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastcoder_lsp.engine.int4.packing import pack_rows, round_matrix, unpack_rows, unpack_some
-from fastcoder_lsp.engine.int4.rounding import MOST, NEIGHBOURS, STEP, TRIES
+from fastcoder_lsp.engine.int4.rounding import (
+    MOST,
+    NEIGHBOURS,
+    STEP,
+    TRIES,
+    pack_rows,
+    round_matrix,
+    unpack_rows,
+    unpack_some,
+)
 from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import AMX, GROUP, PLAIN, DotKind, in_four_bits, kinds_here, unfolded_bytes

@@ -10,13 +10,12 @@ import pytest
 import torch
 
 from fastcoder_lsp.core import Sampler
-from fastcoder_lsp.engine.static.build import build
+from fastcoder_lsp.engine.static.build import FUSED, TORCH, build, way
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice, Launch
 from fastcoder_lsp.engine.static.engine import StaticEngine
 from fastcoder_lsp.engine.static.step_io import Inputs, Outputs
 from fastcoder_lsp.engine.static.transformer import TorchKernels
-from fastcoder_lsp.engine.static.ways import FUSED, TORCH, way
 from tests.engine.static_parts import MeanDevice, tiny_recipe
 from tests.engine.test_static import drafted, plain
 

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from fastcoder_lsp.draft.base import Floats
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here, unfolded_bytes
-from fastcoder_lsp.engine.int8.halves import PAIR, narrow, padded, place_of
 from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import quantise
 from fastcoder_lsp.engine.int8.product import make_block
 from fastcoder_lsp.engine.int8.selftest import exact_kind, is_exact
-from fastcoder_lsp.engine.int8.simd import LANES
+from fastcoder_lsp.engine.int8.simd import LANES, PAIR, narrow, padded, place_of
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile

@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.core import GREEDY, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import DotKind, in_four_bits, kinds_here

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.core import DraftTree, Draw, Proposal, Sampler
 from fastcoder_lsp.core.noise import gumbel, uniform
-from fastcoder_lsp.engine.sampling import choose, distribution, top_rows
-from fastcoder_lsp.engine.verification import accept
+from fastcoder_lsp.engine.verification import accept, choose, distribution, top_rows
 
 V = 4
 """Tokens: few, so that each text of three is drawn often."""

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from fastcoder_lsp.core import NORMED, CacheLost, DraftTree, KeepingEngine, Sampler
+from fastcoder_lsp.engine.backend import KeepingBackend
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.slots import SharingBackend, SlotEngines
-from fastcoder_lsp.engine.states import KeepingBackend
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice

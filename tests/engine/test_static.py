@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from fastcoder_lsp.core import Draft, DraftTree, Engine, Sampler
-from fastcoder_lsp.decode.healing import Healing
-from fastcoder_lsp.decode.tree import build_tree
+from fastcoder_lsp.decode.tree import Healing, build_tree
 from fastcoder_lsp.engine.static import weights
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.device import CpuDevice

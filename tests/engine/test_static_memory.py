@@ -15,7 +15,7 @@ from fastcoder_lsp.engine.gpu_faults import LOST, GpuFaults
 from fastcoder_lsp.engine.static import weights
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.device import CpuDevice
-from fastcoder_lsp.engine.static.memory import least_bytes, require, weight_bytes
+from fastcoder_lsp.engine.static.plan import least_bytes, require, weight_bytes
 from fastcoder_lsp.engine.static.weights import GROUP, Int4Product, Int8Product, round_groups, round_rows
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.process import HUNG

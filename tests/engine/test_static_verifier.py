@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.core import DraftTree, Sampler
 from fastcoder_lsp.core.noise import gumbel
-from fastcoder_lsp.engine import sampling, verification
+from fastcoder_lsp.engine import verification
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static import layout, step_io, verifier
 from fastcoder_lsp.engine.static.cache import StaticCache
@@ -135,7 +135,7 @@ def test_the_best_alone_decide_what_the_whole_vocabulary_would(sampler: Sampler,
     whole = choose_rows(
         torch.from_numpy(logits), inputs, keys, StepVariant(sampled=True, nucleus=True, whole=True)
     ).tolist()
-    expected = [sampling.choose(row, sampler, 4 + place) for place, row in enumerate(logits)]
+    expected = [verification.choose(row, sampler, 4 + place) for place, row in enumerate(logits)]
     assert whole == expected
     assert found == (expected if decided else [UNDECIDED] * rows)
 
@@ -155,7 +155,7 @@ def test_top_rows_break_ties_by_id(vocabulary: int, rows: int, count: int, seed:
     logits = values[rng.integers(0, len(values), (rows, vocabulary))]
     logits[0] = np.sort(rng.normal(size=vocabulary).astype(np.float32))  # the best lie in the last chunk and the rest
     ids, found = top_rows(torch.from_numpy(logits), count)
-    expected_ids, expected_values = sampling.top_rows(logits, count)
+    expected_ids, expected_values = verification.top_rows(logits, count)
     assert (ids.numpy() == expected_ids).all()
     assert (found.numpy() == expected_values).all()
 

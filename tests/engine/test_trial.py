@@ -21,7 +21,7 @@ from fastcoder_lsp.engine.foreign import ForeignBackend
 from fastcoder_lsp.engine.job import LoadJob, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
-from fastcoder_lsp.engine.static.memory import least_bytes
+from fastcoder_lsp.engine.static.plan import least_bytes
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.engine.trial import TrialResult, choose_engine, read_json
 from fastcoder_lsp.engine.trial_process import compare, judge

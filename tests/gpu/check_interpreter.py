@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from fastcoder_lsp.engine.static import plan, triton_kernels
-from fastcoder_lsp.engine.static.build import build
+from fastcoder_lsp.engine.static.build import FUSED, build
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.plan import STEP_WIDTHS
-from fastcoder_lsp.engine.static.ways import FUSED
 from tests.engine.planted import changed
 from tests.engine.static_parts import MeanDevice, tiny_recipe
 from tests.gpu.agreement import CHECKS, Subject, kernels_of, mend_products

@@ -12,7 +12,7 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Draft, DraftContext, Progress, Reason, Rewrite, Tokens
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.rewrite import RewriteDrafter
 from fastcoder_lsp.edits.formats import EditLimits, EditPrompt, encode_raw, format_named
 from fastcoder_lsp.edits.values import EditQuestion

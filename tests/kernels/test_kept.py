@@ -295,7 +295,7 @@ import sys
 from pathlib import Path
 from numba.core import event
 from fastcoder_lsp import engine
-from fastcoder_lsp.engine.int8.ahead import compile_ahead
+from fastcoder_lsp.engine.int8.backend import compile_ahead
 
 class Heard(event.Listener):
     names = []

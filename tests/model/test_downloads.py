@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.model.dialogue import Dialogue, ProgressStep
 from fastcoder_lsp.model.downloads import (
+    Dialogue,
     Download,
+    ProgressStep,
     TransferRate,
     downloads,
     duration_text,

@@ -23,7 +23,7 @@ from fastcoder_lsp.model.files import Origin, damage, read_origin
 from fastcoder_lsp.model.find import wheels_converted
 from fastcoder_lsp.model.gguf_folder import _described, drop_copies
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
-from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.model.machine import require_packages
 from fastcoder_lsp.model.store import ModelStore
 from fastcoder_lsp.model.tensors import open_tensors
 from fastcoder_lsp.tokenizer import Tokenizer

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import tokenizers
 
+from fastcoder_lsp.model.gguf_config import LISTS, tokenizer_json
 from fastcoder_lsp.model.gguf_header import check_header
-from fastcoder_lsp.model.gguf_tokenizer import LISTS, tokenizer_json
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.model.tiny import write_gguf
 

@@ -15,7 +15,7 @@ import pytest
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
 from fastcoder_lsp.model import wheels
 from fastcoder_lsp.model.catalogue import WheelModel, WheelPart
-from fastcoder_lsp.model.dialogue import Dialogue
+from fastcoder_lsp.model.downloads import Dialogue
 from fastcoder_lsp.model.store import ModelStore
 from tests.model.tiny import write_wheel
 

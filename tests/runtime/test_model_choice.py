@@ -149,7 +149,7 @@ def test_the_engine_auto_follows_on_a_cpu_and_on_a_gpu(
 ) -> None:
     monkeypatch.setattr(loader, "_accelerator", lambda: device)
     monkeypatch.setattr(loader, "_against_ours", lambda *_: None)
-    monkeypatch.setattr("fastcoder_lsp.engine.static.memory.lacking_room", lambda _job: None)
+    monkeypatch.setattr("fastcoder_lsp.engine.static.plan.lacking_room", lambda _job: None)
     monkeypatch.setattr("torch.cuda.get_device_capability", lambda: (8, 0))
     for bits, kind in kinds.items():
         job = job_of(tmp_path / str(bits), "qwen2", bits=bits)

@@ -10,7 +10,7 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import GREEDY, Sampler, StepCosts
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_smaller
 from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
 from fastcoder_lsp.model.catalogue import FAMILY

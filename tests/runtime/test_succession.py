@@ -22,8 +22,7 @@ from fastcoder_lsp.host.local import LocalHost, ModelServer
 from fastcoder_lsp.model import choice as rule
 from fastcoder_lsp.model.catalogue import FAMILY
 from fastcoder_lsp.model.choice import Measured, Speed, write_measured
-from fastcoder_lsp.model.dialogue import Dialogue, ProgressStep
-from fastcoder_lsp.model.downloads import read_download, recorded
+from fastcoder_lsp.model.downloads import Dialogue, ProgressStep, read_download, recorded
 from fastcoder_lsp.model.find import find
 from fastcoder_lsp.model.tuned import RECORD
 from fastcoder_lsp.runtime import second_process, succession

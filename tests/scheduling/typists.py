@@ -21,7 +21,7 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost

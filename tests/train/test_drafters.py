@@ -14,18 +14,16 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import GREEDY, DraftContext, Sampler
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.base import Trained
+from fastcoder_lsp.draft.base import NoDrafter, Trained
 from fastcoder_lsp.draft.dflash import BlockModel
 from fastcoder_lsp.draft.eagle import EagleLayer
-from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, open_drafter
 from fastcoder_lsp.train.dflash import DflashLesson, DflashSettings
 from fastcoder_lsp.train.drafters import DflashSession, EagleSession, MedusaSession
-from fastcoder_lsp.train.eagle import EagleSettings
-from fastcoder_lsp.train.layer import Steps
+from fastcoder_lsp.train.eagle import EagleSettings, Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
 from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
 from fastcoder_lsp.train.samples import Sample, make_teacher, shape_of

@@ -11,14 +11,13 @@ from safetensors.torch import save_file
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import NORMED
 from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.eagle import EagleLayer
-from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model.drafter_files import open_drafter
-from fastcoder_lsp.train.eagle import EagleSettings, sized
-from fastcoder_lsp.train.layer import Steps
+from fastcoder_lsp.train.eagle import EagleSettings, Steps, sized
 from fastcoder_lsp.train.published import bring_in
 from fastcoder_lsp.train.samples import shape_of
 from tests.train.conftest import Speaker, aside

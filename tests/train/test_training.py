@@ -12,8 +12,7 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import GREEDY, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
-from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, load_trained
-from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, NoDrafter, load_trained
 from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.draft.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters
 from fastcoder_lsp.engine.tree_engine import TreeEngine

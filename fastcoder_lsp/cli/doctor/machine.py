@@ -30,7 +30,7 @@ def check_python() -> Check:
 
 def check_packages() -> Iterator[Check]:
     """Whether the packages load: the CPU engine's, and those that a GPU or tuning needs."""
-    from fastcoder_lsp.model.needs import install_line
+    from fastcoder_lsp.model.machine import install_line
 
     again = InstallationError("").hint
     found, broken = _load(("llvmlite", "numba", "tokenizers", "safetensors"))

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.engine.int8.halves import PAIR, narrow
 from fastcoder_lsp.engine.int8.memory import Cache, Floats, Packed, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.row_kernels import norm_head
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
+    PAIR,
+    narrow,
     v_add,
     v_exp,
     v_load,
@@ -94,7 +95,7 @@ def move_slots(cache: Cache, source: npt.NDArray[np.int64], target: npt.NDArray[
 
 @inlined
 def _place(index: int) -> int:
-    """`halves.place_of`, for compiled code."""
+    """`simd.place_of`, for compiled code."""
     return index // PAIR * PAIR + 2 * (index % LANES) + index % PAIR // LANES
 
 

@@ -16,14 +16,14 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
-from fastcoder_lsp.engine.int4.packing import unpack_some
+from fastcoder_lsp.engine.int4.rounding import round_matrix, unpack_some
 from fastcoder_lsp.engine.int8.attention import move_slots
-from fastcoder_lsp.engine.int8.cache import SlotMemory
-from fastcoder_lsp.engine.int8.dot import DotKind, unfolded_bytes
+from fastcoder_lsp.engine.int8.dot import GROUP, DotKind, unfolded_bytes
 from fastcoder_lsp.engine.int8.forward import PHASES, KernelShape, make_forward, make_products
-from fastcoder_lsp.engine.int8.memory import Packed, Product, Scratch, VisibleSlots
+from fastcoder_lsp.engine.int8.memory import Packed, Product, Scratch, SlotMemory, VisibleSlots
 from fastcoder_lsp.engine.int8.packed_file import aligned
-from fastcoder_lsp.engine.int8.packing import Array, kind_of, matrices
+from fastcoder_lsp.engine.int8.packing import Array, kind_of, layout, matrices
+from fastcoder_lsp.engine.int8.selftest import exact_kind
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import STRIDE
 from fastcoder_lsp.engine.int8.team import Team
@@ -259,3 +259,32 @@ def _places(rows: Rows, layers: int) -> VisibleSlots:
 
 def _floats(*shape: int) -> npt.NDArray[np.float32]:
     return aligned(shape, np.float32)  # type: ignore[return-value]
+
+
+_TYPES: dict[str, type[np.generic]] = {"I8": np.int8, "I32": np.int32, "F32": np.float32, "F16": np.float16}
+
+
+def compile_ahead(group: int, dim: int, bits: int, kernels: Path, kind: str = "qwen2") -> None:
+    """Compile a pass into `kernels` for models of a kind with so many query heads of this size to a key/value one."""
+    shape = Shape(
+        kind=kind,
+        layers=1,
+        width=group * dim,
+        heads=group,
+        kv_heads=1,
+        head_dim=dim,
+        inner=64,
+        vocabulary=64,
+        eps=1e-6,
+        positions=64,
+        angles_H=np.ones(dim // 2),
+    )
+    product = exact_kind(shape, kernels, bits)
+    if product is None:
+        return
+    if bits == 4:
+        round_matrix(np.zeros((1, GROUP), np.float32))  # also compiles the conversion's kernel
+    arrays = {name: aligned(sizes, _TYPES[what]) for name, (what, sizes) in layout(shape, product, "F16").items()}
+    backend = Int8Backend(shape, arrays, product, capacity=64, threads=1, kernels=kernels)
+    backend.warm_up(lambda _share, _what: None)
+    backend.close()

@@ -1,13 +1,19 @@
-"""The kernels' data, as plain tuples of arrays; no code.
+"""The kernels' data, as plain tuples of arrays, and the memory of a KV cache, which is allocated as it is written.
 
 Legend: M rows, L layers, E width, K key/value heads, G query heads of each, C slots of the KV cache, D head dimension,
 P panels of rows, B blocks of columns, S hidden states of a slot.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.int8.simd import padded
+from fastcoder_lsp.engine.int8.tiles import BLOCK
+from fastcoder_lsp.engine.lazy_memory import CAN_GIVE_BACK, LazyMemory
 
 Floats = npt.NDArray[np.float32]
 
@@ -67,7 +73,7 @@ class Scratch(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Keys in blocks of 32 columns, rotated; values column by column; both in 16 bits, as in `halves`.
+    """Keys in blocks of 32 columns, rotated; values column by column; both in 16 bits, as in `simd`.
 
     `states_CSE`: the hidden states of each slot; `wanted_L`: which of the S is taken behind each layer, -1 for none.
     """
@@ -92,3 +98,67 @@ class VisibleSlots(NamedTuple):
     rest_from_M: npt.NDArray[np.int64]
     rest: npt.NDArray[np.int64]
     skipped_L2: npt.NDArray[np.int64]
+
+
+_EACH = np.dtype(np.uint16).itemsize
+
+
+class SlotMemory:
+    """Keys and values of at least `capacity` slots, and hidden states behind some layers.
+
+    Args:
+        shape: of the model.
+        capacity: slots at least.
+        layers: the layers whose hidden states are kept, each from 1 on.
+
+    Attributes:
+        arrays: for the kernels.
+        keys: their memory.
+        values: likewise.
+        states: of hidden states, [slots, one for each of `layers`, width].
+        touched: slots from the first on that take memory.
+    """
+
+    def __init__(self, shape: Shape, capacity: int, layers: Sequence[int] = ()) -> None:
+        self._shape, self._blocks = shape, -(-capacity // BLOCK)
+        self.layers = tuple(layers)
+        dim, kept = shape.head_dim, padded(shape.head_dim)
+        self.keys = LazyMemory((shape.layers, shape.kv_heads, self._blocks, dim, BLOCK), np.uint16)
+        self.values = LazyMemory((shape.layers, shape.kv_heads, self._blocks * BLOCK, kept), np.uint16)
+        self._block_bytes = ((self.keys, BLOCK * dim * _EACH), (self.values, BLOCK * kept * _EACH))
+        wanted_L = np.full(shape.layers, -1, np.int64)
+        wanted_L[[layer - 1 for layer in self.layers]] = np.arange(len(self.layers))
+        slots = self._blocks * BLOCK if self.layers else 0
+        self.states = LazyMemory((slots, len(self.layers), shape.width), np.float32)
+        self._state_bytes = len(self.layers) * shape.width * np.dtype(np.float32).itemsize
+        self.arrays = Cache(self.keys.array, self.values.array, self.states.array, wanted_L)
+        self.touched = 0
+
+    def bytes_of(self, slots: int) -> int:
+        """Memory of so many slots, in whole blocks."""
+        parts = self._shape.layers * self._shape.kv_heads
+        each = parts * sum(size for _, size in self._block_bytes) + BLOCK * self._state_bytes
+        return -(-slots // BLOCK) * each
+
+    def take(self, other: "SlotMemory", start: int, stop: int) -> None:
+        """Copy the slots `start`…`stop` of `other`, in whole blocks; both caches agree up to `start`."""
+        first, last = start // BLOCK, -(-stop // BLOCK)
+        for mine, theirs, each in ((self.keys, other.keys, 1), (self.values, other.values, BLOCK)):
+            mine.array[:, :, first * each : last * each] = theirs.array[:, :, first * each : last * each]
+        if self.layers:
+            self.states.array[first * BLOCK : last * BLOCK] = other.states.array[first * BLOCK : last * BLOCK]
+        self.touched = max(self.touched, last * BLOCK)
+
+    def trim(self, slots: int) -> None:
+        """Free the memory of the blocks after the first `slots`."""
+        kept = -(-slots // BLOCK)
+        if not CAN_GIVE_BACK or kept * BLOCK >= self.touched:
+            return
+        used = -(-self.touched // BLOCK)
+        for memory, block in self._block_bytes:
+            for part in range(self._shape.layers * self._shape.kv_heads):
+                start = part * self._blocks
+                memory.give_back((start + kept) * block, (start + used) * block)
+        each = BLOCK * self._state_bytes
+        self.states.give_back(kept * each, used * each)
+        self.touched = kept * BLOCK

@@ -1,6 +1,6 @@
 """Weights as whole numbers with a scale for each row, in the order in which the kernels read them.
 
-Rounds to bytes, lays rows out, and stacks matrices; `int4.packing` does four bits, `packed_file` the files. Weights
+Rounds to bytes, lays rows out, and stacks matrices; `int4.rounding` does four bits, `packed_file` the files. Weights
 pass through in a stream, so that only a few unpacked rows of a model are ever in memory.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.int4 import packing as int4
+from fastcoder_lsp.engine.int4 import rounding as int4
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights

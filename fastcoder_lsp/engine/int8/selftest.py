@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.int4.packing import unpack_rows
+from fastcoder_lsp.engine.int4.rounding import unpack_rows
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind, in_four_bits, kinds_here, unfolded_bytes
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array, matrices

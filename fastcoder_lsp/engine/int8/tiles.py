@@ -11,7 +11,6 @@ import numba.core.types as nt
 from llvmlite import ir
 
 from fastcoder_lsp.engine.int8.dot import DotKind
-from fastcoder_lsp.engine.int8.halves import padded, widened
 from fastcoder_lsp.engine.int8.simd import (
     F32,
     I8,
@@ -25,8 +24,10 @@ from fastcoder_lsp.engine.int8.simd import (
     call,
     intrinsic,
     load_at,
+    padded,
     pointer,
     store_at,
+    widened,
 )
 from fastcoder_lsp.kernels.processor import features, is_arm
 
@@ -188,7 +189,7 @@ def put_row(
 def score_tile(heads: int, dim: int) -> Any:
     """Scores of `heads` query heads over one block of 32 columns: each Σ q·k over d = 0, 1, …, fused, in that order.
 
-    Arguments: address of the queries [heads][dim], of the block's keys [dim][32] in the layout of `halves`, of the
+    Arguments: address of the queries [heads][dim], of the block's keys [dim][32] in the layout of `simd`, of the
     output, its rows' distance.
     """
     vectors = BLOCK // LANES
@@ -220,7 +221,7 @@ def mix_tile(heads: int, dim: int) -> Any:
     """Add weight · value of the columns `start`…`stop`, one after the other, to the output.
 
     Arguments: address of the weights [heads][…], bytes between their rows, address of the values [column][dim] in the
-    layout of `halves`, start, stop, address of the output [heads][dim].
+    layout of `simd`, start, stop, address of the output [heads][dim].
     """
     vectors = next(count for count in (4, 2, 1) if dim % (LANES * count) == 0)
     # Two vectors are loaded together, so fewer heads at once are better than one vector.

@@ -5,6 +5,7 @@ When memory runs out it first drops buckets, then context, then gives up.
 
 import gc
 import logging
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -18,11 +19,9 @@ from fastcoder_lsp.engine.static.cache import Shelf, StaticCache
 from fastcoder_lsp.engine.static.check import kernels_objection, replay_objection
 from fastcoder_lsp.engine.static.device import Device
 from fastcoder_lsp.engine.static.engine import StaticEngine
-from fastcoder_lsp.engine.static.memory import require
-from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, Plan, affordable_context, plan
+from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, Plan, affordable_context, plan, require
 from fastcoder_lsp.engine.static.programs import Programs
 from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
-from fastcoder_lsp.engine.static.ways import FUSED, TORCH, way
 from fastcoder_lsp.engine.static.weights import (
     HEAD,
     PRODUCTS,
@@ -34,6 +33,21 @@ from fastcoder_lsp.engine.static.weights import (
 )
 from fastcoder_lsp.errors import ResourceError
 
+TORCH, FUSED = "torch", "fused"
+_PART = "(norm|attend|activate|best|follow)"
+_OLD = re.compile(f"overlapped|(fused|overlapped) without {_PART}(, ?{_PART})*")
+"""Names of version 0.1: kernels launched early, and all kernels but some."""
+
+
+def way(name: str) -> str:
+    """The kernels of a name, torch's for "auto"; raises ValueError for an unknown one."""
+    if name in ("auto", TORCH):
+        return TORCH
+    if name == FUSED or _OLD.fullmatch(name):
+        return FUSED
+    raise ValueError(f"{name!r} is neither {TORCH} nor {FUSED}")
+
+
 logger = logging.getLogger(__name__)
 SHELF_SHARE = 4
 """The shelf takes at most this fraction of the memory that is free at the end."""
@@ -43,7 +57,7 @@ SHELF_SHARE = 4
 class Recipe:
     """The parameters of a build.
 
-    `open_source` opens the weights. `precision`: of the weights, a key of `PRODUCTS`. `kernels`: a name of `ways`.
+    `open_source` opens the weights. `precision`: of the weights, a key of `PRODUCTS`. `kernels`: see `way`.
     `product`: a way of `PRODUCTS[precision]`, or "auto" for the first that works. `warm_up`: capture every size now,
     else each when it is first needed.
     """

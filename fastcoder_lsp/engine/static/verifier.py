@@ -1,7 +1,7 @@
 """Chooses each row's token under sampling, and every row's best ids: on the device, without the host.
 
-The choice is that of `engine.sampling`, token for token: a draw is a function of (seed, position, id), by SplitMix64 in
-wrapping int64, whose logical shifts are arithmetic ones with the copies of the sign masked off.
+The choice is that of `engine.verification`, token for token: a draw is a function of (seed, position, id), by
+SplitMix64 in wrapping int64, whose logical shifts are arithmetic ones with the copies of the sign masked off.
 
 Legend: T rows, V vocabulary, K best ids, C chunks of a row, N ids of a chunk, M candidates.
 """
