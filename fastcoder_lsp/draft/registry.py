@@ -140,11 +140,7 @@ def require_tuned(name: str, trained: Trained) -> None:
 
 
 def require_smaller(name: str, models: int) -> None:
-    """Check that there are smaller models, if the drafter `name` needs them.
-
-    Raises:
-        UsageError: there are none.
-    """
+    """Check that there are smaller models, if the drafter `name` needs them. Raises UsageError if there are none."""
     known = SPECIFICATIONS.get(name.partition(":")[0])
     if known is not None and known.smaller and not models:
         raise UsageError(

@@ -65,11 +65,7 @@ _NOWHERE = Rewrite(())
 
 @dataclass(frozen=True, slots=True)
 class RewriteParameters:
-    """Parameters of `rewrite`.
-
-    Attributes:
-        window: newest tokens of the prompt that are searched for quotes.
-    """
+    """Parameters of `rewrite`. `window`: newest tokens of the prompt that are searched for quotes."""
 
     window: int = 8192
 

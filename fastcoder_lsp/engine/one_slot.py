@@ -27,11 +27,7 @@ from fastcoder_lsp.core import (
 
 
 class OneSlot(Preparing):
-    """`core.Engines` over one engine and its one cache.
-
-    Args:
-        engine: closed with this.
-    """
+    """`core.Engines` over one engine and its one cache. `engine`: closed with this."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -96,11 +92,7 @@ class OneSlot(Preparing):
         return self._engine
 
     def engine_of(self, slot: "_Borrowed") -> Engine:
-        """The engine, if this slot owns the cache.
-
-        Raises:
-            CacheLost: another slot has taken it.
-        """
+        """The engine, if this slot owns the cache. Raises CacheLost if another slot has taken it."""
         if self._owner is not slot:
             raise CacheLost
         return self._engine

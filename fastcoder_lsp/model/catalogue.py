@@ -249,11 +249,7 @@ WHEEL_MODELS = (
 
 
 def wheel_model(key: str) -> WheelModel:
-    """The wheel-borne model of this key.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The wheel-borne model of this key. Raises UsageError if there is none."""
     for known in WHEEL_MODELS:
         if known.key == key:
             return known

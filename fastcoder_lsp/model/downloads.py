@@ -74,11 +74,7 @@ _LONGEST_S = 360_000.0
 
 
 class TransferRate:
-    """The recent speed of a transfer.
-
-    Args:
-        clock: seconds.
-    """
+    """The recent speed of a transfer. `clock`: seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

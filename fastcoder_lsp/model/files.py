@@ -138,11 +138,7 @@ class Origin:
 
 
 def read_origin(folder: Path) -> Origin:
-    """The note in `folder`.
-
-    Raises:
-        ModelInvalidError: the note is damaged.
-    """
+    """The note in `folder`. Raises ModelInvalidError if the note is damaged."""
     try:
         row = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
         named = {**row}  # refuses what is no table

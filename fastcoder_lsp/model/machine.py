@@ -50,11 +50,7 @@ def on_battery() -> bool:
 
 
 def require_memory(needed: int) -> None:
-    """Check that a model of `needed` bytes fits.
-
-    Raises:
-        ResourceError: memory does not suffice.
-    """
+    """Check that a model of `needed` bytes fits. Raises ResourceError if memory does not suffice."""
     available = available_bytes()
     if needed > available:
         raise ResourceError(

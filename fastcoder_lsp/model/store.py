@@ -59,11 +59,7 @@ class ModelStore:
         return self.root / "converted" / sha256
 
     def open(self) -> None:
-        """Make the folders, readable by the user alone.
-
-        Raises:
-            ResourceError: they cannot be made.
-        """
+        """Make the folders, readable by the user alone. Raises ResourceError if they cannot be made."""
         with writing(self.cache, "using the cache folder"):
             for folder in (self.root / "gguf", self.root / "converted", self.digests, self.root / "work"):
                 private_folder(folder)

@@ -300,11 +300,7 @@ def _integers(packed: Tensors, name: str) -> Ints:
 
 
 def open_tensors(folder: Path) -> Tensors:
-    """The tensors of the model in `folder`.
-
-    Raises:
-        ModelInvalidError: a file is missing or damaged.
-    """
+    """The tensors of the model in `folder`. Raises ModelInvalidError if a file is missing or damaged."""
     if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file() and gguf_of(folder) is not None:
         return GgufTensors.of(folder)
     scheme = scheme_of(config_in(folder))

@@ -83,11 +83,7 @@ def _read(path: Path, identity: str) -> Prepared | None:
 
 
 def _write(path: Path, made: Prepared) -> None:
-    """Write the file, and delete older ones.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write the file, and delete older ones. Raises OSError if it cannot be written."""
     meta = json.dumps({"control": dict(made.control), "start_ids": made.start_ids})
     private_folder(path.parent)
     with appearing(path) as file:

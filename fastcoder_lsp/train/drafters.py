@@ -227,11 +227,7 @@ def write_evaluated(
 
 
 def require_place(place: Path) -> None:
-    """Check that a drafter may be written to `place`.
-
-    Raises:
-        UsageError: it holds other files.
-    """
+    """Check that a drafter may be written to `place`. Raises UsageError if it holds other files."""
     if place.is_dir() and any(place.iterdir()) and not (place / WEIGHTS).is_file():
         raise UsageError(f"{place} contains other files", "Name an empty or a new folder.")
 

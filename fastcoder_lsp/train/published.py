@@ -211,11 +211,7 @@ def _dflash(
 
 
 def _renamed(tensors: Tensors, names: Mapping[str, str], aside: tuple[str, ...] = ()) -> Tensors:
-    """The tensors by our names; biases follow their weights.
-
-    Raises:
-        UsageError: one is missing or unknown.
-    """
+    """The tensors by our names; biases follow their weights. Raises UsageError if one is missing or unknown."""
     known = {f"{name}.weight": ours for name, ours in names.items()}
     known |= {f"{name}.bias": f"{ours}_bias" for name, ours in names.items()}
     here = {name: value for name, value in tensors.items() if name not in aside and not name.endswith("inv_freq")}

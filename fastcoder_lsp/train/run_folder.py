@@ -160,11 +160,7 @@ class RunFolder:
         return sorted((path for path in self.path.glob("step-*") if _STEP.fullmatch(path.name)), key=_step)
 
     def newest(self) -> Checkpoint | None:
-        """The last checkpoint; None where there is none.
-
-        Raises:
-            FastcoderError: it is damaged.
-        """
+        """The last checkpoint; None where there is none. Raises FastcoderError if it is damaged."""
         found = self.checkpoints()
         if not found:
             return None
@@ -188,11 +184,7 @@ class RunFolder:
         found.restore_values(parameters)
 
     def save(self, step: int, parameters: Mapping[str, torch.nn.Parameter], optimiser: torch.optim.Optimizer) -> None:
-        """Write the checkpoint after `step` steps, then remove older ones.
-
-        Raises:
-            ResourceError: the disk is full.
-        """
+        """Write the checkpoint after `step` steps, then remove older ones. Raises ResourceError if the disk is full."""
         place, made = self.path / f"step-{step:07}", self.path / f"{_PARTIAL}{step:07}"
         if place.is_dir():
             return  # a step is a function of its number, so the checkpoint is the same

@@ -181,11 +181,7 @@ class Teacher:
 
 
 def shape_of(folder: Path) -> Shape:
-    """The sizes of the target.
-
-    Raises:
-        UsageError: no engine gives the hidden states of this kind of model.
-    """
+    """The sizes of the target. Raises UsageError if no engine gives the hidden states of this kind of model."""
     shape = fast_shape(read_config(folder))
     if shape is None:
         raise UsageError(

@@ -109,11 +109,7 @@ def load_trainable(
 
 
 def load_model(folder: Path, dtype: torch.dtype) -> Any:
-    """The transformers model in `folder`.
-
-    Raises:
-        ModelInvalidError: transformers cannot load it.
-    """
+    """The transformers model in `folder`. Raises ModelInvalidError if transformers cannot load it."""
     try:
         return AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
@@ -265,11 +261,7 @@ def _write_rows(model: Any, adaptive: tuple[int, ...], rows: torch.Tensor) -> No
 
 
 def require_place(target: Path) -> None:
-    """Check that an export may be written to `target`.
-
-    Raises:
-        UsageError: it holds other files.
-    """
+    """Check that an export may be written to `target`. Raises UsageError if it holds other files."""
     if target.exists() and not (target / RECORD).is_file():
         raise UsageError(f"{target} contains other files", "Name an empty or a new folder.")
 

@@ -91,11 +91,7 @@ def save(path: Path, trajectories: Sequence[Trajectory]) -> None:
 
 
 def load(path: Path) -> list[Trajectory]:
-    """Read what `save` wrote.
-
-    Raises:
-        FastcoderError: the file is damaged.
-    """
+    """Read what `save` wrote. Raises FastcoderError if the file is damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -96,11 +96,7 @@ class AutoParameters:
     priced: bool = True
 
     def silent(self) -> frozenset[str]:
-        """The sources to leave out.
-
-        Raises:
-            UsageError: one of the names is no source.
-        """
+        """The sources to leave out. Raises UsageError if one of the names is no source."""
         names = frozenset(name for name in self.without.split("/") if name)
         if not names <= set(SOURCES):
             raise UsageError(f"auto has no source {sorted(names - set(SOURCES))}", f"It has: {', '.join(SOURCES)}.")

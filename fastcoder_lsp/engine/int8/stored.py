@@ -222,11 +222,7 @@ def write_chosen(wanted: WeightsRequest, choose: Callable[[Weights], Products], 
 
 
 def read_chosen(wanted: WeightsRequest, path: Path, progress: Progress) -> dict[str, Array]:
-    """The weights that `write_chosen` wrote.
-
-    Raises:
-        ResourceError: they cannot be read.
-    """
+    """The weights that `write_chosen` wrote. Raises ResourceError if they cannot be read."""
     for embedding in (IN_HEAD, "F16", "BF16"):
         arrays = read_packed(path, layout(wanted.shape, wanted.kind, embedding), progress)
         if arrays is not None:
