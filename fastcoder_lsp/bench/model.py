@@ -47,11 +47,8 @@ class BenchModel:
             UsageError: an option is out of its range, or asks for a device that is not there.
         """
         return engines.load(
-            self.files.folder,
-            name=self.files.name,
-            source=self.files.source,
-            digest=self.files.digest,
-            options=engines.EngineOptions(
+            self.files,
+            engines.EngineOptions(
                 kind=cast("engines.Kind", kind),  # checked by the engine
                 context=context,
                 threads=threads,

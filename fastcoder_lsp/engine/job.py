@@ -6,12 +6,13 @@ Plain values; `loader` chooses and builds.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import longest, read_config
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.tree_engine import MAX_NODES
+from fastcoder_lsp.model.files import ModelFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,22 @@ class LoadJob:
     enter: Callable[[str], None]
     config: dict[str, Any]
 
+    @classmethod
+    def of(
+        cls,
+        files: ModelFiles,
+        options: EngineOptions,
+        cache: Path,
+        kernels: Path,
+        progress: Progress,
+        enter: Callable[[str], None] = lambda _stage: None,
+    ) -> Self:
+        """Read the configuration and check the options; raises like `fastcoder_lsp.engine.load`."""
+        options.check()
+        config = read_config(files.folder)
+        name, source, digest = files.name, files.source, files.digest
+        return cls(files.folder, name, source, digest, options, cache, kernels, progress, enter, config)
+
     @property
     def capacity(self) -> int:
         """Slots of the KV cache: the context's, and those of a step's drafts."""
@@ -38,20 +55,3 @@ class LoadJob:
     def context(self) -> int:
         """The requested context, limited to the model's."""
         return min(self.options.context, longest(self.config) or self.options.context)
-
-
-def prepare(
-    folder: Path,
-    name: str,
-    source: str,
-    digest: str,
-    *,
-    options: EngineOptions,
-    cache: Path,
-    kernels: Path,
-    progress: Progress,
-    enter: Callable[[str], None],
-) -> LoadJob:
-    """Read the configuration and check the options; raises like `fastcoder_lsp.engine.load`."""
-    options.check()
-    return LoadJob(folder, name, source, digest, options, cache, kernels, progress, enter, read_config(folder))

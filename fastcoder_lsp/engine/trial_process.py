@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp.core import DraftTree, Engine
-from fastcoder_lsp.engine.job import LoadJob, prepare
+from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.trial import TrialResult, write_json
+from fastcoder_lsp.model.files import ModelFiles
 
 PROMPT, ROWS, TIMED = 200, 16, 20
 
@@ -24,17 +25,9 @@ def main(folder: Path) -> None:
     """The trial's process."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     request: Mapping[str, Any] = json.loads((folder / "request.json").read_text(encoding="utf-8"))
-    job = prepare(
-        Path(request["folder"]),
-        request["name"],
-        request["source"],
-        request["digest"],
-        options=EngineOptions(**request["options"]),
-        cache=Path(request["cache"]),
-        kernels=Path(request["kernels"]),
-        progress=lambda _share, _what: None,
-        enter=lambda _stage: None,
-    )
+    files = ModelFiles(request["name"], Path(request["folder"]), request["source"], "", request["digest"])
+    options, cache, kernels = EngineOptions(**request["options"]), Path(request["cache"]), Path(request["kernels"])
+    job = LoadJob.of(files, options, cache, kernels, lambda _share, _what: None)
     first, second = request["kinds"]
     write_json(folder / "outcome.json", asdict(compare(job, (first, second))))
 

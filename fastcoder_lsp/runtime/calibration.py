@@ -15,7 +15,7 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.config import cache_folder, kernels_folder
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.calibrated import CalibrationResult, choose_weights, forget_chosen
-from fastcoder_lsp.engine.job import prepare
+from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import template_of
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -51,17 +51,8 @@ def calibrate(name: str, progress: Progress, threads: int | None = None) -> Cali
     files = models.find(name, cache)
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
 
-    job = prepare(
-        files.folder,
-        files.name,
-        files.source,
-        files.digest,
-        options=engines.EngineOptions(kind="cpu-int4", context=LENGTH, threads=threads),
-        cache=cache,
-        kernels=kernels_folder(),
-        progress=progress,
-        enter=lambda _stage: None,
-    )
+    options = engines.EngineOptions(kind="cpu-int4", context=LENGTH, threads=threads)
+    job = LoadJob.of(files, options, cache, kernels_folder(), progress)
     texts = [text for _, text in standard_library()]
     texts_SC = fill_in_texts(texts, tokenizer, GUIDING + JUDGING, min(LENGTH, job.context))
     # Alternate, so that both kinds of texts come from the whole library.

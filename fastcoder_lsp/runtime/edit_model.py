@@ -259,11 +259,8 @@ def _load(settings: Settings, progress: Progress) -> EditModel:
     form = format_of(settings.edits_model, files)
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
     engine = engines.load_engines(
-        files.folder,
-        name=files.name,
-        source=files.source,
-        digest=files.digest,
-        options=engines.EngineOptions(
+        files,
+        engines.EngineOptions(
             kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
             context=CONTEXT_TOKENS,
             threads=settings.threads or None,

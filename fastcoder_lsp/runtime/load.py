@@ -238,11 +238,8 @@ def _engine(
     from fastcoder_lsp.kernels import trusted_folder  # noqa: PLC0415 brings a compiler along
 
     engine = engines.load_engines(
-        files.folder,
-        name=files.name,
-        source=files.source,
-        digest=files.digest,
-        options=engines.EngineOptions(
+        files,
+        engines.EngineOptions(
             kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
             context=settings.context_tokens,
             threads=settings.threads or None,

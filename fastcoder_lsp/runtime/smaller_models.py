@@ -167,11 +167,8 @@ class SmallerModels:
         for files in found:
             self._progress(0.0, f"loading the drafter's model {files.name}")
             one = engines.load_engines(
-                files.folder,
-                name=files.name,
-                source=files.source,
-                digest=files.digest,
-                options=engines.EngineOptions(
+                files,
+                engines.EngineOptions(
                     kind=cast("engines.Kind", asked.kind),  # the table of settings allows no other
                     context=asked.context,
                     threads=asked.threads,

@@ -208,11 +208,8 @@ def head_rows(folder: Path, shape: Shape, ids_D: Ids) -> torch.Tensor:
 def open_target(files: ModelFiles, context: int, cache: Path) -> KeepingEngine:
     """The target in eight bits, for `context` tokens."""
     engine = engines.load(
-        files.folder,
-        name=files.name,
-        source=files.source,
-        digest=files.digest,
-        options=engines.EngineOptions(kind="cpu-int8", context=context),
+        files,
+        engines.EngineOptions(kind="cpu-int8", context=context),
         cache=cache,
         progress=lambda _share, _what: None,
         kernels=kernels_folder(),

@@ -45,11 +45,8 @@ def search_skipped(
     tokenizer = Tokenizer.load(files.folder)
     texts = [tokenizer.encode(text)[:LENGTH] for text in read_texts(data, tokenizer, cache).texts]
     loaded = engines.load_engines(
-        files.folder,
-        name=files.name,
-        source=files.source,
-        digest=files.digest,
-        options=engines.EngineOptions(kind="cpu-int8", context=LENGTH + 64, kv_mb=KV_MB),
+        files,
+        engines.EngineOptions(kind="cpu-int8", context=LENGTH + 64, kv_mb=KV_MB),
         cache=cache,
         progress=lambda _share, _what: None,
         kernels=kernels_folder(),

@@ -29,9 +29,10 @@ from fastcoder_lsp.engine.int8.stored import (
     load_arrays,
     write_chosen,
 )
-from fastcoder_lsp.engine.job import LoadJob, prepare
+from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.errors import ResourceError, UsageError
+from fastcoder_lsp.model.files import ModelFiles
 from tests.engine.rows import prefill, run
 from tests.engine.tiny_models import VOCABULARY, load, make_model
 
@@ -46,17 +47,9 @@ def texts(count: int, seed: int = 0) -> npt.NDArray[np.int64]:
 
 
 def job_of(folder: Path, cache: Path, kind: str = "cpu-int4") -> LoadJob:
-    return prepare(
-        folder,
-        folder.name,
-        "test",
-        str(folder),
-        options=EngineOptions(kind=kind, context=64, threads=1),  # type: ignore[arg-type]
-        cache=cache,
-        kernels=kernels_folder(),
-        progress=lambda _share, _what: None,
-        enter=lambda _stage: None,
-    )
+    files = ModelFiles(folder.name, folder, "test", "", str(folder))
+    options = EngineOptions(kind=kind, context=64, threads=1)  # type: ignore[arg-type]
+    return LoadJob.of(files, options, cache, kernels_folder(), lambda _share, _what: None)
 
 
 def test_chosen_weights_are_kept_found_first_and_closer(folder: Path, tmp_path: Path) -> None:

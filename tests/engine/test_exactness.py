@@ -10,6 +10,7 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.int8 import backend
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
+from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.rows import check_place, run
 from tests.engine.tiny_models import OURS, VOCABULARY, load, make_model
@@ -99,11 +100,8 @@ def test_a_model_wider_than_its_layers_are(
     guarded = Guarded()
     monkeypatch.setattr(backend, "aligned", guarded.aligned)
     engine = engines.load(
-        write_model(tmp_path / "model"),
-        name="small",
-        source="made here",
-        digest="small",
-        options=engines.EngineOptions(kind="cpu-int8", context=512, threads=2),
+        ModelFiles("small", write_model(tmp_path / "model"), "made here", "", "small"),
+        engines.EngineOptions(kind="cpu-int8", context=512, threads=2),
         cache=weights_cache,
         progress=lambda _share, _what: None,
         kernels=kernels,

@@ -14,6 +14,7 @@ from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
+from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.rows import prefill, run
 from tests.engine.tiny_models import OURS, VOCABULARY, load, make_model, transformers_model
@@ -182,7 +183,6 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
         engines.EngineOptions(threads=0),
         engines.EngineOptions(context=3),
     ):
+        files = ModelFiles("", tmp_path, "", "", "")
         with pytest.raises(UsageError):
-            engines.load(
-                tmp_path, name="", source="", digest="", options=options, cache=tmp_path, progress=lambda _a, _b: None
-            )
+            engines.load(files, options, cache=tmp_path, progress=lambda _a, _b: None)

@@ -18,7 +18,7 @@ import torch
 from fastcoder_lsp.engine import gpu_faults, loader, trial
 from fastcoder_lsp.engine.architecture import fast_shape
 from fastcoder_lsp.engine.foreign import ForeignBackend
-from fastcoder_lsp.engine.job import LoadJob, prepare
+from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.static.plan import least_bytes
@@ -26,6 +26,7 @@ from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.engine.trial import TrialResult, choose_engine, read_json
 from fastcoder_lsp.engine.trial_process import compare, judge
 from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.model.files import ModelFiles
 from tests.engine.tiny_models import make_model
 
 KINDS = ("cpu-fp32", "cpu-graphs")
@@ -37,17 +38,9 @@ def job(tmp_path: Path) -> LoadJob:
 
 
 def job_of(folder: Path, kind: str, **options: Any) -> LoadJob:
-    return prepare(
-        make_model(folder / kind, kind),
-        "tiny",
-        "test",
-        "digest",
-        options=EngineOptions(**({"context": 400} | options)),
-        cache=folder / "cache",
-        kernels=folder / "kernels",
-        progress=lambda _share, _what: None,
-        enter=lambda _stage: None,
-    )
+    files = ModelFiles("tiny", make_model(folder / kind, kind), "test", "", "digest")
+    wanted = EngineOptions(**({"context": 400} | options))
+    return LoadJob.of(files, wanted, folder / "cache", folder / "kernels", lambda _share, _what: None)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.tree_engine import TreeEngine
+from fastcoder_lsp.model.files import ModelFiles
 
 if TYPE_CHECKING:
     import torch
@@ -123,11 +124,8 @@ def transformers_model(folder: Path) -> Any:
 def load(folder: Path, cache: Path, kind: engines.Kind, context: int = 256, threads: int | None = 1) -> TreeEngine:
     """An engine over a model's folder; its converted weights go to `cache`, its machine code to all tests' own."""
     engine = engines.load(
-        folder,
-        name=folder.name,
-        source="test",
-        digest=str(folder),
-        options=engines.EngineOptions(kind=kind, context=context, threads=threads),
+        ModelFiles(folder.name, folder, "test", "", str(folder)),
+        engines.EngineOptions(kind=kind, context=context, threads=threads),
         cache=cache,
         progress=lambda _share, _what: None,
         kernels=kernels_folder(),

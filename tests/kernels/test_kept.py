@@ -296,6 +296,7 @@ from pathlib import Path
 from numba.core import event
 from fastcoder_lsp import engine
 from fastcoder_lsp.engine.int8.backend import compile_ahead
+from fastcoder_lsp.model.files import ModelFiles
 
 class Heard(event.Listener):
     names = []
@@ -308,10 +309,8 @@ if what == "ahead":
     compile_ahead(2, 16, 4, Path(kernels))
 else:
     options = engine.EngineOptions(kind="cpu-int4", context=64, threads=1)
-    engine.load(
-        Path(folder), name="", source="", digest="x", options=options, cache=Path(cache),
-        progress=lambda share, what: None, kernels=Path(kernels),
-    ).close()
+    files = ModelFiles("", Path(folder), "", "", "x")
+    engine.load(files, options, cache=Path(cache), progress=lambda share, what: None, kernels=Path(kernels)).close()
 print(len(Heard.names), *Heard.names)
 """
 
