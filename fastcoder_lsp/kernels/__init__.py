@@ -1,8 +1,4 @@
-"""Compiled functions: how numba compiles ours, and where their machine code is kept.
-
-Owns the decorators (`kernel`, `inner` and their like), the files of machine code and the trust in them. Knows nothing
-of what the functions compute.
-"""
+"""The decorators that compile functions with numba, and the cache of their machine code on disk."""
 
 from fastcoder_lsp.kernels.cache import KernelCache
 from fastcoder_lsp.kernels.decorators import (

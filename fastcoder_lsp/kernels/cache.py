@@ -1,8 +1,8 @@
-"""Machine code on disk, so that only the first start of a version on a machine compiles.
+"""A cache of machine code on disk, so that a version compiles only at its first start on a machine.
 
-Owns the files: `KEPT/VERSION-DIGEST/NAME-TYPES.kernel`. The digest covers everything else that decides the machine
-code: our sources, numba's and Python's versions, the CPU. A file that is damaged is made anew; one that somebody else
-could have written is never read (`folder`), for what is in it is run.
+The files are `FOLDER/VERSION-DIGEST/NAME-TYPES.kernel`. The digest covers everything else that decides the machine
+code: our sources, the versions of numba and Python, the CPU. Files are executed, so `folder` and `files` reject those
+that another user could have written.
 """
 
 import hashlib
@@ -10,12 +10,14 @@ import os
 import pickle
 import platform
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import llvmlite
 import numba
+from filelock import BaseFileLock
 from numba.core import compiler, serialize
 from numba.core.caching import _Cache
 from numba.core.registry import cpu_target
@@ -36,35 +38,35 @@ _UNREADABLE = (
     TypeError,
     ValueError,
 )
-"""What reading machine code raises where numba or a package is not what it was when that was written."""
+"""Errors of unpickling machine code that another version of numba or of a package wrote."""
 
 
 class KernelCache(_Cache):
-    """numba's cache interface over one folder. Where there is none, kernels are compiled each time.
+    """numba's cache of one function, over a trusted folder; without one, the function is compiled at each start.
 
     Args:
-        wanted: the folder to keep code in, asked for when it is needed; see `folder` for the one that is taken.
-        name: tells the function from all others.
+        wanted: returns the configured folder; called when the folder is needed.
+        name: unique for each function.
     """
 
     def __init__(self, wanted: Callable[[], Path], name: str) -> None:
         self._wanted, self._name = wanted, name
-        self._compiling: files.Lock | None = None
+        self._compiling: BaseFileLock | None = None
 
     @classmethod
     def attach(cls, dispatcher: Any, wanted: Callable[[], Path], name: str) -> "KernelCache":
-        """Make a compiled function load from and save to a folder."""
+        """Give a compiled function its cache."""
         kept = cls(wanted, name)
-        dispatcher._cache = kept  # noqa: SLF001 numba's own way to set it is closed to other caches
+        dispatcher._cache = kept  # noqa: SLF001 numba's `enable_caching` accepts only numba's caches
         return kept
 
     @property
     def cache_path(self) -> str:
-        """The folder; numba shows it."""
+        """The folder, which numba displays."""
         return str(trusted_folder(self._wanted()).folder or "")
 
     def holds(self) -> bool:
-        """Whether code of this function is there, for whatever types."""
+        """Whether the folder has code of this function, for any types."""
         folder = trusted_folder(self._wanted()).folder
         if folder is None:
             return False
@@ -72,9 +74,9 @@ class KernelCache(_Cache):
         return any(version_folder(folder, target.codegen()).glob(f"{self._name}-*{SUFFIX}"))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function for these argument types; None where it has to be compiled, which is then ours to do.
+        """The compiled function for these argument types; None if this process must compile it.
 
-        Where another process compiles it, that is waited for.
+        Waits for another process that compiles it.
         """
         target_context.refresh()
         path = self._path(sig, target_context.codegen())
@@ -82,32 +84,33 @@ class KernelCache(_Cache):
             return None
         found = _read(path, target_context)
         if found is None:
-            self._compiling = files.Lock.taken(path)
+            self._compiling = files.take_lock(path)
             found = _read(path, target_context)
             if found is not None:
                 self._settle()
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled function."""
+        """Write a compiled function."""
         path = self._path(sig, data.codegen)
         if path is not None:
             dumps: Any = serialize.dumps
-            files.write(path, dumps(data._reduce()))  # noqa: SLF001 what numba's own caches do
+            files.write(path, dumps(data._reduce()))  # noqa: SLF001 as numba's own caches do
         self._settle()
 
     def enable(self) -> None:
-        """Nothing: it is always enabled."""
+        """Do nothing: the cache is always enabled."""
 
     def disable(self) -> None:
-        """Nothing: it is always enabled."""
+        """Do nothing: the cache is always enabled."""
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: `save_overload` writes at once."""
 
     def _settle(self) -> None:
         if self._compiling is not None:
-            self._compiling.release()
+            with suppress(OSError):
+                self._compiling.release()
             self._compiling = None
 
     def _path(self, sig: Any, codegen: Any) -> Path | None:
@@ -124,7 +127,7 @@ def _read(path: Path, target_context: Any) -> Any:
         return None
     try:
         result: Any = compiler.CompileResult
-        return result._rebuild(target_context, *pickle.loads(content))  # noqa: SLF001, S301 what numba's own caches do; of a private folder
+        return result._rebuild(target_context, *pickle.loads(content))  # noqa: SLF001, S301 as numba's own caches do; the folder is private
     except _UNREADABLE:
         files.drop(path)
         return None
@@ -136,7 +139,7 @@ def version_folder(kept: Path, codegen: Any) -> Path:
 
 
 def current_version() -> str:
-    """Names everything that decides the machine code of this process."""
+    """A name of everything that decides this process's machine code."""
     target: Any = cpu_target.target_context
     return version_folder(Path(), target.codegen()).name
 
@@ -151,7 +154,7 @@ def _facts(processor: str) -> str:
 
 
 def compiled_sources() -> list[Path]:
-    """Our sources that decide machine code: those that speak of numba or of LLVM, and these here."""
+    """Our sources that decide machine code: those that mention numba, LLVM or this package."""
     package = Path(fastcoder_lsp.__file__).parent
     found = [path for name in _COMPILED_PACKAGES for path in sorted((package / name).rglob("*.py"))]
     marks = (b"numba", b"llvmlite", b"fastcoder_lsp.kernels")

@@ -1,12 +1,12 @@
-"""What numba is told about every function of ours, and how far it is with compiling them.
+"""The decorators that compile functions with numba, and the progress of compiling.
 
-Most of the compiling would go into what ours never need: counting references to arrays (they are lent for a call, and
-the callers keep them), entrances for Python and C beside the one that is used, checks for divisors of zero. Counting
-would cost at every call, too: atomically, for every array that a variable or a tuple holds. Nothing of it changes a
-result; floating-point sums stay in their order.
+The decorators switch off features that our functions do not need and that take most of the compile time: reference
+counts of arrays (callers keep their arrays alive), unused entry points for Python and C, and checks for division by
+zero. Reference counts also cost at each call: an atomic increment for each array in a variable or tuple. No option
+changes a result: floating-point sums keep their order.
 
-At every call numba looks at the arguments to find the code for their types. For tuples of tuples of arrays that takes
-ten microseconds: more than the work of the functions that a drafter calls at every step. `FixedTypes` looks once.
+At each call numba determines the types of the arguments to find their code. For tuples of tuples of arrays that takes
+ten microseconds, longer than the functions that a drafter calls at each step. `FixedTypes` determines them once.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,47 +22,46 @@ from fastcoder_lsp.kernels.cache import KernelCache
 from fastcoder_lsp.kernels.processor import tell_llvm
 
 NONE = np.int64(0)
-"""A zero of a type: numba takes a plain one for a constant, and compiles what it is given to once more."""
+"""A typed zero. For a plain 0 numba assumes a constant, and compiles the function that receives it a second time."""
 Tell = Callable[[float, str], None]
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """A function that compiled code alone calls. It makes no arrays."""
+    """Compile a function that only compiled code calls, and that creates no arrays."""
     return _closed(_njit(no_cpython_wrapper=True, **_options(counts=False))(function))
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """As `inner`, and always part of its callers: for what is small, or takes much."""
+    """As `inner`, and always inlined: for small functions, and those with many arguments."""
     return _closed(_njit(no_cpython_wrapper=True, forceinline=True, **_options(counts=False))(function))
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """A function that Python calls, without the interpreter's lock. It makes no arrays, and returns none.
+    """Compile a function that Python calls, and that neither creates nor returns arrays. It releases the GIL.
 
-    Machine code is kept in the folder that the configuration names. An entry is never called by compiled code: that
-    would compile it once more with its caller.
+    The configured folder caches its machine code. Compiled code must not call it: numba would compile it again.
     """
     return _kept(unkept(function), function)
 
 
 def kernel_with_arrays(function: Callable[..., Any]) -> Any:
-    """As `kernel`, for one that makes arrays of its own: it takes several times as long to compile."""
+    """As `kernel`, for a function that creates arrays: it takes several times as long to compile."""
     return _kept(_njit(nogil=True, **_options(counts=True))(function), function)
 
 
 def inner_with_arrays(function: Callable[..., Any]) -> Any:
-    """As `inner`, for one that makes arrays of its own, or is called by one that does."""
+    """As `inner`, for a function that creates arrays, or whose caller does."""
     return _closed(_njit(no_cpython_wrapper=True, **_options(counts=True))(function))
 
 
 def unkept(function: Callable[..., Any]) -> Any:
-    """As `kernel`; who makes it says by `KernelCache.attach` where its machine code is kept."""
+    """As `kernel`, without a cache; `KernelCache.attach` adds one."""
     return _njit(nogil=True, **_options(counts=False))(function)
 
 
-tell_llvm()  # numba makes its compiler with the first function
+tell_llvm()  # numba creates its compiler with the first function
 _njit: Any = numba.njit
-"""Its types don't know all of its options."""
+"""Untyped: numba's stubs lack some of its options."""
 
 
 def _options(*, counts: bool) -> dict[str, Any]:
@@ -70,13 +69,13 @@ def _options(*, counts: bool) -> dict[str, Any]:
 
 
 def _closed(dispatcher: Any) -> Any:
-    """See that a call from Python is an error: there is no entrance, and numba would jump to nowhere."""
+    """Make a call from Python raise `TypeError`: there is no entry point, and and numba would crash."""
 
     def refuse(*_: object, **__: object) -> None:
         raise TypeError(f"{dispatcher.__name__} is for compiled code alone")
 
-    dispatcher._compile_for_args = refuse  # noqa: SLF001 what numba calls where it knows no code for the types,
-    dispatcher._insert = lambda *_, **__: None  # noqa: SLF001 and it is to know none
+    dispatcher._compile_for_args = refuse  # noqa: SLF001 numba calls it for unknown types
+    dispatcher._insert = lambda *_, **__: None  # noqa: SLF001 so that all types stay unknown
     return dispatcher
 
 
@@ -86,18 +85,18 @@ def _kept(dispatcher: Any, function: Callable[..., Any]) -> Any:
 
 
 class Compiled(event.Listener):
-    """Counts functions that are compiled; what is loaded from the disk is none of them."""
+    """Counts functions that are compiled, without those loaded from disk."""
 
     def __init__(self, tell: Tell, what: str, expected: int) -> None:
         self._tell, self._what, self._expected = tell, what, expected
         self.count = 0
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 the interface
-        """numba tells of an event that begins."""
+        """A function begins to compile."""
         self._say()
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002 the interface
-        """numba tells of an event that ends."""
+        """A function has been compiled."""
         self.count += 1
         self._say()
 
@@ -107,12 +106,12 @@ class Compiled(event.Listener):
 
 @contextmanager
 def compiling(tell: Tell, what: str, expected: int) -> Iterator[Compiled]:
-    """Tell how far it is while the block compiles; nothing where it has nothing to compile.
+    """Report progress while the block compiles functions.
 
     Args:
-        tell: told the share done, and `what`.
-        what: is being made.
-        expected: functions, inner ones included, that an empty cache has compiled.
+        tell: receives the share done, and `what`.
+        what: a label for the user.
+        expected: count of functions to compile with an empty cache, inner ones included.
     """
     listener = Compiled(tell, what, expected)
     event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
@@ -123,10 +122,10 @@ def compiling(tell: Tell, what: str, expected: int) -> Iterator[Compiled]:
 
 
 class FixedTypes:
-    """A decorator above `kernels.kernel`: the first call's arguments decide which code all calls run.
+    """A decorator above `kernels.kernel`: all calls run the code for the types of the first call's arguments.
 
-    The callers answer for the types: the same tuples, arrays of the same element type, dimensions and layout. Nothing
-    looks at them again, so anything else is read as what it is not. Arrays from elsewhere are brought into form first.
+    Callers must pass the same types each time: the same tuples, arrays of the same dtype, dimensions and layout.
+    Nothing checks them: other arguments are misread. Convert foreign arrays first.
     """
 
     def __init__(self, function: Any) -> None:
@@ -134,15 +133,15 @@ class FixedTypes:
         self._code: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: object) -> Any:
-        """Call the function, by place only."""
+        """Call the function with positional arguments."""
         if self._code is None:
             self._code = self._function.compile(self.types(*arguments))
         return self._code(*arguments)
 
     def kept(self) -> bool:
-        """Whether machine code of it is on the disk."""
-        return bool(self._function._cache.holds())  # noqa: SLF001 a dispatcher has no other place for it
+        """Whether its machine code is on disk."""
+        return bool(self._function._cache.holds())  # noqa: SLF001 numba has no public name for it
 
     def types(self, *arguments: object) -> tuple[Any, ...]:
-        """What numba takes arguments for; for tests, it takes long."""
+        """The numba types of arguments; slow, for tests."""
         return tuple(map(self._function.typeof_pyval, arguments))

@@ -1,6 +1,6 @@
-"""One file of machine code: read only if it is ours and whole, written privately and at once, locked while compiled.
+"""Files of machine code: read only if the user owns them and the digest fits, written atomically, locked.
 
-Owns the file's form: `MAGIC`, the SHA-256 of what follows, then that. Knows nothing of what is in it.
+A file consists of `MAGIC`, the SHA-256 of the payload, and the payload.
 """
 
 import hashlib
@@ -9,7 +9,6 @@ import os
 import shutil
 import stat
 import tempfile
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,12 +23,12 @@ MAGIC = b"fastcoder kernel 1\n"
 _DIGEST = 32
 _LARGEST = 1 << 26
 WAIT_S = 90.0
-"""For another process that compiles the same; then we do."""
+"""Longest wait for another process that compiles the same function."""
 _PARTIAL = ".partial"
 
 
 def read(path: Path) -> bytes | None:
-    """What `path` holds; None where there is nothing, or nothing that can be trusted or used, which is then deleted."""
+    """The payload at `path`; None if the file is missing, or is damaged or not the user's: that file is deleted."""
     try:
         descriptor = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_BINARY"))
     except FileNotFoundError:
@@ -54,13 +53,13 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, payload: bytes) -> None:
-    """Put `payload` at `path` at once; nothing where that cannot be."""
+    """Write `payload` to `path` atomically; an `OSError` is ignored."""
     partial = ""
     try:
         if not path.parent.is_dir():
             path.parent.mkdir(mode=0o700, exist_ok=True)
             tidy(path.parent)
-        descriptor, partial = tempfile.mkstemp(_PARTIAL, path.stem, path.parent)  # readable by us alone
+        descriptor, partial = tempfile.mkstemp(_PARTIAL, path.stem, path.parent)  # readable by the user only
         with os.fdopen(descriptor, "wb") as file:
             file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
         put_in_place(Path(partial), path)
@@ -71,7 +70,7 @@ def write(path: Path, payload: bytes) -> None:
 
 
 def drop(path: Path) -> None:
-    """Delete what cannot be used."""
+    """Delete an unusable file or folder, and log that."""
     logger.warning("%s is not used, because it is damaged or of another version", path)
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
@@ -80,27 +79,16 @@ def drop(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-class Lock:
-    """The right to compile one function; given up by the system where its holder dies."""
+def take_lock(path: Path) -> BaseFileLock | None:
+    """Lock `path` for the process that compiles it; None after `WAIT_S`, or if the folder has no locks.
 
-    def __init__(self, lock: BaseFileLock | None) -> None:
-        self._lock = lock
-
-    @classmethod
-    def taken(cls, path: Path) -> "Lock":
-        """The right to write `path`, waited for; after `WAIT_S`, or where there can be no lock, without it."""
-        lock = FileLock(path.parent.parent / f".{path.name}.lock", mode=0o600)
-        until = time.monotonic() + WAIT_S
-        with suppress(Timeout, OSError, NotImplementedError):
-            lock.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=0.1)
-            return cls(lock)
-        return cls(None)
-
-    def release(self) -> None:
-        """Whoever waits finds what was written."""
-        if self._lock is not None:
-            with suppress(OSError):
-                self._lock.release()
+    The system releases the lock of a process that dies.
+    """
+    lock = FileLock(path.parent.parent / f".{path.name}.lock", mode=0o600)
+    with suppress(Timeout, OSError, NotImplementedError):
+        lock.acquire(timeout=WAIT_S, poll_interval=0.1)
+        return lock
+    return None
 
 
 def _flag(name: str) -> int:

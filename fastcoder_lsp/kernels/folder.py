@@ -1,8 +1,8 @@
-"""Where machine code is kept: a folder that nobody but the user can write to, or none.
+"""Chooses the folder for machine code: one that only the user can write to.
 
-Owns that decision. What is read from the folder is run, so it is taken only if it is ours, closed to all others, and
-no folder above it can be exchanged by somebody else. Where the wanted one is not to be had (a home that cannot be
-written, or that a group shares), one among the system's temporary files; where that is not either, none.
+Machine code read from the folder is executed. Therefore the user must own the folder, other users must have no access,
+and they must not be able to replace a folder above it. If the configured folder does not qualify (a read-only home, or
+one that a group can write to), a folder in the system's temporary folder is used; if that fails too, none.
 """
 
 import logging
@@ -19,12 +19,12 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 _VERSIONS = 3
-"""Kept beside the one in use, the latest; a version takes about 2 MB."""
+"""Earlier versions to keep, the latest ones; each takes about 2 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedFolder:
-    """The folder, None where there is none that can be trusted; `note`: why it is not the one that was wanted."""
+    """The folder, or None if no folder is safe; `note`: why it is not the configured one."""
 
     folder: Path | None
     note: str = ""
@@ -32,25 +32,25 @@ class TrustedFolder:
 
 @cache
 def trusted_folder(wanted: Path) -> TrustedFolder:
-    """The folder to keep machine code in: made where it is missing."""
+    """The folder for machine code, created if it is missing."""
     reason = _unfit(wanted)
     if reason is None:
         return TrustedFolder(wanted)
     temporary = Path(tempfile.gettempdir())
     instead = temporary / f"fastcoder-lsp-{_user()}" / "kernels"
-    # Where nothing else can be written, Python takes the folder that it was started in: no place for code that is run.
+    # If no temporary folder is writable, Python falls back to the current folder, which is no place for machine code.
     if temporary != Path.cwd() and _unfit(instead) is None:
         return TrustedFolder(instead, f"compiled kernels are kept in {instead}: {reason}")
     return TrustedFolder(None, f"kernels are compiled at every start: {reason}")
 
 
 def mine(facts: os.stat_result) -> bool:
-    """Whether a file or folder is the user's own, and nobody else can write to it."""
+    """Whether the user owns a file or folder, and other users cannot write to it."""
     return sys.platform == "win32" or (facts.st_uid == os.geteuid() and not facts.st_mode & 0o022)
 
 
 def tidy(used: Path) -> None:
-    """Delete what versions before left beside the folder of this one: all but the latest few."""
+    """Delete the folders of earlier versions beside `used`, except the latest few."""
     with suppress(OSError):
         versions = sorted(
             (entry for entry in used.parent.iterdir() if entry != used and entry.is_dir() and not entry.is_symlink()),
@@ -59,14 +59,14 @@ def tidy(used: Path) -> None:
         for version in versions[:-_VERSIONS]:
             shutil.rmtree(version, ignore_errors=True)
         outdated = [file for file in used.parent.iterdir() if file.suffix in (".kernel", ".partial")]
-        for file in outdated:  # as the first version laid them out
+        for file in outdated:  # the first version kept its files here
             file.unlink()
         if outdated:
             logger.warning("deleted %d compiled kernels of an earlier version in %s", len(outdated), used.parent)
 
 
 def _unfit(folder: Path) -> str | None:
-    """Why machine code cannot be kept in `folder`; None where it can."""
+    """The reason why machine code cannot be kept in `folder`, or None."""
     try:
         for above in (*reversed(folder.parents), folder):
             if not above.is_dir():
@@ -83,10 +83,10 @@ def _unfit(folder: Path) -> str | None:
 
 
 def _close(folder: Path) -> None:
-    """See that only the user can enter; what others could write until now is thrown away.
+    """Make a folder private; delete its content if other users could write to it.
 
     Raises:
-        OSError: it is not ours.
+        OSError: the folder belongs to another user.
     """
     facts = folder.lstat()
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
@@ -102,7 +102,7 @@ def _close(folder: Path) -> None:
 
 
 def _exchangeable(folder: Path) -> bool:
-    """Whether somebody else than the user and the system can put something else in the place of what is in `folder`."""
+    """Whether a user other than root and this one can replace an entry of `folder`."""
     facts = folder.lstat()
     if facts.st_uid not in (0, os.geteuid()):
         return True
@@ -112,8 +112,8 @@ def _exchangeable(folder: Path) -> bool:
 
 
 def _private_group(group: int) -> bool:
-    """Whether a group has no other member than the user, as every user of many systems has one; or is the system's."""
-    import grp  # noqa: PLC0415 not there on Windows
+    """Whether a group is root's, or the user's own group, which many systems create for each user."""
+    import grp  # noqa: PLC0415 missing on Windows
     import pwd  # noqa: PLC0415
 
     if group == 0:

@@ -1,9 +1,8 @@
-"""The CPU features that compiled code may use, and how LLVM is told of them.
+"""Detects the CPU features that compiled code may use, and passes them to LLVM.
 
-LLVM detects an x86 CPU by itself. Of an ARM CPU it knows, depending on the system, nothing or what a list of names
-says; this module asks Linux by the process's auxiliary vector, macOS by sysctl, and Windows by its feature numbers.
-Each kind of byte products is compiled with its own features only, so that code for AVX2 is that of a CPU without
-AVX-512 even where it runs on one.
+LLVM detects x86 features itself. On ARM it guesses from the CPU's name, or detects nothing; therefore this module reads
+Linux's auxiliary vector, macOS's sysctl, or Windows's feature numbers. Each kind of byte products is compiled with its
+own features only: code for AVX2 is the same on a CPU with AVX-512 as on one without.
 """
 
 import ctypes
@@ -40,7 +39,7 @@ LACKING: Mapping[str, tuple[str, ...]] = {
     "plain": (*_WIDE, "avxvnni", "avx2", "dotprod", "i8mm"),
     "neon-dot": ("i8mm",),
 }
-"""Kind of byte products → beginnings of the names of features that its CPUs lack; without an entry, none."""
+"""Kind of byte products → prefixes of the names of features that its CPUs lack; a kind without an entry lacks none."""
 
 
 def is_arm(machine: str = "") -> bool:
@@ -50,7 +49,7 @@ def is_arm(machine: str = "") -> bool:
 
 @cache
 def arm_features() -> frozenset[str]:
-    """Of `lse` (atomics in one instruction), `dotprod` and `i8mm`, what this ARM CPU has; nothing where none says."""
+    """Which of `lse` (single-instruction atomics), `dotprod` and `i8mm` this ARM CPU is known to have."""
     if not is_arm():
         return frozenset()
     if sys.platform == "darwin":
@@ -61,17 +60,17 @@ def arm_features() -> frozenset[str]:
 
 
 def features_on_linux(auxiliary: Callable[[int], int]) -> frozenset[str]:
-    """Features by the auxiliary vector: `auxiliary` gives the value of a key."""
+    """Features from the auxiliary vector; `auxiliary` returns the value of a key."""
     return frozenset(name for name, (key, bit) in ON_LINUX.items() if auxiliary(key) >> bit & 1)
 
 
 def features_on_macos(ask: Callable[[bytes], int]) -> frozenset[str]:
-    """Features by sysctl: `ask` gives the number of a name, 0 where there is no such name."""
+    """Features from sysctl; `ask` returns the number of a name, 0 for an unknown one."""
     return frozenset(name for name, asked in ON_MACOS.items() if ask(asked))
 
 
 def features_on_windows(present: Callable[[int], bool]) -> frozenset[str]:
-    """Features by IsProcessorFeaturePresent."""
+    """Features from IsProcessorFeaturePresent."""
     return frozenset(name for name, number in ON_WINDOWS.items() if present(number))
 
 
@@ -84,8 +83,7 @@ def features() -> dict[str, bool]:
 def limited(host: Mapping[str, bool], kind: str) -> dict[str, bool]:
     """The features of a CPU without those that CPUs of this kind of byte products lack.
 
-    A CPU with AVX-512's encoding of 256-bit byte products, but without AVX's own, keeps AVX-512 for `vnni-256`: it is
-    the only way to run them.
+    A CPU that encodes 256-bit byte products only in AVX-512, not in AVX, keeps AVX-512 for `vnni-256`.
     """
     lacking = LACKING.get(kind, ())
     if kind == "vnni-256" and host.get("avx512vnni") and not host.get("avxvnni"):
@@ -94,7 +92,7 @@ def limited(host: Mapping[str, bool], kind: str) -> dict[str, bool]:
 
 
 def tell_llvm() -> None:
-    """Have numba's compiler use these features. Call it before the first function is made; a user's setting stays."""
+    """Set numba's CPU features before its first function is created; a user's setting stays."""
     settings: Any = numba.config
     known, wanted = dict(binding.get_host_cpu_features()), features()
     if settings.CPU_FEATURES is None and wanted != known:
@@ -102,7 +100,7 @@ def tell_llvm() -> None:
 
 
 def sysctl(name: bytes) -> int:
-    """What macOS calls `name`, a number; 0 where there is no such name."""
+    """The number of a macOS sysctl; 0 for an unknown name."""
     value, size = ctypes.c_int64(0), ctypes.c_size_t(8)
     failed = ctypes.CDLL(None).sysctlbyname(name, ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
     return 0 if failed else value.value
@@ -115,5 +113,5 @@ def _auxiliary(key: int) -> int:
 
 
 def _processor_feature(number: int) -> bool:
-    windll = getattr(ctypes, "windll")  # noqa: B009 there on Windows alone
+    windll = getattr(ctypes, "windll")  # noqa: B009 exists only on Windows
     return bool(windll.kernel32.IsProcessorFeaturePresent(number))
