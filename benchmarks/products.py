@@ -16,7 +16,7 @@ from fastcoder_lsp.engine.int8.dot import DotKind, in_four_bits, kinds_here, unf
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.product import make_block
 from fastcoder_lsp.engine.int8.simd import LANES
-from fastcoder_lsp.engine.int8.tagged import tagged
+from fastcoder_lsp.kernels import tagged
 
 INPUTS: Final = 896
 OUTPUTS: Final = 768

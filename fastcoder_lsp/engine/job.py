@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.engine.architecture import longest, read_config
-from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.tree_engine import MAX_NODES
 from fastcoder_lsp.model.files import ModelFiles
 

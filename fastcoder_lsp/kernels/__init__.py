@@ -9,6 +9,7 @@ from fastcoder_lsp.kernels.decorators import (
     inner_with_arrays,
     kernel,
     kernel_with_arrays,
+    tagged,
     unkept,
 )
 from fastcoder_lsp.kernels.folder import trusted_folder
@@ -22,6 +23,7 @@ __all__ = [
     "inner_with_arrays",
     "kernel",
     "kernel_with_arrays",
+    "tagged",
     "trusted_folder",
     "unkept",
 ]

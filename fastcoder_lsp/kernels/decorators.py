@@ -59,6 +59,20 @@ def unkept(function: Callable[..., Any]) -> Any:
     return _njit(nogil=True, **_options(counts=False))(function)
 
 
+def tagged(tag: str, *, called: bool = False) -> Callable[[Callable[..., None]], Any]:
+    """Compile a function that closes over constants: `tag` identifies them; `called`: from Python.
+
+    Code from the cache and newly compiled code meet in one process, and are linked by name: without the tag, the kernel
+    of one model would call the inner functions of another.
+    """
+
+    def compile_lazily(function: Callable[..., None]) -> Any:
+        function.__qualname__ = f"{function.__qualname__}_{tag}"
+        return (unkept if called else inner)(function)
+
+    return compile_lazily
+
+
 tell_llvm()  # numba creates its compiler with the first function
 _njit: Any = numba.njit
 """Untyped: numba's stubs lack some of its options."""

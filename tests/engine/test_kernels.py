@@ -21,8 +21,8 @@ from fastcoder_lsp.engine.int8.product import make_block
 from fastcoder_lsp.engine.int8.selftest import exact_kind, is_exact
 from fastcoder_lsp.engine.int8.simd import LANES, PAIR, narrow, padded, place_of
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
-from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
+from fastcoder_lsp.kernels import tagged
 from tests.engine.rows import prefill, run, same_bits
 from tests.engine.tiny_models import VOCABULARY, make_model, shape_of
 

@@ -15,16 +15,14 @@ from typing import Any, Self, cast
 import pytest
 import torch
 
-from fastcoder_lsp.engine import gpu_faults, loader, trial
+from fastcoder_lsp.engine import EngineOptions, gpu_faults, loader, trial
 from fastcoder_lsp.engine.architecture import fast_shape
 from fastcoder_lsp.engine.foreign import ForeignBackend
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.loader import load_engine
-from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.static.plan import least_bytes
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.engine.trial import TrialResult, choose_engine, read_json
-from fastcoder_lsp.engine.trial_process import compare, judge
+from fastcoder_lsp.engine.trial import TrialResult, choose_engine, compare, judge, read_json
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.model.files import ModelFiles
 from tests.engine.tiny_models import make_model
@@ -278,7 +276,7 @@ def test_a_trial_that_dies_hangs_or_fails_is_begun_twice(
 
 def test_a_trials_process_ends_with_the_server(tmp_path: Path) -> None:
     """Its input is a pipe of the server's: where that ends, so does the process, whatever it does."""
-    code = "from fastcoder_lsp.engine import trial_process as t; import threading, time; "
+    code = "from fastcoder_lsp.engine import trial as t; import threading, time; "
     code += "threading.Thread(target=t._end_with_parent, daemon=True).start(); time.sleep(1000)"
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
     assert process.stdin is not None

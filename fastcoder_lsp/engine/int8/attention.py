@@ -27,9 +27,8 @@ from fastcoder_lsp.engine.int8.simd import (
     v_sum,
 )
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
-from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
-from fastcoder_lsp.kernels import NONE, inlined, inner, unkept
+from fastcoder_lsp.kernels import NONE, inlined, inner, tagged, unkept
 
 
 def make_turn(group: int, dim: int, tag: str, *, normed: bool) -> Any:

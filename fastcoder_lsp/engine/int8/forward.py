@@ -12,8 +12,7 @@ from fastcoder_lsp.engine.int8.memory import Cache, Packed, Scratch, VisibleSlot
 from fastcoder_lsp.engine.int8.packing import kind_of
 from fastcoder_lsp.engine.int8.product import make_multiply
 from fastcoder_lsp.engine.int8.row_kernels import centre_rows, gate_rows, gelu_rows, keep_rows, norm_rows, quantise_rows
-from fastcoder_lsp.engine.int8.tagged import tagged
-from fastcoder_lsp.kernels import NONE
+from fastcoder_lsp.kernels import NONE, tagged
 
 PHASES = 11
 """Phases of one layer, the last for hidden states; the head needs two."""

@@ -20,8 +20,7 @@ from fastcoder_lsp.engine.int8.packing import Array, pack_rows
 from fastcoder_lsp.engine.int8.product import make_block
 from fastcoder_lsp.engine.int8.selftest import found_exact
 from fastcoder_lsp.engine.int8.simd import LANES
-from fastcoder_lsp.engine.int8.tagged import tagged
-from fastcoder_lsp.kernels import KernelCache
+from fastcoder_lsp.kernels import KernelCache, tagged
 
 Linear = Callable[[Floats], Floats]
 

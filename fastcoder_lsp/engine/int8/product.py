@@ -13,8 +13,8 @@ from fastcoder_lsp.engine.int8.memory import Floats, Product, Scratch
 from fastcoder_lsp.engine.int8.neon import FOLDED_ROWS_OF_NEON, neon_folded_tile, neon_tile
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
-from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import product_tile
+from fastcoder_lsp.kernels import tagged
 
 FOLDED_EACH, FOLDED_ROWS = 4, 8
 """Rows for which four-bit weights are unpacked in registers: at a time, and at most; more rows unpack them once."""

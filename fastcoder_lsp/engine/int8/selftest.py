@@ -18,8 +18,7 @@ from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array, matrices
 from fastcoder_lsp.engine.int8.product import LOOKED_UP, make_block
 from fastcoder_lsp.engine.int8.simd import LANES
-from fastcoder_lsp.engine.int8.tagged import tagged
-from fastcoder_lsp.kernels import KernelCache
+from fastcoder_lsp.kernels import KernelCache, tagged
 
 GROUPS = 1216
 """Fours of bytes in a row of the test: as long as the longest row of the 0.5B model."""
