@@ -47,7 +47,7 @@ class ForeignBackend:
             )
         except MemoryError:
             raise
-        except Exception as error:  # the library raises what it likes of a configuration that it does not expect
+        except Exception as error:  # for an unexpected configuration the library raises errors of any type
             raise ModelInvalidError(f"transformers cannot load {folder}: {error}", BROKEN_HINT) from error
         model, found = loaded
         if lacking := sorted(found["missing_keys"]):  # it would draw them at random

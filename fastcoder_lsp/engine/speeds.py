@@ -64,7 +64,7 @@ class _Slices:
     rounds: int = 0
 
     def take(self, clock: Callable[[], float]) -> None:
-        """Time steps, a chunk of a prompt, and the rows of a prompt's last chunk; nothing once it was timed enough."""
+        """Time steps, a chunk of a prompt, and the rows of its last chunk, until they were timed often enough."""
         if self.rounds and self.spent_s * (1 + 1 / self.rounds) > SECONDS:
             return
         began = clock()

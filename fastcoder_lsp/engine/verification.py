@@ -195,7 +195,7 @@ def _try(
 
 
 def _draw(target_V: npt.NDArray[np.float64], seed: int, position: int) -> int:
-    """One token from the distribution: the same that `sampling.choose` draws if nothing was rejected."""
+    """One token from the distribution: the same one that `choose` draws if no draft was rejected."""
     ids = np.flatnonzero(target_V)
     return int(ids[int(np.argmax(np.log(target_V[ids]) + gumbel(seed, position, ids)))])
 

@@ -22,7 +22,7 @@ from fastcoder_lsp.model.store import write_error
 
 UNFINISHED = ".partial"
 STALLED_S = 60.0
-"""A process that writes nothing for so long may be stopped for good: another one does its work as well."""
+"""After this time without progress a process counts as stopped, and another one repeats its work."""
 Layout = Mapping[str, tuple[str, tuple[int, ...]]]
 _TYPES: Mapping[str, type[np.generic]] = {
     "I8": np.int8,

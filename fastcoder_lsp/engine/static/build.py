@@ -172,7 +172,7 @@ def _product(recipe: Recipe, source: TensorSource, device: Device) -> Make:
 
 
 def _assemble(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -> _Assembled:
-    """Cache and programs, with torch's kernels or, if requested and checked, with ours."""
+    """Cache and programs, with torch's kernels, or with the fused ones if they are requested and pass their check."""
     cache = StaticCache(recipe.shape, size.capacity, recipe.dtype, device)
     attention = TreeAttention(recipe.shape, size.capacity, recipe.dtype, device.place, strict=recipe.strict)
     plain = TorchKernels(recipe.shape, size.capacity, attention, recipe.dtype, device.place)
@@ -181,7 +181,7 @@ def _assemble(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -
         return Programs(Transformer(model, kernels, cache), attention, size, device, recipe.shape.vocabulary)
 
     of_torch = programs(plain)
-    if way(recipe.kernels) == TORCH or recipe.strict:  # ours sum in no float64
+    if way(recipe.kernels) == TORCH or recipe.strict:  # our kernels have no float64 sums
         return _Assembled(cache, of_torch)
     try:
         from fastcoder_lsp.engine.static.fused import FusedKernels, fits  # noqa: PLC0415 needs Triton

@@ -106,7 +106,7 @@ def join_splits(
 
 @triton.jit
 def ascending(values):  # noqa: ANN201 Triton returns tensors of its own
-    """Floats as integers in the same order; both zeros are one, and none of them is `GONE`."""
+    """Floats as integers in the same order; −0 and 0 give the same integer, and no float gives `GONE`."""
     wide = values.to(tl.float32)
     bits = tl.where(wide == 0.0, 0.0, wide).to(tl.int32, bitcast=True)
     return bits ^ ((bits >> 31) & 0x7FFFFFFF)
