@@ -4,12 +4,12 @@ Owns the record's form, the reading of both, and the check that they belong to t
 """
 
 import json
-import math
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -113,18 +113,13 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
             f"Train one: fastcoder-lsp train {method or 'eagle'} --data … --out FOLDER.",
         )
     try:
-        row = json.loads(path.read_text(encoding="utf-8"))
-        version = row["version"]
-        known = {name: row[name] for name in (entry.name for entry in fields(DrafterRecord))}
-        known |= {"layers": tuple(int(layer) for layer in row["layers"]), "data": tuple(row["data"])}
-        known |= {name: _numbers(row[name]) for name in ("numbers", "figures")} | {"width": int(row["width"])}
-        known |= {name: _text(row[name]) for name in ("method", "target", "target_name")}
-        known["lists"] = {name: tuple(_list(part) for part in rows) for name, rows in row["lists"].items()}
-        record = DrafterRecord(**known)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        record = msgspec.json.decode(path.read_bytes(), type=DrafterRecord)
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelInvalidError(f"{path} is damaged: {error}", _HINT) from error
-    if version != VERSION:
-        raise ModelInvalidError(f"{path} has format version {version}; this program reads version {VERSION}", _HINT)
+    if record.version != VERSION:
+        raise ModelInvalidError(
+            f"{path} has format version {record.version}; this program reads version {VERSION}", _HINT
+        )
     if method and record.method != method:
         raise UsageError(
             f"the drafter in {folder} is {record.method}, not {method}", f"Use it as {record.method}:weights=…"
@@ -171,23 +166,6 @@ def require_ids(tensors: Mapping[str, npt.NDArray[Any]], count: int) -> None:
         require_sizes(tensors, {"ids": (count,)})
         if tensors["ids"].min(initial=0) < 0:
             raise ModelInvalidError("the drafter has negative token ids", _HINT)
-
-
-def _numbers(row: Mapping[str, Any]) -> dict[str, float]:
-    return dict(zip(row, _list(row.values()), strict=True))
-
-
-def _list(values: Iterable[Any]) -> tuple[float, ...]:
-    found = tuple(map(float, values))
-    if not all(map(math.isfinite, found)):
-        raise ValueError("a number is not finite")
-    return found
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    return value
 
 
 def _read(opened: SafetensorsTensors, name: str) -> npt.NDArray[Any]:

@@ -8,9 +8,10 @@ repairs a damaged model instead of calling it ready. Reads the tokenizer and the
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import msgspec
 from safetensors import SafetensorError, safe_open
 
 from fastcoder_lsp.core.files import replace_file
@@ -140,16 +141,10 @@ class Origin:
 def read_origin(folder: Path) -> Origin:
     """The note in `folder`. Raises ModelInvalidError if the note is damaged."""
     try:
-        row = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
-        named = {**row}  # refuses what is no table
-        found = Origin(**{entry.name: named[entry.name] for entry in fields(Origin) if entry.name in named})
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+        return msgspec.json.decode((folder / ORIGIN).read_bytes(), type=Origin)
+    except (OSError, ValueError, RecursionError) as error:
         hint = f"Delete {folder}, and download the model again."
         raise ModelInvalidError(f"{folder / ORIGIN} is damaged: {error}", hint) from error
-    if any(type(getattr(found, entry.name)) is not entry.type for entry in fields(Origin)):
-        hint = f"Delete {folder}, and download the model again."
-        raise ModelInvalidError(f"{folder / ORIGIN} is damaged: it has values of the wrong type", hint)
-    return found
 
 
 def is_noted(folder: Path) -> bool:
