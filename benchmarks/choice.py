@@ -19,7 +19,7 @@ from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int8.backend import CHUNK, Int8Backend
 from fastcoder_lsp.engine.int8.selftest import exact_kind
-from fastcoder_lsp.engine.int8.team import default_threads
+from fastcoder_lsp.engine.int8.sync import default_threads
 from fastcoder_lsp.engine.speeds import measure_speeds
 from fastcoder_lsp.model.catalogue import FAMILY
 from fastcoder_lsp.model.choice import PRECISIONS, PROMPT_TOKENS, Speed

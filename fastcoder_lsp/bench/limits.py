@@ -21,7 +21,7 @@ from fastcoder_lsp.engine.int8.dot import BYTES as SIXTEEN
 from fastcoder_lsp.engine.int8.dot import FOUR, DotKind, usmmla
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.simd import I32, I64, LANES, intrinsic, load_at, store_at, v_load, v_max, v_store
-from fastcoder_lsp.engine.int8.team import Team
+from fastcoder_lsp.engine.int8.sync import Team
 from fastcoder_lsp.engine.int8.tiles import Loop, register_of
 from fastcoder_lsp.kernels import unkept
 

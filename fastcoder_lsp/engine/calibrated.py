@@ -189,7 +189,7 @@ def _loss(more_T: Floats) -> Loss:
 def _nats(job: LoadJob, wanted: "WeightsRequest", arrays: "dict[str, Array]", texts_SC: Tokens) -> Floats:
     """−log p of each token of the texts after their first ones."""
     from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415 as above
-    from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.sync import default_threads  # noqa: PLC0415
 
     threads = job.options.threads or default_threads()
     backend = Int8Backend(

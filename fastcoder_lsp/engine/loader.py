@@ -260,7 +260,7 @@ def _build_ours(job: LoadJob, shape: Shape, bits: int, notes: list[str]) -> Back
     from fastcoder_lsp.engine.int8.packing import memory_bytes  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays  # noqa: PLC0415
-    from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.sync import default_threads  # noqa: PLC0415
 
     dot = exact_kind(shape, job.kernels, bits)
     assert dot is not None, "chosen without a kind of product"

@@ -68,7 +68,7 @@ def chosen_model(
 
 def _measure(cache: Path, progress: Progress, threads: int | None, *, every: bool, among: Sequence[int] = BITS) -> None:
     from fastcoder_lsp.engine.int8.dot import kinds_here  # noqa: PLC0415 brings a compiler along
-    from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.sync import default_threads  # noqa: PLC0415
     from fastcoder_lsp.engine.speeds import Timed, measure_speeds  # noqa: PLC0415
     from fastcoder_lsp.kernels.cache import current_version  # noqa: PLC0415
 

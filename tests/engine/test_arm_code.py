@@ -9,9 +9,9 @@ from typing import Any
 import psutil
 import pytest
 
-from fastcoder_lsp.engine.int8 import neon, sync, team, tiles
+from fastcoder_lsp.engine.int8 import neon, sync, tiles
 from fastcoder_lsp.engine.int8.dot import NEON_DOT, NEON_I8MM, SIZE, DotKind, in_four_bits
-from fastcoder_lsp.engine.int8.team import default_threads, fast_by_capacity, fast_cores
+from fastcoder_lsp.engine.int8.sync import default_threads, fast_by_capacity, fast_cores
 from tests.engine.assembly import code_of
 
 COLUMNS = 16
@@ -96,7 +96,7 @@ def test_small_cores_do_not_count(capacities: list[int], expected: int | None) -
 
 
 def test_capacities_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(team, "is_arm", lambda: True)
+    monkeypatch.setattr(sync, "is_arm", lambda: True)
     monkeypatch.setattr(sys, "platform", "linux")
     for number, text in enumerate(["446\n", "446\n", "1024\n", "odd"]):
         (tmp_path / f"cpu{number}").mkdir()
@@ -108,18 +108,18 @@ def test_capacities_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_macos_counts_them_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Level 0 is the performance cores'; a Mac of one kind, and one that does not say, has no such level."""
-    monkeypatch.setattr(team, "is_arm", lambda: True)
+    monkeypatch.setattr(sync, "is_arm", lambda: True)
     monkeypatch.setattr(sys, "platform", "darwin")
     for levels, cores, expected in ((2, 4, 4), (1, 8, None), (0, 0, None)):
         said = {b"hw.nperflevels": levels, b"hw.perflevel0.physicalcpu": cores}
-        monkeypatch.setattr(team, "sysctl", said.__getitem__)
+        monkeypatch.setattr(sync, "sysctl", said.__getitem__)
         assert fast_cores() == expected
 
 
 def test_threads_are_at_most_the_fast_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: range(8), raising=False)
     monkeypatch.setattr(psutil, "cpu_count", lambda logical: 6)
-    monkeypatch.setattr(team, "fast_cores", lambda: 2)
+    monkeypatch.setattr(sync, "fast_cores", lambda: 2)
     assert default_threads() == 2
-    monkeypatch.setattr(team, "fast_cores", lambda: None)
+    monkeypatch.setattr(sync, "fast_cores", lambda: None)
     assert default_threads() == 6

@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import save
 
 from fastcoder_lsp.config import kernels_folder
-from fastcoder_lsp.engine.int8.team import default_threads
+from fastcoder_lsp.engine.int8.sync import default_threads
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError, UsageError
 from fastcoder_lsp.kernels.cache import current_version
 from fastcoder_lsp.model.catalogue import BITS, FAMILY

@@ -25,8 +25,7 @@ from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array, kind_of, layout, matrices
 from fastcoder_lsp.engine.int8.selftest import exact_kind
 from fastcoder_lsp.engine.int8.simd import LANES
-from fastcoder_lsp.engine.int8.sync import STRIDE
-from fastcoder_lsp.engine.int8.team import Team
+from fastcoder_lsp.engine.int8.sync import STRIDE, Team
 from fastcoder_lsp.engine.int8.tiles import BLOCK
 from fastcoder_lsp.kernels import KernelCache, compiling
 
