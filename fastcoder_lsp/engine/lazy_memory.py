@@ -14,12 +14,7 @@ import numpy.typing as npt
 
 
 class LazyMemory:
-    """An array of zeros in anonymous memory.
-
-    Args:
-        shape: of the array.
-        dtype: of its numbers.
-    """
+    """An array of zeros in anonymous memory."""
 
     def __init__(self, shape: tuple[int, ...], dtype: type[np.generic]) -> None:
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize

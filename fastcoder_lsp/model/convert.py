@@ -31,13 +31,7 @@ _SAYS_NO_MEMORY = (
 
 
 def convert(gguf: Path, folder: Path, root: Path, progress: Progress) -> None:
-    """Write configuration, tokenizer and fp32 weights of `gguf` into `folder`, in a process of its own.
-
-    Args:
-        gguf: the file.
-        folder: exists, and is thrown away where this fails.
-        root: of the store, for errors.
-        progress: receives the share done.
+    """Write configuration, tokenizer and fp32 weights of `gguf` into the existing `folder`, in another process.
 
     Raises:
         ModelInvalidError: the file is damaged or of an architecture that transformers cannot read.

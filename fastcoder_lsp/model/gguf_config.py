@@ -291,11 +291,7 @@ _CUTS = {
 
 
 def tokenizer_json(header: Header) -> str | None:
-    """The description of the file's tokenizer; None for one that only transformers knows.
-
-    Args:
-        header: with the contents of `LISTS`.
-    """
+    """The tokenizer's description, from a header with `LISTS`; None for one that only transformers knows."""
     cut = _cut(header)
     tokens = header.lists.get(TOKENS, ())
     vocabulary = {str(name): number for number, name in enumerate(tokens)}

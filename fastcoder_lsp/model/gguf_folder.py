@@ -34,13 +34,6 @@ log = logging.getLogger(__name__)
 def make_ready(gguf: Path, sha256: str, source: str, store: ModelStore, progress: Progress) -> None:
     """Write `store.converted(sha256)` for `gguf`, whole or not at all: a second, or by transformers a minute.
 
-    Args:
-        gguf: the file; its sum is `sha256`.
-        sha256: names the result.
-        source: kept with the result.
-        store: where the result goes.
-        progress: receives the share done.
-
     Raises:
         ModelInvalidError: the file is damaged or of a kind that cannot be read.
         InstallationError: the file needs transformers, which is not installed.
@@ -171,10 +164,6 @@ _AT_ONCE = 1 << 22
 
 def require_checkpoint(folder: Path, progress: Progress) -> None:
     """Unpack the weights of the model in `folder`, unless they are there.
-
-    Args:
-        folder: of a model that was found.
-        progress: receives the share done.
 
     Raises:
         ModelInvalidError: the file that holds the weights is damaged or gone.

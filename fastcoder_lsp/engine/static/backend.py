@@ -19,15 +19,7 @@ from fastcoder_lsp.engine.static.programs import Program, Programs
 
 
 class StaticBackend:
-    """A backend over captured programs.
-
-    Args:
-        name: the engine's name.
-        programs: all programs.
-        cache: of the programs' transformer.
-        shelf: keeps prefixes that leave the cache.
-        shape: the model's sizes.
-    """
+    """A backend over captured programs; `shelf` keeps prefixes that leave the cache."""
 
     def __init__(
         self, name: str, programs: Programs, cache: StaticCache, shelf: Shelf, device: Device, shape: Shape

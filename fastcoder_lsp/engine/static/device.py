@@ -292,10 +292,6 @@ class GraphSet(Generic[Key]):
 
     A program must give the same results however often it runs on the same inputs: making it runs it.
 
-    Args:
-        device: captures.
-        program: the work of a key.
-
     Attributes:
         later: whether programs that were not captured ahead of time are launched operation by operation until a call of
             `prepare`; else a program is captured at its first run.

@@ -52,12 +52,7 @@ COUNTS = (8, 32)
 
 
 class Moves:
-    """Programs that move slots, each reading its fixed tensor of sources and targets.
-
-    Args:
-        cache: holds the slots.
-        most: rows of the widest step.
-    """
+    """Programs that move up to `most` slots, each reading its fixed tensor of sources and targets."""
 
     def __init__(self, device: Device, cache: StaticCache, most: int) -> None:
         self._place, self._cache = device, cache
@@ -136,15 +131,7 @@ class Program:
 
 
 class Programs:
-    """All programs over one transformer.
-
-    Args:
-        transformer: the model and its cache.
-        attention: makes the rows' views.
-        plan: the sizes.
-        device: where they run.
-        vocabulary: the number of ids that may be chosen.
-    """
+    """All programs over one transformer; `vocabulary`: the number of ids that may be chosen."""
 
     def __init__(
         self, transformer: Transformer, attention: TreeAttention, plan: Plan, device: Device, vocabulary: int

@@ -98,13 +98,7 @@ def _mix_float64(
 
 
 class TorchKernels:
-    """The operations of a layer and of a step's end, each a few launches.
-
-    Args:
-        shape: the model's sizes.
-        capacity: positions whose rotation is tabled.
-        attention: computes the attention of a layer.
-    """
+    """A layer's and a step end's operations, each a few launches; the rotation of `capacity` positions is tabled."""
 
     def __init__(
         self, shape: Shape, capacity: int, attention: TreeAttention, dtype: torch.dtype, device: torch.device
