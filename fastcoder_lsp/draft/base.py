@@ -2,7 +2,7 @@
 
 Each drafter's module begins with its `Specification` (several, where one class has several names), `registry` collects
 them, and everything else that depends on the drafter's name is derived from them. This module compiles nothing and
-loads nothing, so that the server can read settings before numba is imported.
+loads nothing, so that the server can read settings before any compiler is imported.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -12,8 +12,8 @@ from fastcoder_lsp.completion.protocol import Counted
 from fastcoder_lsp.completion.question import Answer, Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import CacheLost, Counts, DraftTree, Reason
-from fastcoder_lsp.decode.tree import Healing
 from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.decode.tree import Healing
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.scheduling.budget import MOST_MS, Budgets
 from fastcoder_lsp.scheduling.generation import Generation, LocalGeneration
