@@ -191,6 +191,11 @@ class PromptBuilder:
         pieces = anchor.context.found.snippets if anchor is not None else ()
         return tuple(f"{one.path}:{one.line}" if one.line else one.path for one in reversed(pieces))
 
+    def may_show(self, uri: str) -> bool:
+        """Whether the rules still allow the code of other files in a document's prompt."""
+        anchor = self._anchors.get(uri)
+        return anchor is None or self._may_show(anchor.context)
+
     def forget(self, uri: str) -> None:
         """Drop everything about a closed document."""
         self._anchors.forget(uri)

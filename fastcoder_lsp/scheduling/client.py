@@ -160,7 +160,7 @@ class Client:
         generation = self.generation
         if generation is None or generation.snapshot.uri != question.uri or generation.raw != question.request.raw:
             return None
-        return generation if generation.agrees(question.place) else None
+        return generation if generation.agrees(question.place) and generation.allowed else None
 
     def begin(
         self, question: Question, asked_ms: float, spans: Spans, *, ahead: bool = False, whole: bool = False

@@ -108,6 +108,11 @@ class Generation(ABC):
             return False
         return True
 
+    @property
+    def allowed(self) -> bool:
+        """Whether the reading rules still allow its prompt; they may have changed since."""
+        return True
+
     def close(self) -> None:  # noqa: B027 a local model needs no notice
         """End the work: the text is no longer needed."""
 
@@ -303,6 +308,11 @@ class LocalGeneration(Generation):
     def request(self) -> DecodeRequest:
         """The decoding request."""
         return self._decoding.request
+
+    @property
+    @override
+    def allowed(self) -> bool:
+        return self.finished or self.runtime.prompts.may_show(self.snapshot.uri)
 
     @override
     def said(self) -> str:

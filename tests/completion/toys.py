@@ -48,6 +48,9 @@ class ToyPrompts(PromptBuilder):
         self.calls.append(("settle", snapshot.uri))
         return self.build(snapshot, offset)
 
+    def may_show(self, uri: str) -> bool:
+        return True
+
     def is_short(self, uri: str) -> bool:
         return False
 

@@ -1,6 +1,6 @@
 """Whatever happens while other code is prepared beside: a text is what the model says by itself to the prompt shown."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fastcoder_lsp.completion.question import Policy
@@ -68,6 +68,15 @@ def happen(one: Typist, event: str, how: object) -> None:
 
 
 @given(st.lists(st.lists(EVENTS, max_size=5), min_size=1, max_size=5))
+@example(
+    [  # a key would continue a prefill whose code was forbidden meanwhile
+        [("type", "a"), ("find", SECOND), ("find", (OTHER, LONG)), ("type", "a"), ("type", "a")],
+        [("type", "(a)\n\n")],
+        [("close", None)],
+        [("close", None), ("type", "a"), ("close", None), ("go", 29), ("turns", 3)],
+        [("lose", False), ("turns", 3), ("forbid", frozenset({"/w/other.py"}))],
+    ]
+)
 @settings(max_examples=30, deadline=None)
 def test_a_text_is_what_the_model_says_to_the_prompt_that_is_shown(stretches: list[list[tuple[str, object]]]) -> None:
     one = Typist(whole=True, given=Given(SNIPPETS), budget=600)
