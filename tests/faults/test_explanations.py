@@ -123,7 +123,7 @@ def test_a_read_only_home(stranger: Stranger) -> None:
     closed = f"mount --bind {stranger.home} {stranger.home} && mount -o remount,ro,bind {stranger.home}"
     ended = stranger.run_after(closed, *stranger.completion, "--model", str(stranger.model))
     assert (ended.code, ended.out) == (0, "max()\n"), ended
-    said = stranger.looked_after(closed, "places.check_home")
+    said = stranger.looked_after(closed, "machine.check_home")
     assert "home is not writable" in said
     stranger.explanations["read-only home"] = said
 
