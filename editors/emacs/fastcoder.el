@@ -881,8 +881,9 @@ Nil if all of it is unchanged."
         (list (+ begin before) (- end cut) (substring new 0 (- (length new) cut)))))))
 
 (defun fastcoder--ends-in-return-p (place)
-  "Whether the line at PLACE ends in a carriage return, as in a file of mixed line ends.
-At the end of the text the line above counts."
+  "Whether the line at PLACE ends in a carriage return.
+Files of mixed line ends have such lines.  At the end of the text, the
+line above counts."
   (save-excursion
     (goto-char place)
     (when (and (eobp) (bolp) (not (bobp))) (forward-line -1))

@@ -67,6 +67,7 @@ def test_letters_typed_after_the_answer_stay_once(neovim: Scripted, range_: str,
     """The answer was for `foo`, and its range is as old; a text that no longer fits is not put in."""
     editor = neovim(more=NATIVE)
     editor.type(f"i{typed}")
+    wait_for(lambda: editor.line() == typed.replace("<Left>", "") and editor.mode() == "i", "typed")
     settle(editor)
     editor.lua(f"native.show('foobar', {range_})")
     editor.type("<Tab>")
