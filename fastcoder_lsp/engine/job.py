@@ -6,13 +6,15 @@ Plain values; `loader` chooses and builds.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.engine.architecture import longest, read_config
 from fastcoder_lsp.engine.tree_engine import MAX_NODES
-from fastcoder_lsp.model.files import ModelFiles
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.model.files import ModelFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class LoadJob:
     @classmethod
     def of(
         cls,
-        files: ModelFiles,
+        files: "ModelFiles",
         options: EngineOptions,
         cache: Path,
         kernels: Path,
