@@ -375,8 +375,10 @@ def find_llama_server(named: Path | None, folder: Path, *, build: bool) -> Path:
         build: whether to build it there if it is nowhere.
 
     Raises:
-        FastcoderError: it is nowhere, or was not built.
+        FastcoderError: it is nowhere, is no program, or was not built.
     """
+    if named is not None and not (named.is_file() and os.access(named, os.X_OK)):
+        raise UsageError(f"{named} is not a program", "Name the file llama-server: --llama-server FILE.")
     if found := named or shutil.which("llama-server"):
         return Path(found)
     sys.path.append(str(folder))

@@ -55,7 +55,7 @@ source. Paths must be absolute or begin with `~`.
 ## Settings for one language
 
 The groups @GROUPS@ can be set for one language
-(an LSP id). A source's value for a language overrides its value for all:
+(an LSP id), except `edits.model`. A source's value for a language overrides its value for all:
 
 ```toml
 [languages.python.quiet]

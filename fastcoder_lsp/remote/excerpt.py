@@ -270,6 +270,7 @@ class SnippetFinder:
         """Replace the folders and their settings; from any thread."""
         with self._lock:
             self._folders = _without_auto_context(folders)
+            self._latest = LatestDocuments(16)
             if self._workspace is not None:
                 self._workspace.change(self._folders)
 
@@ -281,17 +282,18 @@ class SnippetFinder:
         """The snippets for `question`, the best last; empty if its folder's settings forbid them."""
         if not self.enabled():
             return ()
+        latest = self._latest  # found by these settings
         context = self._open_workspace().surroundings(drafted_from=False).context
         snapshot, offset = question.request.snapshot, question.request.offset
         context.observe(snapshot)
-        kept, since_ms = self._latest.get(snapshot.uri) or (None, 0.0)
+        kept, since_ms = latest.get(snapshot.uri) or (None, 0.0)
         sources = {one.source for one in kept.snippets if one.source} if kept is not None else set()
         if kept is not None and not context.may_show(sources):
             kept = None
         if kept is None or question.asked_ms - since_ms > _PAUSE_MS:
             kept, since_ms = context.find(snapshot, offset, window(snapshot.text, offset), kept), question.asked_ms
         # An empty result may mean that indexing goes on: search again even without a pause in typing.
-        self._latest.put(snapshot.uri, (kept, question.asked_ms if kept.snippets else since_ms))
+        latest.put(snapshot.uri, (kept, question.asked_ms if kept.snippets else since_ms))
         return _best_that_fit(kept)
 
     def close(self) -> None:

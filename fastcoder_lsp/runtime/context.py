@@ -154,7 +154,7 @@ class RepositoryContext:
         if (diagnostics := diagnostics_note(here, offset)) is not None:
             yield replace(diagnostics, score=best + 2.0)
         for rank, change in enumerate(change_notes(here, offset, root)):
-            if not change.source or self._may_show(change.source):
+            if not change.source or self._may_show(change.source, change.text):
                 yield replace(change, score=best + 1.0 - rank / 10)
 
     def _good_enough(

@@ -4,7 +4,6 @@ Both change often, so they follow the code of other files, and a prompt keeps it
 recomputes it. A diagnostic holds while its line is in the document. Lines that look like secrets are left out. Pure.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -14,7 +13,7 @@ from fastcoder_lsp.edits.patch import Patch
 from fastcoder_lsp.edits.prompts import lines_of
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.workspace.languages import language_of
-from fastcoder_lsp.workspace.secret_lines import secret_lines, without_secrets
+from fastcoder_lsp.workspace.secret_lines import secret_lines, tells_secret, without_secrets
 
 MOST_DIAGNOSTICS: Final = 4
 NEAR_LINES: Final = 40
@@ -31,7 +30,6 @@ _SHIFT: Final = 40
 """Lines that a line may have moved since the diagnostic."""
 _UNUSED: Final = 4
 _KINDS: Final = {1: "error", 2: "warning", _UNUSED: "unused"}
-_PARTS: Final = re.compile(r"""[^\s"'`=:,;()\[\]{}]{6,}""")
 
 
 def diagnostics_note(here: Snapshot, offset: int) -> ContextSnippet | None:
@@ -99,7 +97,7 @@ def _current(here: Snapshot) -> Iterator[tuple[int, Diagnostic, str]]:
     for one in here.diagnostics:
         at = _place(one, lines)
         message = one.message if len(one.message) <= MOST_MESSAGE else f"{one.message[:MOST_MESSAGE]}…"
-        if at is not None and not _tells(one.source, message, secret, here.language):
+        if at is not None and not tells_secret(one.message, one.source, secret, here.language):
             yield at, one, f"{_KINDS.get(one.severity, 'warning')}: {message}\n    {one.source}"
 
 
@@ -110,13 +108,6 @@ def _place(one: Diagnostic, lines: Sequence[str]) -> int | None:
             if 0 <= at < len(lines) and lines[at] == one.source:
                 return at
     return None
-
-
-def _tells(source: str, message: str, secret: frozenset[str], language: str) -> bool:
-    """Whether a diagnostic may tell a secret: its line or message looks like one, or has a part of one."""
-    if source in secret or without_secrets(f"{source}\n{message}", language) != f"{source}\n{message}":
-        return True
-    return any(part in message for line in secret for part in _PARTS.findall(line))
 
 
 def _together(changes: Sequence[Change]) -> list[tuple[str, Patch]]:

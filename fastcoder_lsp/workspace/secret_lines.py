@@ -41,6 +41,7 @@ _KEY_ENDS = "-----END "
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/=]*(?:\\[rn])*")
 _KEY_QUOTES = " \t\r\"'`,.;&\\()"
 """Around the lines of a key in source code."""
+_WORDS, _PIECES = re.compile(r"\w{4,}"), re.compile(r"""[^\s"'`()\[\]{},;…]{4,}""")
 _KIND = re.compile(r"^kind:\s*[\"']?Secret\b", re.MULTILINE)
 
 _QUOTED_LEFT = re.compile(
@@ -146,6 +147,18 @@ def without_lines(piece: str, secret: frozenset[str]) -> str:
     """Lines of a file without its `secret` ones; lines without letters or digits, such as brackets, stay."""
     lines = piece.split("\n")
     return "\n".join(line for line in lines if line.strip() not in secret or not any(map(str.isalnum, line)))
+
+
+def tells_secret(message: str, source: str, secret: frozenset[str], language: str) -> bool:
+    """Whether another program's message about the line `source` may tell a secret: even a short part of a secret line.
+
+    `secret`: the file's secret lines. A message may be cut, and may write letters in another case.
+    """
+    if source in secret or without_secrets(f"{source}\n{message}", language) != f"{source}\n{message}":
+        return True
+    held, said = "\n".join(secret).lower(), message.lower()
+    both = ((held, said), (said, held))
+    return any(part in one for one, other in both for parts in (_WORDS, _PIECES) for part in parts.findall(other))
 
 
 def in_secret(before: str, language: str) -> bool:

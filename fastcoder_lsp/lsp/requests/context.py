@@ -14,6 +14,7 @@ from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document
 from fastcoder_lsp.workspace.documents import yank_of
 from fastcoder_lsp.workspace.paths import path_of
+from fastcoder_lsp.workspace.secret_lines import secret_lines, tells_secret
 
 logger = logging.getLogger(__name__)
 
@@ -97,15 +98,19 @@ def diagnostics(session: Session, params: object) -> None:
     if not (settings.context_enabled and settings.context_diagnostics):
         document.diagnostics = ()
         return
-    read = [_diagnostic(one, document) for one in given[:MAX_ENTRIES]]
+    secret = secret_lines(document.text, document.language) if given else frozenset[str]()
+    read = [_diagnostic(one, document, secret) for one in given[:MAX_ENTRIES]]
     if wrong := read.count(None) + max(len(given) - MAX_ENTRIES, 0):
         logger.warning("fastcoder/diagnostics: ignored %d of %d: malformed, or too many", wrong, len(given))
     useful = dict.fromkeys(one for one in read if one is not None and one.source)
     document.diagnostics = tuple(useful)[:MOST_DIAGNOSTICS]
 
 
-def _diagnostic(value: object, document: Document) -> Diagnostic | None:
-    """A diagnostic, with an empty `source` if it is of no use for a prompt; None if it is malformed."""
+def _diagnostic(value: object, document: Document, secret: frozenset[str]) -> Diagnostic | None:
+    """A diagnostic, with an empty `source` if it is of no use for a prompt; None if it is malformed.
+
+    The whole message is judged, and by the text that it is about: later a part of a secret may be all that is left.
+    """
     message, severity, tags = at(value, "message"), at(value, "severity"), at(value, "tags")
     line, character = at(value, "range", "start", "line"), at(value, "range", "start", "character")
     if not (_is_int(line) and _is_int(character) and 0 <= line <= LAST_LINE and character >= 0):
@@ -116,9 +121,10 @@ def _diagnostic(value: object, document: Document) -> Diagnostic | None:
         return None
     unused = tags is not None and _UNNECESSARY in tags[:MAX_ENTRIES]
     kind = _HINT if unused else _WARNING if severity is None else severity
-    told = " ".join(message[: 4 * MAX_MESSAGE].split())[:MAX_MESSAGE]
-    source = next(iter(document.lines(line, line)), "").strip()
+    words = " ".join(message[: 4 * MAX_MESSAGE].split())
+    told, source = words[:MAX_MESSAGE], next(iter(document.lines(line, line)), "").strip()
     useful = told and len(source) <= MAX_SOURCE and (unused or kind <= _WARNING)
+    useful = useful and not tells_secret(words, source, secret, document.language)
     return Diagnostic(line, kind, told, source if useful else "")
 
 
