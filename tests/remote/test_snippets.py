@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from fastcoder_lsp.completion.protocol import DocumentChanged, FilesChanged, HostListener, Reload
+from fastcoder_lsp.completion.protocol import DocumentChanged, FilesChanged, HostListener, Reload, Use
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Change, CompletionRequest, Diagnostic, Snapshot, Yank
@@ -33,6 +33,7 @@ class Workspace:
         (root / "ignored.py").write_text(TURN.replace("turns", "ignored_turns"))
         (root / ".gitignore").write_text("ignored.py\n")
         settings = replace(Settings(), remote_url=url, remote_fallback=False, context_enabled=context)
+        self.settings = settings
 
         def open_host(listener: HostListener) -> ServerHost:
             return ServerHost(
@@ -44,6 +45,10 @@ class Workspace:
         self.yanks: tuple[Yank, ...] = ()
         self.diagnostics: tuple[Diagnostic, ...] = ()
         self.changes: tuple[Change, ...] = ()
+
+    def use_again(self) -> None:
+        """The settings changed."""
+        self.service.host.send(Use(self.settings, {self.root: self.settings}))
 
     def ask(self) -> str:
         self._version += 1
@@ -96,8 +101,13 @@ def test_what_was_copied_changed_and_reported_is_sent_by_the_same_rules(
     workspace.diagnostics = REPORT, replace(REPORT, message=KEY)
     workspace.changes = Change(name, 0, "removed = 1\n", "added = 1\n"), Change(name, 9, f"{KEY}\n", "")
     until(lambda: bool(workspace.ask()) and bool(sent(server)))
-    workspace.service.shutdown()
     body = json.dumps(server.asked("/infill")[-1].body)
+    workspace.diagnostics = workspace.changes = ()
+    workspace.use_again()
+    workspace.ask()
+    after = json.dumps(server.asked("/infill")[-1].body)
+    assert not any(word in after for word in ("reported there", "-removed = 1"))
+    workspace.service.shutdown()
     assert ("copied = 1" in body) == ("-removed = 1" in body) == (name == "turn.py")
     assert "reported there" in body
     assert "sk-abc" not in body
