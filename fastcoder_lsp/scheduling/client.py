@@ -143,6 +143,16 @@ class Client:
         if not known and self.serving(question) is None:
             self.begin(question, question.asked_ms, Spans(), ahead=True)
 
+    @property
+    def finishes(self) -> bool:
+        """Whether background work has a suggestion to finish, which comes before an edit."""
+        budget, generation, owed = self._background, self.generation, self._unserved is not None
+        if self.model.loaded is None or budget is None or budget.room_ms(owed=owed) <= 0:
+            return False
+        if self._unserved is not None and self.serving(self._unserved) is None:
+            return True
+        return generation is not None and not generation.finished and not generation.waits
+
     def work_ahead(self) -> float:
         """Do one piece of background work; returns 0, or how many milliseconds to wait."""
         loaded, budget, unserved = self.model.loaded, self._background, self._unserved

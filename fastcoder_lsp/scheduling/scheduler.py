@@ -2,8 +2,8 @@
 
 Clients send messages to its one inbox, from any thread. Between any two pieces of work, a stretch of a prefill or a
 step, it reads the whole inbox. `turn` is the whole cycle: the inbox, then a piece for a request, round robin among the
-clients that have one; if there is none, a piece for an edit; and if there is none either, a piece of prefetching. The
-state of all clients belongs to this thread.
+clients that have one. If there is none, it finishes a suggestion; then it works for an edit, and last on the next
+prompt. The state of all clients belongs to this thread.
 """
 
 import math
@@ -207,6 +207,10 @@ class Scheduler(Generic[SomeModel]):
                 self._acting = self._clients.next(expecting)
                 self._acting.prefetch()
                 return 0.0
+            if finishing := [client for client in self._clients if client.finishes]:
+                client = self._acting = self._clients.next(finishing)
+                if client.work_ahead() <= 0:
+                    return 0.0
             wait_ms = min(self._edit(), LOADING_MS if waiting else math.inf)
             return min(wait_ms, self._work_ahead()) if wait_ms > 0 else 0.0
         except Exception as error:  # noqa: BLE001 a bug of ours must not cost the user every later completion

@@ -105,6 +105,16 @@ def test_an_edit_comes_before_work_ahead() -> None:
     assert len(person.edit_engine.pieces) == done
 
 
+def test_a_suggestion_is_finished_before_an_edit() -> None:
+    """Where nothing was shown in time, the cursor's text comes late, and the edit after it."""
+    person = EditSimulation(policy=Policy(automatic_ms=30))
+    assert not person.answer("x = ").text
+    edit = person.edit()
+    person.work(until=edit.done)
+    [(_, at_ms)] = person.late
+    assert at_ms < person.edit_engine.pieces[0]
+
+
 def test_the_newest_question_replaces_the_older_and_keeps_its_cache() -> None:
     """Only what follows the first difference of the two prompts is computed again."""
     person = EditSimulation()
