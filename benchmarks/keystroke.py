@@ -154,6 +154,7 @@ def with_edits(subset: Subset, sessions: Mapping[Arm, ReplaySession]) -> dict[st
             one.work[-1].since(one.work[0]).prefilled / max(one.typed + one.accepts, 1) for one in (before, after)
         ]
         found[name] = asdict(saved) | {"wait_ms": waits, "tokens_a_key": tokens, "edits": after.edits}
+        found[name]["saved_in"] = [before.saved_in, after.saved_in]
         change = f"{saved.difference:+.2f} ± {saved.standard_error:.2f}"
         numbers = (f"{a or 0:.1f} → {b or 0:.1f}" for a, b in (waits, tokens))
         rows.append(

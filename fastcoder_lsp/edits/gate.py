@@ -99,11 +99,17 @@ class EditGate:
         characters, lines = sum(one.characters for one in typed), sum(one.lines for one in typed)
         if characters >= PASTE_CHARACTERS or lines >= PASTE_LINES:
             return Reason("edit-pasted", "You have just pasted text.", _BY_KEY)
-        if sum(facts.now_ms - one.at_ms < FAST_MS for one in since) >= FAST_CHANGES:
-            return Reason("edit-typing", "You are typing.", "Pause for half a second.")
+        if (held := self.typing(facts)) is not None:
+            return held
         if facts.now_ms - self._rejected_ms < PAUSE_MS:
             return Reason("edit-paused", "Paused for some seconds: you rejected the last edit.", _BY_KEY)
         return None
+
+    def typing(self, facts: EditFacts) -> Reason | None:
+        """The rule about fast typing alone, which needs no text."""
+        if sum(facts.now_ms - one.at_ms < FAST_MS for one in facts.inserted) < FAST_CHANGES:
+            return None
+        return Reason("edit-typing", "You are typing.", "Pause for half a second.")
 
     def after(
         self, question: EditQuestion, edits: Sequence[Edit], probability: float, threshold: float, *, cut: bool = False

@@ -139,11 +139,15 @@ def _question(
         return reasons.snoozed()
     if not invoked and not (settings.edits_automatic and policy.ahead and not policy.quiet.invoked):
         return reasons.edits_by_key()
+    now = session.edits.clock()
+    facts = session.edits.history.facts(uri, now)
+    # Before all that reads the text, which takes milliseconds: questions wait here while the user types.
+    if not invoked and (held := session.edits.gate.typing(facts)) is not None:
+        return held
     offset = document.offset_at(position, session.client.encoding)
     if not settings.where_secrets and in_secret(snapshot.text[:offset], snapshot.language):
         return reasons.secret_line()
     path, folder = session.edit_path(uri)
-    now = session.edits.clock()
     history = session.edits.history.changes(now, folder)[-MOST_CHANGES:]
     question = EditQuestion(
         number=0,
@@ -157,7 +161,7 @@ def _question(
         asked_ms=0.0,
         invoked=invoked,
     )
-    return session.edits.gate.before(question, session.edits.history.facts(uri, now)) or question
+    return session.edits.gate.before(question, facts) or question
 
 
 def _worth_showing(session: Session, question: EditQuestion, answer: EditAnswer) -> Sequence[Edit] | Reason:
