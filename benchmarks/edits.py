@@ -424,8 +424,8 @@ def _made(folder: Path, name: str) -> Iterator[_MadeEdit]:
             yield _MadeEdit(step.path, language, before, files[step.path], end, patches_of(before, (edit,)))
 
 
-def _is_secret(path: str, lines: Sequence[str]) -> Sequence[bool]:
-    return judge_unfinished(lines, language_of(Path(path)), "\n".join(lines))
+def _is_secret(path: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
+    return judge_unfinished(above, lines, language_of(Path(path)), "\n".join((*above, *lines)))
 
 
 def _holds(whole: Patch, part: Patch) -> bool:

@@ -322,7 +322,9 @@ def recorded_cases(folder: Path, name: str, seed: int = 20) -> Iterator[LineCase
     files, now_ms = histories.base(folder, name), 0.0
     history = EditHistory(
         lambda _: True,
-        lambda uri, lines: judge_unfinished(lines, language_of(PurePosixPath(uri)), "\n".join(lines)),
+        lambda uri, above, lines: judge_unfinished(
+            above, lines, language_of(PurePosixPath(uri)), "\n".join((*above, *lines))
+        ),
     )
     for number, step in enumerate(histories.steps(folder, name)):
         now_ms += STEP_MS

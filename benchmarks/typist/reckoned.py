@@ -401,8 +401,8 @@ class Person(Typist):
             self._send()
 
 
-def _judged(uri: str, lines: Sequence[str]) -> Sequence[bool]:
-    return judge_unfinished(lines, language_of(PurePosixPath(uri)), "\n".join(lines))
+def _judged(uri: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
+    return judge_unfinished(above, lines, language_of(PurePosixPath(uri)), "\n".join((*above, *lines)))
 
 
 class DiskContext(Context):

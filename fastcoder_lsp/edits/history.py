@@ -48,8 +48,8 @@ _MOST_UNDONE: Final = 16
 _MOST_RECENT: Final = 64
 _MOST_DOCUMENTS: Final = 256
 
-Judge: TypeAlias = Callable[[str, Sequence[str]], Sequence[bool]]
-"""(uri, consecutive lines) → whether each looks like a secret or the beginning of one."""
+Judge: TypeAlias = Callable[[str, Sequence[str], Sequence[str]], Sequence[bool]]
+"""(uri, lines above, lines) → whether each of `lines` looks like a secret or the beginning of one."""
 KeyAbove: TypeAlias = Callable[[str, int], str]
 """(text, place) → the line that begins the private key there; empty if the place is in none."""
 
@@ -274,15 +274,16 @@ class EditHistory:
         )
 
     def _judged(self, uri: str, above: tuple[str, ...], lines: tuple[str, ...], below: tuple[str, ...]) -> "_Judged":
-        everything = (*above, *lines, *below)
-        secret = self._is_secret(uri, everything)
-        first, end = len(above), len(above) + len(lines)
+        around = above[-_AROUND:]
+        everything = (*around, *lines, *below)
+        secret = self._is_secret(uri, above[: len(above) - len(around)], everything)
+        first, end = len(around), len(around) + len(lines)
 
         def part(start: int, stop: int, *, hidden: bool) -> tuple[str, ...]:
             return tuple(everything[number] for number in range(start, stop) if secret[number] is hidden)
 
         return _Judged(
-            part(max(first - _AROUND, 0), first, hidden=False),
+            part(0, first, hidden=False),
             part(first, end, hidden=False),
             part(first, end, hidden=True),
             part(end, len(everything), hidden=False),

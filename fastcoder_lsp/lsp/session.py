@@ -403,12 +403,12 @@ class Session:
         allowed = rules.may_send if self.folder_of(uri) is not None else rules.may_complete
         return allowed(path, language) is None
 
-    def _secret_lines(self, uri: str, lines: Sequence[str]) -> Sequence[bool]:
+    def _secret_lines(self, uri: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
         """Whether each of some consecutive lines of a document looks like a secret, perhaps an unfinished one."""
         document = self.documents.get(uri)
         language = document.language if document is not None else language_of(PurePath(path_of(uri) or uri))
-        text = document.clean_text if document is not None else "\n".join(lines)
-        return judge_unfinished(lines, language, text)
+        text = document.clean_text if document is not None else "\n".join((*above, *lines))
+        return judge_unfinished(above, lines, language, text)
 
     def _folder_settings(self) -> dict[Path, Settings]:
         return {folder.path: self.settings(folder) for folder in self.folders}

@@ -141,7 +141,7 @@ def examples_of(change: FileChange, limits: EditLimits, earlier: tuple[Change, .
     done = list(range(len(hunks)))
     if _draw(change).random() > 0.5:
         done.reverse()
-    history = EditHistory(lambda _: True, lambda _, lines: [False] * len(lines))
+    history = EditHistory(lambda _: True, lambda _uri, _above, lines: [False] * len(lines))
     before = change.old
     for count in range(1, len(done) + 1):
         made, at_ms = frozenset(done[:count]), count * APART_MS

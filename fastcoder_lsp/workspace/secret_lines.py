@@ -122,10 +122,18 @@ def judge_lines(lines: Iterable[str], language: str, above: OpenConstructs) -> t
     return judged, above
 
 
-def judge_unfinished(lines: Sequence[str], language: str, text: str) -> list[bool]:
-    """Whether each of some consecutive lines of `text` looks like a secret, or like the beginning of one."""
-    judged, _ = judge_lines(lines, language, beginning(text, language))
+def judge_unfinished(above: Sequence[str], lines: Sequence[str], language: str, text: str) -> list[bool]:
+    """Whether each of some consecutive lines of `text` looks like a secret, or like the beginning of one.
+
+    `above`: the lines before them. The constructs that they leave open are remembered: they are the same at each key.
+    """
+    judged, _ = judge_lines(lines, language, _left_open(tuple(above), language, beginning(text, language)))
     return [secret or in_secret(line, language) for line, secret in zip(lines, judged, strict=True)]
+
+
+@lru_cache(maxsize=32)
+def _left_open(lines: tuple[str, ...], language: str, above: OpenConstructs) -> OpenConstructs:
+    return judge_lines(lines, language, above)[1]
 
 
 def without_secrets(text: str, language: str) -> str:

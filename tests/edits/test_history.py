@@ -15,8 +15,8 @@ from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above
 URI = "file:///w/a.py"
 
 
-def _python(_uri: str, lines: Sequence[str]) -> Sequence[bool]:
-    return judge_unfinished(lines, "python", "\n".join(lines))
+def _python(_uri: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
+    return judge_unfinished(above, lines, "python", "\n".join((*above, *lines)))
 
 
 class Typist:
