@@ -93,38 +93,38 @@ class Settings:
     model: str = _row(
         "auto",
         Scope.MACHINE,
-        "The code model: a hub id, a folder, or a `.gguf` file. `auto` chooses one that fits this machine.",
+        "The code model: a hub id, a folder, or a `.gguf` file. `auto` chooses one for this machine.",
     )
     engine: str = _row(
         "auto",
         Scope.MACHINE,
-        "The engine that runs the model. `auto` chooses one for this machine. See docs/gpu.md for the GPU engines.",
+        "The engine that runs the model. `auto` chooses one for this machine. GPU engines: docs/gpu.md.",
         choices=ENGINES,
     )
     threads: int = _row(
         0,
         Scope.MACHINE,
-        "CPU threads for the model. 0: one per physical core, on ARM one per fast core, at most eight.",
+        "CPU threads for the model. 0: one per physical core (on ARM per fast core), at most eight.",
         low=0,
         high=256,
     )
     gpu_memory_percent: int = _row(
         90,
         Scope.MACHINE,
-        "Highest share of the GPU's memory that the graph engines (`cuda-graphs`, `cuda-int8`, `cuda-int4`) take.",
+        "Largest share of the GPU's memory for the graph engines (`cuda-graphs`, `cuda-int8`, `cuda-int4`).",
         low=1,
         high=100,
     )
     gpu_strict: bool = _row(
         False,
         Scope.MACHINE,
-        "Make the graph engines run every step at one width with sums in float64, so that drafting never "
-        "changes a token. Slower.",
+        "Run every step of the graph engines at one width with sums in float64, so that drafting never changes a "
+        "token. Slower.",
     )
     context_tokens: int = _row(
         4096,
         Scope.MACHINE,
-        "Size of the model's context in tokens: prompt and suggestion together.",
+        "Most tokens of prompt and suggestion together.",
         low=512,
         high=32768,
         name="context_tokens",
@@ -132,160 +132,155 @@ class Settings:
     memory_kv_mb: int = _row(
         256,
         Scope.MACHINE,
-        "Megabytes for the KV caches of your documents. Returning to a document with a cache reads nothing "
-        "again. At least one cache is always kept; a full prompt takes 18 MB with the default model.",
+        "Megabytes for the KV caches of your documents, so that returning to one computes nothing again. One "
+        "cache is always kept; a full prompt takes 18 MB with the default model.",
         low=1,
         high=65536,
     )
     drafter: str = _row(
         "auto",
         Scope.MACHINE,
-        "The drafter that guesses tokens ahead of the model. It changes only the speed. See docs/drafters.md "
-        "for names and parameters.",
+        "The drafter that guesses tokens ahead of the model. It changes only the speed. Names and parameters: "
+        "docs/drafters.md.",
     )
     draft_models: tuple[str, ...] = _row(
         (),
         Scope.MACHINE,
-        "Smaller models with the same tokenizer, for drafters that use one. Named as in `model`; loaded when "
-        "a drafter needs them.",
+        "Smaller models with the same tokenizer, named as in `model`, for drafters that need one.",
     )
     draft_automatic: bool = _row(
         True,
         Scope.MACHINE,
-        "If `draft.models` is empty, let the smallest Qwen2.5-Coder draft for a larger one, if it is on this "
-        "machine, its drafts are likely to save time, and both fit into a quarter of the memory.",
+        "If `draft.models` is empty, let the smallest Qwen2.5-Coder on this machine draft for a larger one where "
+        "that is likely to save time and both fit into a quarter of the memory.",
     )
     draft_memory_mb: int = _row(
         1024,
         Scope.MACHINE,
-        "Megabytes for all models in `draft.models` together: weights and KV caches.",
+        "Megabytes for the weights and KV caches of all `draft.models`.",
         low=64,
         high=1048576,
     )
     completion_max_tokens: int = _row(
-        128, Scope.WORKSPACE, "Longest suggestion in tokens of three to four characters.", low=1, high=1024
+        128, Scope.WORKSPACE, "Most tokens of a suggestion. A token has three to four characters.", low=1, high=1024
     )
     languages_include: tuple[str, ...] = _row(
         (), Scope.WORKSPACE, "Suggest only in these languages (LSP ids). Empty: in all."
     )
     languages_exclude: tuple[str, ...] = _row(
-        (), Scope.NARROW, "Never suggest in these languages (LSP ids), and never read their files."
+        (), Scope.NARROW, "Never suggest in these languages (LSP ids), nor read their files."
     )
     popup_enabled: bool = _row(
         False,
         Scope.WORKSPACE,
-        "Show suggestions in the completion menu too. Clients without inline completion always get them there.",
+        "Show suggestions in the completion menu too. Clients without inline completion always do.",
     )
     popup_budget_ms: int = _row(
-        500, Scope.WORKSPACE, "Time limit in milliseconds for suggestions in the completion menu.", low=20, high=20000
+        500, Scope.WORKSPACE, "Time limit for suggestions in the completion menu, in milliseconds.", low=20, high=20000
     )
     budget_automatic_ms: int = _row(
         0,
         Scope.WORKSPACE,
-        "Time limit in milliseconds for a suggestion while you type. At the limit, the complete part is shown "
-        "and the rest is computed in the background. 0: chosen by the machine's speed.",
+        "Time limit for a suggestion while you type, in milliseconds. At the limit you see the complete part; "
+        "the rest follows in the background. 0: chosen by this machine's speed.",
         low=0,
         high=60000,
     )
     budget_invoked_ms: int = _row(
         0,
         Scope.WORKSPACE,
-        "Time limit in milliseconds for suggestions that you ask for by key, with alternatives. 0: chosen by "
-        "the machine's speed, and longer while there is nothing to show.",
+        "Time limit for suggestions by key, with alternatives, in milliseconds. 0: chosen by this machine's "
+        "speed, and longer while there is nothing to show.",
         low=0,
         high=60000,
     )
     budget_background_ms: int = _row(
         0,
         Scope.WORKSPACE,
-        "Limit in milliseconds for background work after a request: finish its suggestion, prepare the next "
-        "one. 0: chosen by the machine's speed.",
+        "Time limit for background work after a request, in milliseconds: finishing its suggestion, preparing "
+        "the next one. 0: chosen by this machine's speed.",
         low=0,
         high=60000,
     )
     power: str = _row(
         "normal",
         Scope.WORKSPACE,
-        "`saver` works only when you ask: it prepares no prompts in pauses, and no suggestion after an accepted one. "
-        "`auto` is `saver` while this machine runs on its battery, else `normal`.",
+        "`saver` does no work between requests: it prepares neither prompts in pauses nor a suggestion after an "
+        "accepted one. `auto` is `saver` on battery, else `normal`.",
         choices=("normal", "saver", "auto"),
     )
     quiet_mode: str = _row(
         "always",
         Scope.WORKSPACE,
-        "When to suggest: `always`, also while you type; `resting`, once you have not typed for `quiet.delay_ms`, at "
-        "least 700 ms; `invoked`, only when you ask by key.",
+        "When to suggest: `always`, also while you type; `resting`, after `quiet.delay_ms` without a key, at "
+        "least 700 ms; `invoked`, only by key.",
         choices=("always", "resting", "invoked"),
     )
     quiet_delay_ms: int = _row(
         0,
         Scope.WORKSPACE,
-        "How long to rest after a key before a suggestion appears by itself, in milliseconds. Text that you type "
-        "along a shown suggestion needs no rest.",
+        "Wait this long after a key before a suggestion appears by itself, in milliseconds. Typing along a shown "
+        "suggestion needs no wait.",
         low=0,
         high=10_000,
     )
     quiet_lines: int = _row(
         0,
         Scope.WORKSPACE,
-        "Most lines of a suggestion that appears by itself; the rest follows once you accept them. By key you get "
-        "all lines. 0: no limit.",
+        "Most lines of a suggestion that appears by itself; accept them to see the rest. By key you get all "
+        "lines. 0: no limit.",
         low=0,
         high=1000,
     )
     quiet_min_characters: int = _row(
         0,
         Scope.WORKSPACE,
-        "Fewest characters, blanks not counted, of a suggestion that appears by itself.",
+        "Fewest characters, without blanks, of a suggestion that appears by itself.",
         low=0,
         high=1000,
     )
     quiet_deletions: bool = _row(
-        False, Scope.WORKSPACE, "Suggest nothing by itself after you deleted text, until you type again."
+        False, Scope.WORKSPACE, "After you delete text, suggest nothing by itself until you type again."
     )
     edits_model: str = _row(
         "",
         Scope.MACHINE,
-        "The model that suggests the next edit anywhere in the file, beside the code model: a hub id, a folder, or a "
-        "`.gguf` file. See docs/next-edit.md. Empty: no such suggestions.",
+        "A second model that suggests the next edit anywhere in the file: a hub id, a folder, or a `.gguf` file "
+        "(docs/next-edit.md). Empty: none.",
     )
     edits_threshold: float = _row(
         0.7,
         Scope.WORKSPACE,
-        "Least probability that the edit model gives to its change as a whole. Higher: fewer suggestions, and fewer "
-        "wrong ones.",
+        "Least probability of the edit model's change as a whole. Higher: fewer suggestions, and fewer wrong ones.",
         low=0.0,
         high=1.0,
     )
     edits_analogy: bool = _row(
         True,
         Scope.WORKSPACE,
-        "Suggest a change that you made twice at the other places of the file that look the same. Needs no edit model.",
+        "After you make the same change twice, suggest it at similar places of the file. Needs no edit model.",
     )
-    edits_automatic: bool = _row(
-        True, Scope.WORKSPACE, "Suggest edits in pauses. `false`: only when you ask for one by key."
-    )
+    edits_automatic: bool = _row(True, Scope.WORKSPACE, "Suggest edits in pauses. `false`: only by key.")
     where_middle_of_word: bool = _row(
         False, Scope.WORKSPACE, "Suggest while you type inside a word that continues right of the cursor."
     )
     where_comments: str = _row(
         "always",
         Scope.WORKSPACE,
-        "Suggest in comments: `always`, only when you ask by key (`invoked`), or `never`.",
+        "Suggest in comments: `always`, only by key (`invoked`), or `never`.",
         choices=("always", "invoked", "never"),
     )
     where_strings: str = _row(
         "always",
         Scope.WORKSPACE,
-        "Suggest in strings, which include Python's docstrings: `always`, only when you ask by key (`invoked`), or "
-        "`never`.",
+        "Suggest in strings, docstrings included: `always`, only by key (`invoked`), or `never`.",
         choices=("always", "invoked", "never"),
     )
     where_prose: str = _row(
         "always",
         Scope.WORKSPACE,
-        "Suggest in prose, that is in commit messages, plain text, reStructuredText, and Markdown outside its code "
-        "blocks: `always`, only when you ask by key (`invoked`), or `never`.",
+        "Suggest in prose (commit messages, plain text, reStructuredText, Markdown outside code blocks): "
+        "`always`, only by key (`invoked`), or `never`.",
         choices=("always", "invoked", "never"),
     )
     where_secrets: bool = _row(
@@ -297,51 +292,50 @@ class Settings:
     where_rejections: int = _row(
         0,
         Scope.WORKSPACE,
-        "After this many ignored suggestions in a row, show only one per line, until you accept one, ask for "
-        "one by key, or 20 seconds pass. 0: no limit.",
+        "After this many ignored suggestions in a row, show one per line until you accept one, ask by key, or 20 "
+        "seconds pass. 0: no limit.",
         low=0,
         high=1000,
     )
     context_enabled: bool | Literal["auto"] = _row(
         "auto",
         Scope.NARROW,
-        "Add other code to the prompt: imported definitions, and parts of the document and of other workspace "
-        "files that share names with the lines at the cursor or that you edited or copied recently. At most "
-        "600 tokens, computed in the background. `auto`: as many tokens as this machine reads in 1.5 seconds; "
-        "none if that is fewer than 300, or with `remote.url`. If `power` is `saver`, the code is added only "
-        "if it is read within 200 ms or you ask by key.",
+        "Add up to 600 tokens of other code to the prompt, in the background: imported definitions, and parts of "
+        "the document and of workspace files that share names with the cursor's lines or that you edited or "
+        "copied recently. `auto`: as many tokens as this machine reads in 1.5 seconds; none below 300, or with "
+        "`remote.url`. With `power` as `saver`, only code that is read within 200 ms, except by key.",
         choices=("auto",),
         switch=True,
     )
     context_diagnostics: bool = _row(
         False,
         Scope.NARROW,
-        "Add diagnostics of the document to the prompt: up to four errors, warnings and notes on unused code near the "
-        "cursor, as the editor's other servers report them. Only where `context.enabled` adds other code. *Why No "
-        "Suggestion?* lists them as FILE.diagnostics.",
+        "Add up to four diagnostics near the cursor to the prompt: errors, warnings and notes on unused code "
+        "from the editor's other servers. Needs `context.enabled`. *Why No Suggestion?* lists them as "
+        "FILE.diagnostics.",
     )
     context_edits: bool = _row(
         False,
         Scope.NARROW,
-        "Add your last three changes in the workspace folder to the prompt, as removed and added lines. Only where "
-        "`context.enabled` adds other code. *Why No Suggestion?* lists them as FILE.diff.",
+        "Add your last three changes in the workspace folder to the prompt, as removed and added lines. Needs "
+        "`context.enabled`. *Why No Suggestion?* lists them as FILE.diff.",
     )
     read_max_file_bytes: int = _row(
         1_000_000,
         Scope.NARROW,
-        "Ignore larger files: do not read them, and do not suggest in them.",
+        "Neither read larger files nor suggest in them.",
         low=1,
         high=100_000_000,
     )
     read_max_line_length: int = _row(
         5_000,
         Scope.NARROW,
-        "Ignore files with a longer line (minified or generated): do not read them, and do not suggest in them.",
+        "Neither read files with a longer line (minified or generated) nor suggest in them.",
         low=80,
         high=10_000_000,
     )
     read_max_files: int = _row(
-        50_000, Scope.NARROW, "Highest number of files to read in a workspace folder.", low=0, high=10_000_000
+        50_000, Scope.NARROW, "Most files to read in a workspace folder.", low=0, high=10_000_000
     )
     read_exclude: tuple[str, ...] = _row(
         (), Scope.NARROW, "More files to ignore: patterns as in `.gitignore`, relative to each workspace folder."
@@ -363,12 +357,12 @@ class Settings:
     remote_url: str = _row(
         "",
         Scope.MACHINE,
-        "Address of a server to ask instead of a local model. See docs/remote.md. Empty: use a local model.",
+        "Address of a server to use instead of a local model (docs/remote.md). Empty: none.",
     )
     remote_allow: str = _row(
         "",
         Scope.MACHINE,
-        "The host name in `remote.url`, repeated: you agree that code is sent to it. Not needed for this machine.",
+        "The host name in `remote.url`, repeated: you allow sending code to it. This machine needs no permission.",
     )
     remote_kind: str = _row(
         "auto",
@@ -383,8 +377,8 @@ class Settings:
     remote_template: str = _row(
         "auto",
         Scope.MACHINE,
-        "How to send the text after the cursor to `/v1/completions`: in the field `suffix`, or with the "
-        "fill-in-the-middle marks of a model family. `auto` tries `suffix`, then chooses by the model's name.",
+        "How to send the text after the cursor to `/v1/completions`: in the field `suffix`, or with a model "
+        "family's fill-in-the-middle marks. `auto` tries `suffix`, then chooses by the model's name.",
         choices=(
             *("auto", "suffix", "qwen", "codegemma", "granite", "starcoder", "starcoder2", "santacoder", "deepseek"),
             *("codellama", "mellum", "seed-coder", "codestral"),
@@ -398,13 +392,13 @@ class Settings:
     usage_enabled: bool = _row(
         True,
         Scope.MACHINE,
-        "Count on this machine what is shown, accepted and kept, for `fastcoder-lsp report`: numbers by day and "
-        "language, no text and no paths.",
+        "Count shown, accepted and kept suggestions for `fastcoder-lsp report`, on this machine only: numbers by "
+        "day and language, no text, no paths.",
     )
     log_file: str = _row(
         "",
         Scope.MACHINE,
-        "Write a log to this file, with the times of every request. Empty: write only warnings, to stderr.",
+        "Write a log with the times of every request to this file. Empty: only warnings, to stderr.",
     )
     log_level: str = _row(
         "info",
