@@ -50,7 +50,7 @@ override earlier ones, setting by setting:
 
 Names are dotted (`"popup.enabled": true`) or nested (`{"popup": {"enabled": true}}`), at the top or under `fastcoder`;
 null means "not set". The server reports an unknown name or a wrong value once and uses the next weaker source. Paths
-must be absolute or begin with `~`.
+must be absolute or begin with `~`. A *list* has strings.
 
 ## Settings for one language
 
@@ -157,12 +157,12 @@ def _line(spec: Spec) -> str:
 
 def _kind(spec: Spec) -> str:
     if spec.kind is bool:
-        return ", ".join(("true", "false", *(f"`{choice}`" for choice in spec.choices)))
+        return ", ".join(("boolean", *(f"`{choice}`" for choice in spec.choices)))
     if spec.choices:
         return ", ".join(f"`{choice}`" for choice in spec.choices)
     if spec.kind in {int, float}:
-        return f"{spec.low} … {spec.high}"
-    return "string" if spec.kind is str else "list of strings"
+        return f"{spec.low}–{spec.high}"
+    return "string" if spec.kind is str else "list"
 
 
 def _default(spec: Spec) -> str:
