@@ -34,7 +34,7 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
 _PAGE = """\
 # Settings
 
-Reference: all settings, their sources, and who may set them. `scripts/settings_files.py` generates this page.
+Reference: all settings, their sources and scopes. `scripts/settings_files.py` generates this page.
 
 ## Where settings come from
 
@@ -67,7 +67,7 @@ comments = "never"              # nothing in comments in C
 
 In VS Code: `"[python]": {"fastcoder.quiet.lines": 1}`.
 
-## Who may set what
+## Scopes
 
 Repositories are not trusted, and editors may read settings from them, so each setting has a scope:
 
