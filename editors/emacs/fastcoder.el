@@ -33,7 +33,7 @@
 
 (defcustom fastcoder-command '("fastcoder-lsp" "serve")
   "The program that Eglot starts, its arguments, and settings.
-Settings stand at the end: \"serve\" :initializationOptions (:enabled t)."
+Settings come last: \"serve\" :initializationOptions (:enabled t)."
   :type '(repeat sexp))
 
 (defcustom fastcoder-auto t
@@ -42,16 +42,16 @@ Settings stand at the end: \"serve\" :initializationOptions (:enabled t)."
 
 (defcustom fastcoder-delay nil
   "Seconds to rest before a suggestion appears by itself.
-Nil: as the server's setting `quiet.delay_ms' says."
+Nil: use the server's setting `quiet.delay_ms'."
   :type '(choice (const :tag "As the server's settings say" nil) number))
 (make-obsolete-variable 'fastcoder-delay "the server's setting quiet.delay_ms, in `fastcoder-command'." "0.1.0")
 
 (defcustom fastcoder-edits t
-  "Whether to ask for next edits, where the server proposes them."
+  "Whether to request next edits, if the server proposes them."
   :type 'boolean)
 
 (defcustom fastcoder-edit-delay 0.25
-  "Seconds without a key after which the server is asked for the next edit."
+  "Seconds without a key before Emacs requests the next edit."
   :type 'number)
 
 (defcustom fastcoder-inhibit-functions '(fastcoder-not-typing-p)
@@ -292,11 +292,11 @@ stood still meanwhile.")
 (define-minor-mode fastcoder-mode
   "Show suggestions of the fastcoder server as ghost text.
 
-While ghost text is shown these keys hold:
+Keys while ghost text is shown:
 
 \\{fastcoder-ghost-map}
 
-And these while the next edit is shown:
+Keys while the next edit is shown:
 
 \\{fastcoder-edit-map}"
   :lighter (:eval (fastcoder--lighter))
@@ -647,7 +647,7 @@ shown if INVOKED, that is, if the user asked; `turned' if they chose it."
 
 (defun fastcoder-next (&optional by)
   "Show the next alternative; with BY, that many further.
-While you type there is one suggestion: the others are asked for now."
+While you type there is one suggestion; this requests the others."
   (interactive "p")
   (let ((shown (fastcoder--shown)))
     (when shown
@@ -689,7 +689,7 @@ THEN is called once something is shown."
     (message "fastcoder: %s…" (if loading "loading the model" "asking for suggestions"))))
 
 (defun fastcoder-dismiss ()
-  "Dismiss the ghost text, and drop the answer that is still to come."
+  "Dismiss the ghost text, and drop a pending answer."
   (interactive)
   (fastcoder--forget-request)
   (setf (fastcoder--completor-unwanted (fastcoder--completor)) t)
@@ -938,7 +938,7 @@ line above counts."
   (funcall (if (fboundp 'eglot-uri-to-path) 'eglot-uri-to-path 'eglot--uri-to-path) (fastcoder--edit-uri edit)))
 
 (defun fastcoder-accept-edit ()
-  "Go to the next edit; where point is there already, make it."
+  "Go to the next edit; if point is there already, make it."
   (interactive)
   (let ((edit fastcoder--edit))
     (cond ((null edit) (message "fastcoder: no edit is shown"))
@@ -980,7 +980,7 @@ line above counts."
       (fastcoder--execute (plist-get command :command) (plist-get command :arguments)))))
 
 (defun fastcoder-reject-edit ()
-  "Take the next edit away, and tell the server that it was not wanted."
+  "Reject the next edit."
   (interactive)
   (when fastcoder--edit
     (fastcoder--tell-edit fastcoder--edit :fastcoder/editRejected)
@@ -1020,8 +1020,7 @@ line above counts."
                           (message "fastcoder is %s" (if on "on" "off"))))))
 
 (defun fastcoder-snooze (minutes)
-  "Let no suggestion appear by itself for MINUTES; 0 ends that.
-`fastcoder-ask' still asks."
+  "Suggest only by `fastcoder-ask' for MINUTES; 0 ends the snooze."
   (interactive "NMinutes without suggestions (0 ends it): ")
   (fastcoder--execute "fastcoder.snooze" (vector minutes) (lambda (_) (fastcoder--dismiss-all))))
 
@@ -1036,7 +1035,7 @@ line above counts."
   (eglot-reconnect (fastcoder--server-or-lose) t))
 
 (defun fastcoder-status ()
-  "Say what the server is doing."
+  "Show the server's state."
   (interactive)
   (message "fastcoder: %s" (fastcoder--described (fastcoder--server-status (fastcoder--server-or-lose)))))
 

@@ -140,7 +140,7 @@ local COMMANDS = {
     end,
   },
   snooze = {
-    does = 'show nothing unasked for so many minutes (30); 0 ends it',
+    does = 'suggest only by key for so many minutes (30); 0 ends it',
     takes = 'minutes',
     run = function(minutes)
       if minutes and not minutes:match('^%d+$') then
@@ -166,7 +166,7 @@ local COMMANDS = {
     end,
   },
   status = {
-    does = 'show what the server is doing',
+    does = "show the server's state",
     run = function()
       say(describe(status.of(0)))
     end,
