@@ -28,7 +28,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         actions,
         "list",
         _list,
-        "list the models on this machine, and what each size would be like",
+        "list the models on this machine, and the times of each size",
         "Print the models that are ready, one on each line; then each size of the default family with its times here. "
         "The first time it compiles the kernels and measures, within a minute.",
         named=False,

@@ -18,7 +18,7 @@ from fastcoder_lsp.usage import WAIT_MS, UsageRow, UsageStore
 
 SOURCES: Final[Mapping[str, str]] = {
     "model": "the model generated it for this request",
-    "cache": "it was ready: worked out ahead, or shown before",
+    "cache": "it was ready: computed ahead, or shown before",
     "edit": "a next edit",
 }
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 720, 160, 44, 22
@@ -175,13 +175,13 @@ def page(usage: Usage) -> str:
             *(f"<div>{escape(name)}<b>{escape(value)}</b></div>" for name, value in facts),
             "</div>",
             "<h2>Is it worth it?</h2>",
-            "<p>By language. <i>Kept</i>: of the accepted ones, those whose text still stood there after a minute.</p>",
+            "<p>By language. <i>Kept</i>: of the accepted ones, those whose text was still there after a minute.</p>",
             _table(usage.languages),
             "<h2>Is it getting better?</h2><p>Share of the shown suggestions that were accepted, by week.</p>",
             _bars(labels, [totals.accepted_share or 0.0 for _, totals in weeks], _percent, highest=1.0),
             "<p>Characters that accepting inserted, by week.</p>",
             _bars(labels, [float(totals.characters) for _, totals in weeks], _number, kind="second"),
-            "<h2>What is slow?</h2><p>Milliseconds from the request to the suggestion, by where it came from.</p>",
+            "<h2>What is slow?</h2><p>Milliseconds from the request to the suggestion, by source.</p>",
             *(_waits(name, totals) for name, totals in usage.sources.items() if any(totals.waits)),
             "</body></html>\n",
         )
@@ -248,7 +248,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command."""
     parser = commands.add_parser(
         "report",
-        help="show months of use: what was shown, accepted and kept, and what is slow",
+        help="show months of use: shown, accepted and kept suggestions, and waits",
         description="Draw a page from the counts that your editors' servers keep on this machine: numbers by day and "
         "language, no text and no paths. The setting `usage.enabled` turns counting off.",
         epilog="Example: fastcoder-lsp report --open",

@@ -122,7 +122,9 @@ def take_wire() -> tuple[BinaryIO, BinaryIO]:
         os.fstat(1)  # before opening anything, which would reuse a closed descriptor
         stdin, stdout = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     except OSError as error:
-        raise UsageError("stdin or stdout is closed", "Editors start this with pipes on both.") from error
+        raise UsageError(
+            "stdin or stdout is closed", "Start this command from an editor, with pipes on both."
+        ) from error
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     if sys.stderr is None:  # closed by the client: only a log file is left

@@ -35,8 +35,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "team",
         help="serve a team: replicas of the model on Ray Serve, with keys",
         description="Serve /infill, /completion and /v1/completions to a team from replicas of the model, on this "
-        "machine or on a Ray cluster. See docs/team.md. On SIGHUP the server reads its configuration again, and "
-        "replaces its replicas one by one where that is needed. Open requests are finished.",
+        "machine or on a Ray cluster. See docs/team.md. On SIGHUP the server reads its configuration again and, if "
+        "necessary, replaces its replicas one by one; open requests finish.",
         epilog="Example: fastcoder-lsp team --replicas 2",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="a team.toml; options override it")

@@ -63,21 +63,19 @@ _BY_KEY = "To get a suggestion anyway, press the key that requests one."
 
 def off() -> Reason:
     """Completion is switched off."""
-    return Reason(
-        "off", "Suggestions are switched off.", "Turn them on with the editor's command, or set `enabled` to true."
-    )
+    return Reason("off", "Suggestions are off.", "Turn them on with the editor's command, or set `enabled` to true.")
 
 
 def ignored(rule: str) -> Reason:
     """`rule` excludes the file: which pattern of which file or setting."""
-    return Reason("ignored", f"This file is excluded: {rule}.", "To get suggestions here, change that rule.")
+    return Reason("ignored", f"A rule excludes this file: {rule}.", "To get suggestions here, change that rule.")
 
 
 def large_file(size: int, limit: int) -> Reason:
     """The file exceeds its size limit, both in bytes."""
     return Reason(
         "large",
-        f"File too large: {_in_units(size)}, and the limit is {_in_units(limit)}.",
+        f"This file is too large: {_in_units(size)}, and the limit is {_in_units(limit)}.",
         "Raise `read.max_file_bytes`.",
     )
 
@@ -91,7 +89,7 @@ def _in_units(size: int) -> str:
 
 def long_line() -> Reason:
     """A line of the file exceeds its length limit."""
-    return Reason("large", "This file has a line that is too long.", "Raise `read.max_line_length`.")
+    return Reason("large", "A line of this file is too long.", "Raise `read.max_line_length`.")
 
 
 def secret_file() -> Reason:
@@ -99,7 +97,7 @@ def secret_file() -> Reason:
     return Reason(
         "secret",
         "The file's name suggests that it holds secrets.",
-        "Such files are never read. No setting changes that.",
+        "fastcoder never reads such files, and no setting changes that.",
     )
 
 
@@ -125,22 +123,24 @@ def rejected() -> Reason:
 def in_region(code: str, where: str, setting: str) -> Reason:
     """The cursor is `where` the setting wants no suggestions."""
     hint = f"If `{setting}` is `invoked`, press the key that requests one. If it is `never`, change it."
-    return Reason(code, f"The cursor is {where}, where `{setting}` keeps suggestions away.", hint)
+    return Reason(code, f"The cursor is {where}, and `{setting}` allows no automatic suggestions there.", hint)
 
 
 def deletion() -> Reason:
     """The last change removed text."""
-    return Reason("deletion", "You deleted text, and `quiet.deletions` is on.", f"Type on. {_BY_KEY}")
+    return Reason("deletion", "You deleted text, and `quiet.deletions` is on.", f"Type something. {_BY_KEY}")
 
 
 def by_key() -> Reason:
     """Suggestions come by key only."""
-    return Reason("by-key", "Suggestions come only by key, because `quiet.mode` is `invoked`.", _BY_KEY)
+    return Reason(
+        "by-key", "Suggestions appear only when you request them by key, because `quiet.mode` is `invoked`.", _BY_KEY
+    )
 
 
 def snoozed() -> Reason:
     """The user wants no suggestions for some minutes."""
-    return Reason("snoozed", "Suggestions are snoozed.", f"To end that, snooze for 0 minutes. {_BY_KEY}")
+    return Reason("snoozed", "You snoozed suggestions.", f"To end the snooze, snooze for 0 minutes. {_BY_KEY}")
 
 
 def short() -> Reason:
@@ -179,8 +179,9 @@ def slow(who: str, allowed_ms: float, more_ms: float | None, *, invoked: bool) -
         more_ms: about how much longer it takes; None if unknown.
         invoked: whether a key requested it; each kind of request has a budget of its own.
     """
-    text = f"{f'{who} was not' if who else 'Not'} ready within {allowed_ms:.0f} ms."
-    longer = "" if more_ms is None else f" It takes about {more_ms:.0f} ms longer."
+    late = f"{who} did not answer" if who else "The suggestion was not ready"
+    text = f"{late} within {allowed_ms:.0f} ms."
+    longer = "" if more_ms is None else f" It needs about {more_ms:.0f} ms more."
     setting = "budget.invoked_ms" if invoked else "budget.automatic_ms"
     return Reason("slow", text + longer, f"Pause while the model finishes, or raise `{setting}`.")
 
@@ -189,12 +190,14 @@ def loading(status: Status) -> Reason:
     """The model is not ready yet; `status` says what it is doing, and the progress."""
     percent = "" if status.percent is None else f" ({status.percent} %)"
     doing = status.message or "loading the model"
-    return Reason("loading", f"Not ready yet: {doing}{percent}.", "Wait until it is ready. Later starts are faster.")
+    return Reason(
+        "loading", f"The model is not ready: {doing}{percent}.", "Wait until it is ready. Later starts are faster."
+    )
 
 
 def nothing_worth_showing() -> Reason:
     """The model generated text, and none of it fits here."""
-    return Reason("nothing", "The suggestion was filtered out.", "")
+    return Reason("nothing", "The model's text does not fit here.", "")
 
 
 def unsure() -> Reason:
@@ -204,7 +207,7 @@ def unsure() -> Reason:
 
 def models_end() -> Reason:
     """The model ended its answer at once."""
-    return Reason("end", "The model had nothing to add.", "")
+    return Reason("end", "The model has nothing to add here.", "")
 
 
 def failed(status: Status) -> Reason:
@@ -214,7 +217,9 @@ def failed(status: Status) -> Reason:
 
 def host_lost(why: str) -> Reason:
     """The shared model process is gone; `why` says what happened to it."""
-    return Reason("host", f"No answer: {why}.", "It restarts by itself. For details, run: fastcoder-lsp host log")
+    return Reason(
+        "host", f"No answer: {why}.", "The process restarts by itself. For details, run: fastcoder-lsp host log"
+    )
 
 
 def superseded() -> Reason:
@@ -230,7 +235,7 @@ def cancelled(*, invoked: bool) -> Reason:
             "The editor cancelled the request before the answer came.",
             "Request it again, and wait: typing and moving the cursor cancel it.",
         )
-    return Reason("cancelled", "Cancelled because you kept typing or moved on.", "")
+    return Reason("cancelled", "The editor cancelled the request, because you kept typing or moved the cursor.", "")
 
 
 def changed() -> Reason:
@@ -263,7 +268,9 @@ def no_remote_edits() -> Reason:
 def no_edit_here() -> Reason:
     """The format of the edit model has no prompt for this place."""
     return Reason(
-        "edit-place", "The edit model cannot be asked here: the line is too long, or holds the model's own marks.", ""
+        "edit-place",
+        "The edit model cannot read this place: the line is too long, or contains the model's control tokens.",
+        "",
     )
 
 
@@ -276,8 +283,8 @@ def changed_elsewhere() -> Reason:
     """The user changed other files only, and their code may not be in prompts."""
     return Reason(
         "edit-unmodified",
-        "You have changed nothing in this file lately, and `context.enabled` keeps other files out of prompts.",
-        "Change something here, or set `context.enabled` to true.",
+        "You made no change in this file lately, and `context.enabled` keeps other files out of prompts.",
+        "Change this file, or set `context.enabled` to true.",
     )
 
 
@@ -285,11 +292,11 @@ def edits_by_key() -> Reason:
     """Settings let edits be suggested only by key."""
     return Reason(
         "edit-key",
-        "Edits are suggested only by key.",
+        "Edits appear only when you request them by key.",
         "Press the key, or change `edits.automatic`, `quiet.mode` or `power`.",
     )
 
 
 def ghost_text() -> Reason:
     """The edit only inserts text at the cursor."""
-    return Reason("edit-ghost", "The edit only inserts text at the cursor, where ghost text is shown.", "")
+    return Reason("edit-ghost", "The edit only inserts text at the cursor. Ghost text shows such edits.", "")

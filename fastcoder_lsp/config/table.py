@@ -173,7 +173,7 @@ class Settings:
     popup_enabled: bool = _row(
         False,
         Scope.WORKSPACE,
-        "Show suggestions in the completion menu too. Clients without inline completion always do.",
+        "Show suggestions in the completion menu too. Clients without inline completion always show them there.",
     )
     popup_budget_ms: int = _row(
         500, Scope.WORKSPACE, "Time limit for suggestions in the completion menu, in milliseconds.", low=20, high=20000
@@ -205,8 +205,8 @@ class Settings:
     power: str = _row(
         "normal",
         Scope.WORKSPACE,
-        "`saver` does no work between requests: it prepares neither prompts in pauses nor a suggestion after an "
-        "accepted one. `auto` is `saver` on battery, else `normal`.",
+        "`saver` works only when you ask: it prepares neither prompts in pauses nor a suggestion after an accepted "
+        "one, and suggests edits only by key. `auto` is `saver` on battery, else `normal`.",
         choices=("normal", "saver", "auto"),
     )
     quiet_mode: str = _row(

@@ -162,7 +162,7 @@ class EditGate:
             return Reason("edit-above", "The edit rewrites many lines above the cursor.", _BY_KEY)
         own = [change for change in question.history if change.path == question.path][-_MOST_OWN:]
         if any(_takes_back(patch, change) for change in own for patch in patches):
-            return Reason("edit-revert", "The edit takes back what you just did.", _BY_KEY)
+            return Reason("edit-revert", "The edit undoes your last change.", _BY_KEY)
         if _identity(question, patches) in self._rejected:
             return Reason("edit-rejected", "You have rejected this edit before.", _BY_KEY)
         return None
@@ -171,7 +171,7 @@ class EditGate:
 def _unmodified(*, elsewhere: bool) -> Reason:
     if elsewhere:
         return Reason("edit-unmodified", "You have not changed this document yet.", _BY_KEY)
-    return Reason("edit-unmodified", "You have changed nothing lately.", "Change something: next edits follow from it.")
+    return Reason("edit-unmodified", "You made no change lately.", "Make a change: next edits follow from it.")
 
 
 def _written(lines: Sequence[str]) -> list[str]:

@@ -60,7 +60,7 @@ class SilenceWatch:
         if not relevant:
             return Reason(
                 "slow",
-                "You typed on before each suggestion was ready.",
+                "You kept typing before any suggestion was ready.",
                 "Pause for a moment, or set `model` to a smaller model.",
             )
         return self._latest[max(relevant, key=lambda code: relevant[code])]

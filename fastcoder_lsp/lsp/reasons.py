@@ -107,7 +107,7 @@ def unknown_document() -> Reason:
     """The client has not opened it."""
     return Reason(
         "changed",
-        "The server does not have this document: the editor has not opened it for fastcoder, or closed it.",
+        "The editor has not opened this document for fastcoder, or has closed it.",
         "Open it again. Only files and new, unnamed documents get suggestions.",
     )
 
@@ -116,7 +116,7 @@ def menu_waited(budget_ms: float) -> Reason:
     """The completion menu did not wait for it."""
     return Reason(
         "slow",
-        f"Not ready within {budget_ms:.0f} ms, the time that the completion menu waits.",
+        f"The suggestion was not ready within {budget_ms:.0f} ms, the limit of the completion menu.",
         "Press the next key to see it, or raise `popup.budget_ms`.",
     )
 

@@ -41,7 +41,7 @@ GRACE_S: Final = 5.0
 """How long the event loop has to end the process after its input has ended."""
 _INTERVAL_S: Final = 1.0
 _NO_CLIENT: Final = """\
-fastcoder-lsp: the input ended, and no client had connected
+fastcoder-lsp: the input ended before a client connected
 Editors start this command and speak the Language Server Protocol (LSP) to it.
 To see ghost text, run: fastcoder-lsp play
 """

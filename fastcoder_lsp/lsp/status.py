@@ -167,7 +167,7 @@ class Reporter:
         """What holds suggestions or work back at the moment, in words."""
         minutes, saves, edit_model = self._noted()
         snoozed = f"snoozed for {counted(minutes, 'more minute')}" if minutes else ""
-        battery = "on battery, so work is done only when you ask" if saves else ""
+        battery = "on battery, so fastcoder works only when you ask" if saves else ""
         return [note for note in (snoozed, battery, edit_model) if note]
 
     def open(self, client: EditorFeatures) -> None:
@@ -209,7 +209,7 @@ class Reporter:
         """Follow the loading of the edit model; completions go on meanwhile."""
         percent = "" if status.percent is None else f"{status.percent} %: "
         loading = status.state == "loading"
-        self._edit_model = f"no edits before their model is loaded ({percent}{status.message})" if loading else ""
+        self._edit_model = f"no edits until their model is loaded ({percent}{status.message})" if loading else ""
         if self._client is not None and self._client.progress and loading:
             self._loading_edits.update(status.message, status.percent or 0)
         else:

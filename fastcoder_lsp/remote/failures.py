@@ -86,7 +86,7 @@ def failed(name: str, host: str, what: object = "", message: str = "", wait_s: f
     reasons = (
         Reason(
             "remote-moved",
-            f"{host} redirects to another address ({what}). Code never follows a redirect.",
+            f"{host} redirects to another address ({what}). fastcoder sends no code there.",
             "If the new address is right, set `remote.url` to it.",
         ),
         Reason(

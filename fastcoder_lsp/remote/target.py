@@ -102,7 +102,7 @@ def sent_text() -> str:
     return (
         f"up to {BEFORE:,} characters before the cursor and {AFTER:,} after it (to a fastcoder-lsp server {REACH:,} on "
         "both sides), the file's name and language, and, where `context.enabled` is on, code of other files with their "
-        "names; lines that look like secrets stay here"
+        "names, all without lines that look like secrets"
     )
 
 

@@ -140,7 +140,7 @@ def test_what_was_late_is_shown_when_it_is_made(
     assert late["told"]
     assert late["ghost"] == "sorted(expenses)"
     assert "reports.py" in late["why"]
-    assert "Not ready within 100 ms" in late["why"]
+    assert "not ready within 100 ms" in late["why"]
 
 
 def test_the_next_edit_is_gone_to_made_and_undone(

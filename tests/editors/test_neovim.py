@@ -228,7 +228,7 @@ def test_what_was_late_is_shown_when_it_is_made(slow: Neovim) -> None:
     assert slow.lua("return told") is True
     slow.type("<Esc>")
     slow.rpc.command("FastCoder why")
-    wait_for(lambda: "Not ready within 100 ms" in notices(slow), "the reason")
+    wait_for(lambda: "not ready within 100 ms" in notices(slow), "the reason")
     slow.type("k")
 
 

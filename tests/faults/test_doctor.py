@@ -160,7 +160,7 @@ def test_a_cache_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pytes
     check = check_cache()
     assert (check.state, check.text) == (
         "wrong",
-        f"{tmp_path / 'cache' / 'fastcoder'} cannot be made: {tmp_path} is not writable",
+        f"{tmp_path / 'cache' / 'fastcoder'} cannot be created: {tmp_path} is not writable",
     )
     assert check.hint.startswith(f"Make {tmp_path / 'cache' / 'fastcoder'} and")
 

@@ -103,11 +103,11 @@ async def test_a_document_that_has_changed_meanwhile_gets_none(brake: Brake) -> 
     [
         ({"edits.model": ""}, TEXT, {}, "No change that you made twice fits"),
         ({"edits.model": "", "edits.analogy": False}, TEXT, {}, "No edit model is set"),
-        ({"edits.automatic": False}, TEXT, {}, "only by key"),
-        ({"power": "saver"}, TEXT, {}, "only by key"),
-        ({"enabled": False}, TEXT, {}, "switched off"),
+        ({"edits.automatic": False}, TEXT, {}, "only when you request them by key"),
+        ({"power": "saver"}, TEXT, {}, "only when you request them by key"),
+        ({"enabled": False}, TEXT, {}, "Suggestions are off"),
         ({"edits.threshold": 1.0}, TEXT.replace("price *", "x *"), {}, "no change"),
-        ({}, BEFORE, {}, "changed nothing lately"),
+        ({}, BEFORE, {}, "made no change lately"),
         ({}, 'api_key = "sk-live-0123456789abcdefghij', {"position": {"line": 0, "character": 36}}, "secret"),
     ],
 )
@@ -134,7 +134,9 @@ async def test_the_settings_of_one_language(language: str) -> None:
         assert client.answers[1][0]["result"]["capabilities"]["experimental"]["fastcoderEdits"] is True
         change_word(client)
         assert await edits(client) == []
-        assert ("only by key" if language == "python" else "No edit model is set") in await why(client)
+        assert ("only when you request them by key" if language == "python" else "No edit model is set") in await why(
+            client
+        )
 
 
 async def test_why_where_only_edits_were_asked_for() -> None:
@@ -144,7 +146,7 @@ async def test_why_where_only_edits_were_asked_for() -> None:
         assert await edits(client) == []
         said = await why(client)
         assert said.startswith("No edit, line 1, ")
-        assert said.count("changed nothing lately") == 1
+        assert said.count("made no change lately") == 1
         assert "requested a suggestion" not in said
         told = await client.call("workspace/executeCommand", {"command": "fastcoder.why"})
         assert told["text"].startswith("No edit, line 1, ")
@@ -209,7 +211,7 @@ async def test_secrets_and_what_may_not_be_read_stay_out_of_the_history() -> Non
         client.change("file:///project/unfinished.py", 2, [{"text": "auth('bob', password='swordfish\n"}])
         client.open(URI, BEFORE)
         assert await edits(client, 1, context={"triggerKind": 1}) == []
-        assert "changed nothing lately" in await why(client)
+        assert "made no change lately" in await why(client)
 
 
 @pytest.mark.parametrize("context", ["auto", False])

@@ -65,7 +65,7 @@ async def test_loading_the_edit_model_shows_progress_and_how_it_ended(brake: Bra
         client.change(URI, 2, [{"text": "y = 1\n"}])
         place = {"textDocument": {"uri": URI, "version": 2}, "position": {"line": 0, "character": 1}}
         asked = client.ask("textDocument/copilotInlineEdit", place)
-        note = "no edits before their model is loaded (50 %: weights)"
+        note = "no edits until their model is loaded (50 %: weights)"
         await client.until(lambda: any(note in str(message) for message in client.told))
         await client.until(lambda: progress_kinds(client)[-1] in {"begin", "report"})
         client.change(URI, 3, [{"text": "z = 1\n"}])

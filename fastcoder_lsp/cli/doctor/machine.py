@@ -210,7 +210,7 @@ def check_cache() -> Check:
     if not there.is_dir():
         return Check("cache", "wrong", f"{there} is not a folder", RIGHT_HINT, {"folder": str(cache)})
     if there != cache and not os.access(there, os.W_OK | os.X_OK):
-        text = f"{cache} cannot be made: {there} is not writable"
+        text = f"{cache} cannot be created: {there} is not writable"
         hint = f"Make {cache} and give it to your user, or set FASTCODER_CACHE to a folder that you can write to."
         return Check("cache", "wrong", text, hint, {"folder": str(cache)})
     free = shutil.disk_usage(there).free

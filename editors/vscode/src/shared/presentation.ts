@@ -82,7 +82,7 @@ export function present(condition: Condition, switches: Switches): Presentation 
         case 'missing':
             return show('$(warning)', 'The server is not installed.', 'warning', 'Click to install it.')
         case 'failed':
-            return show('$(error)', condition.message, 'error', 'Click for what to do.')
+            return show('$(error)', condition.message, 'error', 'Click to see what to do.')
         case 'running':
             return presentRunning(condition, switches)
     }

@@ -57,7 +57,7 @@ void test('the command says why there was nothing, and what to do', async () => 
     await editor.untilGhost()
     await editor.command('fastcoder: Why No Suggestion?')
     const said = await editor.dialog()
-    assert.match(said, /b\.py[^]*Not ready within 100 ms/)
+    assert.match(said, /b\.py[^]*not ready within 100 ms/)
     await editor.answer('OK')
 })
 
