@@ -48,10 +48,10 @@ class Options(DraftOptions):
     )
     temperature: float = option("sample at this temperature; 0 is greedy", 0.0, metavar="T")
     rule: Literal["keyed", "rejection"] = option(
-        "what accepts sampled guesses: the tokens of plain sampling, or its distribution", "keyed"
+        "acceptance of sampled guesses: by the tokens of plain sampling, or by its distribution", "keyed"
     )
-    tokens: int = option("most of a task", PAPER_TOKENS, metavar="N")
-    rounds: int = option("times that every pair is run", 3, metavar="N")
+    tokens: int = option("most tokens of a task", PAPER_TOKENS, metavar="N")
+    rounds: int = option("runs of each pair", 3, metavar="N")
 
 
 def run(options: Options) -> int:

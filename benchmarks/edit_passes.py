@@ -35,9 +35,11 @@ class Options(Reported):
     """
 
     cases: Path | None = option("the cases; without it, those of the benchmark data", None, metavar="FILE")
-    model: str = option("whose tokenizer: as the setting `model`", "auto")
+    model: str = option("the model whose tokenizer to use, as the setting `model`", "auto")
     models: str = option(
-        "whose answers, separated by commas", "sweep-next-edit-0.5B,sweep-next-edit-1.5B", metavar="NAMES"
+        "models whose answers to replay, separated by commas",
+        "sweep-next-edit-0.5B,sweep-next-edit-1.5B",
+        metavar="NAMES",
     )
     drafters: str = option("drafters, separated by commas", "rewrite,auto:width=fixed,suffix,lookup", metavar="NAMES")
     rows: str = option("rows of one verification, the root's included, separated by commas", "8,16", metavar="N")

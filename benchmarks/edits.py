@@ -54,7 +54,7 @@ class Options(Reported):
     latency: str = option(
         "time from a key to an edit, with these weights, such as auto, and given answers", "", metavar="MODEL"
     )
-    form: str = option("format of the prompts that are timed", "sweep-v1", flags=("--format",), metavar="NAME")
+    form: str = option("format of the timed prompts", "sweep-v1", flags=("--format",), metavar="NAME")
 
 
 WAYS = ("none", "by key", "automatic")

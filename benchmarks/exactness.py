@@ -35,7 +35,7 @@ class Options(TaskOptions):
     limit: int = option("prompts", 200, metavar="N")
     tokens: int = option("tokens from each prompt", 64, metavar="N")
     drafters: str | None = option("drafters (default: all)", None, metavar="NAMES")
-    seed: int = option("of the places", 0, metavar="N")
+    seed: int = option("seed of the places", 0, metavar="N")
 
 
 @dataclass(frozen=True, slots=True)

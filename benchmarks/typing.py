@@ -52,11 +52,11 @@ class Options(Reported):
     keys: int | None = option("of each history at most (default: all of it)", None, metavar="N")
     model: str = option("a name as in the setting", "auto")
     threads: int = option("as the setting; no figure depends on it", 0, metavar="N")
-    costs: Literal["amx", "vnni", "avx2", "avx2-int4"] = option("whose times are reckoned with", "vnni")
-    slower: float = option("of a machine that takes so many times longer", 1.0, metavar="FACTOR")
+    costs: Literal["amx", "vnni", "avx2", "avx2-int4"] = option("kind of CPU whose step times to add up", "vnni")
+    slower: float = option("how many times slower the machine is", 1.0, metavar="FACTOR")
     speed: float = option("keys a second", 3.0, metavar="KEYS")
     seed: int = option("of the runs and the rhythm", 0)
-    answers: Path | None = option("what was typed already, a line for each part", None, metavar="FILE")
+    answers: Path | None = option("file that keeps typed parts, one on each line", None, metavar="FILE")
 
 
 @dataclass(frozen=True, slots=True)

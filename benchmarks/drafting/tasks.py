@@ -62,9 +62,9 @@ class TaskOptions(Reported):
 class DraftOptions(TaskOptions):
     """And how drafters are run over them."""
 
-    setting: Literal["product", "paper"] = option("where the output ends", "product")
+    setting: Literal["product", "paper"] = option("end of the output", "product")
     nodes: int | None = option("rows of one verification", 64, metavar="N")
-    cache: Literal["cold", "warm"] = option("what caches hold at a task's start", "cold")
+    cache: Literal["cold", "warm"] = option("caches at a task's start", "cold")
     drafters: str = option(_GROUPS, REPLAYED, metavar="NAMES")
 
 

@@ -68,7 +68,7 @@ def off() -> Reason:
 
 def ignored(rule: str) -> Reason:
     """`rule` excludes the file: which pattern of which file or setting."""
-    return Reason("ignored", f"A rule excludes this file: {rule}.", "To get suggestions here, change that rule.")
+    return Reason("ignored", f"This file is excluded: {rule}.", "To get suggestions here, change that rule.")
 
 
 def large_file(size: int, limit: int) -> Reason:

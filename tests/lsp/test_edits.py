@@ -158,7 +158,7 @@ async def test_what_ghost_text_shows_is_no_edit() -> None:
         change_word(client)
         end = WORD["end"]
         assert await edits(client, 2, end["line"], end["character"]) == []
-        assert "ghost text" in await why(client)
+        assert "Ghost text shows such edits" in await why(client)
         [edit] = await edits(client)
         assert edit["text"] == "+ tax "
         assert edit["range"]["start"] == edit["range"]["end"] == end | {"character": end["character"] + 1}

@@ -33,7 +33,7 @@ async def test_what_is_said_before_a_question() -> None:
         client.open("file://", "x = ")
         assert "not requested a suggestion in this document yet" in (await why(client, "file://"))["text"]
         answer = await why(client, "git:/a.py")
-        assert "not opened it" in answer["text"]
+        assert "not opened this document" in answer["text"]
         assert answer["items"] == []
 
 
