@@ -31,11 +31,7 @@ class _ShownSuggestion:
 
 @dataclass(frozen=True, slots=True)
 class AcceptCounts:
-    """How many suggestions were shown and accepted.
-
-    Attributes:
-        accepted_characters: characters that accepting inserted, not typing.
-    """
+    """How many suggestions were shown and accepted; `accepted_characters` counts characters inserted by accepting."""
 
     shown: int = 0
     accepted: int = 0
@@ -68,10 +64,7 @@ class Accepts:
         return uri in self._latest
 
     def changed(self, uri: str, document: str) -> int | None:
-        """Record one edit; `document` is the new text.
-
-        If the edit completed the suggestion, returns its end: the user will continue there.
-        """
+        """Record one edit to `document`, the new text; returns the suggestion's end if the edit completed it."""
         last = self._latest.get(uri)
         if last is None:
             return None
@@ -106,7 +99,6 @@ class Accepts:
 
 
 def _continues(last: _ShownSuggestion, document: str, start: int, text: str) -> bool:
-    """Whether a suggestion is the rest of the last one."""
     typed = start - last.start
     return (
         0 <= typed < len(last.text) and last.text[typed:] == text and document.startswith(last.text[:typed], last.start)

@@ -75,7 +75,6 @@ def _explain(error: OSError, folder: Path) -> str:
 
 
 def _free(folder: Path) -> int:
-    """Free bytes on the disk of a folder, which need not exist; -1 if unknown."""
     for above in (folder, *folder.parents):
         try:
             return shutil.disk_usage(above).free
@@ -95,10 +94,10 @@ SLEEP_S: Final = 60.0
 
 
 class SleepDetector:
-    """Whether the machine slept, or this process was stopped, during a wait.
+    """Detects that the machine slept, or this process was stopped, during a wait.
 
-    The monotonic clock stops during sleep on Linux and macOS, but not on Windows; the wall clock never stops, but may
-    be set. Both are in seconds.
+    The monotonic clock stops during sleep on Linux and macOS, but not on Windows; the wall clock may be set. Both are
+    in seconds.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:

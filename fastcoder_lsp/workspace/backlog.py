@@ -1,10 +1,8 @@
 """The queues of a live index: the inbox of changes for its first thread, the backlog of work for its second.
 
-The inbox stays small even if nothing is taken out: it has one text for a document, and more than `MAX_CHANGES` changed
-files become a request to scan everything. Putting never waits for the thread that takes.
-
-The backlog decides when to scan everything: at once on request, after a while if changes may have been lost, and never
-so often that no other work is done.
+The inbox is bounded: it keeps one text for a document, and more than `MAX_CHANGES` changed files become a request to
+scan everything. The backlog decides when to scan: at once on request, after a while if changes may have been lost, and
+never so often that no other work is done.
 """
 
 import os
@@ -26,11 +24,8 @@ MAX_REST_S = 2.0
 class ChangeBatch:
     """The changes that `Inbox.take` returns.
 
-    Attributes:
-        documents: open documents and their texts; None: closed.
-        folders: folders that appeared or disappeared.
-        lost: whether more happened than is listed.
-        waiting: events to set once the batch is stored.
+    A document's text is None if it was closed. `folders` appeared or disappeared. `lost`: more happened than is listed.
+    `waiting`: events to set once the batch is stored.
     """
 
     documents: dict[Path, str | None]
@@ -151,23 +146,16 @@ _TICK_S = 1.0
 _RESCAN_S = 20.0
 """The time between scans where not all changes are reported, if a scan is cheap (see `_BLIND_SHARE`)."""
 _SHARE, _BLIND_SHARE = 2, 20
-"""A scan waits this many times the CPU time of the last scan.
-
-The first after bursts (at most `_MAX_SCAN_PAUSE_S`), the second where changes are not reported.
-"""
+"""A scan waits this many times the CPU time of the last: after bursts, and where changes are not reported."""
 _MAX_SCAN_PAUSE_S = 30.0
 
 
 class Backlog:
     """The pending work. Any thread may call the methods above `next_round`, the working thread those below.
 
-    Args:
-        pause_over: whether failed work may be retried now.
-
-    Attributes:
-        lock: guards everything here; notified of every change.
-        requested: folders whose stores are not yet open by their settings; None if all are.
-        scanned_at: the end of the last scan, on the monotonic clock (s).
+    `lock` guards everything and is notified of every change. `pause_over` says whether failed work may be retried.
+    `requested`: folders whose stores are not yet open by their settings. `scanned_at`: the end of the last scan
+    (monotonic, s).
     """
 
     def __init__(self, folders: Mapping[Path, Settings], pause_over: Callable[[], bool]) -> None:
@@ -285,5 +273,4 @@ class Backlog:
         return self.stopping or (due and self._may_try())
 
     def _may_try(self) -> bool:
-        """Whether to work now: new folders at once, failed ones after a pause."""
         return (self.requested is not None and self.requested is not self._failed_folders) or self._pause_over()

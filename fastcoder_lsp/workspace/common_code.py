@@ -1,7 +1,7 @@
 """The corpora of one tokenizer, opened once for all workspaces that draft from them, and their frozen tables.
 
-The corpora are the standard library of the running Python, the packages installed in a workspace, and all corpora that
-the user built. A workspace has the common ones and its own. A background thread builds missing ones.
+They are the running Python's standard library, the packages installed in a workspace, and corpora that the user built.
+A background thread builds missing ones.
 """
 
 import hashlib
@@ -38,10 +38,9 @@ def is_common(corpus: str) -> bool:
 
 
 class Installed:
-    """The packages installed in one workspace; `notice` receives messages for the user, from any thread.
+    """The packages installed in one workspace; `names` are known once its folders were scanned.
 
-    Attributes:
-        names: of its own corpora; known once its folders were scanned.
+    `notice` receives messages for the user, from any thread.
     """
 
     def __init__(self, folders: Mapping[Path, Settings], notice: Callable[[str], None]) -> None:
@@ -50,14 +49,7 @@ class Installed:
 
 
 class CommonCode:
-    """The corpora of a tokenizer.
-
-    Args:
-        builds_installed: if False, installed packages are used only if they were read before.
-
-    Attributes:
-        builder: the thread of the last job; None before the first.
-    """
+    """The corpora of a tokenizer. Without `builds_installed`, packages are used only if they were read before."""
 
     def __init__(self, cache: Path, encoder: Tokenizer, *, builds_installed: bool = True) -> None:
         self._cache, self._encoder, self._builds_installed = cache, encoder, builds_installed
@@ -107,7 +99,6 @@ class CommonCode:
             builder.join(min(_POLL_S, end - time.monotonic()))
 
     def _enqueue(self, work: Callable[[], None], name: str, at_once: Callable[[], None] = lambda: None) -> None:
-        """Run `at_once` in the background now, and `work` after the earlier jobs."""
         with self._lock:
             if self._stopping.is_set():
                 return
@@ -164,7 +155,6 @@ class CommonCode:
                 self._open(corpora)
 
     def _is_usable(self, name: str) -> bool:
-        """Whether an open corpus could be read; a damaged or outdated one is empty."""
         return name not in self._stores or self._stores[name][1].complete
 
     def _open(self, corpora: Corpora) -> None:

@@ -41,11 +41,7 @@ Texts = Iterator[tuple[str, str]]
 
 
 def texts_of(paths: Iterable[Path]) -> Texts:
-    """The code in some folders, archives and files.
-
-    Raises:
-        UsageError: a path does not exist.
-    """
+    """The code in some folders, archives and files; raises UsageError if a path does not exist."""
     for path in paths:
         if path.is_dir():
             yield from _read(_walk(path))
@@ -57,11 +53,7 @@ def texts_of(paths: Iterable[Path]) -> Texts:
 
 
 def require_sources(paths: Iterable[Path]) -> None:
-    """Check that each path is a folder, an archive or a file.
-
-    Raises:
-        UsageError: one is not.
-    """
+    """Raise UsageError unless each path is a folder, an archive or a file."""
     for path in paths:
         if not path.is_dir() and not path.is_file():
             what = "not a regular file" if path.exists() else "no such file or folder"
@@ -135,13 +127,11 @@ def _code_files(package: Path, max_files: int) -> list[Path]:
 
 
 def _walk(folder: Path, without: frozenset[str] = frozenset()) -> Iterator[Path]:
-    """The code files below a folder."""
     files = walk(folder, lambda path: not _SKIPPED.fullmatch(path.name) and path.name not in without)
     return (path for path in files if _is_code(path))
 
 
 def _is_code(path: Path) -> bool:
-    """Whether it is a regular file with code."""
     return _has_code_name(path) and 0 <= _size(path) <= MAX_FILE_BYTES
 
 
@@ -209,7 +199,7 @@ class _TooMuchError(Exception):
 
 
 def members(path: Path, wanted: NamePredicate, max_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of the files in an archive for which `wanted` holds and that have at most `max_bytes`.
+    """(name, content) of an archive's files for which `wanted` holds and that have at most `max_bytes`.
 
     Raises:
         UsageError: it cannot be read, is damaged, or is too large; the earlier files stay valid.

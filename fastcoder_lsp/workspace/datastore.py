@@ -1,7 +1,6 @@
 """The datastore of one workspace's drafters: its live indexes (D_r) and the corpora of common code (D_c).
 
-Selects the workspace's part of `shared_stores` by its folders and their rules. It starts once a tokenizer is known
-(`start`); earlier changes are kept. Callers never wait for it.
+It starts once a tokenizer is known (`start`); earlier changes are kept. Callers never wait for it.
 """
 
 import logging
@@ -43,9 +42,7 @@ class _TokenizerStores:
 class Datastore:
     """A workspace's live indexes and the corpora of common code, as drafters read them.
 
-    Args:
-        report: receives the live indexes' progress, from any thread.
-        notice: receives messages for the user, from any thread.
+    `report` receives the indexes' progress and `notice` messages for the user, both from any thread.
     """
 
     def __init__(
@@ -61,7 +58,6 @@ class Datastore:
         self._texts = texts or OpenTexts()
         self._keys: dict[str, str] = {}
         self._shapes: dict[TableShape, None] = {}
-        """Of the requested tables."""
         self._started: _TokenizerStores | None = None
         self._labels: dict[SharedIndex, object] = {}
         self._progress: dict[object, IndexProgress] = {}
@@ -136,7 +132,6 @@ class Datastore:
         )
 
     def _frozen(self, shape: TableShape) -> FrozenTable | None:
-        """The corpora's table; None until it is ready. The first request for a shape starts making it."""
         if shape not in self._shapes:
             with self._lock:
                 self._shapes[shape] = None
@@ -195,14 +190,12 @@ class Datastore:
         return index
 
     def _on_progress(self, label: object, progress: IndexProgress) -> None:
-        """Report the progress of all indexes together."""
         self._progress[label] = progress
         every = tuple(self._progress.values())
         building = any(one.building for one in every)
         self._report(IndexProgress(building, sum(one.done for one in every), sum(one.total for one in every)))
 
     def _leave(self, started: _TokenizerStores) -> list[threading.Thread]:
-        """Leave the stores; returns the threads that end."""
         endings = [self._stores.leave(started.common, started.installed)]
         for index in started.indexes.values():
             endings.append(index.close())

@@ -32,8 +32,6 @@ class Observer(BaseObserver):
 
 
 class _Emitter(WindowsApiEmitter):
-    """Reads with `_ChangeReader`."""
-
     def __init__(self, *arguments: Any, gaps: Gaps, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._gaps = gaps

@@ -1,10 +1,8 @@
 r"""An open document, the server's own copy of the editor's text, edited by the protocol's rules; and the texts of all.
 
-A line ends at `\n`, `\r\n` or `\r` and nowhere else (`str.splitlines` would also cut at \f, U+2028 and others). Never
-reads a file, and clamps positions to the document.
-
-Positions count UTF-8, UTF-16 or UTF-32 units. A unit inside a character means that character's start; units past the
-end of a line mean its end.
+A line ends at `\n`, `\r\n` or `\r` and nowhere else (`str.splitlines` would also cut at \f, U+2028 and others).
+Positions count UTF-8, UTF-16 or UTF-32 units and are clamped to the document; a unit inside a character means that
+character's start.
 """
 
 import re
@@ -83,11 +81,8 @@ class Document:
     r"""The text of one open document, its version, and its current snapshot.
 
     Lines and line ends are stored separately: the model sees only `\n`, the client's own ends are kept, and a position
-    means the same in both. There is one line more than there are ends.
-
-    Attributes:
-        definitions, diagnostics, changes: as in `Snapshot`, for that of its next version: a new snapshot now would void
-            open questions.
+    means the same in both. There is one line more than there are ends. `definitions`, `diagnostics` and `changes` are
+    for the next version's snapshot: a new snapshot now would void open questions.
     """
 
     def __init__(self, uri: str, file: Path | None, language: str, version: int, text: str) -> None:
@@ -135,11 +130,9 @@ class Document:
         self._clean = self._snapshot = None
 
     def snapshot(self, neighbours: tuple[str, ...] = (), yanks: tuple[Yank, ...] = ()) -> Snapshot:
-        """An immutable view; the same object until the document or its neighbours change.
+        """An immutable view; the same object until the document or its `neighbours` (texts of its notebook) change.
 
-        Args:
-            neighbours: texts of the same notebook.
-            yanks: copied lines; an existing snapshot keeps its own.
+        An existing snapshot keeps its own `yanks`.
         """
         if self._snapshot is None or self._snapshot.neighbours != neighbours:
             self._snapshot = Snapshot(
@@ -164,7 +157,6 @@ class Document:
         return sum(map(len, self._lines[:line])) + line + index
 
     def _locate(self, position: Position, encoding: Encoding) -> tuple[int, int]:
-        """(line, character index) of a position, clamped to the document."""
         if position.line >= len(self._lines):
             return len(self._lines) - 1, len(self._lines[-1])
         line = max(position.line, 0)
@@ -200,7 +192,6 @@ def position_at(text: str, offset: int, encoding: Encoding) -> Position:
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
-    """Lines without ends, and the ends between them."""
     if "\r" not in text:
         lines = text.split("\n")
         return lines, ["\n"] * (len(lines) - 1)
@@ -209,7 +200,6 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 def _join(lines: Sequence[str], ends: Sequence[str]) -> str:
-    """The text of `lines`, each followed by its end."""
     pieces = [piece for pair in zip(lines, ends, strict=False) for piece in pair]
     pieces.extend(lines[len(ends) :])
     return "".join(pieces)
@@ -223,10 +213,7 @@ def _paired(text: str) -> str:
 
 
 class OpenTexts:
-    """Texts by path, the latest change last; thread-safe.
-
-    The first receiver of a change puts it here before passing it on. Putting the same text again changes nothing.
-    """
+    """Texts by path, the latest change last; thread-safe. Putting the same text again changes nothing."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,7 +1,7 @@
-"""The open documents of a session, their notebooks, and recently copied lines.
+"""The open documents of a session, their notebooks, and recently copied lines. Never reads the disk.
 
-Never reads the disk. Copied lines are cut from the server's own copy of the text, never from a register or a clipboard;
-`runtime/context` decides whether they may be shown.
+Copied lines are cut from the server's own copy of the text, never from a register or a clipboard; `runtime/context`
+decides whether they may be shown.
 """
 
 import time
@@ -105,8 +105,8 @@ MAX_YANK_CHARACTERS = 2_000
 def yank_of(document: Document, first: int, last: int) -> Yank | None:
     """Lines first…last of a document, inclusive, without secrets and without blank lines around.
 
-    Whole lines, even if a part was copied: only a whole line shows whether it is a secret. None if nothing is left, if
-    the text is too long, if the document is not a file, or if it contains a private key.
+    Whole lines, even if a part was copied: only a whole line shows whether it is a secret. None if nothing is left, the
+    text is too long, the document is not a file, or it contains a private key.
     """
     if document.file is None or not document.uri.lower().startswith("file:"):
         return None

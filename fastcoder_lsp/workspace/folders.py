@@ -1,7 +1,4 @@
-"""The workspace's folders in the client's order, their settings files, and the paths of their indexes.
-
-Imports nothing heavy, because commands that answer at once import it.
-"""
+"""The workspace's folders in the client's order, their settings files, and the paths of their indexes."""
 
 import hashlib
 import os
@@ -99,10 +96,7 @@ _DEFAULT = Settings()
 
 
 def store_folder(cache: Path, root: Path, identity: str, settings: Settings = _DEFAULT) -> Path:
-    """The store of a workspace folder, for one tokenizer and the reading rules of these settings.
-
-    Different rules have different stores, so that no client ever finds text that its own rules exclude.
-    """
+    """A folder's store for one tokenizer and reading rules: no client finds text that its own rules exclude."""
     name, rules = hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16], reading_settings(settings)
     by_rules = "" if rules == reading_settings(_DEFAULT) else "-" + hashlib.sha256(repr(rules).encode()).hexdigest()[:8]
     return cache / "index" / name / f"{identity[:16]}{by_rules}"

@@ -1,8 +1,8 @@
 """Fetches and reads repositories with git, so that nothing in them can make git run a command.
 
-Owns git's command lines and environment. Only repositories that an administrator or a user's command names are read. A
-clone is bare: nothing is checked out, and no attribute, filter or hook of the repository takes effect. Git reads no
-configuration but ours, and may not use protocols that run commands, or prompt a user. Submodules are not followed.
+Only repositories that an administrator or a user's command names are read. A clone is bare, so no attribute, filter or
+hook of the repository takes effect. Git reads no configuration but ours, uses no protocol that runs commands, and
+prompts nobody. Submodules are not followed.
 """
 
 import contextlib
@@ -42,11 +42,7 @@ _TOGETHER = 100
 
 
 def check_url(url: str) -> None:
-    """Check that git may use an address.
-
-    Raises:
-        UsageError: with this address git would run a command, take an option, or fetch unencrypted.
-    """
+    """Raise UsageError if git would run a command, take an option or fetch unencrypted with this address."""
     if not url.startswith(SCHEMES) or any(letter.isspace() or not letter.isprintable() for letter in url):
         raise UsageError(f"{url!r} is not the address of a repository", f"It must begin with {' or '.join(SCHEMES)}.")
     if url.partition("://")[2].startswith("-"):
@@ -57,7 +53,7 @@ def fetch(url: str, branch: str, clone: Path) -> str:
     """Create or update a bare clone; returns the commit of its branch.
 
     Raises:
-        UsageError: see `check_url`.
+        UsageError: `check_url` forbids the address.
         NetworkError: git cannot fetch it; with git's message.
     """
     check_url(url)
@@ -129,7 +125,7 @@ def borrow(objects: Path, shallow: Sequence[str], clone: Path, *, sha256: bool =
 
 
 def commits(clone: Path, commit: str, most: int) -> list[str]:
-    """The newest commits behind `commit`, at most `most`, newest first; merges are left out.
+    """The newest commits behind `commit`, newest first, without merges.
 
     Raises:
         NetworkError: there is no such commit, or the clone is damaged.
@@ -168,11 +164,7 @@ def sizes(clone: Path, objects: Sequence[str]) -> dict[str, int]:
 
 
 def contents(clone: Path, objects: Sequence[str]) -> Iterator[bytes]:
-    """The contents of objects, in their order.
-
-    Raises:
-        NetworkError: the clone is damaged.
-    """
+    """The contents of objects, in their order; raises NetworkError if the clone is damaged."""
     for start in range(0, len(objects), _TOGETHER):
         some = objects[start : start + _TOGETHER]
         told = _run(["cat-file", "--batch"], clone, _READ_S, "".join(f"{one}\n" for one in some).encode())
@@ -205,7 +197,7 @@ def environment() -> dict[str, str]:
 
 
 def _listed(words: Sequence[str], clone: Path, told: bytes = b"") -> list[bytes]:
-    """What git lists, split at NULs; `told` is its input, less than a pipe holds.
+    """The NUL-separated output of git; `told` is its input, less than a pipe holds.
 
     Raises:
         NetworkError: the clone is damaged, or the list is too long.

@@ -1,14 +1,12 @@
 """Ignore files: `.gitignore` on every level, git's exclude files, and `.fastcoderignore`, by git's rules.
 
-Decides which files apply to an entry, and in which order; `patterns` matches them. The rules of a folder are cached
-until an ignore file on the way to it changes, so that changes take effect at once; a lookup costs the `stat` of these
+The rules of a folder are cached until an ignore file on the way to it changes; a lookup costs the `stat` of these
 files. A repository writes them, so their cost is bounded: if a file exceeds a limit or cannot be read, its whole folder
 is ignored. As with git, anything but a regular file of the work tree has no rules.
 
-In a linked work tree or a submodule, `.git` is a file that names the repository. Git's configuration names the user's
-exclude file; it is read and never executed. A repository writes its own `.git`, so the path in it is never looked up on
-another machine, and its content is used as patterns only. Only the user's configuration names exclude files; the place
-of a repository and its branch choose among them, as in git.
+A repository also writes its own `.git`, so the path in it is never looked up on another machine, and its content is
+used as patterns only. Only the user's configuration names exclude files; the place of a repository and its branch
+choose among them, as in git.
 
 Source: gitignore(5), gitrepository-layout(5), git-config(1) (`core.excludesFile`, "Conditional includes").
 """
@@ -52,7 +50,7 @@ class IgnoreRules:
 class _FolderRules:
     """A folder: whether everything in it is ignored, and the rules for its entries, the innermost first.
 
-    `files`: the ignore files that apply from here on; `stamps`: their stamps when they were read.
+    `stamps` of the `files` that apply from here on: from when they were read.
     """
 
     above: "_FolderRules | None"
@@ -66,11 +64,9 @@ class _FolderRules:
 
 
 class IgnoreFiles:
-    """The ignore files of one folder and everything below it.
+    """The ignore files of `root` (absolute, links followed) and everything below it.
 
-    Args:
-        root: the workspace folder, absolute, links followed.
-        patterns: from the settings, relative to `root`; no file can negate them.
+    `patterns` come from the settings, relative to `root`; no file can negate them.
     """
 
     def __init__(self, root: Path, patterns: Sequence[str] = ()) -> None:
@@ -81,12 +77,9 @@ class IgnoreFiles:
         self._folders: dict[Path, _FolderRules] = {}
 
     def ignores(self, path: Path, *, is_folder: bool, own_only: bool = False) -> bool:
-        """Whether `path`, below the root, or one of its folders is ignored.
+        """Whether `path` (absolute, below the root) or one of its folders is ignored.
 
-        Args:
-            path: absolute.
-            is_folder: whether `path` is a folder.
-            own_only: by the settings and `.fastcoderignore` only, not by git's files.
+        `own_only`: by the settings and `.fastcoderignore` only, not by git's files.
         """
         if path == self._root:
             return False
@@ -95,10 +88,7 @@ class IgnoreFiles:
         return by_us or (by_git and not own_only)
 
     def names_ignored(self, folder: Path) -> Callable[[str], bool]:
-        """Whether the file of a given name in `folder` is ignored, as a predicate by the present ignore files.
-
-        For listing a folder: the ignore files on the way to it are checked once, not for each name.
-        """
+        """A predicate for listing `folder` by its present ignore files: whether the file of a name is ignored."""
         known = self._folder(folder)
         return lambda name: any(_ignored_by(known, name, is_folder=False))
 
@@ -146,7 +136,6 @@ class IgnoreFiles:
         return _FolderRules(above, files, stamps, by_git, by_us, git, own, setting)
 
     def _files(self, folder: Path) -> tuple[str, ...]:
-        """The ignore files that apply from `folder` on, the weakest first."""
         if len(folder.parts) - len(self._root.parts) >= MAX_LEVELS:
             return ()
         if folder == self._top:
@@ -179,7 +168,6 @@ def _ignored_by(folder: _FolderRules, name: str, *, is_folder: bool) -> tuple[bo
 
 
 def _is_ignored(rules: Iterable[IgnoreRules], name: str, *, is_folder: bool) -> bool:
-    """The verdict of the innermost file whose patterns match the entry."""
     verdicts = (one.patterns.match(one.state, name, is_folder=is_folder).ignored for one in rules)
     return next((ignored for ignored in verdicts if ignored is not None), False)
 
@@ -198,7 +186,6 @@ def _stamp(file: str) -> _Stamp:
 
 
 def _repository(folder: Path) -> Path | None:
-    """The git work tree of `folder`: its ignore files above `folder` apply inside it."""
     return next((above for above in (folder, *folder.parents) if os.path.lexists(above / ".git")), None)
 
 
@@ -224,7 +211,7 @@ def repository_exclude(folder: Path) -> Path | None:
 def git_folders(folder: Path) -> tuple[Path, Path] | None:
     """The folder of a work tree's own files of git, and the one that all work trees of its repository share.
 
-    None if no work tree begins in `folder`, or if its repository is on another machine.
+    None if no work tree begins in `folder`, or its repository is on another machine.
     """
     own = _git_folder(folder)
     if own is None or own == folder / ".git":
@@ -234,7 +221,6 @@ def git_folders(folder: Path) -> tuple[Path, Path] | None:
 
 
 def _git_folder(folder: Path) -> Path | None:
-    """The git folder of the work tree that begins in `folder`; None if none begins there."""
     git = folder / ".git"
     # `Path.is_dir` raises where a folder may not be entered, or a path is too long.
     if os.path.isdir(git):  # noqa: PTH112
@@ -259,9 +245,9 @@ _NO_EXCLUDES: Final = UserExcludes((), {})
 
 
 def user_excludes(folder: Path) -> UserExcludes:
-    """The user's exclude files for the work tree that begins in `folder`; none if the user has no home folder.
+    """The user's exclude files for the work tree that begins in `folder`.
 
-    They are several if an include has a condition that we cannot check: git may read either of them.
+    Several if an include has a condition that we cannot check: git may read either.
     """
     home = _home()
     if home is None:
@@ -282,8 +268,7 @@ def user_excludes(folder: Path) -> UserExcludes:
 class _UserConfig:
     """The user's configuration of git, as it holds in the repository with the git folder `git`; None outside of any.
 
-    Attributes:
-        sources: the files that decided, among them the one with the branch, with their stamps before they were read.
+    `sources`: the files that decided, the one with the branch too, with their stamps before they were read.
     """
 
     def __init__(self, home: Path, git: Path | None) -> None:
@@ -340,7 +325,6 @@ def _is_at(git: Path, pattern: str, home: Path, base: Path, *, ignores_case: boo
 
 
 def _matches(pattern: str, text: str, *, ignores_case: bool) -> bool:
-    """Whether a pattern of a condition matches; one that ends with a slash matches everything below."""
     pattern = f"{pattern}**" if pattern.endswith("/") else pattern
     anchored = pattern if pattern.startswith("**/") else f"/{pattern.lstrip('/')}"
     patterns = Patterns([anchored], ignores_case=ignores_case)
@@ -374,7 +358,6 @@ def _user_path(named: str, home: Path, base: Path | None) -> Path | None:
 
 
 def _local(named: str, base: Path) -> Path | None:
-    """The named folder; None if it is on another machine."""
     if not named or named.startswith(("//", "\\\\")) or "\0" in named:
         return None
     return Path(os.path.normpath(base / named))
@@ -385,7 +368,6 @@ def _first_line(path: Path, *, inside: Path) -> str:
 
 
 def _text(path: Path, *, inside: Path) -> str:
-    """The content of a file; "" if it cannot be read."""
     try:
         return read_regular(path, _MAX_BYTES, inside=inside).decode("utf-8", "surrogateescape")
     except OSError:

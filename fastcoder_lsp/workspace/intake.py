@@ -1,7 +1,6 @@
-"""Reads files by the reading rules, tokenises them and puts them into the stores.
+"""Reads files by the reading rules, tokenises them and puts them into the stores. Has no threads and no queue.
 
-Decides a file's key and its store; has no threads and no queue. Every call looks at the disk: a path that does not
-exist, or may not be read, is removed.
+Every call looks at the disk: a path that does not exist, or may not be read, is removed.
 """
 
 import logging
@@ -34,8 +33,6 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _FileText:
-    """A file as it was read, with line feeds as line ends."""
-
     record: FileRecord
     text: str
 
@@ -102,16 +99,14 @@ class Intake:
     ) -> Iterator[Path]:
         """Store many files that may have changed, in batches, straight into segments.
 
-        Stores that other processes write are left to them; the old text of a file that changed there is removed.
+        Stores that other processes write are left to them; the old text of a file that changed there is removed. Yields
+        paths that changed while they were read, to be examined again.
 
         Args:
             paths: files that may be read, as `ReadingRules.files` yields them.
             encoder: not used by another thread.
             progress: called after each batch.
             should_stop: called for each file.
-
-        Yields:
-            Paths that changed while they were read, to be examined again.
         """
         batch: dict[Store, list[_FileText]] = {}
         gone: dict[Store, list[str]] = {}
@@ -141,10 +136,7 @@ class Intake:
                 store.remove(keys)
 
     def below(self, folders: Iterable[Path]) -> list[Path]:
-        """Forget the files below deleted folders; returns those below the others, which may have changed.
-
-        The cost depends on the files below them, not on the stored ones.
-        """
+        """Forget the files below deleted folders; returns those below the others, which may have changed."""
         doubtful: list[Path] = []
         for top in _outermost(folders):
             for store in self._stores.values():
@@ -196,7 +188,6 @@ class Intake:
         return self._root_of(key) != root or not self._may_read(Path(key), root)
 
     def _root_of(self, key: str) -> Path | None:
-        """The innermost folder of a file."""
         return next((root for prefix, root in self._roots if key.startswith(prefix)), None)
 
     def _examine(

@@ -1,11 +1,9 @@
 """The live index of a workspace: its folders' stores, kept up to date with the disk and the editor.
 
-Two threads work on the stores (`OpenStores`). The first (`EditFollower`) takes changes from the inbox, so that an edit
-can be found within milliseconds. It leaves long work to the second through the backlog: the first scan of the folders,
-sealing, merging, following another process. The event loop only puts changes into the inbox. Nothing here searches.
-
-If the disk fails a write, the queues stay bounded, the work is retried later (`background`), and what is stored can
-still be searched.
+Two threads work on the stores. The first (`EditFollower`) takes changes from the inbox, so that an edit can be found
+within milliseconds. It leaves long work to the second through the backlog: the first scan of the folders, sealing,
+merging, following another process. If the disk fails a write, the queues stay bounded, the work is retried later, and
+what is stored can still be searched.
 """
 
 import logging
@@ -36,11 +34,9 @@ _PAUSE_FACTOR = 4
 
 
 class OpenStores:
-    """The open stores.
+    """The open stores. `by_root` is replaced as a whole when the folders change.
 
-    Attributes:
-        by_root: each folder's store; replaced as a whole when the folders change.
-        intake: stores files by the rules of the open folders; None before the first are open.
+    `intake` stores files by the rules of the open folders; None before the first are open.
     """
 
     def __init__(self, cache: Path, identity: str, notice: Callable[[str], None]) -> None:
@@ -170,7 +166,6 @@ class EditFollower:
 
 
 def _files_in(folders: Iterable[Path]) -> Iterator[Path]:
-    """All files below some folders, except in folders that tools fill."""
     for folder in folders:
         yield from walk(folder, lambda path: path.name not in NOISY_FOLDERS)
 
@@ -180,11 +175,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """The progress of an index, in files.
-
-    Attributes:
-        building: whether files are still being examined.
-    """
+    """The progress of an index in files; `building` while files are still being examined."""
 
     building: bool
     done: int = 0
@@ -194,10 +185,8 @@ class IndexProgress:
 class LiveIndex:
     """The stores of a workspace's folders, kept up to date with the disk and the editor.
 
-    Args:
-        report: receives progress, from any thread.
-        notice: receives messages for the user, each once.
-        watching: whether to watch the disk; otherwise `files_changed` and `rescan` report changes.
+    Any thread may call `report` and `notice`; a message comes once. Without `watching`, `files_changed` and `rescan`
+    report changes.
     """
 
     def __init__(
@@ -281,7 +270,6 @@ class LiveIndex:
         return False
 
     def _guarded(self, run: Callable[[], None]) -> None:
-        """Run a thread, and report a bug that ends it."""
         try:
             run()
         except Exception:

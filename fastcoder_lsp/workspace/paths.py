@@ -86,14 +86,13 @@ def _query_disk(path: Path, ask: Callable[[int], bytes]) -> Path | None:
 
 
 def _folded(path: Path) -> str:
-    """Equal for names that such a disk does not distinguish."""
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", str(path)).casefold())
 
 
 def path_of(uri: str) -> Path | None:
-    """The absolute path of `uri` (for a notebook's cell, the notebook's); None if it is not on a disk.
+    """The absolute path of `uri` (for a notebook's cell, the notebook's); None if no system can open it.
 
-    Escaped bytes that are not UTF-8 are surrogates. A path that no system can open gives None.
+    Escaped bytes that are not UTF-8 are surrogates.
     """
     text = path_text(uri, windows=os.name == "nt")
     return None if text is None else Path(text)

@@ -2,11 +2,9 @@
 
 A repository writes both the patterns and the names that they match, so the cost is bounded. A state of the automaton is
 the bits of one integer, and each character moves all of them by a few operations. A name therefore costs its length
-times the number of elements, whatever the patterns are: nothing backtracks. This module implements git's grammar (its
-`wildmatch`, special cases included) and opens no files.
-
+times the number of elements, whatever the patterns are: nothing backtracks.
 Of a pattern with k elements, bit i means "its first i elements are matched", and bit k that it matches. The patterns'
-bits follow in their order, so the last pattern that matches has the highest bit.
+bits follow in their order, so the last pattern that matches has the highest bit. Source: git's `wildmatch`.
 """
 
 import bisect
@@ -154,8 +152,7 @@ class Verdict:
 class Patterns:
     """The patterns of one file, or of a setting; lines that match nothing are dropped.
 
-    Attributes:
-        complete: whether all lines are used; False if they are too many or too long.
+    `complete` is False if some lines are not used because they are too many or too long.
     """
 
     def __init__(self, lines: Iterable[str], *, ignores_case: bool = IGNORES_CASE) -> None:
@@ -193,12 +190,9 @@ class Patterns:
         return len(self._of_names) + len(self._of_paths)
 
     def match(self, state: int, name: str, *, is_folder: bool) -> Verdict:
-        """The verdict on the entry called `name` in the folder that `state` belongs to.
+        """The verdict on the entry called `name`, one part of a path.
 
-        Args:
-            state: `start` for the folder that the patterns are relative to, else the verdict's on the folder above.
-            name: one part of a path.
-            is_folder: whether the entry is a folder.
+        `state`: `start` for the folder that the patterns are relative to, else the verdict's on the folder above.
         """
         name = name.lower() if self._ignores_case else name
         names, paths = self._of_names, self._of_paths
@@ -276,7 +270,6 @@ class _PatternParser:
         return self._read
 
     def _escaped(self) -> str:
-        """The character after a backslash."""
         char = self._next()
         self._at += 1
         return char

@@ -1,8 +1,7 @@
 """Opening and listing the files of a workspace: regular files only, without following links, bounded, never waiting.
 
 A repository may contain pipes without a writer, links to devices and to `/proc`, files that grow while they are read,
-and endless trees. Listing is breadth first, so that the upper folders come first. `rules` decides which files may be
-read, and the caller which folders are entered.
+and endless trees. Listing is breadth first.
 """
 
 import errno
@@ -38,12 +37,7 @@ class NotRegularError(OSError):
 
 
 def read_regular(path: Path, limit: int, *, inside: Path) -> bytes:
-    """The first `limit` bytes of the regular file at `path`, following links that stay `inside`.
-
-    Args:
-        path: absolute.
-        limit: bytes; ask for one more than allowed to detect a larger file.
-        inside: a resolved folder that must contain the file.
+    """The first `limit` bytes of the regular file at `path`, following links that stay `inside` a resolved folder.
 
     Raises:
         OSError: it does not exist, cannot be read, or would block (`NotRegularError`: it is not a regular file).
@@ -108,9 +102,9 @@ def walk_folders(
 
 
 def list_folder(folder: Path, max_entries: int = MAX_ENTRIES) -> list[tuple[str, bool]]:
-    """(name, whether it is a folder) of the regular files and folders in `folder`, sorted by name.
+    """(name, whether it is a folder) of the regular files and folders in `folder`, sorted; empty if it is unreadable.
 
-    Empty if the folder cannot be listed; of more than `max_entries` entries, those that the system names first.
+    Of more than `max_entries` entries, those that the system names first.
     """
     try:
         with os.scandir(openable(folder)) as listed:

@@ -1,8 +1,7 @@
-"""What may be read: the only place that decides it, for completions, repository context and the datastore.
+"""Decides which files may be read, for completions, repository context and the datastore.
 
-Owns the rules, their order, and the file names that suggest secrets: such a file is never opened, shown to a model or
-indexed. Opens a file only to return its text (`read_text`). Nothing outside the workspace's folders is ever read. Open
-documents are the editor's own text and follow the fewer rules of `may_complete`.
+A file whose name suggests secrets is never opened, shown to a model or indexed. Nothing outside the workspace's folders
+is ever read. Open documents are the editor's own text and follow the fewer rules of `may_complete`.
 """
 
 import re
@@ -47,11 +46,9 @@ class ExclusionReason(Enum):
 
 
 class ReadingRules:
-    """The rules for some workspace folders under one set of settings.
+    """The rules for some workspace folders (absolute) under one set of settings.
 
-    Args:
-        roots: the workspace's folders, absolute; symlinks in them are resolved.
-        settings: limits and patterns. `read.exclude` is relative to each root.
+    Symlinks in the folders are resolved; `read.exclude` is relative to each.
     """
 
     def __init__(self, roots: Sequence[Path], settings: Settings) -> None:
@@ -110,7 +107,7 @@ class ReadingRules:
     def may_send(self, path: Path | None, language: str) -> ExclusionReason | None:
         """Why an open document must not leave the machine, or None, by its names; `path` is None if it is untitled.
 
-        A file that may not be read may not be sent, even if it may be completed. An unsaved document may.
+        A file that may not be read may not be sent, even if it may be completed.
         """
         reason = self.may_complete(path, language)
         return reason if reason is not None or path is None else self._place_reason(path)
@@ -118,7 +115,7 @@ class ReadingRules:
     def files(self) -> Iterator[Path]:
         """Every file that may be read, root by root, the upper folders first; at most `read.max_files` a root.
 
-        Links are left out: their targets are listed under their own names, where they may be read.
+        Links are left out: their targets are listed under their own names.
         """
         for root in self._roots:
             yield from islice(self._listed(root), self._settings.read_max_files)
@@ -126,8 +123,7 @@ class ReadingRules:
     def _listed(self, root: Path) -> Iterator[Path]:
         """The files below `root` that `may_read` allows.
 
-        No link lies on the way to them, so a path's verdict holds for its folder, and each file needs only the other
-        checks. This takes a fifth of the time for 50,000 files.
+        No link lies on the way, so a path's verdict holds for its folder: a fifth of the time for 50,000 files.
         """
         ignore = self._ignore(root)
         entered = walk_folders(
@@ -157,7 +153,6 @@ class ReadingRules:
         return ExclusionReason.IGNORED if self._ignored(root, real, path) else None
 
     def _root_of(self, real: Path) -> Path | None:
-        """The innermost root that contains a resolved path."""
         holding = [root for root in self._roots if real.is_relative_to(root)]
         return max(holding, key=lambda root: len(root.parts), default=None)
 

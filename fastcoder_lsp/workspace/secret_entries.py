@@ -1,12 +1,9 @@
-"""Names and values of one entry that stand on lines of their own, in either order.
+"""Names and values of one entry that stand on lines of their own, in either order; and bodies of secret functions.
 
 An entry is an object, a block, an element or the arguments of a call: `name: DB_PASSWORD`, `type: string`, `value: …`.
 Its lines have the same indentation. A netrc entry, `machine …`, `login …`, `password …`, is one in any language: a
-string or a here-document may hold it.
-
-`Body` finds the literals that a function or property with a secret's name returns on a later line.
-
-Owns how an entry's lines name a secret and give its value, and where definitions' bodies end. Pure.
+string or a here-document may hold it. `Body` finds the literals that a function or property with a secret's name
+returns.
 """
 
 import re
@@ -55,7 +52,7 @@ class SecretEntry:
         left: lines that it may still have.
         secrecy: of the name that its lines give.
         comment: whether a comment gives the name of a lone argument.
-        values: the lines above with values so far: how many lines above the last one read, and the shape of each.
+        values: the lines above with values: how many lines above the last one read, and the shape of each.
         hidden: the lines above, counted from this one, whose values the name of this line makes secret.
         scalar: whether the lines below that are indented more belong to its value.
     """
@@ -73,11 +70,7 @@ class SecretEntry:
 def read_entry(entry: SecretEntry | None, line: str, language: str, *, bare: bool) -> tuple[bool, SecretEntry | None]:
     """Whether a line gives the value of an entry that names a secret, and the entry that is open below it.
 
-    Args:
-        entry: the entry that is open above.
-        line: the line.
-        language: its language.
-        bare: whether values have no quotes.
+    `entry` is open above; `bare`: values have no quotes.
     """
     text = line.lstrip()
     if entry is None and not _LIKELY.match(text) and "--" not in text:
@@ -105,7 +98,6 @@ def read_entry(entry: SecretEntry | None, line: str, language: str, *, bare: boo
 
 
 def _read(entry: SecretEntry, text: str, depth: int, *, bare: bool) -> tuple[bool, SecretEntry | None]:
-    """The judgement of a line with an entry's indentation."""
     entry = replace(entry, scalar=False)
     if entry.comment:
         value = _QUOTED.match(text)
@@ -145,7 +137,6 @@ def _is_secret(secrecy: NameSecrecy, shape: LiteralShape) -> bool:
 
 
 def _shape(text: str, *, bare: bool) -> LiteralShape:
-    """The shape of the value with which a text begins."""
     if (quoted := _QUOTED.match(text)) is not None:
         return shape_of(next(filter(None, quoted.groups())))
     word = _WORD.match(text) if bare else None
@@ -161,12 +152,10 @@ _NETRC_WORDS = frozenset(("machine", "login", "account", "password"))
 
 @dataclass(frozen=True, slots=True)
 class NetrcEntry:
-    """An open entry of a netrc file.
+    """An open entry of a netrc file, with `left` lines at most.
 
-    Attributes:
-        expects: the word whose value is next; "" if a word is.
-        named: whether it names a machine or a login, so that a password in it is one.
-        left: lines that it may still have.
+    `expects`: the word whose value is next; "" if a word is. `named`: it names a machine or a login, so that a password
+    in it is one.
     """
 
     expects: str = ""
@@ -175,10 +164,7 @@ class NetrcEntry:
 
 
 def read_netrc(entry: NetrcEntry | None, line: str) -> tuple[bool, NetrcEntry | None]:
-    """Whether a line holds the password of a netrc entry, and the entry that is open below it.
-
-    Source: netrc(5) of ftp and curl: words and values, separated by blanks or line breaks.
-    """
+    """Whether a line holds the password of a netrc entry (netrc(5) of ftp and curl), and the entry open below it."""
     begun = _NETRC_BEGINS.search(line) if entry is None and ("machine" in line or "default" in line) else None
     if entry is None and begun is None:
         return False, None
@@ -232,13 +218,7 @@ _LAST = re.compile(r"^\s*(?:[A-Z]\w*::\w+\()?" + _STRING + r"\)?(?:\.\w+(?:\(\))
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The body of a function with a secret's name.
-
-    Attributes:
-        secrecy: of the name.
-        depth: the indentation of its first line.
-        left: lines that it may still have.
-    """
+    """The body of a function whose name has this secrecy: the indentation of its first line, and lines left."""
 
     secrecy: NameSecrecy
     depth: int

@@ -1,8 +1,7 @@
 """Lines that look like secrets: no suggestions are made in them, and none enters a prompt.
 
 `secret_text` judges each line. A name's value may follow on a later line, so a file is judged from its beginning.
-
-Owns the judgement of files; `rules` excludes files whose names suggest secrets. Pure.
+`rules` excludes files whose names suggest secrets.
 """
 
 import re
@@ -76,7 +75,6 @@ def judge(line: str, language: str, above: OpenConstructs) -> Judged:
 
 
 def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
-    """The judgement of a line, regardless of the function around it."""
     closed = NOTHING_OPEN if not above.manifest else OpenConstructs(manifest=True)
     blank, depth = not line.strip(), depth_of(line)
     if above.end and above.left > 0 and (above.end != DEEPER or blank or depth > above.depth):
@@ -101,17 +99,13 @@ def _judge(line: str, language: str, above: OpenConstructs) -> Judged:
 
 
 def _is_outdented(line: str, language: str, above: OpenConstructs) -> bool:
-    """Whether a line is indented less than the construct that is open above it."""
     depth = depth_of(line)
     item = language == "yaml" and not line.lstrip().startswith("- ")
     return bool(above.frames) and (depth < above.depth or (item and depth == above.depth))
 
 
 def judge_lines(lines: Iterable[str], language: str, above: OpenConstructs) -> tuple[list[bool], OpenConstructs]:
-    """Whether each of some consecutive lines looks like a secret, and the constructs that they leave open.
-
-    A name below its value makes a secret of the lines above it.
-    """
+    """Whether each of some lines looks like a secret (a name below its value makes one), and what they leave open."""
     judged: list[bool] = []
     for line in lines:
         secret, above = judge(line, language, above)
@@ -158,9 +152,9 @@ def without_lines(piece: str, secret: frozenset[str]) -> str:
 
 
 def tells_secret(message: str, source: str, secret: frozenset[str], language: str) -> bool:
-    """Whether another program's message about the line `source` may tell a secret: even a short part of a secret line.
+    """Whether another program's message about the line `source` may tell even a short part of a `secret` line.
 
-    `secret`: the file's secret lines. A message may be cut, and may write letters in another case.
+    A message may be cut, and may write letters in another case.
     """
     if source in secret or without_secrets(f"{source}\n{message}", language) != f"{source}\n{message}":
         return True
@@ -181,7 +175,6 @@ def in_secret(before: str, language: str) -> bool:
 
 
 def _in_netrc(before: str) -> bool:
-    """Whether the last line holds the password of a netrc entry, or its beginning."""
     secret, entry = False, None
     for line in before.split("\n"):
         secret, entry = read_netrc(entry, line)
@@ -217,6 +210,5 @@ def _is_key_body(line: str) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _judge_alone(line: str, language: str) -> Judged:
-    """The judgement of a line with no open construct above it."""
     found = Text(line, language).judge() if LIKELY.search(line) is not None else (False, NOTHING_OPEN)
     return (True, found[1]) if found[0] or has_key_literal(line) else found

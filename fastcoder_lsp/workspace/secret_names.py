@@ -1,7 +1,4 @@
-"""Names of secrets: `dbPassword`, `AWS_SECRET_ACCESS_KEY`, `mot_de_passe`.
-
-Owns the words, in many natural languages, and how names split into words. Pure.
-"""
+"""Names of secrets, in many natural languages: `dbPassword`, `AWS_SECRET_ACCESS_KEY`, `mot_de_passe`."""
 
 import re
 from collections.abc import Sequence
@@ -81,7 +78,7 @@ LIKELY = re.compile(
 class NameSecrecy(IntEnum):
     """How strongly a name suggests that its value is a secret.
 
-    NONE: not at all. FAINT: if the value is random characters. MAYBE: if it looks like a secret. SURE: for any value.
+    FAINT: if the value is random characters. MAYBE: if it looks like a secret. SURE: for any value.
     """
 
     NONE = 0

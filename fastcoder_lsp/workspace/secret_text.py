@@ -2,8 +2,6 @@
 
 A pass over the tokens tracks the secrecy of the names so far: in the same part of the statement, before the open
 bracket, and anywhere in the line. A literal is a secret if this secrecy is high enough for its shape.
-
-Owns the relation of names to values. Pure.
 """
 
 import re
@@ -96,7 +94,6 @@ class Frame:
         secrecy: of the name before it.
         plural: whether that name has several values, as a map's.
         call: whether it holds the arguments of a call that logs in, signs or encrypts.
-        commas: how many commas it holds so far.
         current: the secrecy of the names since the last comma.
         other: whether the current key belongs to something else; None for a key whose value is never a secret.
         peak: the highest secrecy of all names in it.
@@ -129,9 +126,6 @@ class OpenConstructs:
         current: the secrecy of a name whose value follows.
         pair: the secrecy of a name that is itself a value, and whose own value follows.
         manifest: whether the file is a Kubernetes manifest of secrets.
-        body: the body of a function with a secret's name.
-        entry: the entry whose name and value may stand on lines of their own.
-        netrc: the entry of a netrc file, whose words may stand on lines of their own.
     """
 
     end: str = ""
@@ -216,7 +210,6 @@ class Text:
         return secret
 
     def _by_any_name(self) -> bool:
-        """Whether a literal looks secret enough for the names anywhere in the line."""
         return any(self.peak + shape - other > _THRESHOLD for shape, other in self._literals if shape)
 
     def _word(self, at: int) -> str:
@@ -450,7 +443,6 @@ class Text:
         return score + shape > _THRESHOLD
 
     def _is_of_user(self, at: int, depth: int) -> bool:
-        """Whether a literal follows a user's name in a table of users."""
         before = self._tokens[at - 2] if at > 1 else None
         if before is None or before.kind not in {"string", "name"} or re.search(r"/|@\w+\.", self._tokens[at].text):
             return False
@@ -501,7 +493,6 @@ class Text:
         return NameSecrecy.SURE if login and self._bare else NameSecrecy.NONE
 
     def _multiline_text(self) -> OpenConstructs | None:
-        """The construct of a text that continues below; None if there is none."""
         closed = OpenConstructs(manifest=self._above.manifest)
         if self._text:
             return replace(closed, end=self._text, left=MAX_LINES)

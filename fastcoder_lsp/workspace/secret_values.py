@@ -1,8 +1,7 @@
 """Tokens of a line of any language, and the shapes of literals regardless of their names.
 
-Owns the syntax of strings, and the shapes of values: prefixes of known issuers of keys, random characters,
-placeholders, technical words and sentences; and the forms in which programs take passwords without a name of their own,
-in URLs and command lines. Pure.
+Shapes are prefixes of known issuers of keys, random characters, placeholders, technical words and sentences; and the
+forms in which programs take passwords without a name of their own, in URLs and command lines.
 """
 
 import math
@@ -45,7 +44,6 @@ class Token(NamedTuple):
 
     kind: str
     text: str
-    """For a string, the text between its quotes."""
     start: int
     end: int
     mark: str = ""
@@ -55,10 +53,8 @@ class Token(NamedTuple):
 def tokens_of(line: str, *, bare: bool, bracketed: bool) -> list[Token]:
     """The tokens of a line.
 
-    Args:
-        line: the line.
-        bare: whether values have no quotes, so that all text between blanks and separators is a name.
-        bracketed: whether the language has bracketed strings.
+    `bare`: values have no quotes, so all text between blanks and separators is a name. `bracketed`: the language has
+    bracketed strings.
     """
     found = []
     for match in _TOKENS[bare, bracketed].finditer(line):
@@ -209,7 +205,6 @@ def _is_random_value(line: str, run: re.Match[str]) -> bool:
 
 
 def _is_random(run: str) -> bool:
-    """Whether letters and digits are mixed as in no name."""
     digits = sum(letter.isdigit() for letter in run)
     letters = sum(letter.isalpha() for letter in run)
     if digits < 3 or letters < 3:

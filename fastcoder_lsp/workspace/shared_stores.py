@@ -1,6 +1,6 @@
 """The stores that all workspaces of a process share: live indexes, corpora, and tables.
 
-Clients that have the same folders open by the same rules share one live index and its watcher. The index has an open
+Clients with the same folders open by the same rules share one live index and its watcher. The index has an open
 document's text from the client that reported it last; when that client closes it or leaves, the previous client's. An
 index ends with its last user. Corpora are shared by tokenizer.
 """
@@ -41,8 +41,6 @@ def group_nested(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]
 
 @dataclass(eq=False, slots=True)
 class _SharedEntry:
-    """An index and its users."""
-
     index: LiveIndex
     users: dict["SharedIndex", None] = field(default_factory=dict)
     opened: dict[Path, dict["SharedIndex", None]] = field(default_factory=dict)
@@ -54,8 +52,8 @@ class _SharedEntry:
 class SharedIndex:
     """One user's share of the live index of these folders, started if no user has it. Thread-safe.
 
-    Later users receive the earlier progress and notices. `report` and `notice` receive progress and messages for the
-    user, from any thread; they must not call this object.
+    Later users receive the earlier progress and notices. Any thread may call `report` and `notice`; they must not call
+    this object.
     """
 
     def __init__(
@@ -94,9 +92,9 @@ class SharedIndex:
                 self._withdraw_text(self._shared, path)
 
     def change(self, folders: Mapping[Path, Settings]) -> threading.Thread | None:
-        """Replace the folders and their settings; returns the thread in which an index ends by it, if any.
+        """Replace the folders and their settings, in place if no other user has the index.
 
-        An index without other users is changed in place.
+        Returns the thread in which an index ends by it, if any.
         """
         with self._stores.lock:
             key, shared, indexes = _key_of(self._encoder, folders), self._shared, self._stores.indexes
@@ -190,15 +188,7 @@ def _overlap(one: Path, other: Path) -> bool:
 
 
 class SharedStores:
-    """The stores of a process.
-
-    Args:
-        live: False for a single completion: nothing is watched, and installed packages, which take minutes to read, are
-            used only if they were read before.
-
-    Attributes:
-        indexes: the live indexes; guarded by `lock`.
-    """
+    """The stores of a process; without `live`, for a single completion, nothing is watched or built."""
 
     def __init__(self, cache: Path, *, live: bool = True) -> None:
         self.cache, self.live = cache, live

@@ -63,7 +63,7 @@ _EVENT_TYPES: list[type[FileSystemEvent]] = [
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
     *((FileAttribEvent,) if sys.platform == "win32" else ()),
 ]
-"""The system filters by these, so that a type checker that reads ten thousand files does not overflow its queue.
+"""Filtered by the system, so that reading ten thousand files does not overflow its queue.
 
 On Windows a text that was written and then given an older time is reported as a change of attributes.
 """
@@ -89,11 +89,9 @@ class _Watch:
 
 
 class Watcher:
-    """Watches folders and everything below them. For one thread.
+    """Watches folders and everything below them, for one thread; `changed` receives files and folders.
 
-    Args:
-        changed: receives changed files and folders.
-        notice: called once if the system has no more watches.
+    `notice` is called once if the system has no more watches.
     """
 
     def __init__(self, changed: Changed, notice: Callable[[str], None] = log.warning) -> None:
@@ -124,11 +122,7 @@ class Watcher:
         return any(map(self._is_incomplete, self._watches.values()))
 
     def repair(self) -> bool:
-        """Check and repair the watches, about once a second. Costs a `stat` of each folder.
-
-        Returns:
-            Whether changes may have been missed, so that everything must be scanned.
-        """
+        """Check and repair the watches, about once a second; returns whether everything must be scanned."""
         missed = False
         for root, watch in list(self._watches.items()):
             missed |= self._repair(root, watch)
@@ -191,7 +185,7 @@ class Watcher:
 class Handler(FileSystemEventHandler):
     """Passes on the paths of events below `root`; of a move, both paths.
 
-    `reports_folders`: whether the system says that a deleted entry was a folder; Windows does not.
+    `reports_folders`: the system says that a deleted entry was a folder; Windows does not.
     """
 
     def __init__(self, changed: Changed, root: Path, *, reports_folders: bool = sys.platform != "win32") -> None:
@@ -240,7 +234,6 @@ def _observer(root: Path, gaps: Gaps) -> BaseObserver:
 
 
 def _stop(observer: BaseObserver | None) -> None:
-    """Stop an observer; even one that was never started has threads."""
     if observer is not None:
         observer.stop()
         if observer.ident is not None:
@@ -248,14 +241,12 @@ def _stop(observer: BaseObserver | None) -> None:
 
 
 def _is_alive(observer: BaseObserver) -> bool:
-    """Whether all its threads are alive."""
     descriptor = getattr(observer, "descriptor", None)
     threads = (observer, *observer.emitters, *(() if descriptor is None else (descriptor,)))
     return all(thread.is_alive() for thread in threads)
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """The folder that has this name now."""
     try:
         status = folder.stat()
     except OSError:
