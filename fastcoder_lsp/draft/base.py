@@ -1,8 +1,7 @@
 """Common ground of all drafters: the specification, the parts a drafter is made of, and the base class.
 
-Each drafter's module begins with its `Specification` (several, where one class has several names), `registry` collects
-them, and everything else that depends on the drafter's name is derived from them. This module compiles nothing and
-loads nothing, so that the server can read settings before any compiler is imported.
+Everything that depends on a drafter's name is derived from its `Specification`. This module compiles and loads nothing,
+so that the server can read settings before any compiler is imported.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,19 +59,16 @@ class Specification(Generic[Parameters]):
     """One name under which users select a drafter.
 
     Attributes:
-        name: the name.
         guesses_from: where its guesses come from, in the words of docs/drafters.md.
         parameters: default values under this name; None if it has none.
-        make: makes the drafter from parameters and parts.
         paper: the paper, for people; empty if there is none.
         sources: all sources its guesses may carry.
         traits: with the default parameters, on a model without tuning.
         reads: the parts of the datastore it reads; no datastore is kept for a drafter that reads none.
         tuned_by: the tuning method that the model needs; empty if any model will do.
-        smaller: whether it drafts by smaller models; without any it drafts nothing.
         remembers: whether a decode in a document teaches it something for the next decode there.
-        own_weights: whether it drafts by weights trained for the model, whose folder is its parameter `weights`;
-            without them it drafts nothing.
+        smaller: whether it drafts by smaller models; without any it drafts nothing.
+        own_weights: whether it drafts by weights trained for the model, in the folder of its parameter `weights`.
     """
 
     name: str
@@ -96,13 +92,7 @@ class Specification(Generic[Parameters]):
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """The tuning of a model, as far as drafters need it; `model.tuned` reads the record beside the weights.
-
-    Attributes:
-        adaptive: SDSAT's token ids; empty on a model without.
-        block: CLLM's n; 0 on a model without.
-        digest: the hash of the model's weights; empty if unknown.
-    """
+    """The tuning of a model as drafters need it: SDSAT's token ids, CLLM's n (0 without), the hash of the weights."""
 
     adaptive: tuple[int, ...] = ()
     block: int = 0
@@ -135,11 +125,8 @@ def no_table(shape: "TableShape") -> "FrozenTable | None":  # noqa: ARG001 the i
 class Pinned:
     """One state of the datastore, as it stood when the decode began.
 
-    Attributes:
-        repository: D_r; None if absent.
-        corpus: D_c; None if absent.
-        generation: changes whenever either store changes.
-        frozen: gives Cacheback's table of D_c in a shape; None while there is none.
+    `repository` is D_r, `corpus` D_c; `generation` changes whenever either does. `frozen` gives Cacheback's table of
+    D_c in a shape; None while there is none.
     """
 
     repository: "Searcher | None" = None
@@ -187,12 +174,9 @@ class DrafterParts:
     """Everything a drafter may be made of.
 
     Attributes:
-        pin: gives the datastore.
         piece: gives the bytes of a token.
         costs: of the engine's steps, for drafters that choose a width by them.
         kept: the file in which a drafter may store what it learns; None: it stores nothing.
-        trained: the model's tuning.
-        smaller: gives smaller models that draft.
         skipped: sublayers that the model may leave out when it drafts for itself; empty: no search was made.
         linear: makes products with a drafter's own weights.
         skipped_speed: the speedup over plain decoding that the search promised for `skipped`; 0: unknown.
@@ -212,9 +196,8 @@ class DrafterParts:
 class Drafter:
     """Guesses the model's next tokens. It affects the speed only, never the output.
 
-    Args:
-        specification: gives the name and traits until others are set.
-        memory: what it remembers of each document; None: nothing outlives a decode.
+    `specification` gives the name and traits until others are set. `memory`: what it remembers of each document; None:
+    nothing outlives a decode.
     """
 
     def __init__(self, specification: Specification[Any], memory: PerDocument[Any] | None = None) -> None:

@@ -2,9 +2,9 @@
 
 Ma et al. 2025, *Cacheback: Speculative Decoding With Nothing But Cache* (EMNLP). A table maps a *leader* (LL tokens) to
 its recent *followers* (FL tokens each). The dynamic table is filled by a sliding window from the prompt, then from the
-accepted tokens; the frozen one holds a corpus's commonest n-grams (`frozen_table`) and takes no insertions. A query
-moves the leader to the front, an insertion moves leader and follower. The paper resets the dynamic table for each test;
-here it lives as long as its document, which is the same for a document's first completion.
+accepted tokens; the frozen one holds a corpus's commonest n-grams (`frozen_table`). A query moves the leader to the
+front, an insertion moves leader and follower. The paper resets the dynamic table for each test; here it lives as long
+as its document.
 """
 
 from collections import OrderedDict
@@ -80,10 +80,7 @@ CACHEBACK_FROZEN = replace(
 
 
 class LruTable(Generic[Leader]):
-    """Leaders and their followers, both in order of use; the least recently used are dropped.
-
-    Cacheback's dynamic table, and lookahead decoding's pool of n-grams.
-    """
+    """Leaders and their followers, both in order of use; the least recently used are dropped."""
 
     def __init__(self, leaders: int, followers: int) -> None:
         self._leaders, self._followers = leaders, followers
@@ -121,20 +118,17 @@ class LruTable(Generic[Leader]):
 
 @dataclass(slots=True)
 class _DocumentState:
-    """A document's dynamic table, and the text that filled it last."""
+    """A document's dynamic table, the text that filled it last, and how many windows of it are in the table."""
 
     table: LruTable[Gram]
     seen: list[int] = field(default_factory=list)
     inserted: int = 0
-    """Windows of `seen` in the table."""
 
 
 class CachebackDrafter(Drafter):
     """Grows a tree from the tables, breadth first.
 
-    Args:
-        parameters: the paper's by default.
-        pin: gives the frozen table at a decode's start; while there is none, the dynamic table drafts alone.
+    `pin` gives the frozen table at a decode's start; while there is none, the dynamic table drafts alone.
     """
 
     def __init__(self, parameters: CachebackParameters | None = None, pin: Pin = nothing) -> None:
@@ -162,7 +156,7 @@ class CachebackDrafter(Drafter):
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """Insert the newly accepted tokens, then grow a tree below the last leader.
 
-        TDL counts the tokens that are not in the KV cache yet; the loop holds back one, the last.
+        TDL counts the tokens not in the KV cache yet; the loop holds back one, the last.
         """
         document = self._document
         document.seen += context.tokens[len(document.seen) :]
@@ -241,7 +235,6 @@ class _FollowerTree(Trie):
                 self._ends.append(place)
 
     def new_leaves(self) -> list[int]:
-        """The ends of the followers added since the last call, in their order."""
         ends, self._ends = self._ends, []
         return ends
 

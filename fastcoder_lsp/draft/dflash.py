@@ -1,10 +1,9 @@
 """DFlash: a small model that sees the target's features predicts the next block in one pass, all places at once.
 
-DFlash: Block Diffusion for Flash Speculative Decoding, 2026, section 4: the features of several layers are joined by a
-linear layer and a norm, and every layer of the drafter takes its keys and values of the text from them; the block (the
-last known token, then masks) sees the text and all of itself. As published the block is a chain of each place's best
-token (`branch=1`); here spare rows take the second and third ones, by the product of their chances.
-
+DFlash: Block Diffusion for Flash Speculative Decoding, 2026, section 4: a linear layer and a norm join the features of
+several layers, and every layer of the drafter takes its keys and values of the text from them; the block (the last
+known token, then masks) sees the text and all of itself. As published the block is a chain of each place's best token
+(`branch=1`); here spare rows take the second and third ones, by the product of their chances.
 Legend: T rows, E width, F features of the target for a row, B rows of a block, D tokens of the model's vocabulary, C
 candidates.
 """
@@ -28,7 +27,7 @@ FROM_DFLASH = Source("dflash", "other")
 
 
 class BlockModel(BlockWeights):
-    """The drafter's self.
+    """The drafter's weights.
 
     Args:
         record: its `numbers` give layers, block, heads, kv_heads, head_dim, theta and eps.

@@ -61,11 +61,7 @@ class DraftModelParameters:
 
 @dataclass(frozen=True, slots=True)
 class SpecInferParameters:
-    """Parameters of `specinfer`.
-
-    Attributes:
-        expansion: k_i, children of each node of layer i (paper: ⟨1, 1, 3, 1, 1, 1, 1, 1⟩).
-    """
+    """Parameters of `specinfer`: k_i, children of each node of layer i (paper: ⟨1, 1, 3, 1, 1, 1, 1, 1⟩)."""
 
     expansion: tuple[float, ...] = (1, 1, 3, 1, 1, 1, 1, 1)
 
@@ -140,7 +136,7 @@ class SmallerDrafter(Drafter):
         return {"draft passes": float(self._passes)}
 
     def draw(self, proposal: Proposal) -> int:
-        """One token from a distribution."""
+        """One token drawn from a distribution."""
         place = np.searchsorted(proposal.probabilities.cumsum(), self._noise.random(), side="right")
         return int(proposal.ids[min(int(place), len(proposal.ids) - 1)])
 
@@ -189,7 +185,6 @@ class DraftModelDrafter(SmallerDrafter):
         return found
 
     def _chain(self, model: SmallModel, context: DraftContext, length: int) -> Draft:
-        """Token by token, as the sampler chooses them."""
         tokens: list[int] = []
         likely = 1.0
         while len(tokens) < length:

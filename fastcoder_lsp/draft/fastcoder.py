@@ -126,16 +126,9 @@ FASTCODER = replace(
 class RetrievalCounts:
     """Outcomes of the retrievals; the paper reports such shares.
 
-    `asked` is the sum of `cached`, `missing`, `skipped`, `found` and `empty`, unless `merge` asks all sources.
-
-    Attributes:
-        asked: drafts that were wanted.
-        cached: the CACHE answered.
-        missing: line 3 of the paper's algorithm spared the search.
-        skipped: line 4 spared the search.
-        found: the stores were searched, and had something.
-        empty: the stores were searched, and had nothing.
-        sequences: the most that a document's CACHE ever held.
+    `asked` (drafts that were wanted) is the sum of `cached` (the CACHE answered), `missing` (line 3 spared the search),
+    `skipped` (line 4), `found` and `empty` (the stores were searched), unless `merge` asks all sources. `sequences`:
+    the most that a document's CACHE ever held.
     """
 
     asked: int = 0
@@ -156,7 +149,6 @@ class SequenceCache:
         self._count = 0
 
     def __len__(self) -> int:
-        """The number of sequences."""
         return self._count
 
     def add(self, sequence: Sequence[int]) -> None:
@@ -174,10 +166,9 @@ class SequenceCache:
     def search(
         self, context: npt.NDArray[np.int32], n_max: int, n_min: int, max_hits: int, depth: int
     ) -> tuple[int, npt.NDArray[np.int32]]:
-        """The longest match of the context's end, and its continuations, latest first.
+        """The length of the longest match of the context's end (0: none), and its continuations, latest first.
 
-        Returns:
-            The match's length (0: none), and continuations of `depth` tokens, padded with `GAP`.
+        Continuations have `depth` tokens, padded with `GAP`.
         """
         ends_K = np.empty(max_hits, np.int64)
         flat = self._flat[: self._size]

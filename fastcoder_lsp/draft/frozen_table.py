@@ -1,8 +1,7 @@
 """Cacheback's frozen table: a corpus's commonest leaders, each with its commonest followers.
 
-Owns building it from token ids, its form on disk, and its search. It never changes once built (the paper: "takes no
-insertions"). The paper builds it from 1 % of OpenWebText; here it is built from code, once for a set of corpora, and
-kept in the cache folder.
+It never changes once built (the paper: "takes no insertions"). The paper builds it from 1 % of OpenWebText; here it is
+built from code, once for a set of corpora, and kept in the cache folder.
 """
 
 import hashlib
@@ -28,7 +27,7 @@ from fastcoder_lsp.kernels import inlined, kernel
 log = logging.getLogger(__name__)
 
 VERSION = 1
-"""Version of the form on disk; 1: the first."""
+"""Version of the form on disk."""
 KEPT = 8
 """Tables kept on the disk; the oldest are deleted first."""
 TOKENS_AT_MOST = 16_000_000
@@ -132,10 +131,7 @@ class FrozenTable:
 
 
 def build(tokens_N: npt.NDArray[np.int32], shape: TableShape) -> FrozenTable:
-    """Count the n-grams of a corpus and keep the commonest.
-
-    No n-gram spans `GAP`, which separates the files of the corpus.
-    """
+    """Count the n-grams of a corpus and keep the commonest; none spans `GAP`, which separates the files."""
     bits = max(int(tokens_N.max(initial=1)).bit_length(), 1)
     assert bits * shape.leader_length <= _BITS, "leaders are packed into one integer"
     width = shape.leader_length + shape.follower_length
@@ -186,7 +182,6 @@ def _keep(
 
 
 def _pack(grams_NW: npt.NDArray[np.int32], bits: int) -> npt.NDArray[np.int64]:
-    """Each row as one integer, first token highest."""
     packed = np.zeros(len(grams_NW), np.int64)
     for column in range(grams_NW.shape[1]):
         packed = packed << bits | grams_NW[:, column]
@@ -195,7 +190,6 @@ def _pack(grams_NW: npt.NDArray[np.int32], bits: int) -> npt.NDArray[np.int64]:
 
 @kernel
 def _commonest(keys_L: Any, starts_L: Any, followers_FT: Any, commonest_VR: Any) -> None:
-    """The first tokens of each leader's followers, each once."""
     for place in range(len(keys_L)):
         row, rank = commonest_VR[keys_L[place]], 0
         for follower in range(starts_L[place], min(starts_L[place] + _LOOKED_AT, starts_L[place + 1])):
@@ -214,9 +208,9 @@ def _among(row: Any, rank: Any, token: Any) -> Any:
 
 
 def table_of(corpora: Sequence[StoreSnapshot], cache: Path, identity: str, shape: TableShape) -> FrozenTable | None:
-    """The frozen table of `corpora`, read from the disk, or built and written there (a second for 3 million tokens).
+    """The frozen table of `corpora`, read from the disk, or built and written there; None if they are empty.
 
-    A table of an earlier state of the corpora is not used. None if they are empty.
+    Building takes a second for 3 million tokens. A table of an earlier state of the corpora is not used.
     """
     files = {f"{i}/{key}": tokens for i, corpus in enumerate(corpora) for key, tokens in corpus.files().items()}
     if not files:

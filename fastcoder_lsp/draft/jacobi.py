@@ -29,12 +29,7 @@ FROM_LOOKAHEAD = Source("lookahead", "cache")
 
 @dataclass(frozen=True, slots=True)
 class JacobiParameters:
-    """Parameters of `jacobi`.
-
-    Attributes:
-        length: n, tokens guessed at once (paper: 16 or 32).
-        seed: of the random start.
-    """
+    """Parameters of `jacobi`: n, tokens guessed at once (paper: 16 or 32), and the seed of the random start."""
 
     length: int = 16
     seed: int = 0
@@ -201,7 +196,7 @@ class LookaheadDrafter(Drafter):
     def _advance(self, fresh: Sequence[int | None]) -> None:
         """Add the level `fresh`; a column that was not run keeps its top token. Once N-1 levels stand, the pool grows.
 
-        A full window has N-1 levels: with the new one each column is an n-gram of N tokens, and the lowest level falls.
+        With the new level each column of a full window is an n-gram of N tokens; then the lowest level falls.
         """
         top = self._levels[-1]
         level = [top[i] if i >= len(fresh) or fresh[i] is None else fresh[i] for i in range(len(top))]
@@ -215,5 +210,4 @@ class LookaheadDrafter(Drafter):
 
     @staticmethod
     def _step(below: dict[int, dict[int, int]], node: int | None, token: int) -> int | None:
-        """The child of `node` with `token`, if both are in the tree."""
         return None if node is None else below.get(node, {}).get(token)

@@ -22,13 +22,7 @@ from fastcoder_lsp.draft.trees import Growth
 
 @dataclass(frozen=True, slots=True)
 class LookupParameters:
-    """Parameters of `lookup`.
-
-    Attributes:
-        n_max: the longest match in tokens.
-        n_min: the shortest match in tokens.
-        length: tokens of a draft.
-    """
+    """Parameters of `lookup`: the longest and the shortest match, and the length of a draft, in tokens."""
 
     n_max: int = 16
     n_min: int = 1

@@ -1,6 +1,6 @@
-"""Texts of token ids, and the search for matches of a text's end in them.
+"""Texts of token ids, separated in a flat array by `GAP`, and the search for matches of a text's end in them.
 
-A negative token (`GAP`) separates texts in a flat array. Legend: K continuations of D tokens, N tokens of text.
+Legend: K continuations of D tokens, N tokens of text.
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,8 @@ HEADS = 4096
 def match_suffix(text_N: Any, context: Any, n_max: Any, n_min: Any, ends_K: Any) -> Any:
     """The longest suffix of `context`, n_min…n_max tokens, that occurs in `text_N` with a token after it.
 
-    Args:
-        text_N: the text to search; texts in it are separated by `GAP`.
-        context: its suffixes are looked for.
-        n_max: the longest match in tokens.
-        n_min: the shortest match in tokens.
-        ends_K: out: the places in `text_N` where the matches' continuations begin, latest first, as many as fit.
-
-    Returns:
-        The match's length (0: none), and the number of continuations written.
+    Writes to `ends_K` the places where the matches' continuations begin, latest first, as many as fit. Returns the
+    match's length (0: none), and the number of continuations written.
     """
     longest, found = 0, 0
     limit = min(n_max, len(context))
@@ -113,8 +106,8 @@ class Chains(NamedTuple):
 class TokenChain:
     """A text that grows, and for each place the latest place before it whose token may be the same.
 
-    Compiled code (`auto.tree`) finds all earlier places of a token along these chains. It holds at most `capacity`
-    tokens, if that is given.
+    Compiled code (`auto.tree`) finds all earlier places of a token along these chains. Over `capacity` tokens, the
+    older half is dropped.
     """
 
     def __init__(self, capacity: int | None = None) -> None:

@@ -84,8 +84,8 @@ class OuroborosDrafter(SmallerDrafter):
     def observe(self, tree: DraftTree, verified: Verified) -> None:
         """Section 3.3: the model's predictions along a rejected branch become phrases.
 
-        From the first rejected node on, the model's best ids along the branch follow each other as the draft's tokens
-        do, one place later, so each run of them is a likely phrase of the model.
+        From the first rejected node on, the model's best ids follow each other as the draft's tokens do, one place
+        later, so each run of them is a likely phrase of the model.
         """
         assert verified.top_ids_NK is not None
         best = verified.top_ids_NK[:, 0].tolist()

@@ -1,8 +1,8 @@
 """The price of asking a drafter that runs a model: forecast before the first draft, measured after.
 
-Such a drafter takes milliseconds before anything is verified. It pays if its tokens would otherwise take longer than
-the draft. A drafter that does not pay is tried again when a trial is a small part of the time since the last one. Draft
-and step are timed in the same steps, so a busy machine raises both prices alike.
+Such a drafter pays if its tokens would otherwise take longer than the draft. One that does not pay is tried again when
+a trial is a small part of the time since the last one. Draft and step are timed in the same steps, so a busy machine
+raises both prices alike.
 """
 
 import os
@@ -42,12 +42,7 @@ TRIALS = 0.004
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Price and yield of one draft.
-
-    Attributes:
-        ms: milliseconds it takes.
-        tokens: tokens accepted of it in a step where no other source drafts.
-    """
+    """Milliseconds of one draft, and tokens accepted of it in a step where no other source drafts."""
 
     ms: float
     tokens: float = BELIEVED
@@ -68,9 +63,7 @@ def timed(draft: Callable[[], object], figures: Mapping[str, float], clock: Call
 class Price:
     """Cost and yield of asking one drafter, from its forecast, its drafts and the steps between them.
 
-    Args:
-        costs: of the engine's steps; None if unmeasured.
-        priced: False asks in every step, as if asking cost nothing.
+    `costs` of the engine's steps; None if unmeasured. `priced=False` asks in every step, as if asking cost nothing.
     """
 
     def __init__(self, costs: StepCosts | None, *, priced: bool) -> None:
@@ -167,7 +160,6 @@ class Price:
 
     @property
     def _measured(self) -> bool:
-        """Whether enough drafts were made to know their price."""
         return len(self._asking_ms) == TIMES
 
     def _price_ms(self) -> float:
@@ -178,5 +170,4 @@ class Price:
 
 
 def _mean(mean: float, newest: float) -> float:
-    """A running mean; the first value counts whole."""
     return newest if mean == 0.0 else mean + NEWEST * (newest - mean)

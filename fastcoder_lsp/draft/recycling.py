@@ -27,9 +27,8 @@ class RecyclingParameters:
         shares: how often the candidate of each rank is right. They shape the static tree, which the paper draws (Figure
             3) and explains: earlier ranks get more nodes.
         tokens_at_most: bounds one document's matrix.
-        prompt: whether a token without a row gets its successors in the prompt as candidates, latest first. (A
-            departure: the paper starts from zeros. The rows of a prompt are not seen here, for the engine computes the
-            head of a prefill's last row only.)
+        prompt: whether a token without a row gets its successors in the prompt as candidates, latest first (a
+            departure: the paper starts from zeros, and the engine computes the head of a prefill's last row only).
     """
 
     k: int = 8
@@ -68,7 +67,7 @@ class TreeTemplate:
 def template(parameters: RecyclingParameters) -> TreeTemplate:
     """The tree of the `nodes` likeliest paths, a path being as likely as the product of its ranks' shares.
 
-    Nodes are ordered by likelihood, so the first n nodes are the best tree of n nodes.
+    Likeliest first, so that the first n nodes are the best tree of n nodes.
     """
     parents: list[int] = []
     ranks: list[int] = []
@@ -127,7 +126,7 @@ class RecyclingDrafter(Drafter):
     def observe(self, tree: DraftTree, verified: Verified) -> None:
         """Section 3.3: the k best next tokens of every row replace its token's row in M.
 
-        Of several rows of one token the last counts; the accepted ones come last, for they stand in the true text.
+        Of several rows of one token the last counts; the accepted ones come last, because they belong to the text.
         """
         assert verified.top_ids_NK is not None
         rows, matrix = verified.top_ids_NK.tolist(), self._matrix

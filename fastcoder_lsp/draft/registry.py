@@ -92,12 +92,10 @@ def reads_datastore(name: str) -> bool:
 
 
 def make(name: str, parts: DrafterParts | None = None) -> Drafter:
-    """Make the drafter `name`.
+    """Make a drafter; by default it has no datastore.
 
-    Args:
-        name: one of `SPECIFICATIONS`, and after a colon values of its parameters, as in `cacheback:follower_length=4`
-            or `fastcoder-paper:cache=false,n_max=8`; several numbers for one parameter are separated by `/`.
-        parts: its parts; by default it has no datastore.
+    `name`: one of `SPECIFICATIONS`, and after a colon values of its parameters, as in `cacheback:follower_length=4` or
+    `fastcoder-paper:cache=false,n_max=8`; several numbers for one parameter are separated by `/`.
 
     Raises:
         UsageError: no such drafter or parameter, or an invalid value.
@@ -114,11 +112,7 @@ def make(name: str, parts: DrafterParts | None = None) -> Drafter:
 
 
 def require_tuned(name: str, trained: Trained) -> None:
-    """Check that the model was tuned for the drafter `name`, if that drafter needs a tuned model.
-
-    Raises:
-        UsageError: it was not, or the drafter needs weights of its own and `name` names none.
-    """
+    """Raise UsageError if the drafter `name` needs a tuned model that this is not, or weights that `name` lacks."""
     plain, _, settings = name.partition(":")
     known = SPECIFICATIONS.get(plain)
     if (
@@ -140,7 +134,7 @@ def require_tuned(name: str, trained: Trained) -> None:
 
 
 def require_smaller(name: str, models: int) -> None:
-    """Check that there are smaller models, if the drafter `name` needs them. Raises UsageError if there are none."""
+    """Raise UsageError if the drafter `name` needs smaller models and there are none."""
     known = SPECIFICATIONS.get(name.partition(":")[0])
     if known is not None and known.smaller and not models:
         raise UsageError(

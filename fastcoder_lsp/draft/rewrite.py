@@ -82,10 +82,8 @@ REWRITE = Specification(
 class RewriteDrafter(Drafter):
     """Drafts the likeliest paths of an `Alignment`.
 
-    Args:
-        piece: gives the bytes of a token.
-        parameters: the product's by default.
-        costs: of the engine's steps: a tree ends where one more row would cost more than it gains; None: it is filled.
+    `piece` gives the bytes of a token. A tree ends where one more row would cost more than it gains, by the engine's
+    `costs`; None: it is filled.
     """
 
     def __init__(
@@ -170,11 +168,7 @@ class _Quoted(NamedTuple):
 
 
 class _Outlook:
-    """The possible next tokens, each with its probability and the states it leads to.
-
-    Args:
-        only: the only token that is looked at; None: all.
-    """
+    """The possible next tokens, or `only` one, each with its probability and the states it leads to."""
 
     def __init__(self, only: int | None = None) -> None:
         self.only = only
@@ -182,7 +176,6 @@ class _Outlook:
         self.states: dict[int, dict[AlignedState, float]] = {}
 
     def add(self, token: int, state: AlignedState, likely: float) -> None:
-        """Let `token` lead to `state` with this probability, too."""
         self.likely[token] = self.likely.get(token, 0.0) + likely
         states = self.states.setdefault(token, {})
         states[state] = states.get(state, 0.0) + likely
@@ -202,10 +195,7 @@ class _Pieces(dict[int, bytes]):
 class Alignment:
     """Where the answer stands in the old text, and what it may say next.
 
-    Args:
-        rewrite: the old text and earlier changes.
-        prompt: the tokens before the answer, as far as they are searched for quotes.
-        piece: gives the bytes of a token.
+    `prompt`: the tokens before the answer that are searched for quotes; `piece` gives the bytes of a token.
     """
 
     def __init__(self, rewrite: Rewrite, prompt: Sequence[int], piece: Callable[[int], bytes]) -> None:
@@ -256,12 +246,9 @@ class Alignment:
             }
 
     def grow(self, nodes: int, ms: Sequence[float] = ()) -> list[PredictedToken]:
-        """The likeliest nodes of the tree of continuations, likeliest first.
+        """The `nodes` likeliest nodes of the tree of continuations, likeliest first.
 
-        Args:
-            nodes: how many at most.
-            ms: the time of a step with 0…`nodes` of them, by which the tree is sized as `auto` sizes its own; empty: it
-                gets all.
+        `ms`: the time of a step with 0…`nodes` of them, which sizes the tree as `auto` sizes its own; empty: all.
         """
         expected, best, fastest = 1.0, 0, 1.0 / ms[0] if ms else 0.0
         grown = list[PredictedToken]()
@@ -389,7 +376,6 @@ class Alignment:
             outlook.add(self._old[place], state, likely)
 
     def _replacing(self, outlook: _Outlook, state: AlignedState, likely: float) -> None:
-        """The next token of a replacement."""
         _, replaced, new, _ = self._replacements[state.at]
         done = state.run + 1
         following = AlignedState(_COPY, state.place + len(replaced), 1)
@@ -410,7 +396,6 @@ class Alignment:
                 self._repeat(outlook, state.place + skipped, likely * _BACK * share)
 
     def _quoting(self, outlook: _Outlook, place: int, count: int, likely: float, quotes: Sequence[_Quoted]) -> None:
-        """New text as after the longest matches."""
         for at, match, share in quotes:
             if outlook.only is None or outlook.only == self._text[at]:
                 state = AlignedState(_QUOTE, place, count + 1, at + 1, match + 1)
@@ -443,7 +428,6 @@ class Alignment:
         return at
 
     def _matched(self, place: int) -> int:
-        """Tokens before and at `place` that the running text ends with."""
         text, match = self._text, 1
         while match < _MATCH and place >= match and text[place - match] == text[-1 - match]:
             match += 1
@@ -495,12 +479,10 @@ class Alignment:
         return lines, line_of
 
     def _line_below(self, place: int, down: int) -> int | None:
-        """The start of the line `down` lines below that of `place`; None below the last one."""
         line = self._line_of[place] + down if self._old else len(self._lines)
         return self._lines[line] if line < len(self._lines) else None
 
     def _indentation(self) -> bytes:
-        """The old text's unit of indentation."""
         lines = b"".join(self._pieces[token] for token in self._old).split(b"\n")
         if any(line.startswith(b"\t") for line in lines):
             return b"\t"
@@ -527,7 +509,6 @@ def _is_indentation(piece: bytes) -> bool:
 
 
 def _leaving(copied: int) -> float:
-    """The probability of leaving the old text after so many tokens copied in a row."""
     return max(_LEAVING / (1 + copied), _LEAST_LEAVING)
 
 

@@ -1,11 +1,11 @@
 """SDSAT decoding: adaptive tokens appended to the text give guesses for what comes; the next pass verifies them.
 
-Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens*,
-section 3.3. An adaptive token stands in the place of a token that is not known yet, and the model was taught to predict
-after it the token after that one. The paper alternates two passes: the last token with k adaptive tokens, then the
-guesses they gave. Here one pass does both: chains of adaptive tokens hang below the guesses, so that wherever the model
-leaves the guesses, the next ones are there already. Rows are spent where they are likely to matter. `two_step` gives
-the paper's order. Adaptive tokens are never accepted, unless the model itself would say them.
+Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens*, section
+3.3. An adaptive token stands in the place of a token that is not known yet, and the model was taught to predict after
+it the token after that one. The paper alternates two passes: the last token with k adaptive tokens, then the guesses
+they gave; `two_step` does so. Here one pass does both: chains of adaptive tokens hang below the guesses, so that
+wherever the model leaves the guesses, the next ones are there already. Adaptive tokens are never accepted, unless the
+model itself would say them.
 """
 
 import heapq
@@ -199,7 +199,6 @@ class _BestFirstTree:
                 self._below(node, place + 1, chance, guess=True, adapt=not two_step)
 
     def draft(self) -> Draft:
-        """The draft grown so far."""
         if not self._nodes:
             return NO_DRAFT
         tokens, parents, sources = zip(*self._nodes, strict=True)
@@ -218,7 +217,6 @@ class _BestFirstTree:
             self._adapt(node, 0, max(ends_here, 0.0))
 
     def _adapt(self, node: int, place: int, chance: float) -> None:
-        """Offer the next adaptive token of a chain, which matters if decoding stops right above it, with `chance`."""
         drafter = self._drafter
         if place < drafter.k:
             worth = chance * drafter.calibration.survival(place)

@@ -77,10 +77,8 @@ def usual_parts(sublayers: int) -> frozenset[int]:
 class SelfDrafter(Drafter):
     """Drafts a chain by the engine that will verify it.
 
-    Args:
-        parameters: the published ones by default.
-        found: parts that a search has found; empty: no search was made.
-        speed: the speedup over plain decoding that the search promised; 0: unknown.
+    `found`: parts that a search has found; empty: no search was made. `speed`: the speedup over plain decoding that it
+    promised; 0: unknown.
     """
 
     def __init__(

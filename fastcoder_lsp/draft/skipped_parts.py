@@ -1,8 +1,8 @@
 """The parts that a model leaves out when it drafts for itself: the search over the user's code, and its file.
 
-Zhang et al. 2024 (*Draft & Verify*, section 3.2) search the set that makes a token cheapest, by Bayesian optimisation
-over all sets. Here sets are changed in one or two parts at a time, and a change stays if it decodes quicker. A set's
-worth is counted, not timed, so a busy machine finds the same set.
+Zhang et al. 2024 (*Draft & Verify*, section 3.2) search the set that makes a token cheapest, by Bayesian optimisation.
+Here sets are changed in one or two parts at a time, and a change stays if it decodes quicker. A set's worth is counted,
+not timed, so a busy machine finds the same set.
 """
 
 import json
@@ -34,10 +34,7 @@ class Trial:
 class Costs:
     """Cost of a pass with parts left out, as a share of a whole one.
 
-    Attributes:
-        sublayers: parts of the model that may be left out.
-        head: cost of the head over the vocabulary, which is never left out.
-        attention: the attention's part of a layer's cost; the rest is the inner layer's.
+    `sublayers` may be left out; the `head` over the vocabulary never is. `attention`: its part of a layer's cost.
     """
 
     sublayers: int
@@ -88,14 +85,9 @@ def search(
     progress: Callable[[int, float], None] = lambda _tried, _speed: None,
     seed: int = 0,
 ) -> SkipSet:
-    """The set that promises the fastest decoding over `places`.
+    """The set, of `rounds` tried, that promises the fastest decoding over `places`; the usual one without any.
 
-    Args:
-        costs: of passes of this model.
-        places: places to try a set at; empty: the usual set is returned.
-        rounds: number of sets to try.
-        progress: called after each try with the number of tries and the best speed so far.
-        seed: of the changes.
+    `progress` receives the number of tries and the best speed so far.
     """
     chance = random.Random(seed)  # noqa: S311 a change is no secret
     parts = range(costs.sublayers)

@@ -1,8 +1,7 @@
 """Smaller models that draft, each kept in step with a text.
 
-A smaller model is an engine like any other, with a KV cache for each document. Accepted drafts are in its cache
-already. After a rejected one the cache is cut back to the common beginning, and the next pass takes the missing tokens
-along.
+A smaller model is an engine with a KV cache for each document. Accepted drafts are in its cache already. After a
+rejected one the cache is cut back to the common beginning, and the next pass takes the missing tokens along.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,10 +33,7 @@ def no_models() -> Sequence[Slots]:
 
 
 class SmallModel:
-    """A smaller model over one document's text.
-
-    Call `follow` first, then either `say`, token by token, or `look`, tree by tree.
-    """
+    """A smaller model over one document's text. Call `follow` first, then `say` (by token) or `look` (by tree)."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -114,8 +110,8 @@ def shares(
 ) -> npt.NDArray[np.float64]:
     """The chances that each of a row's best ids is chosen, as far as the smaller model knows.
 
-    Greedy: their softmax. With the keyed sampler the noise of the position is known and the same for both models: it is
-    added to the logits first, so that the ids it favours are the likelier guesses.
+    Greedy: their softmax. The keyed sampler's noise of the position is known and the same for both models: it is added
+    to the logits first, so that the ids it favours are the likelier guesses.
     """
     scores = logits_K.astype(np.float64)
     if sampler.temperature > 0:

@@ -246,7 +246,6 @@ class SamDrafter(Drafter):
         self._taken = len(self._history)
 
     def _restart(self) -> None:
-        """Hold the newest tokens alone."""
         self._taken = len(self._history)
         self._first = max(self._taken - _WINDOW, 0)
         self._dynamic.clear()

@@ -60,7 +60,7 @@ class Trie:
 class Growth:
     """Weighted continuations gathered for one draft, which is the heaviest nodes of the trie that they make.
 
-    It takes at most `capacity` continuations of `depth` tokens; more are dropped.
+    More than `capacity` continuations of `depth` tokens are dropped.
     """
 
     def __init__(self, capacity: int, depth: int) -> None:
@@ -106,7 +106,7 @@ class Growth:
 
 @kernel_with_arrays
 def grow(rows_KD: Any, weights_K: Any, tokens: Any, parents: Any, rows: Any) -> Any:
-    """Merge continuations into a tree (same token, same parent: one node) and take its heaviest nodes.
+    """Merge continuations into a tree (same token, same parent: one node), write its heaviest nodes, return how many.
 
     A node weighs the sum of the weights of the continuations through it, so no child outweighs its parent and the
     heaviest nodes always form a tree. Of equal nodes the one that was seen first is taken.
@@ -117,9 +117,6 @@ def grow(rows_KD: Any, weights_K: Any, tokens: Any, parents: Any, rows: Any) -> 
         tokens: out: the nodes' tokens, heaviest first; its length is the number of nodes wanted.
         parents: out: their parents, as places in `tokens`, -1 for the root.
         rows: out: the continuation that each node was first seen in.
-
-    Returns:
-        How many nodes were written.
     """
     K, D = rows_KD.shape
     size = K * D + 1
@@ -187,14 +184,9 @@ def tree_of_places(
 ) -> Draft:
     """The likeliest nodes of a tree in which the candidates of a place do not depend on the tokens before it.
 
-    Heads that look ahead (Medusa) and blocks predicted at once (DFlash) give such candidates. A node is worth the
-    product of the chances along its path; the best node is taken first.
-
-    Args:
-        tokens_KB: the candidates of each place, likeliest first.
-        chances_KB: their chances, descending; a place ends at its first chance of 0.
-        nodes: nodes at most.
-        name: name of the source.
+    Heads that look ahead (Medusa) and blocks predicted at once (DFlash) give such candidates [K, B], likeliest first. A
+    node is worth the product of the chances along its path. A place ends at its first chance of 0. `name` is the
+    source's.
     """
     tokens: list[int] = []
     parents: list[int] = []

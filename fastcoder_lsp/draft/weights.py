@@ -1,8 +1,6 @@
 """Drafters with weights of their own: the base class, the weights of transformer blocks, and their arithmetic in numpy.
 
-Products go through the engine's kernels (`base.MakeLinear`). Numbers change the speed only, never the output, so
-nothing here has to be the same to the bit on every machine.
-
+Rounding changes the speed only, never the output, so numbers may differ between machines.
 Legend: T rows, E width, D tokens of a drafter's own vocabulary, H heads, K of them with keys, d numbers of a head.
 """
 

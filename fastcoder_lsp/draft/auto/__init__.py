@@ -1,9 +1,8 @@
 """`auto`: one tree over all sources, sized by measured cost.
 
-Before each step every source (`sources`) proposes continuations; one tree grows best first by the probability of each
-path (`tree`), with probabilities learnt from outcomes (`evidence`); and the tree ends where one more row would cost
-more than it gains, at no row at all if drafting does not pay. This module runs these parts in order, and keeps the
-memory of each document.
+Before each step every source (`sources`) proposes continuations. One tree grows best first by the probability of each
+path (`tree`), with probabilities learnt from outcomes (`evidence`), and ends where one more row would cost more than it
+gains: at no row at all if drafting does not pay.
 """
 
 from collections import deque
@@ -80,7 +79,6 @@ class AutoParameters:
         hits: continuations of each store.
         history: tokens of earlier outputs that are kept for one document.
         skips: whether to leave out searches that seldom give anything.
-        learns: whether to count outcomes.
         without: sources to leave out, by their names in `evidence.SOURCES`, separated by `/`.
         weights: the folder of a drafter's own weights (`medusa`, `eagle`, `dflash`), which is asked where that pays.
         priced: whether drafters that run a model are left out where they do not pay; false asks them in every step.
@@ -343,7 +341,6 @@ class AutoDrafter(Drafter):
         return [source for source in self.sources if isinstance(source, DrafterSource)]
 
     def _layers(self) -> tuple[int, ...]:
-        """The layers whose hidden states the next decode must keep."""
         return tuple(sorted({layer for source in self._drafters() for layer in source.layers}))
 
     def evidence(self) -> DraftEvidence:

@@ -1,9 +1,9 @@
 """The evidence of the sources for a token, sorted into cells; how often each cell was right; the remembered rows.
 
-A source that finds the context elsewhere (hits) tells the length of the match, the share of its hits, weighted by the
-lengths of their matches, that go on with the token, and the number of hits. A table tells the token's rank in its row,
-and how sure the model was of it. A source that has evidence at a node, but not for this token, tells that, too. Each
-cell has log odds, learnt by counting; the counts are kept on disk, one small file for each model and workspace.
+A hit tells the length of its match, the share of the source's hits (weighted by match length) that go on with the
+token, and the number of hits. A table tells the token's rank in its row, and how sure the model was. A source with
+evidence at a node, but not for this token, tells that, too. Each cell has log odds, learnt by counting; the counts are
+kept on disk, one small file for each model and workspace.
 
 Legend: S sources, C cells, M slots of a table, R ranks, N nodes, K candidates of a row.
 """
@@ -97,7 +97,7 @@ def hits_cell(match: Any, share: Any, hits: Any) -> Any:
 
 
 class EvidenceWeights(NamedTuple):
-    """How evidence becomes a probability: a multinomial logit over the children of a node and "none of them".
+    """A multinomial logit over the children of a node and "none of them".
 
     p of a child = exp(z) / (1 + Σ exp(z) of all children), where z = bias + Σ logits_SC[s, cell of source s].
     """
@@ -114,7 +114,7 @@ class Priors:
     bias: float
 
     def to_json(self) -> str:
-        """A readable text, one line a source."""
+        """Readable JSON, one line a source."""
         rows = {name: np.round(row, 3).tolist() for name, row in zip(SOURCES, self.logits_SC.tolist(), strict=True)}
         lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
         return f'{{\n "bias": {round(self.bias, 3)},\n{lines}\n}}\n'
@@ -133,14 +133,7 @@ def shipped_priors() -> Priors:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCounts:
-    """Guesses by source and cell; old ones fade.
-
-    Attributes:
-        tried_SC: guesses that were verified.
-        right_SC: how many of them were right.
-        hoped_SC: how many the cell's prior expected to be right: the sum of their probabilities without what the cell
-            has learnt.
-    """
+    """Verified guesses by source and cell, how many were right, and how many the prior expected; old ones fade."""
 
     tried_SC: Floats
     right_SC: Floats
@@ -270,8 +263,8 @@ def _judge(
 class RowTable(NamedTuple):
     """The model's best next tokens after one token or two, with its sureness of each; a full table starts anew.
 
-    Token Recycling's matrix (Luo et al. 2024, section 3.1), with rows by the last *two* tokens as well. A negative key
-    is an empty slot.
+    Token Recycling's matrix (Luo et al. 2024, section 3.1), also by the last *two* tokens. A negative key is an empty
+    slot.
     """
 
     keys_M: npt.NDArray[np.int64]
@@ -291,10 +284,9 @@ def new_table(slots: int = 8192) -> RowTable:
 
 
 def learn(by_token: RowTable, by_pair: RowTable, tree: DraftTree, before: int, verified: Verified) -> None:
-    """Put the rows of a verified tree into both tables, replacing older rows with the same key.
+    """Put the rows of a verified tree into both tables; `before` is the token before the tree (-1: none).
 
-    Of several rows with one key the last counts; the accepted ones come last, because they belong to the text. `before`
-    is the token before the tree (-1: none).
+    Of several rows with one key the last counts; the accepted ones come last, because they belong to the text.
     """
     _learn(
         by_token,
@@ -353,7 +345,6 @@ def _learn(
 
 @inlined
 def _rate(logits_K: Any, sure_R: Any) -> None:
-    """How sure the model was of its best candidates."""
     total = 0.0
     for k in range(len(logits_K)):
         total += np.exp(logits_K[k] - logits_K[0])

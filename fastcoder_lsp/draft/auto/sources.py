@@ -1,7 +1,6 @@
 """Sources of `auto` that propose whole continuations of the text, one class each.
 
-To add a source is to add such a class, and a name in `evidence` if its evidence is to be trusted differently. Sources
-that are asked at every node of the tree (running text, history, tables) are compiled, in `tree`.
+Sources that are asked at every node of the tree (running text, history, tables) are compiled, in `tree`.
 """
 
 import logging
@@ -119,9 +118,8 @@ class ContinuationSource:
 class RetrievalRule:
     """Decides whether one store is searched, from the gains of earlier searches after the same token.
 
-    FastCoder's skip tokens and missing table are special cases. Searches in white space at a line's start (skip token)
-    seldom find anything: here the last token shows that, weighed against the cost of a search. A suffix that no file
-    contains (missing table) is not searched again until the store changes.
+    FastCoder's skip tokens and missing table are special cases: the last token shows where searches seldom find
+    anything, and a suffix that no file contains is not searched again until the store changes.
     """
 
     def __init__(self) -> None:
@@ -169,11 +167,8 @@ class RetrievalRule:
 class StoreSource(ContinuationSource):
     """D_r or D_c: continuations of the longest match of the text's end, searched where `RetrievalRule` says.
 
-    Args:
-        source: `evidence.REPOSITORY` or `CORPUS`.
-        hits: continuations at most, an even sample of more.
-        skips: whether to follow the rule.
-        token_ms: time of a token without drafts.
+    `source`: `evidence.REPOSITORY` or `CORPUS`. Of more than `hits` continuations it takes an even sample. `token_ms`:
+    time of a token without drafts.
     """
 
     def __init__(self, source: int, *, hits: int, skips: bool, token_ms: float) -> None:
@@ -217,8 +212,8 @@ class StoreSource(ContinuationSource):
 class OutdatedSource(ContinuationSource):
     """Earlier expectations of the output, from before the text changed, aligned with the output so far.
 
-    An expectation that agrees with the output from its first token continues from there. Otherwise the longest end of
-    the output that occurs in the expectation determines the place: insertions and omissions before it do not matter.
+    An expectation that agrees from its first token continues from there. Otherwise the longest end of the output that
+    occurs in the expectation determines the place, so that insertions and omissions before it do not matter.
     """
 
     name = SOURCES[OUTDATED]
@@ -238,11 +233,8 @@ class OutdatedSource(ContinuationSource):
 class RewriteSource(ContinuationSource):
     """The likeliest paths through an answer that repeats most of an old text, where one is known (`draft.rewrite`).
 
-    A path counts as a match as long as the copy behind it; a less likely one beside it as a shorter match, so that both
-    weigh what the model of the alignment gives them.
-
-    Args:
-        piece: gives the bytes of a token.
+    A path counts as a match as long as the copy behind it; a less likely one beside it as a shorter match. `piece`
+    gives the bytes of a token.
     """
 
     name = SOURCES[OUTDATED]
@@ -292,7 +284,7 @@ def _paths(grown: Sequence[PredictedToken]) -> Iterator[tuple[list[int], float]]
 def resynchronise(output: npt.NDArray[np.int32], expected: npt.NDArray[np.int32], longest: int) -> tuple[int, int]:
     """The place where `expected` goes on after `output`, and the length of the match, at most `longest`; 0: nowhere.
 
-    Agreement from the first token on, an empty output included, counts as a match of `longest`.
+    Agreement from the first token on, even of an empty output, counts as a match of `longest`.
     """
     if len(output) < len(expected) and np.array_equal(expected[: len(output)], output):
         return len(output), longest
@@ -304,8 +296,8 @@ def resynchronise(output: npt.NDArray[np.int32], expected: npt.NDArray[np.int32]
 class JacobiSource(ContinuationSource):
     """On a model tuned by CLLM, the state of the Jacobi iteration as one continuation.
 
-    In a merged tree the state's tokens may be anywhere below the root, and only those that paid are there. So the next
-    state is read by walking the tree along this one; a token whose row was not run stays as it was.
+    In a merged tree the state's tokens may be anywhere below the root, so the next state is read by walking the tree
+    along this one; a token whose row was not run stays.
     """
 
     name = SOURCES[TRAINED]
@@ -376,8 +368,8 @@ class SdsatSource(ContinuationSource):
     def extended(self, draft: Draft, likely: Sequence[float], nodes: int, costs: StepCosts | None) -> Draft:
         """`draft` with adaptive tokens below it, as many as are worth their rows.
 
-        A correct draft is no gain if other sources propose the same. So the gain of rows is counted by the tokens
-        accepted on this source's evidence, and a row is worth the recent ratio of tokens brought to tokens expected.
+        The gain of rows is counted by the tokens accepted on this source's evidence, since a draft that other sources
+        propose too is no gain. A row is worth the recent ratio of tokens brought to tokens expected.
 
         Args:
             draft: the tree that `auto` grew.
@@ -431,7 +423,7 @@ class DrafterSource(ContinuationSource):
         drafter: proposes by itself; it observes the verified tree, not the one that it proposed.
         clock: in seconds.
         costs: of the engine's steps, for the time of a token before the first step; None if unmeasured.
-        priced: whether it is left out where it does not pay; False asks it in every step.
+        priced: False asks it in every step.
     """
 
     name = SOURCES[TRAINED]
@@ -527,7 +519,6 @@ class DrafterSource(ContinuationSource):
             return NO_DRAFT
 
     def _possible(self, context: DraftContext) -> bool:
-        """Whether the engine gives what the drafter needs."""
         return context.engine is not None or not self.drafter.traits.layers
 
     def _brought_by(self, emitted: Sequence[int], accepted: Sequence[int]) -> int:

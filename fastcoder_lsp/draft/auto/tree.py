@@ -2,13 +2,12 @@
 
 Every node asks all sources for its next tokens, given the whole path to it: running text and history by all their
 places with the same last tokens, continuations of the root as far as they agree with the path, tables by the last one
-or two tokens. Their evidence for a token is sorted into cells (`evidence`), and the cells' log odds add up to one
-probability. The node with the most probable path is taken next. As no child is more probable than its parent, nodes
-come in falling order of probability, so the best tree of n nodes is the first n. The tree ends where one more row in
-the verification would cost more time than it gains.
+or two tokens. The log odds of their evidence (`evidence`) add up to one probability. The node with the most probable
+path is taken next. As no child is more probable than its parent, nodes come in falling order of probability, so the
+best tree of n nodes is the first n.
 
-Holds no state. Legend: N nodes, F entries of the frontier, S sources, C cells, B branches (children of one node), K
-continuations of D tokens.
+Legend: N nodes, F entries of the frontier, S sources, C cells, B branches (children of one node), K continuations of D
+tokens.
 """
 
 from functools import lru_cache
@@ -38,7 +37,6 @@ from fastcoder_lsp.kernels import NONE, inlined, kernel
 from fastcoder_lsp.kernels.decorators import FixedTypes
 
 S = len(SOURCES)
-"""Number of sources."""
 TAIL = 16
 """Longest match that is distinguished from shorter ones."""
 _BRANCHES = 64
@@ -65,8 +63,7 @@ class Continuations(NamedTuple):
 class DraftEvidence(NamedTuple):
     """All evidence for one draft, and the weights of its cells.
 
-    Running text, earlier outputs in the document, continuations of the root, rows by one token and by two, and the
-    corpus' commonest next tokens (`FrozenTable.commonest_VR`).
+    `frozen_VR`: the corpus' commonest next tokens (`FrozenTable.commonest_VR`).
     """
 
     text: Chains
@@ -211,7 +208,7 @@ def _from_frozen(frozen_VR: Any, token: Any, branches: Any, count: Any) -> Any:
 
 @inlined
 def expand(context: Any, evidence: Any, following: Any, head: Any, depth: Any, branches: Any) -> Any:
-    """Ask all sources for the tokens after a node, and compute the probability of each child, given the node.
+    """Ask all sources for the tokens after a node, and compute each child's probability; returns their number.
 
     Args:
         context: the path to the node and the text before, backwards, `TAIL` tokens at most.
@@ -220,9 +217,6 @@ def expand(context: Any, evidence: Any, following: Any, head: Any, depth: Any, b
         head: the first of the list of those that agree with the path; -1: none.
         depth: tokens of the path.
         branches: out: `Branches`.
-
-    Returns:
-        The number of children.
     """
     total, absent_S = branches.total_S3, branches.absent_S
     total[:] = 0
@@ -317,8 +311,8 @@ class Frontier(NamedTuple):
 class GrowthScratch(NamedTuple):
     """Scratch memory of `grow`.
 
-    `following_K`: for each continuation of the root, the next one in its list. `depth_N`: depth of each node.
-    `context`: the path to a node and the text before it, backwards.
+    `following_K`: for each continuation of the root, the next one in its list. `context`: a node's path and the text
+    before it, backwards.
     """
 
     branches: Branches
@@ -342,15 +336,14 @@ def new_scratch(nodes: int, continuations: int) -> GrowthScratch:
 def grow(tail: Any, evidence: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
     """Take the likeliest nodes until no more pay or fit.
 
+    Returns the number of nodes taken, and how many of them make the fastest step.
+
     Args:
         tail: the text's last tokens, backwards.
         evidence: `DraftEvidence`.
         ms_N: milliseconds of a step by its number of drafts, from 0; empty: take as many as fit.
         scratch: `GrowthScratch`, with at least as many nodes and continuations.
         grown: out: `GrownNodes`.
-
-    Returns:
-        The number of nodes taken, and how many of them make the fastest step.
     """
     branches, frontier, following, depth_N, context = scratch
     N, K = len(grown.token_N), len(evidence.continuations.source_K)
@@ -402,7 +395,6 @@ def _path(tail: Any, grown: Any, node: Any, context: Any) -> Any:
 
 @inlined
 def _wait(frontier: Any, used: Any, waiting: Any, branches: Any, b: Any, node: Any, likely: Any) -> None:
-    """Put child `b` of `node`, whose path is `likely`, on the frontier."""
     source = branches.source_B[b]
     frontier.token_F[used], frontier.parent_F[used] = branches.token_B[b], node
     frontier.rows_F[used], frontier.source_F[used] = branches.rows_B[b], source
@@ -415,7 +407,6 @@ def _wait(frontier: Any, used: Any, waiting: Any, branches: Any, b: Any, node: A
 
 @inlined
 def _take(frontier: Any, entry: Any, grown: Any, taken: Any) -> None:
-    """Make an entry of the frontier the tree's node `taken`."""
     grown.token_N[taken], grown.parent_N[taken] = frontier.token_F[entry], frontier.parent_F[entry]
     grown.source_N[taken], grown.match_N[taken] = frontier.source_F[entry], frontier.match_F[entry]
     grown.likely_N[taken] = frontier.likely_F[entry]
