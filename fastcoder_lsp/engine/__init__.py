@@ -1,7 +1,6 @@
 """The model: weights, KV cache, and verification of draft trees, behind `core.Engine`.
 
-It computes with the model's weights and never sees text, prompts or documents. Importing this package imports no torch;
-`load` does, if the engine needs it.
+It never sees text, prompts or documents. Importing this package imports no torch; `load` does, if the engine needs it.
 """
 
 from collections.abc import Callable
@@ -24,11 +23,10 @@ __all__ = ["EngineOptions", "Kind", "load", "load_engines"]
 class EngineOptions:
     """A caller's choices about an engine.
 
-    `kind`: device and arithmetic, "auto" takes the fastest available. `context`: tokens that the KV cache holds.
-    `bits`: of a weight, for "auto"; None for its own choice. `threads`: CPU threads, None for a number that suits the
-    cores. `kv_mb`: of all KV caches together, where there are several (`load_engines`). For the graph engine only:
-    `gpu_memory_percent` limits its share of the GPU's memory; `strict`: one verify width and float64 attention, so that
-    drafts change no token.
+    `kind`: device and arithmetic, "auto" takes the fastest available. `context`: tokens that the KV cache holds. `bits`
+    of a weight, for "auto"; None for its own choice. `threads`: None for a number that suits the cores. `kv_mb`: of all
+    KV caches together (`load_engines`). Only the graph engine has `gpu_memory_percent`, its share of the GPU's memory,
+    and `strict`: one verify width and float64 attention, so that drafts change no token.
     """
 
     kind: Kind = "auto"
@@ -68,14 +66,8 @@ def load(
 ) -> Engine:
     """Load a model: seconds the first time, which converts its weights, a second or two after.
 
-    Args:
-        files: config.json and safetensors weights in the ordinary transformers format; the digest names the converted
-            form.
-        options: device, arithmetic, context, threads.
-        cache: folder for converted weights.
-        progress: receives the progress.
-        enter: receives the stage that begins: "weights", "convert" (the first time), "kernels".
-        kernels: folder for machine code; by default "kernels" in `cache`.
+    `enter` receives the stage that begins: "weights", "convert" (the first time), "kernels". `kernels`: folder for
+    machine code; by default "kernels" in `cache`, the folder for converted weights.
 
     Raises:
         ModelInvalidError: the files are damaged, or of a kind that cannot run.

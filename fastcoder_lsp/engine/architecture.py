@@ -1,7 +1,4 @@
-"""The shape of a transformer, read from its `config.json`: the shapes that our own engines run.
-
-Independent of weights and devices.
-"""
+"""The shape of a transformer, read from its `config.json`: the shapes that our own engines run."""
 
 import json
 import math
@@ -106,7 +103,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def _check_positions(config: Mapping[str, Any]) -> None:
-    """Check the context's length, if stated: every kind of engine allocates by it."""
+    """Check the stated length of the context: every kind of engine allocates by it."""
     limits = {
         "max_position_embeddings": config.get("max_position_embeddings", 1),
         "sliding_window": _window(config) or 1,
@@ -117,7 +114,6 @@ def _check_positions(config: Mapping[str, Any]) -> None:
 
 
 def _window(config: Mapping[str, Any]) -> Any:
-    """The sliding window of every layer, as `config.json` has it; None for none."""
     kind = config["model_type"]
     return config.get("sliding_window", _WINDOWS[kind]) if kind in _WINDOWS else None
 
@@ -136,7 +132,6 @@ def fast_shape(config: Mapping[str, Any]) -> Shape | None:
 
 
 def _is_dense(config: Mapping[str, Any]) -> bool:
-    """Whether a Granite 4 has attention in every layer and one inner layer, no Mamba and no experts."""
     layers = config.get("layer_types") or config.get("layers_block_type") or ["mamba"]
     if not isinstance(layers, list) or not all(isinstance(layer, str) for layer in layers):
         raise ModelInvalidError("layer_types in the model's config.json is invalid", BROKEN_HINT)
@@ -151,7 +146,7 @@ def has_experts(config: Mapping[str, Any]) -> bool:
 def longest(config: Mapping[str, Any]) -> int | None:
     """How many tokens a model attends to at most, None if the configuration does not say.
 
-    Within a sliding window attention is the ordinary one, so our engines can run such a model up to that length.
+    Within a sliding window attention is ordinary, so our engines can run such a model up to that length.
     """
     said = [limit for limit in (config.get("max_position_embeddings"), _window(config)) if limit]
     return min(map(int, said), default=None)
@@ -162,7 +157,7 @@ class Multipliers:
     """Constants that weights are multiplied with as they are read, so that no engine has to know them (Granite).
 
     `attention`: of queries, whose scores are divided by the root of a head's size; `residual`: of the output of each
-    part of a layer; `logits`: of all logits.
+    part of a layer.
     """
 
     embedding: float = 1.0

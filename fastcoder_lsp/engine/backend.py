@@ -1,8 +1,7 @@
 """The protocols of a model's arithmetic below the engine: rows in, logits out, and a KV cache by slots.
 
-A backend knows nothing of prompts, acceptance or sampling. If it keeps hidden states for drafters, it stores them
-beside keys and values, slot by slot, so that truncation, accepted paths and prefix copies apply to them too. It keeps
-none before the first request.
+Hidden states for drafters are stored beside keys and values, slot by slot, so that truncation, accepted paths and
+prefix copies apply to them too. None are kept before the first request.
 """
 
 from collections.abc import Sequence
@@ -123,7 +122,7 @@ def can_keep(backend: Backend, layers: Sequence[int]) -> TypeGuard[KeepingBacken
 def with_layers(backend: KeepingBackend, layers: Sequence[int]) -> tuple[int, ...] | None:
     """The layers that `backend` must keep so that `layers` can be read, besides its present ones; None if it has them.
 
-    The set only grows, so that drafters of several clients over one model do not empty each other's caches.
+    The set only grows, so that drafters of several clients do not empty each other's caches.
     """
     wanted = {backend.layers if layer == NORMED else layer for layer in layers}
     kept = set(backend.kept_layers)

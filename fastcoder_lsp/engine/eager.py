@@ -1,8 +1,7 @@
 """The models of `architecture` in plain torch: the fp32 reference on the CPU, and bf16 on Apple's MPS or on the CPU.
 
-Weights and KV cache are tensors of one device and precision. Tree attention is a boolean mask over slots; grouped query
-heads are folded into rows, so that the cache is never repeated. Not bit-exact across widths: fp32 gives the same ids,
-bf16 nearly always.
+Tree attention is a boolean mask over slots; grouped query heads are folded into rows, so that the cache is never
+repeated. Not bit-exact across widths: fp32 gives the same ids, bf16 nearly always.
 
 Legend: T rows, E width, G query heads of a group, K key/value heads, C columns (slots), D head dimension.
 """
@@ -231,7 +230,6 @@ class EagerBackend:
         return mixed.view(heads, count, dim).transpose(0, 1).reshape(count, heads * dim)
 
     def _activated(self, inner: torch.Tensor) -> torch.Tensor:
-        """The inner layer's activation: gated, or plain GELU."""
         if self._shape.starcoder:
             return F.gelu(inner, approximate="tanh")
         gate, up = inner.chunk(2, dim=1)

@@ -23,8 +23,7 @@ from fastcoder_lsp.errors import ModelInvalidError
 class ForeignBackend:
     """A backend over a transformers model. It remembers the tokens of its slots, to run them again.
 
-    Attributes:
-        on_lost: receives the reason when CUDA has failed so that every later call of this process fails; None on a CPU.
+    `on_lost` receives the reason when CUDA has failed so that every later call of this process fails; None on a CPU.
     """
 
     on_lost: Callable[[str], object] | None = None

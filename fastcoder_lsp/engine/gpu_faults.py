@@ -25,7 +25,7 @@ LOST = 70
 
 @dataclass(frozen=True, slots=True)
 class GpuFaults:
-    """Faults by kind of engine, for one GPU and its driver's versions. `path`: of the record."""
+    """The record, at `path`, of faults by kind of engine, for one GPU and its driver's versions."""
 
     path: Path
 

@@ -1,7 +1,4 @@
-"""An engine's model and options, checked before anything is read.
-
-Plain values; `loader` chooses and builds.
-"""
+"""An engine's model and options, checked before anything is read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

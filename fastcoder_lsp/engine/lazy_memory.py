@@ -30,7 +30,7 @@ class LazyMemory:
     def give_back(self, start: int, stop: int) -> None:
         """Free the whole pages within the bytes `start`…`stop`, where the system supports it.
 
-        Their content is undefined afterwards: the old bytes, or zeros.
+        Their content is undefined afterwards.
         """
         first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
         if CAN_GIVE_BACK and first < last:

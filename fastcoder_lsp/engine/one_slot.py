@@ -99,8 +99,6 @@ class OneSlot(Preparing):
 
 
 class _Borrowed:
-    """The engine under one name."""
-
     def __init__(self, owner: OneSlot) -> None:
         self._owner = owner
 
@@ -124,7 +122,6 @@ class _Borrowed:
         return self._owner.engine_of(self).cached() if self._owner.owned_by(self) else ()
 
     def keep_states(self, layers: Sequence[int]) -> bool:
-        """Keep hidden states behind these layers; asking for more of them empties the one cache for every slot."""
         engine = self._owner.engine
         return engine.keep_states(layers) if isinstance(engine, KeepingEngine) else not layers
 

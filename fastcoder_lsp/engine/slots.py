@@ -1,9 +1,8 @@
 """Several KV caches over one set of weights: one per text, as many as a memory budget holds.
 
-Decides which slot has memory. A new text copies the prefix that it shares with another slot's, which takes a thousandth
-of the time of computing it and gives the same bits. If memory is short, the unused end of shortened caches is freed
-first, then caches that are only prefetched, then the least recently used one. Prefetching never evicts a recently used
-cache. The arithmetic is the backend's, the order of things in a slot `TreeEngine`'s.
+A new text copies the prefix that it shares with another slot's, which takes a thousandth of the time of computing it
+and gives the same bits. If memory is short, the unused end of shortened caches is freed first, then caches that are
+only prefetched, then the least recently used one. Prefetching never evicts a recently used cache.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,12 +75,9 @@ def several(engine: Engine, kv_mb: int) -> Engines:
 
 
 class SlotEngines:
-    """`core.Engines` over a backend that shares its weights.
+    """`core.Engines` over a `backend` that shares its weights; closed with this, its own cache is not used.
 
-    Args:
-        backend: has the weights; its own cache is not used. Closed with this.
-        info: of every slot.
-        most_bytes: of all caches together; one is kept however large.
+    `most_bytes`: of all caches together; one is kept however large.
     """
 
     def __init__(self, backend: SharingBackend, info: EngineInfo, most_bytes: int) -> None:
@@ -201,10 +197,7 @@ class SlotEngines:
         self._held.pop(slot, None)
 
     def _fits(self, slot: "Slot", tokens: int, freed: int = 0) -> bool:
-        """Whether all caches fit the budget if `slot` holds so many tokens.
-
-        `freed`: bytes that other slots would free.
-        """
+        """Whether all caches fit the budget if `slot` holds so many tokens and others free `freed` bytes."""
         others = self.bytes_held() - slot.bytes_held() - freed
         return others + slot.bytes_at(tokens + self.info.max_nodes) <= self._most
 
@@ -254,9 +247,8 @@ class SlotEngines:
 class Slot:
     """One KV cache by name: an ordinary `core.Engine` whose cache may be evicted.
 
-    Attributes:
-        group: prefixes are copied only within it.
-        spare: whether it is the second of its name: every other may evict it, and it evicts no recently used one.
+    Prefixes are copied only within its `group`. A `spare` is the second of its name: every other may evict it, and it
+    evicts no recently used one.
     """
 
     def __init__(self, pool: SlotEngines, group: str, *, spare: bool = False) -> None:

@@ -1,7 +1,4 @@
-"""The engine over any backend: prefix reuse, chunked prefill, and a step from a draft tree to accepted tokens.
-
-Tracks the tokens in the KV cache; the arithmetic is the backend's.
-"""
+"""The engine over any backend: prefix reuse, chunked prefill, and a step from a draft tree to accepted tokens."""
 
 from collections.abc import Mapping, Sequence
 
@@ -141,7 +138,6 @@ class TreeEngine:
         )
 
     def _check_fits(self, tokens: Tokens) -> None:
-        """Raises ResourceError if the cache cannot hold `tokens`."""
         self._check_ids(tokens)
         if len(tokens) > self._info.context:
             raise self._full(len(tokens))
@@ -152,7 +148,6 @@ class TreeEngine:
         return self._room(tree)
 
     def _room(self, tree: DraftTree) -> int:
-        """`_room` for a well-formed tree."""
         assert len(tree) <= self._info.max_nodes, f"{len(tree)} nodes, at most {self._info.max_nodes}"
         self._check_ids(tree.tokens[: tree.pending])
         needed = len(self._cached) + tree.pending

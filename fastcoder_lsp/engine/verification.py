@@ -33,14 +33,7 @@ _FOLD = 64
 def choose(
     logits_V: npt.NDArray[np.float32], sampler: Sampler, position: int, allowed: npt.NDArray[np.int64] | None = None
 ) -> int:
-    """The next token. Ties go to the lowest id.
-
-    Args:
-        logits_V: one row.
-        sampler: greedy if its temperature is 0.
-        position: of the token to be chosen, counted from the start of the text.
-        allowed: the only ids that may be chosen, in any order; None for all.
-    """
+    """The next token at `position` in the text, of `allowed` ids only. Ties go to the lowest id."""
     if allowed is None:
         ids: npt.NDArray[np.int64] | None = None
         values = logits_V
@@ -117,7 +110,6 @@ def _near_best(values: npt.NDArray[np.floating], count: int) -> npt.NDArray[np.i
 
 
 def _edge(values: npt.NDArray[np.floating], count: int) -> Any:
-    """The lowest of the `count` highest values."""
     return np.partition(values, len(values) - count)[len(values) - count]
 
 
@@ -195,7 +187,6 @@ def _try(
 
 
 def _draw(target_V: npt.NDArray[np.float64], seed: int, position: int) -> int:
-    """One token from the distribution: the same one that `choose` draws if no draft was rejected."""
     ids = np.flatnonzero(target_V)
     return int(ids[int(np.argmax(np.log(target_V[ids]) + gumbel(seed, position, ids)))])
 

@@ -1,6 +1,6 @@
 """A model's tensors, read whole or a few rows at a time: for the CPU's kernels by numpy, for other engines by torch.
 
-Checks that each tensor is present, finite, and of the shape in config.json. Names are Llama's, and a model's
+Each tensor is checked to be present, finite, and of the shape in config.json. Names are Llama's, and a model's
 multipliers are applied (`architecture.Multipliers`), so that engines need to know neither.
 """
 
@@ -145,7 +145,6 @@ class Weights:
 
 
 def _writeable(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """The array, or a copy if it is read-only: torch tensors share the memory and expect to write it."""
     return array if array.flags.writeable else array.copy()
 
 

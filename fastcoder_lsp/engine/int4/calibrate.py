@@ -1,7 +1,7 @@
 """Calibrates a model's four-bit weights on texts, layer by layer, each on the output of the layers before it.
 
-Runs the pass over the texts in 32-bit floats and without torch. Each layer runs with its weights as they were rounded,
-so that later layers compensate for its error.
+The pass over the texts takes 32-bit floats and no torch. Each layer runs with its weights as they were rounded, so that
+later layers compensate for its error.
 
 A matrix is rounded by GPTQ (Frantar et al. 2023, algorithm 1), which minimises the error of outputs: later numbers
 compensate the rounding error of earlier ones. Weights are `scale · g · q`. Groups come in the order of their inputs'
@@ -65,10 +65,8 @@ _SMALL = 64
 class InputStatistics:
     """The inputs of a matrix, as `Σ x·xᵀ` over a text.
 
-    Attributes:
-        gram_KK: the mean over tokens.
-        order_K: the columns in the order of rounding, whole groups.
-        upper_KK: U of that order, where `UᵀU` is the inverse of the damped sum.
+    `gram_KK`: the mean over tokens. `order_K`: the columns in the order of rounding, whole groups. `upper_KK`: U of
+    that order, where `UᵀU` is the inverse of the damped sum.
     """
 
     gram_KK: Floats
@@ -235,14 +233,9 @@ HEAD_ROWS = 8192
 def calibrate(
     weights: Weights, shape: Shape, kind: DotKind, tokens_SC: npt.NDArray[np.int64], progress: Progress
 ) -> Products:
-    """The matrices of a model, for `packing.pack`.
+    """The matrices of a model, for `packing.pack`; every product's size is a multiple of a group.
 
-    Args:
-        weights: of the model.
-        shape: its sizes; every product's is a multiple of a group.
-        kind: of the products.
-        tokens_SC: texts of equal length.
-        progress: receives the progress, layer by layer.
+    `tokens_SC`: texts of equal length. `progress` is told layer by layer.
 
     Raises:
         ModelInvalidError: a tensor is missing, damaged, or of another shape.
@@ -268,7 +261,6 @@ class _Rounding:
         self._found = dict[tuple[str, int], list[Piece]]()
 
     def pieces(self, matrix: Matrix, layer: int) -> Iterator[Piece]:
-        """Return a matrix's rounded rows, and drop them."""
         yield from self._found.pop((matrix.name, layer))
 
     def round(self, name: str, layer: int, gram_KK: Callable[[], Floats]) -> Multiply:
@@ -299,7 +291,6 @@ class _Rounding:
 
 
 def _values(rounded: Rounded) -> Floats:
-    """The numbers that rounded rows represent."""
     found: Floats = rounded.steps_NK * rounded.factors_NG.repeat(GROUP, axis=1) * rounded.scales_N[:, None]
     return found
 
@@ -385,7 +376,6 @@ def _attended(
 
 
 def _turned(heads_HCD: Floats, turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]) -> Floats:
-    """Rotate heads by their positions, halves against each other."""
     cos_CH, sin_CH = (side.astype(np.float32) for side in turns)
     low, high = np.split(heads_HCD, 2, axis=2)
     return np.concatenate([low * cos_CH - high * sin_CH, high * cos_CH + low * sin_CH], axis=2)

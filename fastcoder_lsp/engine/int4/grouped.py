@@ -159,7 +159,7 @@ def _packed(builder: ir.IRBuilder, kind: DotKind, here: ir.Value, *, ahead: bool
 
 
 def _sum(builder: ir.IRBuilder, total: ir.Value, products: ir.Value) -> ir.Value:
-    """Their sum, in this order: LLVM would add as a tree, for which the registers do not suffice.
+    """Add in this order: LLVM would add as a tree, for which the registers do not suffice.
 
     An empty assembly hides the sum from it. Without it the loop has 30 words on the stack, and takes 1.4 times as long.
     """
@@ -168,7 +168,6 @@ def _sum(builder: ir.IRBuilder, total: ir.Value, products: ir.Value) -> ir.Value
 
 
 def _call(builder: ir.IRBuilder, name: str, kind: ir.Type, one: ir.Value, other: ir.Value) -> ir.Value:
-    """One of AVX2's instructions on two registers of the same type."""
     full = f"llvm.x86.avx2.{name}"
     function = builder.module.globals.get(full)
     if function is None:

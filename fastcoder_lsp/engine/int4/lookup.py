@@ -72,7 +72,6 @@ def lookup_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
 
 
 def _begin(builder: ir.IRBuilder, here: ir.Value) -> Unfolding:
-    """Load and look up the first line."""
     codes, tables = _codes(builder, here), _tables(builder, here)
     return Unfolding(_turned(builder, _looked_up(builder, codes, tables, high=False)), codes, tables)
 

@@ -49,15 +49,10 @@ def round_rows(
     sums_N: npt.NDArray[np.int32],
     scales_N: Floats,
 ) -> None:
-    """Round every row, K a multiple of 32.
+    """Round every row, K a multiple of 32; `importance_K` weighs the squared errors.
 
-    Args:
-        weights_NK: the rows.
-        importance_K: weight of a number's squared error.
-        steps_NK: filled with q.
-        factors_NG: filled with g.
-        sums_N: filled with Σ g·q.
-        scales_N: filled with the scale, by least squares once g and q are chosen.
+    Fills `steps_NK` with q, `factors_NG` with g, `sums_N` with Σ g·q, and `scales_N` with the scale, by least squares
+    once g and q are chosen.
     """
     groups, importance = weights_NK.shape[1] // GROUP, importance_K.ctypes.data
     for row in range(weights_NK.shape[0]):
@@ -118,7 +113,6 @@ def _best_factor(weights: int, importance: int, scale: Any) -> tuple[Any, Any]:
 
 @inlined
 def _steps(values: Any, inverse: Any) -> Any:
-    """q of 16 weights."""
     low, high = v_splat(np.float32(-8)), v_splat(np.float32(7))
     return v_min(v_max(v_round(v_mul(values, inverse)), low), high)
 

@@ -209,7 +209,6 @@ def _factors(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Plac
 
 
 def _bytes(builder: ir.IRBuilder, half: ir.Value, size: ir.Value, turned: ir.Value, taken: ir.Value) -> ir.Value:
-    """The bytes g·q."""
     u = builder.bitcast(builder.xor(half, turned), size.type)
     return builder.sub(builder.bitcast(builder.mul(u, size), half.type), taken)
 

@@ -1,6 +1,6 @@
 """The CPU backend: int8 weights, KV caches in 16 bits, kernels whose results depend only on the row.
 
-Holds the memory of weights and work, which all KV caches share. torch is needed only to read a model the first time.
+All KV caches share the memory of weights and work. torch is needed only to read a model the first time.
 """
 
 from collections.abc import Sequence
@@ -38,8 +38,6 @@ LOGIT_ROWS = 8
 
 @dataclass(slots=True)
 class _SharedBuffers:
-    """State that grows or is made on demand, shared by the backends of all KV caches."""
-
     work: Scratch
     products: Any = None
 

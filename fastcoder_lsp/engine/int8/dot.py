@@ -1,7 +1,7 @@
 """Dot products of unsigned and signed bytes, four at a time, by the CPU's instructions.
 
-Lists the kinds of instructions and detects this CPU's; all of them give the same integers. `x` is a row's value plus
-128, so 1…255; `w` is −127…127; sums are exact in 32 bits for rows of up to 66,000 values.
+All kinds of instructions give the same integers. `x` is a row's value plus 128, so 1…255; `w` is −127…127; sums are
+exact in 32 bits for rows of up to 66,000 values.
 
 NEON's instructions are LLVM intrinsics, a register of 128 bits at a time, which `neon` uses. `sdot`, `usdot`: each lane
 of sums gets four products. `usmmla`: two rows of eight bytes times two of them, four sums. (Arm Architecture Reference
@@ -115,9 +115,10 @@ class DotKind:
     in_bytes: "DotKind | None" = None
 
     def panel_of(self, rows: int) -> int:
-        """How many rows are interleaved if there are so many; a single row is not.
+        """How many rows are interleaved if there are so many.
 
-        With room for seven other rows between its bytes, a long one would not fit the first-level cache.
+        A single row is not: with room for seven others between its bytes, a long one would not fit the first-level
+        cache.
         """
         return self.panel if rows > 1 else 1
 
@@ -195,10 +196,7 @@ NEON_DOT = DotKind("neon-dot", 4, 1, 4, sdot, panel=1, step=16, neon=True)
 
 
 def in_four_bits(kind: DotKind) -> DotKind:
-    """The same instructions on four-bit weights.
-
-    For look-ups, a block is 16 columns, so that reads are sequential.
-    """
+    """The same instructions on four-bit weights; for look-ups, a block is 16 columns, so that reads are sequential."""
     return replace(
         kind,
         name=f"{kind.name}-int4",
@@ -219,7 +217,7 @@ def unfolded_bytes(kind: DotKind, longest: int) -> int:
 
 
 def kinds_here() -> tuple[DotKind, ...]:
-    """The kinds that this process can run, the fastest first. The plain one is always among them.
+    """The kinds that this process can run, the fastest first, the plain one always among them.
 
     Raises:
         UsageError: the environment asks for a kind that this CPU cannot run.

@@ -1,7 +1,7 @@
 """A single product of rows with a drafter's weights, by the kernels of the model.
 
 Weights are rounded to bytes at construction, with a scale for each output, and rows with a scale for each row; the
-caller's own thread computes, since a drafter's matrices are small. Packs both, and compiles the function.
+caller's own thread computes, since a drafter's matrices are small.
 
 Legend: T rows, N outputs, K inputs.
 """
@@ -26,11 +26,9 @@ Linear = Callable[[Floats], Floats]
 
 
 def packed_linear(weight_NK: Floats, kernels: Path) -> Linear:
-    """The product of rows [T, K] with these weights, rounded: [T, N]. Copies the weights; compiles on first use.
+    """The product of rows [T, K] with these fp32 weights, rounded: [T, N]; in fp32 if K does not fit the kernels.
 
-    Args:
-        weight_NK: in fp32; if K does not fit the kernels, the product is in fp32.
-        kernels: folder for machine code.
+    Copies the weights; compiles on first use into `kernels`.
     """
     outputs, inputs = weight_NK.shape
     kind = _kind(inputs, kernels) if inputs % LANES == 0 else None

@@ -104,19 +104,10 @@ _EACH = np.dtype(np.uint16).itemsize
 
 
 class SlotMemory:
-    """Keys and values of at least `capacity` slots, and hidden states behind some layers.
+    """Keys and values of at least `capacity` slots, and hidden states behind some `layers`, counted from 1.
 
-    Args:
-        shape: of the model.
-        capacity: slots at least.
-        layers: the layers whose hidden states are kept, each from 1 on.
-
-    Attributes:
-        arrays: for the kernels.
-        keys: their memory.
-        values: likewise.
-        states: of hidden states, [slots, one for each of `layers`, width].
-        touched: slots from the first on that take memory.
+    `arrays` is for the kernels; `keys`, `values` and `states` [slots, one for each of `layers`, width] are their
+    memory. `touched`: slots from the first on that take memory.
     """
 
     def __init__(self, shape: Shape, capacity: int, layers: Sequence[int] = ()) -> None:

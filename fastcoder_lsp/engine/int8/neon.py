@@ -1,16 +1,15 @@
 """Products by NEON, for ARM CPUs: 32 registers of 128 bits, four sums in each.
 
-Generates their code. Rows lie one after the other, so that a register holds 16 bytes of one of them: four groups of
-four, each of which `sdot` multiplies by lane, or two groups of eight, which `usmmla` multiplies by pairs of rows with
-pairs of columns. `sdot` takes only signed bytes: it takes x − 128, and its sums begin with the columns' own, which
-makes them the integers that all other kinds give. (Arm Architecture Reference Manual, C7.2: SDOT, USDOT, USMMLA.)
+Rows lie one after the other, so that a register holds 16 bytes of one of them: four groups of four, each of which
+`sdot` multiplies by lane, or two groups of eight, which `usmmla` multiplies by pairs of rows with pairs of columns.
+`sdot` takes only signed bytes: it takes x − 128, and its sums begin with the columns' own, which makes them the
+integers that all other kinds give. (Arm Architecture Reference Manual, C7.2: SDOT, USDOT, USMMLA.)
 
-Nothing prefetches weights explicitly: they are read sequentially, which these CPUs' prefetchers follow.
-
-For a single row by i8mm the number of instructions is the limit, so one instruction (`ld1`, multiple structures) loads
-four registers of weights. Every 16 bytes of weights are multiplied once, so multiplying takes one instruction in 16
-byte products, and loading by pairs one in 32: 0.094. `ld1` makes that 0.078, and 256 bytes of the row per iteration
-keep the overhead below 0.002.
+Nothing prefetches weights explicitly: they are read sequentially, which these CPUs' prefetchers follow. For a single
+row by i8mm the number of instructions is the limit, so one instruction (`ld1`, multiple structures) loads four
+registers of weights. Every 16 bytes of weights are multiplied once, so multiplying takes one instruction in 16 byte
+products, and loading by pairs one in 32: 0.094. `ld1` makes that 0.078, and 256 bytes of the row per iteration keep the
+overhead below 0.002.
 """
 
 from collections.abc import Iterator, Sequence
@@ -178,12 +177,10 @@ def _pairs_of_columns(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, ha
 
 
 def _registers(builder: ir.IRBuilder, groups: ir.Value) -> ir.Value:
-    """Registers of a row of so many fours."""
     return builder.lshr(groups, ir.Constant(I64, 2))
 
 
 def _lane(builder: ir.IRBuilder, row: ir.Value, group: int) -> ir.Value:
-    """Four bytes of a row's 16."""
     return builder.extract_element(builder.bitcast(row, FOUR), ir.Constant(I32, group))
 
 
@@ -194,7 +191,6 @@ def _picked(builder: ir.IRBuilder, registers: list[ir.Value], lanes: list[int]) 
 
 
 def _joined(builder: ir.IRBuilder, parts: list[ir.Value]) -> ir.Value:
-    """Four registers as one vector of 16."""
     halves = [builder.shuffle_vector(*parts[at : at + 2], _lanes(list(range(8)))) for at in (0, 2)]
     return builder.shuffle_vector(*halves, _lanes(list(range(LANES))))
 

@@ -1,7 +1,7 @@
 """Weights as whole numbers with a scale for each row, in the order in which the kernels read them.
 
-Rounds to bytes, lays rows out, and stacks matrices; `int4.rounding` does four bits, `packed_file` the files. Weights
-pass through in a stream, so that only a few unpacked rows of a model are ever in memory.
+`int4.rounding` rounds to four bits; `packed_file` reads and writes the files. Weights pass through in a stream, so that
+only a few unpacked rows of a model are ever in memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -112,12 +112,8 @@ def pack(
 ) -> Iterator[tuple[str, Array]]:
     """Every array of `layout`, a few rows at a time, in that order; (name, its next piece).
 
-    Args:
-        weights: of the model.
-        shape: its sizes.
-        kind: determines the order of the bytes.
-        products: the matrices, if they were rounded already.
-        in_head: whether to leave out embeddings, since they are the head's rows.
+    `kind` determines the order of the bytes. `products`: the matrices, if they were rounded already. `in_head`: leave
+    out embeddings, since they are the head's rows.
 
     Raises:
         ModelInvalidError: a tensor is missing, damaged, or of another shape.
@@ -164,8 +160,7 @@ def head_norms(weights: Weights, layer: int, shape: Shape) -> Floats:
 def embedding_kind(weights: Weights, shape: Shape, kind: DotKind) -> str:
     """The type of stored embeddings: the model's if that is bfloat16, else halves (error below 2^-11).
 
-    Four-bit models whose head's rows are the embeddings store none, and read the head's: that loses nothing measurable
-    (docs/benchmarks.md).
+    Four-bit models whose head's rows are the embeddings read those: that loses nothing measurable (docs/benchmarks.md).
     """
     if kind.bits == 4 and _is_in_head(weights, shape):
         return IN_HEAD
@@ -206,7 +201,7 @@ def quantise(weight_NK: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
 def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
     """Rounded weights as [block][K/4][vectors][16][4], Σ w · 128, scales; the last block is padded with zeros.
 
-    If `kind` takes eight bytes of a column, as [block][K/8][vectors][16][8].
+    [block][K/8][vectors][16][8], if `kind` takes eight bytes of a column.
     """
     return lay_out(*quantise(weight_NK), kind)
 
@@ -258,7 +253,6 @@ def rows_of(weights: Weights, matrix: Matrix, layer: int, start: int, stop: int)
 
 
 def _parts(weights: Weights, matrix: Matrix, layer: int) -> list["_TensorPart"]:
-    """The tensors of a layer's stacked matrix."""
     if matrix.name == "head":
         return [_TensorPart(weights, weights.head_name(), matrix.rows, matrix.columns)]
     stem = f"model.layers.{layer}"
@@ -267,15 +261,12 @@ def _parts(weights: Weights, matrix: Matrix, layer: int) -> list["_TensorPart"]:
 
 @dataclass(frozen=True, slots=True)
 class _TensorPart:
-    """A tensor of so many rows and columns."""
-
     weights: Weights
     name: str
     rows: int
     columns: int
 
     def read(self, start: int, stop: int) -> Floats:
-        """Its rows in this range."""
         start, stop = max(0, start), min(self.rows, stop)
         return self.weights.rows(self.name, start, max(start, stop), self.rows, self.columns)
 

@@ -1,7 +1,4 @@
-"""Tests at every start whether this CPU's byte products are exact, on the values where saturation would show.
-
-Chooses the kind of product: a wrong one is skipped; the plain one needs no special instruction.
-"""
+"""Tests at every start whether this CPU's byte products are exact, on the values where saturation would show."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -27,7 +24,7 @@ GROUPS = 1216
 def exact_kind(shape: Shape, kernels: Path, bits: int = 8) -> DotKind | None:
     """The fastest kind of byte product that can run a model and gives the right integers here.
 
-    Kinds after it are neither tested nor compiled. `kernels`: folder for machine code. `bits`: of a weight in memory.
+    Kinds after it are neither tested nor compiled. `kernels`: folder for machine code. `bits` of a weight in memory.
     """
     return next((kind for kind in fitting_kinds(shape, bits) if found_exact(kind, kernels)), None)
 

@@ -1,8 +1,7 @@
 """A vector of 16 floats for numba code, and the few operations that the kernels need.
 
-Defines one numba type, `Vector`, and intrinsics that emit LLVM vector instructions; LLVM splits them for narrower
-registers, which changes no bit: every operation works lane by lane, and the two reductions are written out as trees.
-Never use fast-math here.
+LLVM splits the vector instructions for narrower registers, which changes no bit: every operation works lane by lane,
+and the two reductions are written out as trees. Never use fast-math here.
 
 Keys and values are stored in 16 bits: the upper half of a float, rounded to the nearest, ties to even (bfloat16), by
 integer instructions that every CPU has, so that all CPUs read the same. Two vectors of 16 are stored together as the

@@ -1,7 +1,4 @@
-"""A model's packed weights: read from the cache folder, or converted and stored there; in memory if that fails.
-
-Also names the files.
-"""
+"""A model's packed weights: read from the cache folder, or converted and stored there; in memory if that fails."""
 
 import hashlib
 import os
@@ -85,13 +82,8 @@ def load_arrays(
 ) -> dict[str, Array]:
     """The packed weights, read, or converted first ("convert" is entered then).
 
-    Args:
-        wanted: the request.
-        progress: receives the progress.
-        enter: receives the stage that begins.
-        note: notes for the user: what is rounded again, which four-bit weights are used, or why they could not be
-            stored.
-        chosen: whether to use calibrated four-bit weights, if they are stored.
+    `note` receives notes for the user: what is rounded again, which four-bit weights are used, or why they could not be
+    stored. `chosen`: use calibrated four-bit weights, if they are stored.
 
     Raises:
         ModelInvalidError: the model's files are damaged.
@@ -196,14 +188,10 @@ def choosing_alone(wanted: WeightsRequest) -> Iterator[None]:
 
 
 def write_chosen(wanted: WeightsRequest, choose: Callable[[Weights], Products], progress: Progress) -> Path:
-    """Calibrate weights, and write them beside the name under which they would be used; returns their file.
+    """Calibrate weights and write them beside the name of those in use; returns their file, for `put_in_place`.
 
-    `put_in_place` moves them to that name. The next start deletes the files of a killed process.
-
-    Args:
-        wanted: which, in four bits; locked by `choosing_alone`.
-        choose: gives the model's rounded matrices.
-        progress: receives the progress.
+    `wanted` is in four bits and locked by `choosing_alone`; `choose` gives the model's rounded matrices. The next start
+    deletes the files of a killed process.
 
     Raises:
         ModelInvalidError: the model's files are damaged.

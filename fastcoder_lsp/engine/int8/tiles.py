@@ -140,16 +140,10 @@ def register_of(kind: DotKind) -> ir.VectorType:
 def put_rows(
     builder: ir.IRBuilder, kind: DotKind, sums: Iterator[ir.Value], places: Sequence[ir.Value], rows: int, *, add: bool
 ) -> None:
-    """Write the rows of a product.
+    """Write the rows of a product, or add them to what is there.
 
-    Args:
-        builder: of the code.
-        kind: of the product.
-        sums: its registers of sums, row by row.
-        places: addresses of the columns' sums, scales and biases, of the rows' scales, of the output, and bytes
-            between two of its rows.
-        rows: how many.
-        add: whether they are added to what is there.
+    `sums`: registers of sums, row by row. `places`: addresses of the columns' sums, scales and biases, of the rows'
+    scales, of the output, and bytes between two of its rows.
     """
     column_sums, scales, biases, row_scales, out, stride = places
     columns = columns_at(builder, kind, column_sums, scales, biases)
@@ -290,7 +284,6 @@ def _fold(builder: ir.IRBuilder, sums: ir.Value, kind: DotKind) -> ir.Value:
 
 
 def _join(builder: ir.IRBuilder, parts: list[ir.Value]) -> ir.Value:
-    """Registers side by side as one vector of 16."""
     if len(parts) == 1:
         return parts[0]
     low, high = parts

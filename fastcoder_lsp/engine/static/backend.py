@@ -1,6 +1,6 @@
 """The graph engine's model behind `engine.backend.Backend`: rows in, logits out, for prefills and for comparisons.
 
-Holds the programs and the shelf of other prefixes. Steps of the engine bypass it: they choose tokens on the device.
+Steps of the engine bypass it: they choose tokens on the device.
 """
 
 import gc
@@ -52,8 +52,7 @@ class StaticBackend:
     def keep_states(self, layers: Sequence[int]) -> None:
         """Keep hidden states behind these layers from now on (`states.KeepingBackend`); empties the KV cache.
 
-        Programs captured before keep none. `prepare` captures them again, so that no request waits for it, and only
-        callers that need states pay for it.
+        `prepare` captures programs again that keep them, so that no request waits for it.
 
         Raises:
             torch.OutOfMemoryError: there is no room for them; nothing has changed.

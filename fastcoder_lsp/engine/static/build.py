@@ -121,7 +121,6 @@ def build(recipe: Recipe, device: Device) -> StaticEngine:
 
 
 def _attempt(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -> StaticEngine | None:
-    """The engine in these sizes; None if memory runs out."""
     try:
         return _finish(recipe, _assemble(recipe, model, size, device), size, device)
     except torch.OutOfMemoryError:
@@ -140,7 +139,6 @@ def _smaller(size: Plan, notes: list[str]) -> Plan | None:
 
 
 def _load(recipe: Recipe, device: Device) -> ModelWeights:
-    """The weights, in the fastest form of their precision."""
     with recipe.open_source() as source:
         require(
             device.memory().free,
@@ -204,7 +202,6 @@ def _assemble(recipe: Recipe, model: ModelWeights, size: Plan, device: Device) -
 
 
 def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> StaticEngine:
-    """Warm up, give the shelf its share of the remaining memory, and assemble the engine."""
     programs = parts.programs
     if device.captures and recipe.warm_up:
         programs.warm_up(recipe.progress)

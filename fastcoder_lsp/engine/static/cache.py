@@ -1,10 +1,10 @@
 """The KV cache: one tensor for all layers, written by slots, moved on the device; and copies of other prefixes.
 
-Holds keys and values, and the hidden states that a drafter asks for. A program reads only the first slots, its bucket.
-The shelf keeps prefixes of other documents, so that returning to one costs a copy.
+A program reads only the first slots, its bucket. The shelf keeps prefixes of other documents, so that returning to one
+costs a copy.
 
-Legend: L layers, K key/value heads, C slots, D head dimension, T rows of a program, S layers whose states are kept,
-E width of the model.
+Legend: L layers, K key/value heads, C slots, D head dimension, T rows of a program, S layers whose states are kept, E
+width of the model.
 """
 
 from collections.abc import Sequence

@@ -25,9 +25,7 @@ REPLAYED_WIDTHS = (1, 16)
 def kernels_objection(plain: Programs, ours: Programs) -> str | None:
     """Why our kernels must not be used, or None: compares logits of every width, and ends of steps, over a cached text.
 
-    Args:
-        plain: programs with torch's kernels, the reference.
-        ours: programs with ours, over the same cache.
+    `plain` programs have torch's kernels, the reference, `ours` our own, over the same cache.
     """
     return _tried(lambda: _kernels_objection(plain, ours))
 

@@ -1,6 +1,6 @@
 """The device of the graph engine: a GPU that captures and replays work, or the CPU, which runs it directly.
 
-Holds every difference between the two, and the set of captured graphs, so that everything else is one code path.
+Holds every difference between the two, so that everything else is one code path.
 """
 
 import gc
@@ -134,12 +134,8 @@ class CpuDevice:
 class CudaDevice:
     """One NVIDIA GPU. All graphs share one memory pool: they run one after the other, and keep no data in it.
 
-    Args:
-        memory_share: of the GPU's memory, the most that this process may take.
-        captures: whether to capture and replay work; else it is launched operation by operation.
-
-    Attributes:
-        on_lost: receives the reason when CUDA has failed so that every later call of this process fails.
+    `memory_share`: the most of the GPU's memory that this process may take. Without `captures` work is launched
+    operation by operation. `on_lost` receives the reason when every later CUDA call of this process would fail.
     """
 
     def __init__(self, memory_share: float = 1.0, index: int = 0, *, captures: bool = True) -> None:
@@ -288,14 +284,10 @@ def inferring(work: Launch) -> Launch:
 
 
 class GraphSet(Generic[Key]):
-    """Programs by key.
+    """Programs by key; making one runs it, so it must give the same results however often it runs.
 
-    A program must give the same results however often it runs on the same inputs: making it runs it.
-
-    Attributes:
-        later: whether programs that were not captured ahead of time are launched operation by operation until a call of
-            `prepare`; else a program is captured at its first run.
-        notes: programs that could not be captured, for the user.
+    With `later`, programs that were not captured ahead of time are launched operation by operation until a call of
+    `prepare`; else a program is captured at its first run. `notes`: programs that could not be captured, for the user.
     """
 
     def __init__(self, device: Device, program: Callable[[Key], Launch]) -> None:

@@ -47,8 +47,6 @@ class _Launched:
 def _watched(
     method: "Callable[Concatenate[StaticEngine, Given], Found]",
 ) -> "Callable[Concatenate[StaticEngine, Given], Found]":
-    """The method; reports its errors to the device, which may be lost."""
-
     @functools.wraps(method)
     def run(engine: "StaticEngine", /, *given: Given.args, **named: Given.kwargs) -> Found:
         try:

@@ -36,9 +36,7 @@ def fits(shape: Shape) -> bool:
 class FusedKernels(TorchKernels):
     """`TorchKernels` with attention and the step's end in Triton.
 
-    Args:
-        plain: the source of the model's sizes and tables.
-        units: multiprocessors of the GPU; attention is split into about two pieces for each.
+    `plain` has the model's sizes and tables; attention is split into about two pieces for each of the GPU's `units`.
     """
 
     def __init__(self, plain: TorchKernels, units: int) -> None:

@@ -1,7 +1,4 @@
-"""The sizes of the graph engine: rows of a step, lengths of the KV cache, context, and a model's GPU memory.
-
-Pure arithmetic, before anything is loaded. If memory is short, it names what to drop, or smaller choices that fit.
-"""
+"""The sizes of the graph engine: rows of a step, lengths of the KV cache, context, and a model's GPU memory."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping

@@ -27,12 +27,8 @@ from fastcoder_lsp.engine.static.weights import ModelWeights
 def follow(tree: DraftTree, said: Sequence[int], room: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Accepted drafts, root first, and emitted tokens: theirs, and the model's own next one.
 
-    One pass over the drafts suffices: each comes after its parent, and no two children of a row hold the same token.
-
-    Args:
-        tree: the rows.
-        said: the token that every row chooses.
-        room: how many drafts may be accepted at most.
+    `said`: the token that every row chooses. At most `room` drafts may be accepted. One pass over the drafts suffices:
+    each comes after its parent, and no two children of a row hold the same token.
     """
     path, emitted = list[int](), list[int]()
     node = tree.pending - 1

@@ -1,10 +1,9 @@
 """The inputs and outputs of a program: one small copy to the device, one back.
 
-Holds the fixed tensors that programs read and write, and their places in the two copies. Every width has a layout of
-its own, so that a copy is no longer than its program needs.
+Every width has a layout of its own, so that a copy is no longer than its program needs.
 
-Legend: T rows of the program, K best ids of a row, E = T + 2 (the cached text, the rows, the padding behind them),
-P = T + 1 (the number of accepted drafts, and their rows).
+Legend: T rows of the program, K best ids of a row, E = T + 2 (the cached text, the rows, the padding behind them), P =
+T + 1 (the number of accepted drafts, and their rows).
 """
 
 from collections.abc import Sequence

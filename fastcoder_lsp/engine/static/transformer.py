@@ -1,12 +1,11 @@
 """The model's pass over the rows of a program in torch: tokens in, hidden states or logits out.
 
-`TreeAttention` decides which slots a row sees: the cached text, its ancestors in the tree, and itself; padding rows see
-only themselves. Query heads of a group read one key/value head through a view, so that the cache is never repeated.
-`TorchKernels` are the operations between the products; `fused` replaces two of them. Families of models differ only in
-these parts.
+A row sees the cached text, its ancestors in the tree, and itself; padding rows see only themselves. Query heads of a
+group read one key/value head through a view, so that the cache is never repeated. `fused` replaces two of the
+operations of `TorchKernels`.
 
-Legend: T rows, C slots of the bucket, E = T + 2 or the model's width, H query heads, K key/value heads (or best ids),
-G query heads of a group, D head dimension, I inner width, V vocabulary.
+Legend: T rows, C slots of the bucket, E = T + 2 or the model's width, H query heads, K key/value heads (or best ids), G
+query heads of a group, D head dimension, I inner width, V vocabulary.
 """
 
 from dataclasses import dataclass
@@ -48,12 +47,9 @@ class TreeView:
 
 
 class TreeAttention:
-    """Attention in torch.
+    """Attention in torch over a cache of `capacity` slots.
 
-    Args:
-        shape: the model's sizes.
-        capacity: slots of the cache.
-        strict: scores and sums in float64, so that the slots in which a row's ancestors lie change no bit of a result.
+    `strict`: scores and sums in float64, so that the slots in which a row's ancestors lie change no bit of a result.
     """
 
     def __init__(
@@ -226,5 +222,4 @@ class Transformer:
 
 
 def _normed(kernels: TorchKernels, x_TE: torch.Tensor, change_TE: torch.Tensor | None, norm: Norm) -> torch.Tensor:
-    """The norm of x, to which a change is added first, in place, if there is one."""
     return kernels.norm(x_TE, norm) if change_TE is None else kernels.add_norm(x_TE, change_TE, norm)

@@ -1,8 +1,6 @@
 """A model's weights on the device: their names, their packed forms, and the products with them.
 
 Query, key and value rows are stacked, gate and up rows too. Rounding is weight-only: activations keep their precision.
-`PRODUCTS` lists the implementations: torch's own kernel, and weights widened for the product, which is slow and works
-everywhere.
 
 Legend: T rows, N output columns, E input columns, V vocabulary.
 """
@@ -32,9 +30,7 @@ class Linear(Protocol):
     bytes: int
     """Bytes that one pass reads."""
 
-    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
-        """[T, E] → [T, N]."""
-        ...
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor: ...
 
 
 class PlainProduct:
@@ -194,9 +190,7 @@ which only times random weights may lack."""
 class TensorSource(Protocol):
     """Tensors by their names in the transformers format."""
 
-    def __contains__(self, name: str) -> bool:
-        """Whether there is such a tensor."""
-        ...
+    def __contains__(self, name: str) -> bool: ...
 
     def raw(self, name: str, *shape: int) -> torch.Tensor:
         """The tensor in its own precision and on its own device; raises ModelInvalidError."""
@@ -270,7 +264,6 @@ class _WeightReader:
     device: torch.device
 
     def block(self, name: str) -> Block:
-        """The layer whose tensors begin with `name`."""
         shape, attention, mlp = self.shape, name + "self_attn.", name + "mlp."
         q, kv, width, inner = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim, shape.width, shape.inner
         parts = ("c_fc",) if shape.starcoder else ("gate_proj", "up_proj")
@@ -287,7 +280,6 @@ class _WeightReader:
         )
 
     def norm(self, name: str) -> Norm:
-        """Scale, and offset if the model has one."""
         scale = self.tensor(name + ".weight", self.shape.width)
         offset = self.tensor(name + ".bias", self.shape.width) if self.shape.starcoder else None
         return Norm(scale, offset)
