@@ -106,8 +106,8 @@ def _serve(arguments: argparse.Namespace) -> NoReturn:
 def left_behind() -> bool:
     """Fork, so that the started process can exit; returns whether this is that process, not its child.
 
-    The child goes on in a session of its own, where ending an editor and its process tree does not reach it. Only the
-    command line runs by now: a process with threads could not be forked.
+    The child goes on in a session of its own, where ending an editor and its process tree does not reach it. A process
+    with threads could not be forked; only the command line runs by now.
     """
     if os.fork() > 0:
         return True

@@ -83,11 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def read_key(path: Path) -> str:
-    """Read the key from a file.
-
-    Raises:
-        UsageError: there is none, it is too short, or others may read it.
-    """
+    """Read the key from a file; raises UsageError if there is none, it is too short, or others may read it."""
     from fastcoder_lsp.config.remote_access import read_key_file
 
     key = read_key_file(path).strip()

@@ -242,11 +242,7 @@ def _settings(root: Path) -> "Settings":
 
 
 def _place(root: Path, tokenizer: "Tokenizer") -> Path:
-    """The folder's index; without one by its own settings, the latest that an editor made.
-
-    Raises:
-        FastcoderError: there is none.
-    """
+    """The folder's index; without one by its own settings, the latest that an editor made. Raises FastcoderError."""
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.stored import FILE_NAME
     from fastcoder_lsp.workspace.folders import store_folder

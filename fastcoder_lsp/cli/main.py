@@ -89,8 +89,7 @@ class _PrintPath(argparse.Action):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code.
 
-    Args:
-        argv: the command line; None for this process's own, whose working directory is then left.
+    `argv`: the command line; None for this process's own, whose working directory is then left.
     """
     here = leave_folder() if argv is None else Path.cwd()
     for stream in (sys.stdout, sys.stderr):

@@ -229,7 +229,6 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _path(arguments: argparse.Namespace) -> int:
-    """Print the folder alone on stdout, for scripts."""
     from fastcoder_lsp import model
 
     print(model.find(arguments.name).folder)
@@ -237,7 +236,6 @@ def _path(arguments: argparse.Namespace) -> int:
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    """Delete the model, and print its size."""
     from fastcoder_lsp import model
     from fastcoder_lsp.model.store import size_text
 

@@ -18,13 +18,9 @@ Kind = TypeVar("Kind")
 
 
 def option(text: str, default: Any = MISSING, *, flags: tuple[str, ...] = (), **more: Any) -> Any:
-    """A field that an option fills.
+    """A field that an option fills, with the `--help` text; without a default the option is required.
 
-    Args:
-        text: of `--help`; a default is appended to it.
-        default: without one the option is required.
-        flags: instead of the field's own name with dashes.
-        more: of `ArgumentParser.add_argument`, such as `metavar`.
+    `flags` replace the field's own name with dashes. `more`: of `ArgumentParser.add_argument`, such as `metavar`.
     """
     metadata = {"help": text, "flags": flags, **more}
     if isinstance(default, list):
@@ -108,11 +104,7 @@ def share(text: str) -> float:
 
 
 def require_writable(path: Path | None) -> None:
-    """Check that a file can be written to `path`; None names no file.
-
-    Raises:
-        UsageError: it cannot.
-    """
+    """Raise UsageError unless a file can be written to `path`; None names no file."""
     if path is None:
         return
     if path.is_dir():

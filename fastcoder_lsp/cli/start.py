@@ -2,7 +2,7 @@
 
 Libraries read settings from the working directory when they are imported (numba a `.numba_config.yaml` that may name a
 folder of pickles), and Python looks there for modules. Editors start the server in whatever repository is opened. So
-the process leaves that folder before it imports anything else, and resolves the paths of the command line against it.
+the process leaves that folder before it imports anything else, and resolves the command line's paths against it.
 """
 
 import argparse
@@ -37,8 +37,7 @@ def leave_folder() -> Path | None:
 def name_fully(arguments: argparse.Namespace, here: Path | None) -> None:
     """Make every path among `arguments` absolute, relative to `here`; the model's only if it is certainly a path.
 
-    Raises:
-        UsageError: a path is relative, and the folder is gone.
+    Raises UsageError if a path is relative, and the folder is gone.
     """
     for name, value in vars(arguments).items():
         if isinstance(value, Path):
@@ -60,11 +59,7 @@ def is_path(model: str) -> bool:
 
 
 def whole_path(path: Path, here: Path | None) -> Path:
-    """Resolve `path` in the folder `here`.
-
-    Raises:
-        UsageError: it is relative, and that folder is gone.
-    """
+    """`path` in the folder `here`; raises UsageError if it is relative and that folder is gone."""
     with contextlib.suppress(RuntimeError):  # no such user: a file name that begins with ~
         path = path.expanduser()
     if path.is_absolute():

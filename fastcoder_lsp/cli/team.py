@@ -109,11 +109,7 @@ def _run(config: "TeamConfig", arguments: argparse.Namespace) -> None:
 
 
 def _require_model(config: "TeamConfig") -> None:
-    """Check the model before Ray starts, whose processes would try to load it again and again.
-
-    Raises:
-        FastcoderError: it is missing or damaged.
-    """
+    """Raise FastcoderError for a missing or damaged model before Ray's processes try to load it again and again."""
     from fastcoder_lsp import model
     from fastcoder_lsp.team.scripted import PREFIX
 
@@ -140,11 +136,7 @@ def _trace(address: str) -> None:
 
 
 def config_of(arguments: argparse.Namespace) -> "TeamConfig":
-    """The configuration from the options and the file.
-
-    Raises:
-        UsageError: they are invalid.
-    """
+    """The configuration from the options and the file; raises UsageError if they are invalid."""
     from msgspec.structs import replace
 
     from fastcoder_lsp.http.guard import LOOPBACK

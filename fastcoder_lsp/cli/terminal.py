@@ -1,7 +1,7 @@
 """Safe output on the terminal, and progress while a command loads.
 
-Controls standard output and standard error while a command runs. Control characters from files and names are shown, not
-obeyed; the program's own go through `erase_line` and `raw_stream`.
+Control characters from files and names are shown, not obeyed; the program's own go through `erase_line` and
+`raw_stream`.
 """
 
 import errno
@@ -50,8 +50,7 @@ def keep_log_quiet() -> None:
 class Loading:
     """Prints the current activity; a context, after which nothing more is printed.
 
-    Args:
-        what: printed if no activity was reported within a second.
+    `what` is printed if no activity was reported within a second.
     """
 
     def __init__(self, what: str) -> None:
@@ -100,11 +99,7 @@ class Loading:
 
 @contextmanager
 def on_disk(what: str, folder: Path) -> Iterator[None]:
-    """Turn the system's errors about a folder's disk into messages for the user.
-
-    Raises:
-        ResourceError: instead of an OSError.
-    """
+    """Turn the system's errors about a folder's disk into ResourceError."""
     try:
         yield
     except BrokenPipeError:  # not a disk: the reader of our output has gone

@@ -1,7 +1,7 @@
 """A completion's trace as an HTML page: the code, each token coloured by its source, and every step's draft tree.
 
-A pure function from plain values to text. The page loads nothing and runs no script; colours follow the reader's light
-or dark setting, and each source also has an underline of its own.
+The page loads nothing and runs no script; colours follow the reader's light or dark setting, and each source also has
+an underline of its own.
 """
 
 from collections import Counter

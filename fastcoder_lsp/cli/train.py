@@ -364,7 +364,6 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _add_common(parser: argparse.ArgumentParser, model: str, *, each: str, text: str, data: bool = True) -> None:
-    """Add model, data, folder and amounts: a step takes several of `each`, and a `text` is cut to a length."""
     parser.add_argument("--model", default="auto", help=f"{model}: as for `complete`")
     if data:
         parser.add_argument(
@@ -398,7 +397,6 @@ def _add_common(parser: argparse.ArgumentParser, model: str, *, each: str, text:
 
 
 def _add_tuned(parser: argparse.ArgumentParser, *, data: bool = True) -> None:
-    """Add the options of CLLM, SDSAT and edit models."""
     each, text = ("windows or trajectories", "window") if data else ("examples", "longest example's")
     _add_common(parser, "what to tune", each=each, text=text, data=data)
     _add_tuning(parser)
@@ -407,7 +405,6 @@ def _add_tuned(parser: argparse.ArgumentParser, *, data: bool = True) -> None:
 
 
 def _add_drafter(parser: argparse.ArgumentParser) -> None:
-    """Add the options of drafters with weights."""
     _add_common(parser, "the model to draft for", each="texts", text="text")
     _add_samples(parser)
     _add_count(
@@ -435,7 +432,6 @@ def _add_tuning(parser: argparse.ArgumentParser) -> None:
 def _add_count(
     parser: argparse.ArgumentParser, flag: str, metavar: str, text: str, *, least: int = 1, default: int | None = None
 ) -> None:
-    """Add an option that is a whole number; a default above 0 is appended to its text."""
     help_text = f"{text}; default: {default}" if default else text
     parser.add_argument(flag, type=at_least(least), default=default, metavar=metavar, help=help_text)
 

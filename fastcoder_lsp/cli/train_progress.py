@@ -100,7 +100,6 @@ class _ProgressLine:
         self._line(f"{text}  {minutes}:{seconds:02} left", last=status.step == status.steps)
 
     def end(self) -> None:
-        """End the live line, so that the next output begins on a line of its own."""
         if self._open:
             print(file=sys.stderr)
             self._open = False

@@ -1,4 +1,4 @@
-"""THE MODEL'S FILES: finding, fetching, checking, converting them. Never runs a model, never downloads unasked."""
+"""The model's files: finding, fetching, checking, converting them. Never runs a model, never downloads unasked."""
 
 from fastcoder_lsp.model.choice import Choice, choose, current_choice
 from fastcoder_lsp.model.downloads import Dialogue, DownloadOffer, ProgressStep

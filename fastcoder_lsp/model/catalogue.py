@@ -1,7 +1,4 @@
-"""Models known by name: the family that `auto` chooses from, edit models, and the models that come as wheels.
-
-Owns names, sizes, sums and the choice among them; reads no model file.
-"""
+"""Models known by name: the family that `auto` chooses from, edit models, and the models that come as wheels."""
 
 from dataclasses import dataclass
 from itertools import accumulate
@@ -126,9 +123,8 @@ EDIT_MODELS = (
 def fitting_edit_model(code: Size, room: int) -> PublishedEditModel:
     """The edit model for a machine: of Sweep's first two, the larger one that suits it.
 
-    Args:
-        code: the code model that `auto` chooses there; an edit model is no larger, because an answer is longer.
-        room: bytes of memory for the edit model beside it.
+    It is no larger than `code`, the code model that `auto` chooses there, because an answer is longer; `room` bytes of
+    memory are left for it.
     """
     first, second = EDIT_MODELS[:2]
     larger = code.layer_weights * code.layers >= second.base.layer_weights * second.base.layers

@@ -1,4 +1,4 @@
-"""Downloads: what is offered and asked before one, how much is here, how fast it comes, and how long the rest takes.
+"""Downloads: the offer before one, how much is here, how fast it comes, and how long the rest takes.
 
 The process that downloads keeps a small file for each model in `downloads` of the cache folder, so that servers and
 `doctor` show its progress. It deletes the file once the model is ready; a killed process's file says how much is here.
@@ -56,8 +56,8 @@ class ProgressStep:
 class Dialogue:
     """The listener of a download.
 
-    `announce`: the requested download begins. `accept`: whether to take a replacement. `advance`: progress, from any
-    thread. `note`: a line for the user.
+    `announce`: the download begins. `accept`: whether to take a replacement. `advance`: progress, from any thread.
+    `note`: a line for the user.
     """
 
     announce: Callable[[DownloadOffer], None]
@@ -94,14 +94,10 @@ class TransferRate:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The state of a download.
+    """The state of the download of a model, named as `model pull` takes it: a hub id, or `wheels:KEY`.
 
-    Attributes:
-        name: the model, as `model pull` takes it: a hub id, or `wheels:KEY`.
-        done, total: bytes.
-        rate: bytes a second; 0 while unknown.
-        process: the process that downloads; -1 once it has given up.
-        began: when that process began, in seconds since 1970: ids are used again.
+    `done` and `total` in bytes, `rate` in bytes a second, 0 while unknown. `process`: the one that downloads, -1 once
+    it has given up; it `began` at so many seconds since 1970, because ids are used again.
     """
 
     name: str

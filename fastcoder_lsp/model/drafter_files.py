@@ -1,7 +1,4 @@
-"""A drafter's own weights on the disk: a folder with one safetensors file and a record in JSON. `train` writes them.
-
-Owns the record's form, the reading of both, and the check that they belong to the target model.
-"""
+"""A drafter's own weights on the disk: a folder with one safetensors file and a record in JSON. `train` writes them."""
 
 import json
 from collections.abc import Mapping
@@ -31,14 +28,12 @@ class DrafterRecord:
     Attributes:
         method: the drafter's name, such as "medusa".
         target: the hash of the target's weights; empty if unknown.
-        target_name: the target's name.
         width: E, of the target's hidden states.
         layers: the layers whose hidden states it reads (`core.NORMED`: the last one's, normed).
         numbers: sizes and constants of the method.
         lists: likewise, those of several numbers.
         data: the sources of the training texts, as named.
         figures: losses, and tokens a pass on held-out text.
-        version: of this form.
     """
 
     method: str
@@ -95,12 +90,7 @@ class DrafterFiles:
 
 
 def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
-    """The drafter in `folder`.
-
-    Args:
-        folder: as `train` wrote it.
-        method: the required method; "" for any.
-        target: the hash of the target's weights; "" if unknown.
+    """The drafter in `folder`, of the required `method` ("" for any), for the `target` with this hash ("" if unknown).
 
     Raises:
         UsageError: there is none, or one of another method.
@@ -137,11 +127,7 @@ Sizes = Mapping[str, tuple[int | None, ...]]
 
 
 def require_sizes(tensors: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
-    """Check that a drafter has these tensors in these sizes.
-
-    Raises:
-        ModelInvalidError: one is missing, or of another size.
-    """
+    """Raise ModelInvalidError unless a drafter has these tensors in these sizes."""
     if missing := [name for name in sizes if name not in tensors]:
         raise ModelInvalidError(f"the drafter's weights lack {', '.join(missing[:5])}", _HINT)
     for name, wanted in sizes.items():
@@ -155,11 +141,7 @@ def require_sizes(tensors: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None
 
 
 def require_ids(tensors: Mapping[str, npt.NDArray[Any]], count: int) -> None:
-    """Check that a drafter predicts some tokens, and has an id for each if it predicts a part of the vocabulary.
-
-    Raises:
-        ModelInvalidError: the check fails.
-    """
+    """Raise ModelInvalidError unless a drafter predicts tokens, and has an id for each if they are a part of all."""
     if not count:
         raise ModelInvalidError("the drafter's vocabulary is empty", _HINT)
     if "ids" in tensors:

@@ -1,8 +1,8 @@
 """A model's folder in the ordinary transformers format: its files, the note of a GGUF, and whether they can be read.
 
-Owns the check of presence and of safety (safetensors only, never pickles); the form of `origin.json`, the note beside a
-GGUF's configuration and tokenizer, which says where the weights are; and the check that `pull` makes, so that it
-repairs a damaged model instead of calling it ready. Reads the tokenizer and the heads of the weights.
+Weights are safetensors only, never pickles. `origin.json` is the note beside a GGUF's configuration and tokenizer,
+which says where the weights are. `pull` checks the files too, so that it repairs a damaged model instead of calling it
+ready.
 """
 
 import json
@@ -159,8 +159,7 @@ def is_noted(folder: Path) -> bool:
 def gguf_of(folder: Path) -> Path | None:
     """The GGUF that holds the weights of the model in `folder`; None if they are in the folder itself.
 
-    Raises:
-        ModelInvalidError: the note is damaged.
+    Raises ModelInvalidError if the note is damaged.
     """
     if not (folder / ORIGIN).is_file():
         return None
@@ -204,8 +203,7 @@ def damage(folder: Path) -> FileDamage | None:
 def give_up(folder: Path, file: Path, store: ModelStore) -> bool:
     """Let a damaged model be made anew; returns False for the user's own files, which stay.
 
-    A conversion loses its note, and is replaced when another one is whole; from the hub's cache the damaged file is
-    deleted, and downloaded again.
+    A conversion loses its note, and is replaced when another one is whole; the hub's damaged file is deleted.
     """
     with writing(folder, "repairing the model"):
         if folder.is_relative_to(store.root):

@@ -193,7 +193,6 @@ def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int
 
 
 def _fetched(reference: Reference, store: ModelStore, gpu_bytes: int | None) -> WheelModel | None:
-    """The wheel-borne model that a name may mean, if its file is here as a whole."""
     for known in reference.wheel_models(store.cache, gpu_bytes):
         if (path := store.gguf(known.file)).is_file() and path.stat().st_size == known.size:
             return known if remembered_sha256(path, store.digests) == known.sha256 else None
@@ -290,7 +289,6 @@ def _gguf(path: Path, name: str, store: ModelStore) -> ModelFiles | None:
 
 
 def _hub_gguf(hub_id: str, store: ModelStore) -> ModelFiles | None:
-    """A model that its repository has as a single GGUF, if that was fetched and made ready."""
     path = hub.cached_gguf(hub_id)
     found = None if path is None else _gguf(path, path.name, store)
     return None if found is None else replace(found, name=hub_id, source=f"hub {hub_id}", hub_id=hub_id)

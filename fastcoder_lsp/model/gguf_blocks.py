@@ -1,7 +1,6 @@
 """Blocks of a GGUF's weights as plain numbers: the same bits as the reference (`gguf.dequantize`), a few times as fast.
 
-Owns the arithmetic of each kind; opens no file. Other kinds are read by the `gguf` package, which is imported for them
-alone. Legend: N blocks, one after the other.
+Other kinds are read by the `gguf` package, which is imported for them alone. Legend: N blocks, one after the other.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,15 +33,7 @@ def kind_of(number: int) -> GgmlType | None:
 
 
 def unfold(blocks: Bytes, number: int) -> Floats:
-    """The numbers of whole blocks.
-
-    Args:
-        blocks: [N, size of a block].
-        number: of a kind that `kind_of` knows.
-
-    Returns:
-        [N, numbers in a block].
-    """
+    """The numbers of whole blocks [N, size of a block] of a known kind, [N, numbers in a block]."""
     known = _OWN.get(number)
     if known is None:
         return _unfold_by_library(blocks, number)
@@ -51,7 +42,6 @@ def unfold(blocks: Bytes, number: int) -> Floats:
 
 
 def _halves(blocks: Bytes, start: int) -> Floats:
-    """The fp16 at this byte of every block, [N, 1]."""
     return np.ascontiguousarray(blocks[:, start : start + 2]).view(np.float16).astype(np.float32)
 
 

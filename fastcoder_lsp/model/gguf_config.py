@@ -1,12 +1,10 @@
 """Configuration, tensor names and tokenizer of a model, in the transformers format, from the metadata of its GGUF.
 
-Decides whether the weights can be used as they are in the file: all tensors of a known architecture are there, of the
-sizes in the metadata, and no others. Otherwise there is no configuration, and transformers converts the file
-(`convert`).
+The weights can be used as they are in the file if all tensors of a known architecture are there, of the sizes in the
+metadata, and no others. Otherwise there is no configuration, and transformers converts the file (`convert`).
 
 The tokenizer gives the same ids as the publisher's own. The pre-tokenizers of byte-level BPE are in a table by GGUF's
-names (`tokenizer.ggml.pre`), each as in the publisher's own `tokenizer.json`. transformers reads tokenizers of another
-kind, or with an unknown pre-tokenizer.
+names (`tokenizer.ggml.pre`), each as in the publisher's own `tokenizer.json`. transformers reads other tokenizers.
 """
 
 import json
@@ -185,7 +183,6 @@ def _rope(fields: Mapping[str, Scalar]) -> dict[str, object] | None:
 
 
 def _sizes(header: Header) -> dict[str, tuple[int, ...]]:
-    """GGUF's name → sizes with the rows first, as in the transformers format."""
     return {tensor.name: tensor.sizes[::-1] for tensor in header.tensors}
 
 

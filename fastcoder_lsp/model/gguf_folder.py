@@ -1,7 +1,6 @@
 """A GGUF made ready: a folder with configuration and tokenizer from its own metadata; the weights stay in the file.
 
-Owns that folder, which takes a second and a few megabytes, and the choice between it and a conversion by transformers
-(`convert`), for files with anything unknown. Deletes the weights that earlier versions unpacked of such a file. For
+It takes a second and a few megabytes. Files with anything unknown are converted by transformers (`convert`). For
 training and for comparisons, the weights can be unpacked on request as an ordinary checkpoint: `model.safetensors` in
 fp32 beside the configuration. No engine needs it.
 """
@@ -76,11 +75,9 @@ def follow(folder: Path, gguf: Path, store: ModelStore) -> None:
 
 
 def drop_copies(store: ModelStore, note: Callable[[str], None]) -> None:
-    """Delete the weights that earlier versions unpacked of files that are read directly now.
+    """Delete the weights that earlier versions unpacked of files that are read directly now; `note` is told of each.
 
-    Args:
-        store: only its own folders are changed; weights that an engine packed from them stay in use.
-        note: receives a line for each.
+    Only the store's own folders are changed; weights that an engine packed from them stay in use.
     """
     for folder in sorted(store.root.glob("converted/*")):
         try:
@@ -153,8 +150,7 @@ def _tokenizer_config(header: Header) -> dict[str, object]:
 def holds_weights(folder: Path) -> bool:
     """Whether the folder has weights: in it, or in the file that its note names.
 
-    Raises:
-        ModelInvalidError: the note is damaged.
+    Raises ModelInvalidError if the note is damaged.
     """
     return (folder / WEIGHTS).is_file() or gguf_of(folder) is not None
 
@@ -184,8 +180,7 @@ def require_checkpoint(folder: Path, progress: Progress) -> None:
 def count_parameters(folder: Path) -> int:
     """The number of parameters of the model in `folder`, from the files' headers, without unpacking.
 
-    Raises:
-        ModelInvalidError: the file that holds the weights is damaged or gone.
+    Raises ModelInvalidError if the file that holds the weights is damaged or gone.
     """
     if _lacks_it(folder):
         with closing(GgufTensors.of(folder)) as packed:
@@ -197,14 +192,12 @@ def count_parameters(folder: Path) -> int:
 def unpacked_bytes(folder: Path) -> int:
     """About how much `require_checkpoint` writes for the model in `folder`; 0 where its checkpoint is there.
 
-    Raises:
-        ModelInvalidError: the file that holds the weights is damaged or gone.
+    Raises ModelInvalidError if the file that holds the weights is damaged or gone.
     """
     return 4 * count_parameters(folder) if _lacks_it(folder) else 0
 
 
 def _lacks_it(folder: Path) -> bool:
-    """Whether the weights are in a GGUF alone."""
     return not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file() and gguf_of(folder) is not None
 
 

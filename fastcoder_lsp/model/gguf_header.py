@@ -1,8 +1,8 @@
 """The head of a GGUF file, read with a bound on everything: a damaged or hostile file costs nothing.
 
 The file's counts never decide how much memory is taken, and every length is checked against the bytes that are there.
-Then the description is checked: tensors lie within the file, are of known kinds, and fit the metadata. That takes
-milliseconds, before a library sees the file. (The `gguf` package's reader bounds nothing, and takes seconds.)
+Then tensors must lie within the file, be of known kinds, and fit the metadata. That takes milliseconds, before a
+library sees the file. (The `gguf` package's reader bounds nothing, and takes seconds.)
 """
 
 import math
@@ -65,11 +65,7 @@ class Header:
 
 
 def read_header(path: Path, lists: Collection[str] = ()) -> Header:
-    """The head of `path`, with the contents of the `lists` of these names.
-
-    Raises:
-        ModelInvalidError: it is no GGUF file, or its head is damaged.
-    """
+    """The head of `path`, with the contents of these `lists`; raises ModelInvalidError for a damaged or other file."""
     try:
         with path.open("rb") as file:
             return _read(_HeaderReader(file), lists)
@@ -94,7 +90,6 @@ class _HeaderReader:
         self.place = 0
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes."""
         if count > self.size - self.place:
             raise _MalformedFileError("it ends within its header")
         data = self._file.read(count)
@@ -104,23 +99,19 @@ class _HeaderReader:
         return data
 
     def number(self, form: str) -> int | float | bool:
-        """The next number, of a `struct` form."""
         value: int | float | bool = struct.unpack(form, self.take(struct.calcsize(form)))[0]
         return value
 
     def count(self, most: int, what: str, form: str = "<Q") -> int:
-        """The next whole number, which is at most `most`."""
         value = int(self.number(form))
         if not 0 <= value <= most:
             raise _MalformedFileError(f"it claims {value} {what}")
         return value
 
     def text(self) -> str:
-        """The next text."""
         return self.take(self.count(MOST_TEXT, "bytes in one string")).decode()
 
     def skip_text(self) -> None:
-        """Pass over the next text."""
         self.take(self.count(MOST_TEXT, "bytes in one string"))
 
 
@@ -210,8 +201,7 @@ _SIZES = ("_length", "_count", "vocab_size")
 def check_header(gguf: Path, lists: Collection[str] = ()) -> Header:
     """The checked head of a GGUF, with the contents of `lists`.
 
-    Raises:
-        ModelInvalidError: it is no GGUF, damaged, or of a kind that cannot be read.
+    Raises ModelInvalidError if it is no GGUF, damaged, or of a kind that cannot be read.
     """
     header = read_header(gguf, lists)
     if not isinstance(header.fields.get("general.architecture"), str):

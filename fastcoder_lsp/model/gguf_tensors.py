@@ -1,7 +1,4 @@
-"""The weights of a GGUF, read directly a few rows at a time, under the names of the transformers format.
-
-Owns the reading of a file whose configuration `gguf_config` knows; `gguf_blocks` decodes the blocks.
-"""
+"""The weights of a GGUF, read directly a few rows at a time, under the names of the transformers format."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,8 +19,7 @@ GONE_HINT = "Put the file back, or run: fastcoder-lsp model pull. If it is not t
 class GgufTensors:
     """The tensors of one file (`tensors.Tensors`).
 
-    Raises:
-        ModelInvalidError: the file is damaged, or of a kind whose weights cannot be read directly.
+    Raises ModelInvalidError if the file is damaged, or of a kind whose weights cannot be read directly.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,8 +42,7 @@ class GgufTensors:
     def of(cls, folder: Path) -> "GgufTensors":
         """The tensors of the model in `folder`, whose note names the file.
 
-        Raises:
-            ModelInvalidError: the file is missing, damaged, or has changed.
+        Raises ModelInvalidError if the file is missing, damaged, or has changed.
         """
         origin, path = read_origin(folder), gguf_of(folder)
         assert path is not None, "the caller looked"

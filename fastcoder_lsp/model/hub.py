@@ -1,8 +1,8 @@
 """The hub and its cache on this disk: which models are there, and downloads with resume.
 
-Owns all use of huggingface_hub. Takes configuration, tokenizer and safetensors or GGUF weights; never pickles, never
-code. The hub's client starts a big file anew whenever its process ends, so big files are downloaded here, resumed even
-after a kill, and checked before they get their names; the client then finds them in its cache.
+Takes configuration, tokenizer and safetensors or GGUF weights; never pickles, never code. The hub's client starts a big
+file anew whenever its process ends, so big files are downloaded here, resumed even after a kill, and checked before
+they get their names; the client then finds them in its cache.
 """
 
 import fnmatch
@@ -131,8 +131,7 @@ def unreachable(error: Exception) -> NetworkError:
 def choose_files(hub_id: str, files: Sequence[RemoteFile]) -> tuple[RemoteFile, ...]:
     """The files of a repository that make a model: descriptions and safetensors weights of its top folder, or a GGUF.
 
-    Raises:
-        ModelInvalidError: it has no safetensors weights, and not exactly one GGUF.
+    Raises ModelInvalidError if it has no safetensors weights, and not exactly one GGUF.
     """
     by_name = {file.name: file for file in files}
     weights = [WEIGHTS] if WEIGHTS in by_name else [INDEX] if INDEX in by_name else []
@@ -204,12 +203,10 @@ def fetch(remote: HubModel, dialogue: Dialogue) -> Path:
 
 
 def _partial(blobs: Path, sha256: str) -> Path:
-    """The file that an unfinished download continues."""
     return blobs / f"{sha256}.fastcoder.incomplete"
 
 
 def _bytes_here(file: RemoteFile, blobs: Path) -> int:
-    """Bytes of a large file that need not be downloaded any more."""
     for path in (blobs / file.sha256, _partial(blobs, file.sha256)) if file.sha256 else ():
         with suppress(OSError):
             return min(path.stat().st_size, file.size)

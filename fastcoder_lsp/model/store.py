@@ -112,11 +112,7 @@ class ModelStore:
 
 
 def require_space(folder: Path, needed: int, purpose: str) -> None:
-    """Check that `needed` bytes are free on the disk of `folder`.
-
-    Raises:
-        ResourceError: disk space does not suffice.
-    """
+    """Raise ResourceError unless `needed` bytes are free on the disk of `folder`."""
     with writing(folder, purpose):
         free = shutil.disk_usage(folder).free
     if free < needed:
@@ -128,11 +124,7 @@ def require_space(folder: Path, needed: int, purpose: str) -> None:
 
 @contextmanager
 def writing(folder: Path, purpose: str) -> Iterator[None]:
-    """Within the block, turn the system's errors of writing to `folder` into ours.
-
-    Raises:
-        ResourceError: a write failed.
-    """
+    """Within the block, turn the system's errors of writing to `folder` into ResourceError."""
     try:
         yield
     except OSError as error:
@@ -141,11 +133,7 @@ def writing(folder: Path, purpose: str) -> Iterator[None]:
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Within the block, turn the system's errors of reading a model's files into ours.
-
-    Raises:
-        ModelInvalidError: a file cannot be read.
-    """
+    """Within the block, turn the system's errors of reading a model's files into ModelInvalidError."""
     try:
         yield
     except OSError as error:

@@ -1,9 +1,9 @@
 """A model's tensors as plain numbers, read a few rows at a time, from any kind of file; names are transformers'.
 
-Owns safetensors, without torch (numpy alone knows no bfloat16; the library sees each file first, and refuses a damaged
-head), and the packed integers of AWQ ("gemm", as AutoAWQ writes it) and GPTQ (AutoGPTQ): `X.qweight`, `X.qzeros`,
-`X.scales` in place of `X.weight`, whose columns are rows here. A weight is `scale · (q - zero)`; groups of inputs share
-scale and zero. `open_tensors` chooses the reader for a model's folder. Legend: K inputs, N outputs, G groups.
+Safetensors are read without torch (numpy alone knows no bfloat16; the library sees each file first, and refuses a
+damaged head), and so are the packed integers of AWQ ("gemm", as AutoAWQ writes it) and GPTQ (AutoGPTQ): `X.qweight`,
+`X.qzeros`, `X.scales` in place of `X.weight`, whose columns are rows here. A weight is `scale · (q - zero)`; groups of
+inputs share scale and zero. Legend: K inputs, N outputs, G groups.
 """
 
 import json
@@ -24,9 +24,7 @@ from fastcoder_lsp.model.gguf_tensors import GgufTensors
 class Tensors(Protocol):
     """Tensors by name. Methods raise ModelInvalidError for a damaged file, KeyError for an unknown name."""
 
-    def __contains__(self, name: str) -> bool:
-        """Whether there is such a tensor."""
-        ...
+    def __contains__(self, name: str) -> bool: ...
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Its sizes, rows first."""

@@ -1,7 +1,6 @@
 """The training record of a tuned model: JSON beside its weights.
 
-Owns the record's form and its check against the weights. `train` writes it; decoding reads the ids of SDSAT's adaptive
-tokens from it.
+`train` writes it; decoding reads the ids of SDSAT's adaptive tokens from it.
 """
 
 import json
@@ -52,9 +51,7 @@ class TrainingRecord:
 def read_record(folder: Path, digest: str | None = None) -> TrainingRecord | None:
     """The record of the model in `folder`; None for a model that was not tuned by this program.
 
-    Args:
-        folder: the model's.
-        digest: the hash of the weights, to be checked; None to trust the record.
+    `digest`: the hash of the weights, to be checked; None to trust the record.
 
     Raises:
         ModelInvalidError: the record is damaged, of another version, or of other weights.

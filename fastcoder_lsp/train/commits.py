@@ -1,8 +1,8 @@
-r"""The changes of a repository's commits, file by file, as training on next edits reads them.
+"""The changes of a repository's commits, file by file, as training on next edits reads them.
 
-The rules of today hold for every version of a file: its name and place, its size, its lines that look like secrets.
-Git reads the objects through an empty clone of our own (`workspace/git`), so it sees no configuration, hook, attribute
-or remote of the repository. Nothing is written but that clone, which is deleted.
+Today's rules hold for every version of a file: its name and place, its size, its lines that look like secrets. Git
+reads the objects through an empty clone of our own (`workspace/git`), so it sees no configuration, hook, attribute or
+remote of the repository. Only that clone is written, and deleted.
 """
 
 import hashlib
@@ -56,12 +56,9 @@ class CommitHistory:
 
 
 def read_history(repository: Path, commit: str | None, most: int) -> CommitHistory:
-    """The changes of the newest commits of a repository that may be read today.
+    """The changes, readable today, of the newest `most` commits of a work tree; merges don't count.
 
-    Args:
-        repository: the top folder of a work tree.
-        commit: the id of the newest one; None: `HEAD`.
-        most: commits to read; merges don't count.
+    `commit`: the id of the newest one; None: `HEAD`.
 
     Raises:
         UsageError: the folder is no work tree of git, or git cannot read its history.
@@ -160,7 +157,6 @@ def _newest(own: Path, shared: Path) -> str:
 
 
 def _lines_of(path: Path) -> list[str]:
-    """The lines of a small file of git's; none if it cannot be read."""
     try:
         return read_real(path.resolve(), _SMALL_FILE).decode("utf-8", "replace").splitlines()
     except (OSError, ValueError, RuntimeError):

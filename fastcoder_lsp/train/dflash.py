@@ -2,8 +2,8 @@
 
 DFlash, 2026, section 4: anchors are drawn in the text; the block behind each, all masks but for the anchor, sees the
 features before it and all of itself; loss = Σ_k e^(−(k − 1)/γ) · cross-entropy of place k, since a wrong place spoils
-those behind it. The target's embeddings and head are frozen. One choice differs: the mask is a learnt vector, for a
-vocabulary need not have a token to spare. Owns the module, the drawing and the loss.
+those behind it. The target's embeddings and head are frozen. One choice differs: the mask is a learnt vector, since a
+vocabulary need not have a token to spare.
 
 Legend: T rows of a text, A anchors, B places of a block, E width, D tokens that can be predicted, H heads, K of them
 with keys, d numbers of a head.
@@ -101,7 +101,6 @@ class DflashLesson(DrafterLesson[DflashSettings]):
         return {"block": (loss_AB.view_as(weights_AB) * weights_AB).sum() / weights_AB.sum().clamp(min=1e-6)}
 
     def _places(self, sample: Sample) -> range:
-        """The places of a sample that a whole block follows."""
         return range(max(sample.first - 1, 1), len(sample) - self._settings.block + 1)
 
     def logits(self, states_TLE: torch.Tensor, embedded_AE: torch.Tensor, anchors_A: torch.Tensor) -> torch.Tensor:

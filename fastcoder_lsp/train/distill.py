@@ -6,8 +6,8 @@ of the paper's two that need no draws of the student (its on-policy data would h
 
 Boost-tuning is Miao et al. 2024, *SpecInfer*, section 3: smaller models are tuned one after another, each on the tokens
 that the ones before it miss, so that their merged trees hold more of the target's answer. The paper leaves out prompts
-whose whole continuation an earlier model predicts; here it is tokens, for a continuation of code is seldom all right
-and never all wrong.
+whose whole continuation an earlier model predicts; here single tokens are left out, since a continuation of code is
+seldom all right and never all wrong.
 
 Legend: T tokens of a text, E width of the target, V tokens that both models know, N earlier students.
 """
@@ -53,10 +53,7 @@ class EarlierStudents:
 
 
 class DistillLesson(SampleLesson):
-    """A student over samples that the target generated; `head_VE` is the target's head.
-
-    The other arguments are those of `SampleLesson`.
-    """
+    """A student over samples that the target generated; `head_VE` is the target's head."""
 
     def __init__(
         self,

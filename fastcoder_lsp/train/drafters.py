@@ -1,6 +1,6 @@
 """Trainings whose result is a drafter's own weights: Medusa's heads, EAGLE's layer, DFlash's small model.
 
-Owns the drafter's folder and its evaluation. Medusa-2 also writes a model, which its heads belong to.
+Medusa-2 also writes a model, which its heads belong to.
 """
 
 import shutil
@@ -244,11 +244,7 @@ def write_drafter(place: Path, record: DrafterRecord, tensors: Mapping[str, torc
 
 
 def _tokens_a_pass(engine: Engine, tokenizer: Tokenizer, drafter: str, texts: Sequence[Ids]) -> dict[str, float]:
-    """The mean number of tokens from a pass behind the first half of each text, and whether all are the plain ones.
-
-    Returns:
-        "tokens_a_pass" and "identical" (1 or 0); nothing where no text is held out.
-    """
+    """ "tokens_a_pass" behind the first half of each text, and whether all are the plain ones ("identical", 1 or 0)."""
     if not texts:
         return {}
     parts = DrafterParts(piece=tokenizer.piece, linear=partial(packed_linear, kernels=kernels_folder()))

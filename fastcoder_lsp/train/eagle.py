@@ -10,12 +10,11 @@ EAGLE (Li et al. 2024, sections 3.1 and 3.2; EAGLE-2's layer is the same): the f
 it, give the features of that one. The target's own head reads them; the loss is their distance (smooth L1) and 0.1 ·
 cross-entropy to the target's predictions. Three choices differ. The layer begins as the best linear guess (least
 squares over the samples), with attention and inner layer adding nothing yet. Features are scaled to 1 in each number,
-for a few of a model's are a hundred times as large as the others. And where EAGLE adds noise, so that the layer gets
+since a few of a model's are a hundred times as large as the others. And where EAGLE adds noise, so that the layer gets
 used to slightly wrong features, it is shown its own (training-time test).
 
-Norm, rotation and layer are those that `draft` computes in numpy when decoding; DFlash shares the first two.
-
-Legend: T rows, E width, D tokens that can be predicted, H heads, K of them with keys, d numbers of a head.
+Norm, rotation and layer are those that `draft` computes in numpy when decoding; DFlash shares the first two. Legend: T
+rows, E width, D tokens that can be predicted, H heads, K of them with keys, d numbers of a head.
 """
 
 from collections.abc import Mapping, Sequence
@@ -132,8 +131,7 @@ def layers_of(layers: int) -> tuple[int, ...]:
 def sized(shape: Shape, settings: EagleSettings) -> Shape:
     """The layer's sizes: the target's, but for `settings`, and with values for every head in EAGLE's layer.
 
-    There a row learns of the next token through the values alone; shared among a small model's heads they are too
-    narrow for that.
+    There a row learns of the next token through the values alone; a small model's shared heads are too narrow for that.
     """
     inner = settings.inner or shape.inner
     return replace(shape, inner=inner, kv_heads=shape.heads if settings.version == 1 else shape.kv_heads)
@@ -270,7 +268,6 @@ class FeatureLesson(EagleLesson):
         return guess_EF.T.contiguous()
 
     def _seen(self, sample: Sample) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embeddings and features of a text's rows, and the next features; the first token's are like no others."""
         features_TE, embedded_TE = self._inputs(sample)
         return torch.cat([embedded_TE[2:], features_TE[1:-1]], 1), features_TE[2:]
 

@@ -1,14 +1,14 @@
 """`train edits`: a fill-in model learns to suggest next edits, from commits, in our order of Sweep's first format.
 
 The hunks of a file are applied one after the other, from the top or from the bottom, as a user might have made them.
-After each of them the model is asked as the server asks: the history is what `edits/history` makes of the hunks so far,
+After each of them the model is asked as the server asks: the history is that of `edits/history` for the hunks so far,
 the cursor is at the end of the last one. The answer is the window with the later hunks in it that the history foretells
-(`Foretelling`): what nobody could know would only teach the model to guess. Where no hunk is left in it, the window
-stays as it is, so that the model learns to be quiet. The loss is on the answer only, as published.
+(`Foretelling`): others would only teach the model to guess. Without such a hunk the window stays as it is, so that the
+model learns to be quiet. The loss is on the answer only, as published.
 
-Commits hold few renames that are half done, the commonest next edit. So each changed file is also renamed in: a name of
-it gets another one, line by line. Half of the examples of a step change something: Sweep does not say how many of its
-own do, and of cursortab's cases half do.
+Commits hold few half-done renames, the commonest next edit. So each changed file is also renamed in: one of its names
+gets another one, line by line. Half of the examples of a step change something: Sweep does not say how many of its own
+do, and half of cursortab's cases do.
 """
 
 import hashlib
@@ -178,7 +178,7 @@ def examples_of(change: FileChange, limits: EditLimits, earlier: tuple[Change, .
 
 
 class Foretelling:
-    """What a history tells of the hunks that follow it.
+    """Whether a history foretells the hunks that follow it.
 
     A hunk is foretold if the prompt has every word that it adds, and a change of the history added one of these words
     or removed one of those that the hunk removes: a name, if the hunk changes any.
@@ -237,7 +237,6 @@ def renamed(change: FileChange) -> FileChange | None:
 
 
 def _draw(change: FileChange) -> random.Random:
-    """The same draws for the same change, for ever."""
     seed = hashlib.sha256(f"{change.commit} {change.path}".encode(errors="replace")).digest()
     return random.Random(seed)  # noqa: S311 no secret
 
@@ -267,7 +266,6 @@ def _applied(
 
 
 def _cursor(lines: Sequence[str], place: tuple[int, int]) -> int:
-    """The end of what was written; of a deletion, the line below."""
     start, end = place
     row = min(max(start, end - 1), len(lines) - 1)
     return sum(len(line) + 1 for line in lines[:row]) + (len(lines[row]) if end > start else 0)
@@ -276,7 +274,7 @@ def _cursor(lines: Sequence[str], place: tuple[int, int]) -> int:
 def _inside(places: Sequence[tuple[int, int]], first: int, last: int) -> list[bool] | None:
     """Whether each place lies within the lines `first` to `last`; None if one crosses an end of them.
 
-    An insertion at an end of the window belongs to it as much as to what lies around it.
+    An insertion at an end of the window belongs to both sides.
     """
     inside = list[bool]()
     for start, end in places:
@@ -323,12 +321,10 @@ class EditsTask:
 
 
 def _by_kind(examples: Sequence[EncodedExample]) -> list[list[EncodedExample]]:
-    """Those that change something, and the quiet ones."""
     return [[one for one in examples if bool(one.changed) == changes] for changes in (True, False)]
 
 
 def _spread(examples: Sequence[EncodedExample], most: int) -> list[EncodedExample]:
-    """At most so many of them, evenly spread."""
     return [examples[place * len(examples) // most] for place in range(most)] if len(examples) > most else [*examples]
 
 
@@ -355,7 +351,7 @@ class EditsSession(TaskSession):
 
     @cached_property
     def histories(self) -> tuple[CommitHistory, ...]:
-        """The commits of each repository; a run that is resumed keeps to those that it began with.
+        """The commits of each repository; a resumed run keeps to those that it began with.
 
         Raises:
             UsageError: a repository cannot be read, or `--commit` names the newest of several.
@@ -383,11 +379,7 @@ class EditsSession(TaskSession):
 
     @cached_property
     def examples(self) -> tuple[list[EncodedExample], list[EncodedExample]]:
-        """Examples to learn from, and those of later commits; equal ones count once, for the earliest commit.
-
-        Raises:
-            UsageError: there are too few.
-        """
+        """Examples to learn from, and those of later commits; equal ones count once. Raises UsageError for too few."""
         learnt, held, seen = list[EncodedExample](), list[EncodedExample](), set[bytes]()
         for history in self.histories:
             found = self._of(history, seen)[-MOST_EXAMPLES:]

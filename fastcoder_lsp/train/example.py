@@ -187,9 +187,8 @@ class Sequences:
     def _reordered(self, window: Ids, draw: random.Random, *, joined: bool) -> Sequence:
         """PSM (prefix, suffix, middle), or SPM as in Code Llama: the suffix first, then prefix and middle as one text.
 
-        Families with an SPM of their own have that alone.
-
-        The text is cut between two characters, so that a part may begin or end inside a word, as it does for a user.
+        Families with an SPM of their own have that alone. The text is cut between two characters, so that a part may
+        begin or end inside a word, as it does for a user.
         """
         text = self._tokenizer.decode(window.tolist())
         first, second = sorted(draw.randrange(len(text) + 1) for _ in range(2))

@@ -1,8 +1,7 @@
 """The training loop: gradients of a step → one step of AdamW, until all steps are made or time is up.
 
-Owns the optimiser, the learning rate's schedule, how many steps fit into the user's time, and the moments at which a
-checkpoint is written. A step is a function of the weights, the optimiser and its number alone, so an interrupted run
-ends at the weights of an uninterrupted one.
+A step is a function of the weights, the optimiser and its number alone, so an interrupted run ends at the weights of an
+uninterrupted one.
 """
 
 import math
@@ -154,7 +153,6 @@ class Trainer:
         self.curve.draw()
 
     def _make_step(self) -> dict[str, float]:
-        """One step; the mean loss of each term before it."""
         losses = self._lesson.gradients(self.step)
         norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.clip)
         if not bool(torch.isfinite(norm)):
@@ -170,7 +168,6 @@ class Trainer:
         return losses
 
     def _measure(self) -> None:
-        """Losses on held-out text, into the curve."""
         if means := self._lesson.held_out():
             self.curve.add(Point(self.step, means, held_out=True))
 
@@ -212,7 +209,6 @@ class ModelLesson:
         return means
 
     def _at_once(self, examples: Sequence[Example], run: Callable[[list[Example]], _Passed]) -> Iterator[_Passed]:
-        """Run the passes, several at once if the settings say so; what they give, in their order."""
         settings = self._trainable.settings
         parts = passes(examples, settings.rows)
         if settings.at_once == 1:
@@ -282,7 +278,6 @@ def _counts(examples: Sequence[Example]) -> dict[str, int]:
 
 
 def _add(means: dict[str, float], sums: Mapping[str, torch.Tensor], counts: Mapping[str, int]) -> None:
-    """Add an example's share to the means of a step."""
     for name, value in sums.items():
         means[name] = means.get(name, 0.0) + value.item() / counts[name]
 

@@ -1,16 +1,14 @@
 """From examples to losses: forward passes through a transformers model, and the loss terms from its logits.
 
-The terms are cross-entropy, and the consistency loss of Kou et al. 2024 (CLLM), equations 3 to 6.
-
-Owns the formulas and their gradients. `tests/train` holds both against a naive version in float64.
-
-The gradients are written out because of the vocabulary: of 150,000 tokens, a row's probabilities in fp32 weigh as much
-as hundreds of its hidden states. With autograd, each of a loss's five intermediate results keeps all rows of them;
-here a few rows at a time are computed, forward and backward, and only the logits are kept.
+The terms are cross-entropy, and the consistency loss of Kou et al. 2024 (CLLM), equations 3 to 6. `tests/train` holds
+formulas and gradients against a naive version in float64. The gradients are written out because of the vocabulary: of
+150,000 tokens, a row's probabilities in fp32 weigh as much as hundreds of its hidden states. With autograd, each of a
+loss's five intermediate results keeps all rows of them; here a few rows at a time are computed, forward and backward,
+and only the logits are kept.
 
 Packed, all examples of a pass form one row; a node sees its ancestors alone (a 4-D mask), and its position is its
-depth. Models whose attention takes no such mask (recurrent ones, for example) run each branch as a text of its own:
-the same logits for more work. `agrees` chooses by trying.
+depth. Models whose attention takes no such mask (recurrent ones, for example) run each branch as a text of its own: the
+same logits for more work. `agrees` chooses by trying.
 
 Legend: N nodes with logits, M goals of one term, C goals of one chunk, V vocabulary.
 """
@@ -43,10 +41,8 @@ class Goals:
 def term_sums(example: Example, wanted: Ids, logits_NV: torch.Tensor) -> dict[str, torch.Tensor]:
     """The sum of each term's losses over one example, in nats: −Σ log p(id), or the forward KL to the teachers.
 
-    Args:
-        example: its goals.
-        wanted: the nodes that the rows of `logits_NV` belong to, ascending.
-        logits_NV: in any precision; sums are made in fp32, or float64 where the logits are.
+    `wanted`: the nodes that the rows of `logits_NV` belong to, ascending. Sums are made in fp32, or float64 where the
+    logits are.
     """
     nodes_N = torch.from_numpy(wanted)
 
@@ -72,7 +68,7 @@ def term_sums(example: Example, wanted: Ids, logits_NV: torch.Tensor) -> dict[st
 def total(sums: Mapping[str, torch.Tensor], counts: Mapping[str, int], weights: Mapping[str, float]) -> torch.Tensor:
     """Σ weight · sum / count: each term's mean over all its goals of one step, weighed.
 
-    `counts` are those of the whole step, so that the parts of a step that is run in several passes add up to it.
+    `counts` are of the whole step, so that the parts of a step that is run in several passes add up to it.
     """
     assert sums, "an example without goals teaches nothing"
     parts = [weights[name] * value / counts[name] for name, value in sums.items()]

@@ -136,14 +136,9 @@ def head_outputs(
 class JointLesson:
     """A model and heads over windows of text, `batch` of them in a step (Medusa-2; `loop.Lesson`).
 
-    Args:
-        trainable: the model.
-        texts: the windows.
-        places_V: for each token its place among those that the heads can predict; -1 for the others.
-        head_DE: the rows of the model's head for these tokens, shared by the heads and frozen.
-        settings: of the heads.
-        alone: steps in which only the heads learn.
-        batch: windows in a step.
+    `places_V`: for each token its place among those that the heads can predict; -1 for the others. `head_DE`: the rows
+    of the model's head for these tokens, shared by the heads and frozen. In the first `alone` steps only the heads
+    learn.
     """
 
     def __init__(
@@ -227,6 +222,5 @@ class JointLesson:
 
 
 def _loss(logits_NV: torch.Tensor, labels_N: torch.Tensor) -> torch.Tensor:
-    """The mean cross-entropy where there is a label; 0 where there is none."""
     known = max(int((labels_N >= 0).sum()), 1)
     return F.cross_entropy(logits_NV, labels_N, ignore_index=-1, reduction="sum") / known

@@ -47,8 +47,8 @@ class RequestedOptions:
 class SampleOptions:
     """The samples to collect.
 
-    `samples`: number of texts, None: as the machine allows. `said`: tokens that the target generates after the first
-    half of each text, 0: it only reads the text. `vocabulary`: most tokens that the drafter can predict.
+    `samples`: number of texts, None: as the machine allows. `said`: tokens that the target generates after each text's
+    first half, 0: none. `vocabulary`: most tokens that the drafter can predict.
     """
 
     samples: int | None = None
@@ -72,12 +72,9 @@ class TrainingDevice:
 
 
 def machine(device: str, parameters: int, *, vectors: bool = False) -> TrainingDevice:
-    """The machine behind `device`.
+    """The machine behind `device` ("auto", "cpu", "cuda" or "cuda:N"), for a model of so many parameters.
 
-    Args:
-        device: "auto", "cpu", "cuda" or "cuda:N".
-        parameters: of the model.
-        vectors: bf16 is also worth it where a CPU has vectors for it, but no tiles.
+    `vectors`: bf16 is also worth it where a CPU has vectors for it, but no tiles.
 
     Raises:
         UsageError: there is no such device.

@@ -1,8 +1,7 @@
 """Published checkpoints of drafters in this program's form: EAGLE, EAGLE-3, Medusa, DFlash.
 
-Owns the names and shapes of the published files, as their public code reads them (SafeAILab/EAGLE,
-FasterDecoding/Medusa, z-lab/dflash), and refuses unknown parts by name. A checkpoint without embedding or head uses the
-target's here too.
+Names and shapes are those that their public code reads (SafeAILab/EAGLE, FasterDecoding/Medusa, z-lab/dflash); an
+unknown part is refused by name. A checkpoint without embedding or head uses the target's here too.
 """
 
 import json
@@ -111,7 +110,6 @@ def _read(folder: Path) -> tuple[dict[str, Any], Tensors]:
 def _converted(
     config: Mapping[str, Any], tensors: Tensors, shape: Shape, files: ModelFiles
 ) -> tuple[str, dict[str, float], tuple[int, ...], Tensors]:
-    """Method, numbers, layers and tensors."""
     if any("medusa_head." in name or re.fullmatch(r"\d+\.\d+\.(linear\.)?weight", name) for name in tensors):
         return "medusa", *_medusa(config, tensors, shape)
     _check_rotation(config)
@@ -247,7 +245,6 @@ def _numbers(config: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _check_rotation(config: Mapping[str, Any]) -> None:
-    """Raises UsageError for an unknown position encoding."""
     scaling = config.get("rope_scaling") or config.get("rope_parameters") or {}
     kind = scaling.get("rope_type") or scaling.get("type") or "default"
     if kind != "default":

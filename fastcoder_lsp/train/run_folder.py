@@ -129,11 +129,7 @@ class RunFolder:
             )
 
     def identity(self) -> dict[str, Any]:
-        """The identity of the run in this folder.
-
-        Raises:
-            FastcoderError: there is none, or its description is damaged.
-        """
+        """The identity of the run in this folder; raises FastcoderError if there is none, or it is damaged."""
         try:
             row = json.loads((self.path / _RUN).read_text(encoding="utf-8"))
         except FileNotFoundError:

@@ -1,8 +1,8 @@
 """The lessons of drafters: texts, the target's hidden states at each of their tokens, and its frozen tensors.
 
 The int8 engine reads each text once, or continues it; the hidden states are written to the run's folder, so training
-reads files and never runs the target. Batch i is a function of (texts, seed, i) alone, and an interrupted run goes on
-behind its last whole file. The number of samples is planned once and kept when the run is resumed.
+never runs the target. Batch i is a function of (texts, seed, i) alone, and an interrupted run goes on behind its last
+whole file. The number of samples is planned once and kept when the run is resumed.
 """
 
 from abc import ABC, abstractmethod
@@ -45,12 +45,9 @@ QUICK = "recycling"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One text as the target read it.
+    """One text as the target read it: tokens, the first one to learn (the prompt is before), and the hidden states.
 
-    Attributes:
-        tokens: the text, [T].
-        first: the first token to learn; those before are the target's prompt.
-        states_TLE: the hidden states behind each collected layer, in half precision.
+    `states_TLE`: behind each collected layer, in half precision.
     """
 
     tokens: Ids
@@ -63,13 +60,9 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """Makes samples.
+    """Makes samples of the target, with the hidden states of `layers`.
 
-    Attributes:
-        engine: the target.
-        tokenizer: the target's.
-        layers: the layers whose hidden states are kept.
-        said: tokens that the target generates after the first half of a text; 0: it reads the text as it is.
+    `said`: tokens that the target generates after the first half of a text; 0: it reads the text as it is.
     """
 
     engine: KeepingEngine
@@ -85,11 +78,7 @@ class Collector:
         should_stop: Callable[[], bool],
         progress: Callable[[int, int], None],
     ) -> list[Sample]:
-        """The samples of the texts 0…`count`; fewer if `should_stop` says so.
-
-        Raises:
-            FastcoderError: a file of them is damaged.
-        """
+        """The samples of texts 0…`count`, fewer if `should_stop` says so; raises FastcoderError for a damaged file."""
         folder.mkdir(parents=True, exist_ok=True)
         found: list[Sample] = []
         for start in range(0, count, EACH):
@@ -159,13 +148,9 @@ def _load(path: Path) -> list[Sample]:
 class Teacher:
     """Frozen tensors of the target.
 
-    Attributes:
-        shape: the target's sizes.
-        ids_D: the tokens that the drafter can predict, ascending.
-        places_V: for each token of the vocabulary its place in `ids_D`; -1 for the others.
-        head_DE: the rows of the target's head for `ids_D`.
-        known_U: the tokens of the samples and of `ids_D`, ascending.
-        embedding_UE: the embeddings of `known_U`.
+    `ids_D`: the tokens that the drafter can predict, ascending; `places_V`: each token's place among them, or -1.
+    `head_DE`: their rows of the head. `known_U`: the tokens of the samples and of `ids_D`, ascending, with
+    `embedding_UE`.
     """
 
     shape: Shape
@@ -224,7 +209,7 @@ def make_teacher(
     """The tensors for `samples`.
 
     The drafter predicts the `vocabulary` tokens that are most frequent in the samples and in `counts_V`, the counts
-    over all texts: samples are a few of them, and know frequent tokens alone.
+    over all texts, since samples are few and know frequent tokens alone.
     """
     shape = shape_of(folder)
     seen_V = np.zeros(shape.vocabulary, np.int64)
@@ -249,14 +234,9 @@ def states_of(sample: Sample) -> torch.Tensor:
 
 
 class SampleLesson(ABC):
-    """Training on samples, `batch` of them in a step (`loop.Lesson`).
+    """Training on samples, `batch` of them in a step (`loop.Lesson`), in the order of `seed`; `held` are held out.
 
-    Args:
-        samples: to learn from.
-        held: held out.
-        batch: samples in a step.
-        seed: of their order.
-        half: compute products in bf16 on a CPU; weights, sums and the optimiser stay in fp32.
+    `half`: compute products in bf16 on a CPU; weights, sums and the optimiser stay in fp32.
     """
 
     fade = 0.8
@@ -307,10 +287,7 @@ class SampleLesson(ABC):
 
 
 class DrafterLesson(SampleLesson, Generic[Own]):
-    """A lesson whose result is a drafter: samples of a target, by the settings of the method.
-
-    The parameters begin as `beginning` says; the other arguments are those of `SampleLesson`.
-    """
+    """A lesson whose result is a drafter: samples of a target, by the settings of the method."""
 
     def __init__(
         self,

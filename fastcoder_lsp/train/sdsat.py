@@ -1,8 +1,7 @@
 """SDSAT's examples: text in which adaptive tokens replace words, so that the model learns to guess ahead.
 
-Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens*,
-section 3.2. Owns the places of windows of adaptive tokens, and the labels there. Three ways to show them:
-
+Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens*, section
+3.2. Three ways to show windows of adaptive tokens:
 - `improved`, the paper's: two streams, one plain with the loss on all tokens, one with windows and the loss on the
   replaced positions alone. loss = ½ (plain + w · masked).
 - `basic`, the paper's for comparison: one stream with windows, the loss on everything.
@@ -67,8 +66,7 @@ def examples_of(
 def _windows(length: int, settings: SdsatSettings, draw: random.Random, *, apart: bool) -> Iterator[tuple[int, int]]:
     """Start and length of each window, at least one: a position starts one with probability `starts`.
 
-    Apart, windows neither touch nor overlap. The first position and the last are never in one: nothing comes before the
-    first, and nothing after the last.
+    Apart, windows neither touch nor overlap. The first position and the last are never in one.
     """
     found = free = 0
     for start in range(1, length - 1):
@@ -82,7 +80,6 @@ def _windows(length: int, settings: SdsatSettings, draw: random.Random, *, apart
 
 
 def _next_tokens(sequence: Sequence) -> Labels:
-    """Each node predicts the token after it, where that is text."""
     nodes = np.flatnonzero(sequence.text[1:])
     return Labels(nodes.astype(np.int64), sequence.tokens[nodes + 1])
 

@@ -1,8 +1,7 @@
 """A training from its command to its result: the one order of things for all methods.
 
 A session finds the model, reads the texts, settles the settings, claims the run's folder, prepares the lesson, trains
-within the user's time, and writes the result. A method is a subclass: it says what it prepares, what its lesson is, and
-what it writes. A session prints nothing; it tells a listener.
+within the user's time, and writes the result. A method is a subclass. A session prints nothing; it tells a listener.
 """
 
 from abc import ABC, abstractmethod
@@ -76,7 +75,7 @@ class Listener:
 class Result:
     """`record` of the model or drafter in `folder`; None if the run was stopped before its first step.
 
-    `model`: the one that the result belongs to: that `--model` names, or the one that its heads were tuned with.
+    `model`: the one that `--model` names, or that the result's heads were tuned with.
     """
 
     outcome: RunOutcome
@@ -86,11 +85,7 @@ class Result:
 
 
 class TrainingSession(ABC):
-    """One training; see `run`.
-
-    Raises:
-        FastcoderError: the model or the data is missing, or the folder holds another run.
-    """
+    """One training; see `run`. Raises FastcoderError without model or data, or if the folder holds another run."""
 
     method: ClassVar[Method]
     used: ClassVar[float] = 0.9
@@ -177,8 +172,7 @@ class TrainingSession(ABC):
     ) -> tuple[list[Sample], list[Sample]] | None:
         """Samples of the target in `engine` to learn from, and held-out ones; None if the user stopped before.
 
-        Raises:
-            UsageError: there was no time for any.
+        Raises UsageError if there was no time for any.
         """
         collector, states = Collector(engine, self.tokenizer, layers, said), self.folder.path / "states"
         held_texts = self.sequences.held_out()[:HELD_OUT]
@@ -213,7 +207,7 @@ class TrainingSession(ABC):
     def fitted(self, lesson: Lesson) -> TrainSettings:
         """The settings with as many steps as fit into the time, unless the user named their number.
 
-        They are planned once, by timing a step, and kept when the run is resumed.
+        Planned once, by timing a step, and kept when the run is resumed.
         """
         left, settings = self.minutes.left() if self.job.asked.steps is None else None, self.settings
         if left is not None and "steps" not in self.folder.plan():

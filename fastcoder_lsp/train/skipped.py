@@ -1,6 +1,6 @@
 """`train self`: the search for parts of a model to skip when it drafts for itself, on the user's own code.
 
-Owns the composition: files, texts, engine, search, and the place of the result. Trains nothing, and needs no torch.
+Trains nothing, and needs no torch.
 """
 
 from collections.abc import Callable, Sequence

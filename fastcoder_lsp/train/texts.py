@@ -1,7 +1,7 @@
 """Training texts from folders, archives, corpora of this project, and the standard library.
 
-Owns the choice by name and the fingerprint of the texts. A folder is read by the server's rules (ignored files,
-secrets, limits); an archive's members are read in memory, never unpacked. Equal texts count once.
+A folder is read by the server's rules (ignored files, secrets, limits); an archive's members are read in memory, never
+unpacked. Equal texts count once.
 """
 
 import hashlib
@@ -37,10 +37,8 @@ class Texts:
 def read_texts(sources: Sequence[str], tokenizer: Tokenizer, cache: Path) -> Texts:
     """The texts of all sources, in an order that depends only on their contents and names.
 
-    Args:
-        sources: each a folder, a code file, an archive (.zip, .whl, .tar and compressed), `corpus:NAME`, or `stdlib`.
-        tokenizer: decodes the tokens of corpora.
-        cache: the folder with the corpora.
+    A source is a folder, a code file, an archive (.zip, .whl, .tar and compressed), `corpus:NAME` in the folder
+    `cache`, or `stdlib`.
 
     Raises:
         UsageError: a source does not exist, or none contains code.

@@ -1,7 +1,6 @@
 """The model as it is trained: loaded whole or with LoRA, with rows for adaptive tokens, and its merged export.
 
-Owns which tensors are trained and which are frozen, and the way back to an ordinary transformers folder, which appears
-whole or not at all. Knows no data and no losses.
+The export is an ordinary transformers folder, which appears whole or not at all.
 """
 
 import re
@@ -77,14 +76,10 @@ class Trainable:
 def load_trainable(
     folder: Path, settings: TrainSettings, adaptive: tuple[int, ...], *, fresh: bool, to_merge: bool
 ) -> Trainable:
-    """The model in `folder`, ready to be trained.
+    """The model in `folder`, ready to be trained as `settings` say.
 
-    Args:
-        folder: a model's, in the transformers format.
-        settings: how it is tuned; `seed` gives LoRA's start.
-        adaptive: ids of the adaptive tokens to train; the embedding grows where it has no such rows.
-        fresh: the tokens are new to the model.
-        to_merge: keep frozen weights in fp32 for the merge; else LoRA's frozen ones are in the training's precision.
+    The embedding grows where it has no rows for the ids `adaptive`, which are `fresh` if they are new to the model.
+    `to_merge` keeps frozen weights in fp32 for the merge; else LoRA's frozen ones are in the training's precision.
 
     Raises:
         ModelInvalidError: transformers cannot load it.
@@ -142,11 +137,7 @@ def _grow(model: Any, adaptive: tuple[int, ...]) -> None:
 
 
 def require_tuning(settings: TrainSettings) -> None:
-    """Check that the packages for this kind of tuning are installed.
-
-    Raises:
-        InstallationError: LoRA needs peft, which is not installed.
-    """
+    """Raise InstallationError if LoRA is asked for and peft is not installed."""
     if settings.tuning == "lora" and find_spec("peft") is None:
         raise InstallationError(
             "tuning by LoRA needs the package peft",
@@ -283,7 +274,6 @@ def write_model(trainable: Trainable, base: Path, target: Path, record: Training
 
 
 def _precision_of(base: Path) -> torch.dtype:
-    """The precision of the base's file, so that the export is as large as the base."""
     with safe_open(weight_files(base)[0], framework="pt") as opened:
         kind = opened.get_slice(next(iter(opened.keys()))).get_dtype()
     return {"BF16": torch.bfloat16, "F16": torch.float16}.get(kind, torch.float32)

@@ -1,7 +1,6 @@
 """Jacobi trajectories: a model's output block by block, and every state of the guess on the way there.
 
-Owns their form, their files (npz, a few bytes a state), the cleaning of repetitions, and the batched Jacobi decoding
-that collects them. That is the iteration of `draft/jacobi.py` (Santilli et al. 2023, Algorithm 1) for a batch, block by
+The Jacobi decoding is the iteration of `draft/jacobi.py` (Santilli et al. 2023, Algorithm 1) for a batch, block by
 block as Kou et al. 2024 (*CLLMs*, section 3.2): guess n random tokens of the prompt, replace all by the argmax before
 each, until nothing moves; then the next block. The KV cache keeps the tokens that are right in all texts; the rest of a
 guess is cut off again. Batch i of a run is a function of (texts, seed, i) alone.
@@ -56,7 +55,7 @@ def distinct_share(tokens: Sequence[int] | Ids) -> float:
 def cleaned(trajectory: Trajectory) -> Trajectory | None:
     """The trajectory up to the block in which it begins to repeat itself; None where nothing is left.
 
-    States that only repeat the one before are dropped, too: they show no progress.
+    States that only repeat the one before show no progress, and are dropped, too.
     """
     kept = len(trajectory.states)
     while kept and distinct_share(trajectory.output[: kept * trajectory.block].tolist()) < DISTINCT:
@@ -201,7 +200,6 @@ class _PaddedBatch:
         return fresh_BN
 
     def keep(self, fixed_BN: Ids, next_B: Ids) -> None:
-        """Append the guess of the last call of `outputs` to the text; the cache holds it already."""
         self._tokens_BP = np.concatenate([self._tokens_BP, fixed_BN], axis=1)
         self._next_B = next_B
         self._right_BS = self._after_BS = fixed_BN[:, :0]
@@ -229,7 +227,6 @@ class _PaddedBatch:
 
 
 def _alike(left_BN: Ids, right_BN: Ids) -> int:
-    """How many first tokens are the same in all texts."""
     shorter = min(left_BN.shape[1], right_BN.shape[1])
     same_N = (left_BN[:, :shorter] == right_BN[:, :shorter]).all(0)
     return shorter if same_N.all() else int(same_N.argmin())

@@ -218,8 +218,7 @@ class CllmSession(TaskSession):
     def _collect(self, collector: JacobiCollector, wanted: int, should_stop: Callable[[], bool]) -> list[Trajectory]:
         """Cleaned trajectories, `wanted` of them unless `should_stop` says so before; an interrupted run goes on.
 
-        Raises:
-            FastcoderError: the model only repeats itself.
+        Raises FastcoderError if the model only repeats itself.
         """
         own, batches = self.own, self.folder.path / "trajectories"
         middle = self.tokenizer.control.get(template_of(self.tokenizer).middle)
@@ -252,11 +251,7 @@ class DistillSession(TuningSession):
     method = "distill"
 
     def find_others(self) -> Sequence[ModelFiles]:
-        """Find the student and the students tuned earlier.
-
-        Raises:
-            UsageError: the models have different tokenizers.
-        """
+        """Find the student and those tuned earlier; raises UsageError if their tokenizers differ."""
         found = [models.find(name, self.cache) for name in (self.own.student, *self.own.boost)]
         for files in found:
             if Tokenizer.load(files.folder).identity != self.tokenizer.identity:
@@ -309,8 +304,7 @@ class DistillSession(TuningSession):
 def export_run(out: Path, model: str | None, target: Path | None, cache: Path) -> TrainingRecord:
     """Write the newest checkpoint of the run in `out` as a model, to `target` or into the run's folder.
 
-    Raises:
-        FastcoderError: there is no checkpoint, or `model` is not the one that was tuned.
+    Raises FastcoderError if there is no checkpoint, or `model` is not the one that was tuned.
     """
     folder = RunFolder(out.expanduser().absolute())
     identity = folder.identity()
@@ -344,8 +338,7 @@ def _export(
 ) -> TrainingRecord:
     """Write the newest checkpoint of a run, merged into the weights of `base`, to `target`; returns the full record.
 
-    Raises:
-        FastcoderError: there is no checkpoint, it is of another model, or `target` holds other files.
+    Raises FastcoderError if there is no checkpoint, it is of another model, or `target` holds other files.
     """
     require_place(target)
     arguments = {**record.arguments, "training": asdict(settings)}

@@ -66,12 +66,9 @@ _MODELS_WORDS = frozenset({"text"})
 class Redaction:
     """Removes private data from texts, so that the report is safe to share with strangers.
 
-    All text of a model goes too, which may be tuned on the user's own code.
-
-    Args:
-        home: the user's folder, None for none; replaced by ~.
-        names: of the user and of the machine, as whole words.
-        environment: variables; the values of those with a secret's name are hidden wherever they occur.
+    All text of a model goes too, which may be tuned on the user's own code. The folder `home` becomes ~; `names` of the
+    user and of the machine are removed as whole words; values of `environment` variables with a secret's name, wherever
+    they occur.
     """
 
     def __init__(self, home: Path | None, names: Iterable[str], environment: Mapping[str, str]) -> None:

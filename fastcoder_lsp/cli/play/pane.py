@@ -1,7 +1,4 @@
-"""The drawing of `play`: text with ghost text and line numbers, tabs above, status and keys below.
-
-Pure functions from a session and a width to styled text.
-"""
+"""The drawing of `play`: text with ghost text and line numbers, tabs above, status and keys below."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
@@ -153,11 +150,7 @@ LINES_ABOVE_AT_FIRST = 10
 
 
 class GhostControl(BufferControl):
-    """A buffer with ghost text at its cursor.
-
-    Args:
-        name: the file's name, which decides the colours.
-    """
+    """A buffer with ghost text at its cursor; the file's `name` decides the colours."""
 
     def __init__(self, buffer: Buffer, name: str, ghost: Callable[[], Ghost | None]) -> None:
         lexer = PygmentsLexer.from_filename(name, sync_from_start=Always())

@@ -41,10 +41,7 @@ STARTS = {
 
 @dataclass(frozen=True, slots=True)
 class TourStep:
-    """After `after`, remove `drops` characters and type `typed`.
-
-    Then type `letters` of the suggestion, too, and accept the rest.
-    """
+    """After `after`, remove `drops` characters, type `typed` and `letters` of the suggestion, and accept the rest."""
 
     file: str
     after: str

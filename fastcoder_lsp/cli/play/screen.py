@@ -1,9 +1,8 @@
 """The full-screen editor: one pane, tabs, a status line, its keys and colours.
 
-Runs the application and its buffers. Typing never waits for the server: keys change the buffer, the session tells the
-server in tasks of its own, and the screen is redrawn when an answer comes. Keys that are not bound here are
-prompt_toolkit's ordinary editing. The colours are the terminal's own sixteen, so that light and dark themes both stay
-readable.
+Typing never waits for the server: keys change the buffer, the session tells the server in tasks of its own, and the
+screen is redrawn when an answer comes. Keys that are not bound here are prompt_toolkit's ordinary editing. The colours
+are the terminal's own sixteen, so that light and dark themes both stay readable.
 """
 
 import asyncio

@@ -1,7 +1,4 @@
-"""The scripted session: types a few lines, asks, accepts, and prints each step.
-
-Needs no input; everything goes through the same session and server as the full-screen editor.
-"""
+"""The scripted session: types a few lines, asks, accepts, and prints each step, by the screen's session and server."""
 
 import asyncio
 import sys
@@ -27,11 +24,7 @@ class NothingSuggestedError(FastcoderError):
 
 
 async def play_script(session: PlaySession, steps: Sequence[TourStep]) -> None:
-    """Play `steps`, printing each.
-
-    Raises:
-        FastcoderError: the server failed, or nothing at all was suggested.
-    """
+    """Play and print `steps`; raises FastcoderError if the server failed, or nothing at all was suggested."""
     await _wait_for_model(session)
     started = time.perf_counter()
     shown = 0
@@ -106,7 +99,6 @@ def _ghost_text(session: PlaySession) -> str:
 
 
 async def _replace(session: PlaySession, drops: int, text: str) -> None:
-    """Replace the `drops` characters after the cursor by `text` and wait for the answer."""
     file = session.current
     session.edited(file.text[: file.cursor] + text + file.text[file.cursor + drops :], file.cursor + len(text))
     await _answered(session)
@@ -136,7 +128,6 @@ def _show_loading(status: Status) -> None:
 
 
 def _cost(session: PlaySession) -> str:
-    """The last answer's time and work, for the user."""
     answer = session.last
     assert answer is not None
     work = (work_of(answer) or ["already known"]) if session.model else []

@@ -1,7 +1,6 @@
 """An editor's side of ghost text: reports every change to the server, asks, cancels outdated requests, accepts.
 
-Holds the open files' texts and cursors, the ghost text, the server's state and the times of its answers. Nothing here
-waits: each answer arrives in a task of its own. The screen and the scripted session both use it.
+Nothing here waits: each answer arrives in a task of its own. The screen and the scripted session both use it.
 """
 
 import asyncio
@@ -62,14 +61,9 @@ class OpenFile:
 class AnswerSummary:
     """An answer, and the model's work for it.
 
-    Attributes:
-        ms: milliseconds since the first request, on the client's clock; time while the model loads does not count.
-        shown: whether it was a suggestion.
-        tokens, steps: generated tokens and forward passes; zero for a cached text.
-        prefilled: tokens of the prompt that were computed.
-        prefill_ms: milliseconds of prefill; 0 if unknown.
-        waited_ms: milliseconds in which the model worked on something else; 0 if unknown.
-        late: whether it was not ready in time, and was made in the background.
+    `ms`: since the first request, on the client's clock, without the time while the model loads. `tokens` and `steps`
+    are zero for a cached text. `prefilled` tokens of the prompt were computed. `waited_ms`: the model worked on
+    something else. `late`: it was not ready in time, and was made in the background.
     """
 
     ms: float
@@ -98,11 +92,9 @@ class AnswerSummary:
 
 
 class PlaySession:
-    """The open files and their server.
+    """The open files, at least one, and their server; the first file is shown.
 
-    Args:
-        files: at least one; the first is shown.
-        on_change: called when anything but the texts changed: ghost text, status, an answer.
+    `on_change` is called when anything but the texts changed: ghost text, status, an answer.
     """
 
     def __init__(self, files: list[OpenFile], on_change: Callable[[], None]) -> None:
@@ -127,8 +119,7 @@ class PlaySession:
     async def start(self, command: list[str], root: Path, options: dict[str, object]) -> None:
         """Start the server and open the files in it, as they are then: the user may type before.
 
-        Raises:
-            ServerGoneError: it could not be started, or ended at once.
+        Raises ServerGoneError if it could not be started, or ended at once.
         """
         await self._client.start(command, root, options | {"client": {"reportsAnswers": True}})
         self._serving = True
@@ -262,13 +253,11 @@ class PlaySession:
         return AnswerSummary.of(ms, told, shown=self.ghost is not None, late=late)
 
     async def _name_model(self) -> None:
-        """Learn which model answers, if the server reports it."""
         with contextlib.suppress(RequestFailedError):
             stats = await self._client.stats()
             self.model, self.engine = stats["model"] or "", stats["engine"] or ""
 
     async def _wait_until_made(self, pause_s: float) -> None:
-        """Wait until the server reports that the text is ready, or for `pause_s`."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._made.wait(), pause_s)
 

@@ -30,7 +30,9 @@ class Linear(Protocol):
     bytes: int
     """Bytes that one pass reads."""
 
-    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor: ...
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
+        """[T, E] → [T, N]."""
+        ...
 
 
 class PlainProduct:
