@@ -1,8 +1,7 @@
 """One front in the host's process: passes its messages to a `ModelHost` as commands, and events back to it.
 
-Owns the connection from the greeting to its end, and the texts that the front has sent. One thread reads, and answers
-pings while the model works. Another thread writes, so that the scheduler never waits for a slow front. An invalid
-message ends this connection alone.
+One thread reads, and answers pings while the model works. Another thread writes, so that the scheduler never waits for
+a slow front. An invalid message ends this connection alone.
 """
 
 import logging
@@ -225,12 +224,10 @@ def _bounded_answer(event: protocol.Answered) -> protocol.Answered:
 
 
 def _bounded(value: Said) -> Said:
-    """The value with its user-visible texts bounded as in messages."""
     if isinstance(value, Reason):
         return replace(value, text=transport.told(value.text), hint=transport.told(value.hint))
     return replace(value, message=transport.told(value.message), hint=transport.told(value.hint))
 
 
 def _undrawn(trace: tuple[StepTrace, ...]) -> tuple[StepTrace, ...]:
-    """The trace without the draws of sampled drafts."""
     return tuple(replace(step, tree=replace(step.tree, draws=())) if step.tree.draws else step for step in trace)

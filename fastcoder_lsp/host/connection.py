@@ -25,11 +25,9 @@ _RECEIVED = 65_536
 
 
 class Channel:
-    """Sends and receives bytes, message by message.
+    """Sends and receives bytes, message by message; closes the socket `connected` with it.
 
-    Args:
-        connected: the socket; closed with the channel.
-        most: the longest message to receive, in bytes.
+    `most`: the longest message to receive, in bytes.
     """
 
     def __init__(self, connected: socket.socket, most: int = MOST_BYTES) -> None:
@@ -38,11 +36,7 @@ class Channel:
         self._closed = False
 
     def send(self, bodies: Iterable[bytes]) -> None:
-        """Send messages; waits while the other side reads nothing.
-
-        Raises:
-            OSError: the connection has ended.
-        """
+        """Send messages; waits while the other side reads nothing. Raises OSError if the connection has ended."""
         data = b"".join(part for body in bodies for part in (_LENGTH.pack(len(body)), body))
         with self._writing:
             self._socket.sendall(data)
@@ -75,11 +69,7 @@ class Channel:
             self._socket.close()
 
     def _exactly(self, count: int, *, begun: bool) -> bytes | None:
-        """Receive `count` bytes; None if the connection ended before the first byte of a message.
-
-        Raises:
-            ProtocolError: the connection ended within a message.
-        """
+        """Receive `count` bytes; None if the connection ended before a message's first byte, else ProtocolError."""
         data = bytearray()
         while len(data) < count:
             # Allocate no more than has arrived: the length is only a claim.

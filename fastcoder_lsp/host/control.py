@@ -25,9 +25,7 @@ _LOOK_S: Final = 0.05
 class FoundHost:
     """A host that listens.
 
-    Attributes:
-        told: its report; None if it does not answer, or has a version with another protocol.
-        process_id: its process, if known; else 0.
+    `told`: its report; None if it does not answer, or has a version with another protocol. `process_id`: 0 if unknown.
     """
 
     address: Address
@@ -36,11 +34,7 @@ class FoundHost:
 
 
 def find_hosts(folders: Sequence[Path] | None = None) -> tuple[FoundHost, ...]:
-    """All hosts of this user with this cache folder, of any version.
-
-    Args:
-        folders: the folders to search; None: the system's.
-    """
+    """All hosts of this user with this cache folder, of any version; `folders` to search, None: the system's."""
     try:
         folder, begins = runtime_folder(folders), cache_part()
         paths = folder.iterdir()
@@ -86,7 +80,6 @@ def stop_host(host: FoundHost, wait_s: float) -> bool:
 
 
 def _ask(address: Address) -> FoundHost | None:
-    """The host at an address; None if no process listens there."""
     try:
         reached = greet(address, build(), "control", _ANSWER_S)
     except SilentError as error:
@@ -114,7 +107,6 @@ def _fronts(reached: GreetedHost) -> Fronts | None:
 
 
 def _gone(address: Address, wait_s: float) -> bool:
-    """Wait up to `wait_s` until no process listens at the address; returns whether that is so."""
     until = time.monotonic() + wait_s
     while time.monotonic() < until:
         try:

@@ -1,7 +1,7 @@
 """The host's log: a private file in the cache folder, and its predecessor.
 
-Owns the file's place and size. The host's standard output and error are redirected to it, so that it also keeps what a
-library or the system prints at the end.
+The host's standard output and error are redirected to it, so that it also keeps what a library or the system prints at
+the end.
 """
 
 import logging
@@ -18,11 +18,7 @@ MOST_BYTES: Final = 2_000_000
 
 
 def log_path() -> Path:
-    """The log file's path; the file may not exist.
-
-    Raises:
-        UsageError: the cache folder is unknown.
-    """
+    """The log file's path; the file may not exist. Raises UsageError if the cache folder is unknown."""
     return cache_folder() / "host" / "host.log"
 
 

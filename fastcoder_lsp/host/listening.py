@@ -40,27 +40,15 @@ class Listening(ABC):
         self._socket, self._path = listening, path
 
     def accept(self) -> socket.socket:
-        """Wait for the next connection, from any user.
-
-        Raises:
-            OSError: the socket was closed.
-        """
+        """Wait for the next connection, from any user; raises OSError once the socket was closed."""
         return self._socket.accept()[0]
 
     @abstractmethod
     def admit(self, connected: socket.socket) -> None:
-        """Check that the other end belongs to this user; waits at most `GREETING_S`.
-
-        Raises:
-            OSError: it does not.
-        """
+        """Raise OSError unless the other end belongs to this user; waits at most `GREETING_S`."""
 
     def found(self) -> bool:
-        """Whether the name still leads to this socket; it may have been deleted.
-
-        Raises:
-            OSError: the system does not tell.
-        """
+        """Whether the name still leads to this socket; raises OSError if the system does not tell."""
         with contextlib.suppress(FileNotFoundError):
             return self._is_own_file()
         return False
@@ -92,19 +80,11 @@ class Address(ABC):
 
     @abstractmethod
     def connect(self) -> socket.socket:
-        """Connect to the host.
-
-        Raises:
-            OSError: there is no host, or it does not belong to this user.
-        """
+        """Connect to the host; raises OSError if there is none, or it does not belong to this user."""
 
     @abstractmethod
     def listen(self) -> Listening:
-        """Listen as the host; the caller holds the address's lock.
-
-        Raises:
-            OSError: the system does not allow it.
-        """
+        """Listen as the host; the caller holds the address's lock. Raises OSError if the system does not allow it."""
 
 
 @contextlib.contextmanager
@@ -180,7 +160,6 @@ def peer_user(connected: socket.socket) -> int | None:
 
 
 def _require_same_user(connected: socket.socket) -> None:
-    """Raises `ForeignError` if the other end belongs to another user, or to an unknown one."""
     if peer_user(connected) != os.geteuid():
         raise ForeignError("the other end is another user's")
 
@@ -244,11 +223,7 @@ class _LoopbackListening(Listening):
 
 
 def _shake_hands(connected: socket.socket, token: bytes, side: bytes) -> None:
-    """Prove to the other side that we know the token, and check its proof, without sending the token.
-
-    Raises:
-        OSError: the other side does not know it.
-    """
+    """Prove to each other knowledge of the token, without sending it; raises OSError if the other side has none."""
     own = secrets.token_bytes(_TOKEN_BYTES)
     connected.sendall(own)
     other = _read(connected, _TOKEN_BYTES)

@@ -1,7 +1,7 @@
 """Liveness checks: a client watches its host, and the host watches its worker.
 
-Both count only time in which this process itself was running: time in which it was stopped, or the machine slept, does
-not count as waiting. Without a waiting request, watching costs nothing.
+Both count only time in which this process itself was running, not time in which it was stopped, or the machine slept.
+Without a waiting request, watching costs nothing.
 """
 
 import logging
@@ -19,12 +19,9 @@ logger = logging.getLogger(__name__)
 class SilenceLimits:
     """How long a host may be silent, in checks every `tick_s` seconds.
 
-    Attributes:
-        tick_s: seconds between two checks.
-        asked: silent checks until the host gets a ping, and is resumed if it was stopped.
-        silent: silent checks until waiting requests are answered without it.
-        hung: silent checks until it is replaced.
-        loading: factor for these while a model is loaded, when the GIL may be held for seconds.
+    After `asked` silent checks the host gets a ping, and is resumed if it was stopped; after `silent` ones waiting
+    requests are answered without it; after `hung` ones it is replaced. `loading` multiplies these while a model is
+    loaded, when the GIL may be held for seconds.
     """
 
     tick_s: float = 1.0
@@ -81,7 +78,6 @@ class Heartbeat:
             self._look()
 
     def _look(self) -> None:
-        """Count one more silent check."""
         if not self._awaited():
             self._quiet = 0
             return
@@ -103,9 +99,8 @@ class Heartbeat:
 class WorkerWatch:
     """Checks a worker periodically.
 
-    Args:
-        probe: lets the worker call a function between two pieces of work; returns at once.
-        clock: returns seconds; on some systems it goes on while the machine sleeps.
+    `probe` lets the worker call a function between two pieces of work, and returns at once. `clock` returns seconds; on
+    some systems it goes on while the machine sleeps.
     """
 
     def __init__(
@@ -119,9 +114,7 @@ class WorkerWatch:
     def stuck_s(self, *, asking: bool, loading: bool) -> float:
         """Check the worker; returns for how long it has not reached its next piece, as far as that is known.
 
-        Args:
-            asking: whether a client waits.
-            loading: whether a model is being loaded, which may take any time.
+        `asking`: a client waits. `loading`: a model is being loaded, which may take any time.
         """
         now = self._clock()
         passed_s, self._looked_s = min(now - self._looked_s, 2 * self._look_s), now

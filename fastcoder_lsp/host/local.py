@@ -1,6 +1,5 @@
 """A model server in this process: one model and one set of stores for all of its fronts.
 
-Owns the scheduler and its thread, the settings that the model is loaded with, and each front's client and workspace.
 The shared process runs it behind a socket; with `host.enabled = false` the language server uses it directly.
 """
 
@@ -44,9 +43,7 @@ MakeRuntime = Callable[[Model, Settings, WorkspaceView, str], Runtime]
 class ModelServer:
     """The model, its scheduler and the stores, shared by all fronts.
 
-    Args:
-        settings: the settings to load the model with, until a front wants another model.
-        alone: whether the server ends with its only front.
+    The model is loaded with `settings` until a front wants another one. `alone`: the server ends with its only front.
     """
 
     def __init__(
@@ -82,7 +79,7 @@ class ModelServer:
     def want(self, settings: Settings) -> None:
         """Take a front's settings: if they name another model, it is loaded for all from the next question on.
 
-        In a shared process this does not happen: the model's settings are part of its address.
+        In a shared process they never do: the model's settings are part of its address.
         """
         with self._lock:
             before, self._settings = self._settings, settings
@@ -120,7 +117,7 @@ class ModelServer:
     def _succeed(self, answering: str, successor: "Successor") -> None:
         """Prepare the model that follows, and let it take over between two requests; in a thread of its own.
 
-        Ends early once the model that answers is unloaded, for example for other settings, or where it is switched off.
+        Ends early once the model that answers is unloaded.
         """
         shown_s, stopped = -math.inf, successor.stopped
 
@@ -152,7 +149,6 @@ class ModelServer:
             self._end(successor)
 
     def _end(self, successor: "Successor") -> None:
-        """Tell that no larger model follows any more, unless another one does."""
         if self._successor is successor:
             self._follow(protocol.Succession())
 
@@ -161,14 +157,12 @@ class ModelServer:
         self._follow(protocol.Succession(answering=model.info.model))
 
     def _follow(self, succession: protocol.Succession) -> None:
-        """Tell every front which model answers until when."""
         if succession != self.succession:
             self.succession = succession
             for front in tuple(self._fronts):
                 front.follow(succession)
 
     def _tell(self, text: str) -> None:
-        """Show a notice in every front."""
         for front in tuple(self._fronts):
             front.tell(text)
 
@@ -201,9 +195,7 @@ class ModelServer:
 class _Handover:
     """A loaded model on its way to the scheduler: taken there once, or closed.
 
-    Args:
-        model: the model; None where the scheduler loads it.
-        successor: made it, and knows whether it is still wanted.
+    Without `model` the scheduler loads it. `successor` made it, and knows whether it is still wanted.
     """
 
     def __init__(self, model: Model | None, successor: "Successor") -> None:
@@ -211,13 +203,11 @@ class _Handover:
         self.taken = False
 
     def take(self) -> Model | None:
-        """The model, for the scheduler, in its thread; None where it is no longer wanted."""
         with self._lock:
             self.taken = not self._successor.stopped.is_set()
             return self._successor.settled(self._model) if self.taken and self._model is not None else None
 
     def drop(self) -> None:
-        """Free the model, unless it was taken."""
         with self._lock:
             model, self._model = self._model, None
         if model is not None and not self.taken:
@@ -227,9 +217,7 @@ class _Handover:
 class LocalHost:
     """One front's host (`ModelHost`): its client of the scheduler, and its workspace.
 
-    Args:
-        name: the front's unique name.
-        texts: the open documents' texts; None: no documents.
+    `name` is unique among fronts. `texts`: of open documents; None: no documents.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """`ModelHost` over a connection: the client's side of the shared process.
 
-Owns the order of messages to the host, the state to send to a new host, and the handling of the host's messages. Every
-command queues a message and returns; `supervisor` finds a host, notices its loss, and finds another one.
+Every command queues a message and returns; `supervisor` finds a host, notices its loss, and finds another one.
 """
 
 import logging
@@ -30,9 +29,8 @@ logger = logging.getLogger(__name__)
 class DesiredState:
     """The state that a new host must be told.
 
-    Attributes:
-        upcoming: the next expected question, while the editor waits there for a late suggestion.
-        ready: whether the model was loaded, so that a new host loads it at once.
+    `upcoming`: the next expected question, while the editor waits there for a late suggestion. `ready`: the model was
+    loaded, so that a new host loads it at once.
     """
 
     settings: Settings
@@ -143,8 +141,6 @@ class DesiredState:
 class SharedProcessHost:
     """The shared process, as a front sees it; started if there is none, and again if it dies.
 
-    It runs on this machine: a remote server's host is `remote.host.ServerHost`.
-
     Args:
         listener: receives the events, in the connection's thread.
         reach: connects to the host for these settings, and starts it if there is none.
@@ -243,11 +239,7 @@ class SharedProcessHost:
         return self._status.state in {"starting", "loading"}
 
     def hear(self, message: transport.FromHost) -> None:  # noqa: C901, PLR0912 a case for each message
-        """Handle a message from the host.
-
-        Raises:
-            ProtocolError: the message is invalid.
-        """
+        """Handle a message from the host; raises ProtocolError if it is invalid."""
         match message:
             case protocol.Answered(number):
                 with self._lock:
@@ -283,7 +275,6 @@ class SharedProcessHost:
                 self._tell(message)
 
     def _message(self, command: protocol.Command) -> tuple[Maker, Hashable]:
-        """The outbox's entry for a command; the lock is held."""
         return partial(self._messages, self._builder, command), _key(command)
 
     def _messages(self, builder: MessageBuilder, command: protocol.Command) -> Iterable[protocol.Message]:

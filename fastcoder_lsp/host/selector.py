@@ -1,7 +1,7 @@
 """Selects the host by the settings: the shared process, a model server in this process, or a remote server.
 
-The host is opened at the first question, because clients send their settings after the session began. Commands wait in
-a queue while it opens. A thread opens it, because the imports of a model server take seconds.
+The host is opened at the first question, because clients send their settings after the session began. A thread opens
+it, because the imports of a model server take seconds; commands wait in a queue meanwhile.
 """
 
 import threading
@@ -24,10 +24,8 @@ from fastcoder_lsp.workspace.document import OpenTexts
 class BackendSelector:
     """A `ModelHost` that opens another one when it is first needed, and again when the settings move the model.
 
-    Args:
-        shared: opens the shared process.
-        alone: opens a model server in this process.
-        remote: opens the remote server that `remote.url` names; None: remote servers are disabled.
+    `shared`, `alone` and `remote` open the shared process, a model server in this process, and the server that
+    `remote.url` names; None disables remote servers.
     """
 
     def __init__(
@@ -170,7 +168,6 @@ class BackendSelector:
         self._refuse(pending)
 
     def _give_up(self) -> tuple[protocol.Command, ...]:
-        """Empty the queue; returns its commands."""
         pending = tuple(self._queue)
         self._queue.clear()
         return pending

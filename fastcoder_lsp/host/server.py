@@ -1,7 +1,6 @@
 """The host's server: accepts connections, greets them, and counts its fronts.
 
-Owns the connections, and the time without any. It knows nothing of models: each front's commands go to a `ModelHost` of
-its own, which `open_host` makes.
+It knows nothing of models: each front's commands go to a `ModelHost` of its own, which `open_host` makes.
 """
 
 import logging
@@ -32,11 +31,7 @@ _MOST_OTHERS: Final = 16
 
 
 class HostServer:
-    """Serves fronts until it is stopped.
-
-    Args:
-        on_stop: called, in a connection's thread, when the command line asks this process to end.
-    """
+    """Serves fronts until it is stopped; calls `on_stop` in a connection's thread if the command line asks for it."""
 
     def __init__(self, listening: Listening, open_host: OpenHost, build: str, on_stop: Callable[[], object]) -> None:
         self._listening, self._open_host, self._build, self._on_stop = listening, open_host, build, on_stop
@@ -78,11 +73,7 @@ class HostServer:
             ).start()
 
     def found(self) -> bool:
-        """Whether the socket's name still leads to it.
-
-        Raises:
-            OSError: the system does not tell.
-        """
+        """Whether the socket's name still leads to it; raises OSError if the system does not tell."""
         return self._listening.found()
 
     def listen_at(self, listening: Listening) -> None:
@@ -122,7 +113,6 @@ class HostServer:
             channel.close()
 
     def _converse(self, listening: Listening, connected: socket.socket, channel: Channel) -> None:
-        """Serve one connection from its first byte to its last."""
         try:
             listening.admit(connected)
             channel.limit(GREETING_S)

@@ -1,6 +1,6 @@
 """Keeps a client connected: finds or starts a host, notices its loss, and finds another one after a pause.
 
-Owns three threads: one reads, one writes, one checks that the host still answers. The messages are `remote`'s.
+Three threads: one reads, one writes, one checks that the host still answers.
 """
 
 import logging
@@ -168,7 +168,6 @@ class ConnectionSupervisor:
         return why
 
     def _read(self, channel: Channel, heartbeat: Heartbeat) -> str:
-        """Handle the host's messages until the connection ends; returns why it ended."""
         try:
             while (data := channel.receive()) is not None:
                 heartbeat.heard()
@@ -220,7 +219,6 @@ def _status(loss: _HostFailure, losses: int) -> Status:
 
 
 def _end(reached: GreetedHost) -> None:
-    """Kill a process that hangs, even a stopped one."""
     with suppress(psutil.Error):
         if reached.process is not None and reached.process.is_running():
             reached.process.kill()

@@ -1,8 +1,7 @@
 """Sends documents' texts between two processes: the whole text once, then differences from the last one.
 
-Owns both sides' bounded memories, and the arithmetic. A text has a number within a slot; each slot is a document, by
-the front's name for it. The host sends places as differences from a text that the front has sent, so that no whole text
-goes back. No other module converts texts and places to messages, or back.
+Both sides' memories are bounded. A text has a number within a slot; each slot is a document, by the front's name for
+it. The host sends places as differences from a text that the front has sent, so that no whole text goes back.
 """
 
 import hashlib
@@ -73,10 +72,8 @@ class _Sent:
 class SentTexts:
     """The front's side: the texts that the host has, or may still refer to. For any thread.
 
-    Args:
-        documents: most documents to remember; other documents' texts are sent as a whole.
-        texts: most texts of each document, unless they are large.
-        characters: most characters of a document's texts, apart from its last two.
+    At most `documents` are remembered; other documents' texts are sent whole. A document has at most `texts` texts, and
+    `characters` apart from its last two.
     """
 
     def __init__(self, documents: int = 32, texts: int = 32, characters: int = 1_000_000) -> None:
@@ -100,8 +97,7 @@ class SentTexts:
     def place(self, at: PlaceRef) -> CursorContext | None:
         """The place that the host refers to; None if the text it is relative to is gone.
 
-        Raises:
-            ProtocolError: the text has no such place.
+        Raises ProtocolError if the text has no such place.
         """
         with self._lock:
             sent = self._of.get(self._names.get(at.text.slot, ""))
@@ -155,9 +151,7 @@ class SentTexts:
 class KeptTexts:
     """The host's side: the last text of each of a front's documents. For the reader thread.
 
-    Args:
-        documents: most documents: more than a front remembers.
-        characters: most characters of all; the latest text stays, however large.
+    `documents`: more than a front remembers. `characters` of all; the latest text stays, however large.
     """
 
     def __init__(self, documents: int = 48, characters: int = 64_000_000) -> None:
@@ -188,11 +182,7 @@ class KeptTexts:
                 self._of.popitem(last=False)
 
     def text(self, at: TextRef) -> str:
-        """The text with that number.
-
-        Raises:
-            GapError: it is missing.
-        """
+        """The text with that number; raises GapError if it is missing."""
         with self._lock:
             number, text = self._of.get(at.slot, (None, ""))
         if number != at.number:
@@ -216,11 +206,6 @@ class KeptTexts:
 
 
 def _patched(base: str, head: int, tail: int, middle: bytes) -> str:
-    """`base` with everything between `head` and `tail` characters replaced.
-
-    Raises:
-        ProtocolError: `base` is too short.
-    """
     if head + tail > len(base):
         raise ProtocolError("a difference from more text than there is")
     return base[:head] + decoded(middle) + base[len(base) - tail :]
@@ -233,8 +218,7 @@ def _hash(text: str, *, hashed: bool) -> bytes:
 class MessageBuilder:
     """Makes the messages for one host at the moment they are sent: only then are the differences known.
 
-    Attributes:
-        texts: the texts that this host was sent; another host has none of them.
+    `texts`: those that this host was sent; another host has none of them.
     """
 
     def __init__(self) -> None:
@@ -266,8 +250,7 @@ class MessageBuilder:
     def made(self, message: WithPlaces) -> Made | None:
         """The suggestion with its places; None if the text that it refers to is gone.
 
-        Raises:
-            ProtocolError: the text has no such place.
+        Raises ProtocolError if the text has no such place.
         """
         first, others = message.made.suggestion, message.made.suggestion.others
         if len(message.places) != 1 + len(others or ()) or any(one.others is not None for one in others or ()):

@@ -80,9 +80,8 @@ class PlaceRef(MessagePart, frozen=True):
 class WithTexts(Message, frozen=True):
     """A command without its texts, which were sent before it.
 
-    Attributes:
-        neighbours: the texts of the snapshot's neighbours, joined; `cells`: their lengths.
-        chunks: the texts of the extras, joined; `lengths`: their lengths.
+    `neighbours` and `chunks` are joined texts of the snapshot's neighbours and of the extras; `cells` and `lengths`
+    their lengths.
     """
 
     command: p.Ask | p.AskEdit | p.Expect | p.DocumentChanged
@@ -245,19 +244,11 @@ class Codec:
             return self._encoder.encode(Escaped(self._encoder.encode(_mapped(_builtins(message), _escaped))))
 
     def from_client(self, data: bytes) -> FromClient:
-        """Decode a client's message.
-
-        Raises:
-            ProtocolError: it is invalid.
-        """
+        """Decode a client's message; raises ProtocolError if it is invalid."""
         return _decoded(self._client, data)
 
     def from_host(self, data: bytes) -> FromHost:
-        """Decode the host's message.
-
-        Raises:
-            ProtocolError: it is invalid.
-        """
+        """Decode the host's message; raises ProtocolError if it is invalid."""
         return _decoded(self._host, data)
 
 
@@ -280,7 +271,6 @@ def _builtins(message: object) -> Any:
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """A value made of builtins, with `change` applied to every string."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list | tuple):
@@ -309,11 +299,7 @@ def _path(kind: type, value: object) -> object:
 
 
 def whole_path(path: str) -> Path:
-    """Parse a path of the other side.
-
-    Raises:
-        ProtocolError: it is not absolute.
-    """
+    """Parse a path of the other side; raises ProtocolError unless it is absolute."""
     found = Path(path)
     if not found.is_absolute() or "\0" in path or len(path) > 65_536:
         raise ProtocolError("a path that is not whole")
@@ -326,11 +312,7 @@ def encoded(text: str) -> bytes:
 
 
 def decoded(data: bytes) -> str:
-    """Decode a text of `encoded`.
-
-    Raises:
-        ProtocolError: it is invalid.
-    """
+    """Decode a text of `encoded`; raises ProtocolError if it is invalid."""
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
@@ -353,11 +335,7 @@ def settings_table(settings: Settings) -> Table:
 
 
 def settings_of(table: Table) -> Settings:
-    """The settings of a table.
-
-    Raises:
-        ProtocolError: a name or value is not allowed.
-    """
+    """The settings of a table; raises ProtocolError if a name or value is not allowed."""
     settings, problems = resolve([SettingsLayer("front", table, trusted=True)])
     if problems:
         raise ProtocolError(f"settings that are none: {problems[0].name}")

@@ -1,7 +1,6 @@
 """One front's workspace in the model's process: its reading rules, open documents and datastore.
 
-Owns the front's folders and the choice of stores to draft from. It reads only files that the settings of their folder
-allow, and never another front's folders, texts or stores.
+It reads only files that the settings of their folder allow, and never another front's folders, texts or stores.
 """
 
 import threading
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
 class FrontWorkspace:
     """The workspace of one front; any thread.
 
-    Args:
-        indexing: receives the index's progress, in any thread.
-        notice: shows a notice to the user, from any thread.
+    `indexing` receives the index's progress, and `notice` messages for the user, both in any thread.
     """
 
     def __init__(
@@ -120,7 +117,6 @@ class FrontWorkspace:
 
 
 def _readable_of(root: Path, folders: Mapping[Path, Settings]) -> ReadableFolder | None:
-    """A folder and its rules; None if its code may not be in prompts."""
     settings = folders[root]
     if not settings.context_enabled:
         return None

@@ -61,9 +61,7 @@ def _value(file: Path) -> str:
 class PowerSource:
     """Remembers whether the machine runs on its battery, and looks again now and then, on another thread.
 
-    Args:
-        changed: called on the event loop when that has changed.
-        read: reads the battery; may block.
+    `changed` is called on the event loop when that has changed. `read` may block.
     """
 
     def __init__(

@@ -1,7 +1,4 @@
-"""The two sides of a session: the editor's features from its `initialize`, and the server's capabilities.
-
-The capabilities are in the answer to `initialize`, or registered later if the client supports it.
-"""
+"""The two sides of a session: the editor's features from its `initialize`, and the server's capabilities."""
 
 import uuid
 from collections.abc import Iterable
@@ -94,7 +91,6 @@ def read_folders(params: object) -> list[str]:
 
 
 def _position_encoding(offered: object) -> Encoding:
-    """The client's first choice that we support; UTF-16 if it names none."""
     known = {encoding.value: encoding for encoding in Encoding}
     choices = offered if isinstance(offered, list) else []
     return next((known[choice] for choice in choices if isinstance(choice, str) and choice in known), Encoding.UTF16)
@@ -111,9 +107,9 @@ def server_capabilities(
 ) -> types.ServerCapabilities:
     """The answer to `initialize`.
 
-    `popup`: whether to offer suggestions in the completion menu too. `definitions`: whether prompts may contain other
-    files' code, so that the client should send `fastcoder/definitions`. `diagnostics`: the same of
-    `fastcoder/diagnostics`. `edits`: whether the client should ask for edits.
+    `popup`: offer suggestions in the completion menu too. The client should send `fastcoder/definitions` and
+    `fastcoder/diagnostics` if prompts may contain other files' code (`definitions`) or `diagnostics`, and ask for
+    `edits`.
     """
     everything = [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
     return types.ServerCapabilities(

@@ -1,6 +1,6 @@
 """The settings of a session: layers from all sources, resolved for each workspace folder.
 
-Owns the layers' order and trust. Requests nothing: handlers pass in what the client and files contain.
+Requests nothing: handlers pass in what the client and files contain.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

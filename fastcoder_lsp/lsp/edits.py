@@ -1,4 +1,4 @@
-"""What a session knows of next edits: the user's changes, the gate, and the edits that were sent to the editor."""
+"""The state of next edits in a session: the user's changes, the gate, and the edits that were sent to the editor."""
 
 import itertools
 import time
@@ -21,14 +21,9 @@ _MOST_SENT: Final = 64
 
 @dataclass(slots=True)
 class SentEdit:
-    """An edit that was sent: one of those that answer a question.
+    """An edit that was sent: one of those (`answer`) that answer a question.
 
-    Attributes:
-        question: what was asked.
-        edit: the edit.
-        answer: all edits of the answer.
-        shown: whether the editor has shown it.
-        settled: whether it was accepted or rejected.
+    `shown` once the editor has shown it, `settled` once it was accepted or rejected.
     """
 
     question: EditQuestion
@@ -57,12 +52,8 @@ def now_ms() -> float:
 class NextEdits:
     """The state of a session.
 
-    Args:
-        may_read: uri → whether the rules allow to remember the document's changes.
-        is_secret: judges lines of a document.
-        key_above: finds the beginning of a private key.
-        usage: counts what is shown and accepted.
-        clock: milliseconds.
+    `may_read`: whether the rules allow to remember the changes of the document with this URI. `is_secret` judges its
+    lines; `key_above` finds the beginning of a private key. `clock` is in milliseconds.
     """
 
     def __init__(

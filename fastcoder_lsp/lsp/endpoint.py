@@ -184,7 +184,6 @@ def make_converter() -> Converter:
 
 
 def _is_notification(method: str) -> bool:
-    """Whether the method is a notification of the protocol, or one of ours."""
     if method in OWN_NOTIFICATIONS:
         return True
     _, result, *_ = types.METHOD_TO_TYPES.get(method, (None, object))
@@ -211,6 +210,5 @@ def _error_of(error: object) -> types.ResponseError:
 
 
 def _id_of(message: object) -> Id | None:
-    """The usable id of a message, or None."""
     found = message.get("id") if isinstance(message, dict) else None
     return found if isinstance(found, int | str) and not isinstance(found, bool) else None

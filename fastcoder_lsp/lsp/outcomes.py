@@ -1,6 +1,6 @@
 """The outcome of each question of a session: shown, or empty for a reason.
 
-Records the reasons of each document, and notifies the user once if a whole minute of typing brings no suggestion.
+The user is notified once if a whole minute of typing brings no suggestion.
 """
 
 import time

@@ -1,8 +1,7 @@
 """The language server: connects the endpoint, the session and the handlers, from start to exit.
 
-A pygls server with its own input: a thread reads messages, and the event loop handles them in order. Nothing here or
-below waits for the model. The server ends with its client: at `exit`, at the end of input, or when the client's process
-ends.
+A pygls server with its own input: a thread reads messages, and the event loop handles them in order. Nothing waits for
+the model. The server ends with its client: at `exit`, at the end of input, or when the client's process ends.
 """
 
 import asyncio
@@ -143,7 +142,6 @@ class _LanguageServer(LanguageServer):
             logger.error("%s", source.__name__, exc_info=error)
 
     def _read(self, stdin: BinaryIO) -> None:
-        """The reader's thread: queue each message, and the end."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             try:
                 for body in read_bodies(stdin):

@@ -1,8 +1,6 @@
 """One client's session: its documents, folders, settings, and the completion service.
 
-Owns the state that handlers share, and what happens to it when settings or folders change. The host has the model, and
-reads the workspace's files. Lives on the event loop's thread; the host's threads change it only through
-`call_soon_threadsafe`.
+It lives on the event loop's thread; the host's threads change it only through `call_soon_threadsafe`.
 """
 
 import asyncio
@@ -55,10 +53,7 @@ _MAX_BYTES = 10_000
 
 
 class InstalledVersion:
-    """Detects that a package manager has replaced the package that runs.
-
-    It needs no network: every installation writes the package's version file anew.
-    """
+    """Detects that a package manager has replaced the running package: each installation rewrites its version file."""
 
     def __init__(self, file: Path = Path(fastcoder_lsp.__file__), running: str = fastcoder_lsp.__version__) -> None:
         self._file, self._running = file, running
@@ -320,10 +315,7 @@ class Session:
     # Documents ----------------------------------------------------------------------------------------------------
 
     def document_opened(self, uri: str, text: str) -> None:
-        """Move the state of a closed document that this one continues.
-
-        Also notify the user if another version of the program was installed.
-        """
+        """Move the state of a closed document that this one continues; notify the user of a newly installed version."""
         if (news := self._installed.news()) is not None:
             self.reporter.notice(news, MessageType.Info)
         self.document_changed(uri)
@@ -430,7 +422,6 @@ class Session:
 
 
 def _wants_changes(settings: Settings) -> bool:
-    """Whether completions' prompts may contain the user's changes."""
     return settings.context_edits and bool(settings.context_enabled)
 
 

@@ -122,11 +122,8 @@ _MAX_EXPLAINED: Final = 500
 class Reporter:
     """Reports to one client; silent until `open`, because the protocol forbids messages before `initialized`.
 
-    Attributes:
-        context: whether prompts may contain other files' code.
-        diagnostics: whether they may contain diagnostics.
-        snoozed: the minutes that suggestions are snoozed for; 0: they are not.
-        saves: whether less is prepared because the machine runs on its battery.
+    `context`, `diagnostics`: whether prompts may contain other files' code, and diagnostics. `snoozed`: minutes left,
+    or 0. `saves`: less is prepared because the machine runs on its battery.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -249,7 +246,6 @@ class Reporter:
         self._endpoint.notify("window/logMessage", params)
 
     def _noted(self) -> tuple[int, bool, str]:
-        """What `notes` says: minutes of a snooze, whether a battery saves work, and the edit model's loading."""
         return self.snoozed(), self.saves(), self._edit_model
 
     def _host(self) -> dict[str, object] | None:

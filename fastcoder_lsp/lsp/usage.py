@@ -28,8 +28,7 @@ _BEFORE: Final = 40
 class UsageCounter:
     """The counts of a session; lives on the event loop's thread.
 
-    Args:
-        text_of: a document's text by its URI; None if it is closed.
+    `text_of`: a document's text by its URI; None if it is closed.
     """
 
     def __init__(

@@ -40,11 +40,7 @@ def read_bodies(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def parse(body: bytes) -> Any:
-    """The JSON value of a body.
-
-    Raises:
-        BrokenMessageError: it is not JSON.
-    """
+    """The JSON value of a body; raises BrokenMessageError if it is not JSON."""
     try:
         return json.loads(body.decode("utf-8", "surrogatepass"), object_hook=_repair)
     except (ValueError, RecursionError) as error:

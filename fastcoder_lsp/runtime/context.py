@@ -1,10 +1,9 @@
 """Finds code of other files for a prompt, on this machine and within the reading rules.
 
-Owns which files are candidates (the first of the folder's word index, open documents, definitions of names at the
-cursor as the editor's other servers know them, and a new file's tests) and when a prompt's snippets are still good
-enough; `prompt/retrieval` ranks pieces, and `notes` adds diagnostics and the user's last changes. A snippet is shown
-only if its file may be read at that moment, and without lines that look like secrets. Runs on the model's thread when a
-prompt is chosen, never for a key that only appends.
+Candidates are the first of the folder's word index, open documents, definitions of names at the cursor as the editor's
+other servers know them, and a new file's tests; `prompt/retrieval` ranks pieces, and `notes` adds diagnostics and the
+user's last changes. A snippet is shown only if its file may be read at that moment, and without lines that look like
+secrets. Runs on the model's thread when a prompt is chosen, never for a key that only appends.
 """
 
 import time
@@ -72,11 +71,8 @@ class ReadableFolder:
 class RepositoryContext:
     """Finds snippets for a cursor (`prompt.Context`).
 
-    Args:
-        folder_of: the workspace folder that holds a path; None outside all of them.
-        open_texts: path → unsaved text of the open documents; called from the worker's thread.
-        wait_s: how long a query waits for the scan of a folder: 0 in a server.
-        clock_s: seconds, for the time between scans.
+    `folder_of`: the workspace folder that holds a path; None outside all of them. `open_texts`: path → unsaved text,
+    called from the worker's thread. `wait_s`: how long a query waits for the scan of a folder, 0 in a server.
     """
 
     def __init__(
@@ -160,7 +156,6 @@ class RepositoryContext:
     def _good_enough(
         self, kept: PromptContext, ask: WordQuery, window: str, found: tuple[ContextSnippet, ...], words: FolderWords
     ) -> bool:
-        """Whether new snippets would gain too little; a snippet that the window holds by now counts nothing."""
         code = [one for one in kept.snippets if not one.reason]
         still = [one.text for one in code if one.text not in window]
         instead = [one.text for one in found[: len(code)]]
@@ -206,7 +201,6 @@ class RepositoryContext:
         return folder.rules.size_reason(len(text), max(map(len, text.split("\n")))) is None
 
     def _elsewhere(self, root: Path, path: Path) -> bool:
-        """Whether a file below `root` belongs to a nested workspace folder with rules of its own, or shows nothing."""
         folder = self._folder_of(path)
         return folder is None or folder.root != root
 
@@ -215,14 +209,8 @@ class RepositoryContext:
 class _QuestionFiles:
     """The files of the query's language, with the editor's text for open documents; bounded.
 
-    Attributes:
-        words: of the folder.
-        opened: the open documents.
-        kind: of language.
-        itself: the document's own file, links resolved; never given.
-        may_show: whether a file's text may be shown now.
-        elsewhere: whether a file below a folder belongs to another one.
-        room: characters that may still be read from the disk.
+    `itself`: the document's own file, links resolved; never given. `elsewhere`: whether a file below a folder belongs
+    to another one. `room`: characters that may still be read from the disk.
     """
 
     words: FolderWords
@@ -312,7 +300,6 @@ def _apart(pieces: Iterable[ContextSnippet]) -> Iterator[ContextSnippet]:
 
 
 def _not_shown(lines: Sequence[str], first: int, shown: Mapping[int, str]) -> list[tuple[int, int]]:
-    """Where runs of `lines` begin and end that are not shown, by number and text; `first`: the first one's number."""
     edges = [-1, *(at for at, line in enumerate(lines) if shown.get(first + at) == line), len(lines)]
     return [(before + 1, after) for before, after in pairwise(edges) if after > before + 1]
 
@@ -350,7 +337,6 @@ def _not_in(window: str, places: Iterable[ContextSnippet]) -> Iterator[ContextSn
 
 
 def _mostly_in(lines: Collection[str], place: ContextSnippet) -> bool:
-    """Whether at least half of a place's lines are among `lines`."""
     own = [line for line in place.text.split("\n") if line.strip()]
     return 2 * sum(line in lines for line in own) >= len(own)
 
@@ -368,11 +354,7 @@ def _kind(language: str) -> str:
 
 
 class RecentPlaces:
-    """The most recently edited and visited places.
-
-    Args:
-        documents: the number of documents whose texts are kept.
-    """
+    """The most recently edited and visited places; `documents`: how many documents' texts are kept."""
 
     def __init__(self, documents: int = 8) -> None:
         self._capacity = documents

@@ -1,8 +1,7 @@
 """The cost of steps on this machine, timed once for an engine and a model, and how long a prompt may be at that price.
 
-Owns the timing and the file; knows the engine as a `core.Engine` and makes no decisions. The engine's KV cache is empty
-before and after. Other work on the machine only adds to a time, up to minutes if the process was stopped. Therefore
-each time is checked against its neighbours, and each start probes the stored costs.
+The engine's KV cache is empty before and after. Other work on the machine only adds to a time, up to minutes if the
+process was stopped. Therefore each time is checked against its neighbours, and each start probes the stored costs.
 """
 
 import hashlib
@@ -74,13 +73,8 @@ def step_costs(
 ) -> StepCosts:
     """The costs of `engine`'s steps: read from the cache, or measured (under two seconds) and written there.
 
-    Args:
-        engine: the engine; its KV cache is overwritten.
-        identity: identifies the model's weights.
-        cache: the cache folder.
-        progress: receives the progress of a measurement.
-        clock: returns seconds.
-        probes: whether to check costs that were read, by some steps.
+    The engine's KV cache is overwritten. `identity` identifies the model's weights. `clock` is in seconds. `probes`:
+    check costs that were read, by some steps.
     """
     known = known_costs(engine, identity, cache)
     if known is not None and (not probes or min(_shares(known, engine, clock)) > SLOWER):
@@ -192,7 +186,6 @@ def _step_ms(engine: Engine, width: int, base: Sequence[int], clock: Callable[[]
 
 
 def _prefill_ms(engine: Engine, tokens: Sequence[int], clock: Callable[[], float]) -> float:
-    """A prefill's time per token; infinite if the clock was set back meanwhile, or nothing was computed."""
     before = clock()
     computed = engine.prefill(tokens, _never).computed
     took = clock() - before
@@ -237,7 +230,6 @@ def _path(engine: Engine, identity: str, cache: Path) -> Path:
 
 
 def _name(engine: Engine, identity: str) -> str:
-    """The file's name, made of everything that the times depend on."""
     info = engine.info
     facts = (FORMAT, fastcoder_lsp.__version__, processor(), os.cpu_count(), info.name, info.device, identity, WIDTHS)
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
@@ -268,7 +260,7 @@ def context_tokens(
 ) -> int:
     """Tokens for code of other files; 0: no such code.
 
-    With `auto`, as many as are read within some time: with a second KV cache `BESIDE_MS`, because no key waits for a
+    With `auto`, as many as are read `within_ms`: with a second KV cache `BESIDE_MS`, because no key waits for a
     background prefill, otherwise `LATER_MS`, between two keys. When the first suggestion waited 600 ms for 600 tokens,
     fewer suggestions came in time than without them (`bench typing`), although whole lines gained.
 
@@ -293,11 +285,9 @@ def prompt_room(context: int, max_tokens: int) -> int:
 def prompt_options(told: int, room: int, prefill_ms: float = 0.0) -> PromptOptions:
     """The budgets of a prompt.
 
-    Args:
-        told: tokens of other files' code (`context_tokens`).
-        room: tokens that the model's memory has for a prompt; a longer one gets no answer.
-        prefill_ms: the time of one more prompt token on this machine; a first prompt waits only for code whose prefill
-            goes unnoticed.
+    `told`: tokens of other files' code (`context_tokens`). `room`: tokens that the model's memory has for a prompt; a
+    longer one gets no answer. `prefill_ms`: the time of one more prompt token here; a first prompt waits only for code
+    whose prefill goes unnoticed.
     """
     own = PROMPT_TOKENS if prefill_ms * PROMPT_TOKENS <= READ_MS else max(LEAST_PROMPT, int(READ_MS / prefill_ms))
     limit = min(own + told, room)

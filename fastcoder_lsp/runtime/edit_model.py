@@ -1,7 +1,7 @@
 """The edit model: a second model in the model's process, loaded when a client first asks for an edit.
 
-Owns loading, in a thread of its own so that completions go on, and each front's part. Its failure is a reason for empty
-answers to questions for edits, and harms nothing else. It is unloaded with the code model.
+A thread of its own loads it, so that completions go on. Its failure is a reason for empty answers to questions for
+edits, and harms nothing else. It is unloaded with the code model.
 """
 
 import logging
@@ -63,7 +63,6 @@ class EditModel:
     Attributes:
         engines: the weights, with a KV cache for each document.
         tokenizer: its own, which may differ from the code model's.
-        costs: measured costs of its steps on this machine.
         format: of its prompts and answers.
         make_drafter: makes a front's drafter.
         shows_files: whether its prompts hold code of other files; `train edits` trains without.
@@ -88,11 +87,7 @@ class EditModel:
 class EditRuntime:
     """An edit model as one front has it: only the scheduler's thread touches it.
 
-    Attributes:
-        model: the model.
-        slots: a KV cache for each of the front's documents.
-        drafter: drafts for this front alone.
-        files_tokens: room for code of other files in its prompts.
+    `slots`: a KV cache for each of the front's documents. `files_tokens`: room for code of other files in its prompts.
     """
 
     model: EditModel
@@ -127,8 +122,7 @@ class _EditModelLoad:
 class EditModels:
     """The edit models of a process by name; `of`, `leave` and `close` are called in the scheduler's thread.
 
-    Args:
-        load: loads the model that settings name; called in a thread of its own.
+    `load` loads the model that settings name, in a thread of its own.
     """
 
     def __init__(self, load: LoadEditModel) -> None:
@@ -136,14 +130,9 @@ class EditModels:
         self._loads: dict[str, _EditModelLoad] = {}
 
     def of(self, settings: Settings, front: str) -> EditRuntime | Reason | Status:
-        """The model that a front's settings name; starts to load it if need be.
+        """The front's part of the model that its settings name; why there is none; the progress while it is loaded.
 
-        Args:
-            settings: the front's.
-            front: its unique name.
-
-        Returns:
-            The front's part of it; why there is none; the progress while it is loaded.
+        Starts to load it if need be.
         """
         name = settings.edits_model
         if not name:
@@ -164,7 +153,7 @@ class EditModels:
     def measure(self) -> bool:
         """Time a step of a model that was timed beside other work; returns False where none is left to be timed.
 
-        To be called while nothing else runs, so that the times are right.
+        Call it while nothing else runs, so that the times are right.
         """
         for load in self._loads.values():
             if load.model is None or load.model.timing is None:
@@ -224,13 +213,8 @@ def _unheard(_share: float, _what: str) -> None:
 def load_edit_model(settings: Settings, stopped: threading.Event, progress: Progress = _unheard) -> EditModel:
     """Load the edit model that settings name, with the engine that they name.
 
-    A second process does what the first start has to do, so that completions go on. A GPU holds no two copies of a
-    model, so nothing is prepared for one.
-
-    Args:
-        settings: a front's.
-        stopped: ends the second process once set, from any thread.
-        progress: receives the progress.
+    A second process, which ends once `stopped` is set, does what the first start has to do, so that completions go on.
+    A GPU holds no two copies of a model, so nothing is prepared for one.
 
     Raises:
         FastcoderError: it is missing, damaged, no known edit model, or too large; its hint says what to do.

@@ -1,7 +1,7 @@
 """The first hour of real use: whether the model is as fast as `auto` promised when it chose it.
 
-Owns the sums of the times, kept in `tuning/use.json` of the cache folder, and the two things that `auto` says once for
-each model: that a larger one would run well here, and that this one is slower than was measured.
+The sums of the times are kept in `tuning/use.json` of the cache folder. `auto` says two things once for each model:
+that a larger one would run well here, and that this one is slower than was measured.
 """
 
 import json
@@ -48,15 +48,8 @@ class UseTimes:
 class FirstHour:
     """Sums up the work of a model until an hour is full, and tells of times that are worse than promised by half.
 
-    Attributes:
-        tell: told once, from the thread that works.
-
-    Args:
-        cache: the cache folder.
-        hub_id: the model.
-        promised: its times, as `auto` measured them.
-        costs: of the engine, as measured at this start.
-        clock: seconds.
+    `tell` is called once, from the thread that works. `promised`: the model's times, as `auto` measured them; `costs`:
+    of the engine, as measured at this start. `clock` is in seconds.
     """
 
     def __init__(
@@ -149,7 +142,6 @@ def _path(cache: Path) -> Path:
 
 
 def _read(cache: Path) -> dict[str, Any]:
-    """The file's content; empty where it is missing or damaged."""
     return read_cached(_path(cache), _parsed) or {}
 
 
@@ -167,7 +159,7 @@ def _read_use(cache: Path, hub_id: str) -> UseTimes:
 
 
 def _change(cache: Path, part: str, name: str, value: Mapping[str, Any]) -> bool:
-    """Keep a value; whether it could be kept: what cannot be remembered would be said at every start."""
+    """Keep a value; returns whether it could be kept: a notice that cannot be remembered would come at every start."""
     known, path = _read(cache), _path(cache)
     known[part] = known.get(part, {}) | {name: dict(value)}
     try:

@@ -1,8 +1,8 @@
 """A word index over a workspace folder's files, for finding code of other files.
 
-Owns the scans: a thread of low priority reads all files once and ends, and a query starts a scan for changes if the
-last one is old enough. Also owns the index file, so that a start reads only changed files. Every text handed out is
-read anew within the rules, so an outdated index may miss a good place, and never shows an old text.
+A thread of low priority reads all files once and ends, and a query starts a scan for changes if the last one is old
+enough. The index is kept in a file, so that a start reads only changed files. Every text handed out is read anew within
+the rules, so an outdated index may miss a good place, and never shows an old text.
 """
 
 import logging
@@ -44,11 +44,7 @@ _Stamp = tuple[int, int, int]
 class FolderWords:
     """The word index of one workspace folder: one thread calls `find`, another one fills the index.
 
-    Args:
-        root: the folder.
-        rules: the current reading rules.
-        clock_s: seconds, for the time between scans.
-        kept: the index file; None: the index is not kept.
+    `clock_s`: for the time between scans. `kept`: the index file; None: the index is not kept.
     """
 
     def __init__(
@@ -71,12 +67,7 @@ class FolderWords:
         self._stopping = threading.Event()
 
     def follow(self, rules: ReadingRules, changed: Iterable[str] = ()) -> None:
-        """Start a scan of the folder if one is due, or of the changed files; returns at once.
-
-        Args:
-            rules: the current reading rules.
-            changed: keys of files to read again.
-        """
+        """Start a scan of the folder if one is due, or of the `changed` keys, by the current rules; returns at once."""
         if rules is not self.rules:  # texts read by the old rules may break the new ones
             self._held.clear()
             self._characters = 0
@@ -133,7 +124,6 @@ class FolderWords:
             self._characters -= len(known[1].text)
 
     def _look(self, everything: bool) -> None:
-        """The scanning thread's target."""
         lower_priority()
         try:
             terms, rules = Terms(), self.rules
@@ -195,7 +185,6 @@ class FolderWords:
             self._keep()
 
     def _forget(self, key: str) -> None:
-        """Remove a file that is gone, or may no longer be read."""
         if key in self.index:
             self.index.remove(key)
             self._changes += 1

@@ -1,7 +1,7 @@
-"""What happened lately, as snippets for a prompt: diagnostics of the document, and the user's last changes.
+"""The latest events as snippets for a prompt: diagnostics of the document, and the user's last changes.
 
 Both change often, so they follow the code of other files, and a prompt keeps its own until it is planned anew: no key
-recomputes it. A diagnostic holds while its line is in the document. Lines that look like secrets are left out. Pure.
+recomputes it. A diagnostic holds while its line is in the document. Lines that look like secrets are left out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -67,8 +67,8 @@ def still_hold(notes: Iterable[ContextSnippet], here: Snapshot) -> bool:
 def change_notes(here: Snapshot, offset: int, root: Path) -> Iterator[ContextSnippet]:
     """The user's last changes below `root`, the newest first.
 
-    Of the change at the cursor only removed lines are shown, for the prompt has what was typed; and in the document no
-    removed line that is there again, or was only typed on.
+    At the cursor only removed lines are shown, since the prompt has the typed ones; and in the document no removed line
+    that is there again, or was only typed on.
     """
     present = [line.strip() for line in here.text.split("\n")]
     cursor, here_changed, shown = here.text.count("\n", 0, offset), False, 0
@@ -129,11 +129,9 @@ def _together(changes: Sequence[Change]) -> list[tuple[str, Patch]]:
 
 
 def _begins(line: str, lines: Sequence[str]) -> bool:
-    """Whether one of the stripped `lines` begins with a line."""
     said = line.strip()
     return any(one.startswith(said) for one in lines)
 
 
 def _is_clean(patch: Patch, language: str) -> bool:
-    """Whether no line of a change looks like a secret."""
     return all(text == without_secrets(text, language) for text in ("\n".join(patch.old), "\n".join(patch.new)))

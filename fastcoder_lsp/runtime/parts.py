@@ -1,8 +1,8 @@
 """A loaded model, which all fronts share, and the parts that each front has for itself.
 
-`load` makes them for the model's thread. A runtime also chooses between a document's prompt in its KV cache and the one
-that is prefilled in the second cache. The second replaces the first when that costs no key anything, and not in the
-middle of a line, unless the first is a short one.
+A runtime also chooses between a document's prompt in its KV cache and the one that is prefilled in the second cache.
+The second replaces the first when that costs no key anything, and not in the middle of a line, unless the first is a
+short one.
 """
 
 from collections.abc import Callable
@@ -42,10 +42,8 @@ FEW: Final = 16
 class WorkspaceView:
     """A model's view of the workspace.
 
-    Attributes:
-        pin: gives the datastore to drafters that read it.
-        workspace: the name under which drafters keep what they learn; empty: they keep nothing.
-        context: finds code of other files for the prompt.
+    `pin` gives the datastore to drafters that read it. `workspace`: the name under which drafters keep what they learn;
+    empty: they keep nothing. `context` finds code of other files for the prompt.
     """
 
     pin: "Pin | None" = None
@@ -59,12 +57,7 @@ ALONE = WorkspaceView()
 
 @dataclass(frozen=True, slots=True)
 class DecodeLimits:
-    """Limits of a decode.
-
-    Attributes:
-        max_tokens: most tokens of a completion.
-        nodes: most rows of a verification.
-    """
+    """Most tokens of a completion, and most rows (`nodes`) of a verification."""
 
     max_tokens: int
     nodes: int = CPU_NODES
@@ -77,7 +70,6 @@ class Model(Preparing):
     Attributes:
         engines: the weights, with a KV cache for each of the fronts' documents.
         digest: identifies its weights.
-        smaller: models that draft for it, if any.
         edits: the edit models beside it, if there may be any.
         news: to be told to the user, empty for nothing.
         first_hour: compares its times with those that `auto` promised, if it chose this model.

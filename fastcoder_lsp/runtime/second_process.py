@@ -35,14 +35,9 @@ _NICENESS = 10
 
 
 def prepare(module: str, settings: Settings, progress: Progress, stopped: threading.Event, setting: str) -> None:
-    """Run `python -m module`, which calls `serve_parent`.
+    """Run `python -m module`, which calls `serve_parent`, until it ends or `stopped` is set.
 
-    Args:
-        module: the module's name.
-        settings: for the process.
-        progress: receives its progress.
-        stopped: ends the process once set, from any thread.
-        setting: names the model, for the user.
+    `setting` names the model, for the user.
 
     Raises:
         FastcoderError: the model cannot be loaded, or the process was killed, or hung.
@@ -118,7 +113,6 @@ class _HangWatch(threading.Thread):
         self.heard()
 
     def heard(self) -> None:
-        """The process has reported something."""
         self._heard_s = time.monotonic()
 
     @override
@@ -145,6 +139,5 @@ def _say(**event: object) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process once stdin does."""
     sys.stdin.buffer.read()
     os._exit(1)

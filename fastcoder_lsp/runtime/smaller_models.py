@@ -1,6 +1,6 @@
 """Smaller models that draft for the model: finds, checks and loads them when a drafter first asks for one.
 
-Owns the requirements: the same tokenizer, because a token must mean the same to both models, and enough memory.
+They need the same tokenizer, because a token must mean the same to both models, and enough memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,15 +30,9 @@ _PRECISE = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.6, "cuda-int4": 0.5
 
 @dataclass(frozen=True, slots=True)
 class SmallerModelOptions:
-    """How smaller models are loaded.
+    """How smaller models are loaded: their names, the kind of their engines, and `context` tokens that each holds.
 
-    Attributes:
-        names: the models' names, as in the setting `model`.
-        kind: the kind of their engines.
-        context: tokens that each model holds.
-        threads: CPU threads; None: one for each core.
-        memory_mb: memory for the weights and KV caches of all.
-        cache: the cache folder.
+    `threads`: None: one for each core. `memory_mb`: for the weights and KV caches of all.
     """
 
     names: tuple[str, ...]
@@ -67,15 +61,9 @@ def names_of_drafters(
     """The models in `draft.models`; without any, and with `draft.automatic`, one that is here and pays.
 
     That is the smallest model of the family, if it is smaller than the one in use, its drafts are forecast to save more
-    time than they take, and both together take at most a quarter of the installed memory and what is free.
-
-    Args:
-        settings: of the start.
-        hub_id: the model in use, empty for one of another family.
-        engine: the engine in use.
-        costs: of its steps.
-        cache: the cache folder.
-        gpu_bytes: memory of the GPU; with one, none drafts by itself.
+    time than they take, and both together take at most a quarter of the installed memory and what is free. `hub_id`:
+    the model in use, empty for one of another family. `gpu_bytes`: memory of the GPU; with one, no model drafts by
+    itself.
     """
     large, small = next((size for size in FAMILY if size.hub_id == hub_id), None), FAMILY[0]
     if settings.draft_models or not settings.draft_automatic or settings.drafter.partition(":")[0] != AUTO:
@@ -103,11 +91,7 @@ def names_of_drafters(
 
 
 class SmallerModels:
-    """The smaller models, loaded at first use; all fronts share their weights.
-
-    Args:
-        tokenizer: the large model's.
-    """
+    """The smaller models, loaded at first use; all fronts share their weights. `tokenizer`: the large model's."""
 
     def __init__(self, lending: SmallerModelOptions, tokenizer: Tokenizer, progress: Progress) -> None:
         self._lending, self._tokenizer, self._progress = lending, tokenizer, progress
@@ -181,7 +165,6 @@ class SmallerModels:
             loaded.append(self._apart(one))
 
     def _require_tokenizer(self, files: ModelFiles) -> None:
-        """Check that the same ids mean the same texts."""
         own, other = self._tokenizer, Tokenizer.load(files.folder, self._lending.cache / "tokenizers")
         same = own.identity == other.identity or (
             own.control == other.control

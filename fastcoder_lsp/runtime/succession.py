@@ -1,8 +1,7 @@
 """A smaller model answers while the wanted one is fetched, converted and compiled; then the wanted one takes over.
 
-Owns when that is so, which model answers meanwhile, and how the wanted one is made ready: a second process at low
-priority fills the cache folder (machine code, packed weights, times), so that this process only has to map the weights.
-Downloads nothing: it waits for a download that the user has begun.
+A second process at low priority fills the cache folder (machine code, packed weights, times), so that this process only
+has to map the weights. Downloads nothing: it waits for a download that the user has begun.
 """
 
 import logging
@@ -43,13 +42,9 @@ Tell = Callable[[str, int | None], None]
 class SuccessionPlan:
     """Which model answers first, and which one follows.
 
-    Attributes:
-        first: settings that load the model which answers meanwhile.
-        wanted: settings that load the model which follows.
-        name: the name of that model, for the user.
-        here: whether its files are all on this disk.
-        on_gpu: a GPU may run it; it holds no two models at once, and nothing is prepared for it.
-        automatic: whether `auto` chose it.
+    `first` and `wanted` are settings that load them; `name` is the wanted model's, for the user. `here`: its files are
+    all on this disk. `on_gpu`: a GPU may run it; it holds no two models at once, and nothing is prepared for it.
+    `automatic`: `auto` chose it.
     """
 
     first: Settings
@@ -63,10 +58,7 @@ class SuccessionPlan:
 def load_first(settings: Settings, progress: Progress) -> Model:
     """The model that the settings name, or one that answers until it is ready, which knows its `successor`.
 
-    Where a GPU is there and cannot run the model, a smaller one answers instead.
-
-    Raises:
-        FastcoderError: as `load_model`.
+    Where a GPU is there and cannot run the model, a smaller one answers instead. Raises as `load_model`.
     """
     cache = cache_folder()
     plan = plan_for(settings, cache)
@@ -126,7 +118,6 @@ def plan_for(settings: Settings, cache: Path) -> SuccessionPlan | None:
 
 
 def _gpu_bytes(settings: Settings) -> int:
-    """Memory of the GPU that may run the model."""
     return usable_gpu_bytes() if settings.engine == "auto" or settings.engine.startswith("cuda-") else 0
 
 
@@ -143,7 +134,6 @@ def _instead(settings: Settings, cache: Path) -> tuple[str, Settings] | None:
 
 
 def _found(name: str, cache: Path) -> ModelFiles | None:
-    """The very model of this name, whole; None where it, or a part of it, is missing."""
     with suppress(FastcoderError, OSError):
         files = find(name, cache, gpu_bytes=0)
         return None if files.variant else files
@@ -174,24 +164,18 @@ def _settings_of(size: Size, settings: Settings, cache: Path, gpu: int) -> Setti
 
 
 class Successor:
-    """Makes the wanted model ready while another one answers.
+    """Makes the wanted model (`name`) ready while another one answers.
 
-    Attributes:
-        name: the wanted model's.
-        stopped: set from any thread where the model is no longer wanted; closing the one that answers sets it.
+    `stopped` is set from any thread where it is no longer wanted; closing the model that answers sets it.
     """
 
     def __init__(self, plan: SuccessionPlan) -> None:
         self.name, self._plan, self.stopped = plan.name, plan, threading.Event()
 
     def make(self, tell: Tell) -> Model | None:
-        """Wait for the files, and prepare the model; takes as long as that takes.
+        """Wait for the files, and prepare the model; takes as long as that takes. `tell` receives the stages.
 
-        Args:
-            tell: receives the stages.
-
-        Returns:
-            The model; None if stopped, and where it cannot be loaded beside the one that answers: unload that first.
+        Returns None if stopped, and where it cannot be loaded beside the one that answers: unload that first.
 
         Raises:
             FastcoderError: it cannot be made ready.

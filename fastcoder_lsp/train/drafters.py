@@ -244,7 +244,7 @@ def write_drafter(place: Path, record: DrafterRecord, tensors: Mapping[str, torc
 
 
 def _tokens_a_pass(engine: Engine, tokenizer: Tokenizer, drafter: str, texts: Sequence[Ids]) -> dict[str, float]:
-    """ "tokens_a_pass" behind the first half of each text, and whether all are the plain ones ("identical", 1 or 0)."""
+    """The measured "tokens_a_pass" behind each text's first half, and "identical" (1 or 0): all are the plain ones."""
     if not texts:
         return {}
     parts = DrafterParts(piece=tokenizer.piece, linear=partial(packed_linear, kernels=kernels_folder()))

@@ -1,7 +1,4 @@
-"""Questions for the service from places in open documents, and the edits of its answers.
-
-Shared by inline completion and the completion menu.
-"""
+"""Questions for the service from places in open documents, and the edits of its answers."""
 
 import logging
 from collections.abc import Sequence
@@ -95,10 +92,7 @@ def policy(session: Session, request: CompletionRequest) -> Policy:
 
 
 def suggestions(session: Session, request: CompletionRequest, completion: Completion) -> list[InlineSuggestion]:
-    """The suggestions of an answer, the likeliest first; none if the document has changed since.
-
-    Records the outcome for `fastcoder/why`.
-    """
+    """The suggestions of an answer, the likeliest first; none if the document has changed since."""
     session.traces.keep(request.snapshot.uri, completion)
     snapshot = request.snapshot
     candidates = [one for one in (completion, *completion.others) if _can_be_shown(request, one)]
@@ -136,7 +130,6 @@ def record_empty(session: Session, request: CompletionRequest, reason: Reason) -
 
 
 def _can_be_shown(request: CompletionRequest, completion: Completion) -> bool:
-    """Whether there is a text that editors can show."""
     selected = request.selected
     if not completion.text or "\n" in request.snapshot.text[completion.start : completion.end]:
         return False  # no editor draws ghost text over several lines

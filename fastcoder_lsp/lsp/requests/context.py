@@ -1,7 +1,7 @@
-"""What the editor knows beyond texts: `fastcoder/definitions`, `fastcoder/diagnostics` and `fastcoder/yanked`.
+"""The editor's knowledge beyond texts: `fastcoder/definitions`, `fastcoder/diagnostics` and `fastcoder/yanked`.
 
-Decides which messages are valid. They carry places, and text only in a diagnostic's message: `runtime/context` checks
-the reading rules when it reads a definition's file, and copied lines are cut from the server's own document.
+They carry places, and text only in a diagnostic's message: `runtime/context` checks the reading rules when it reads a
+definition's file, and copied lines are cut from the server's own document.
 """
 
 import logging
@@ -62,7 +62,6 @@ def definitions(session: Session, params: object) -> None:
 
 
 def _read(value: object) -> Definition | None:
-    """A definition; None if it is malformed or not in a file on this disk."""
     name, uri, line = at(value, "name"), at(value, "uri"), at(value, "range", "start", "line")
     if not isinstance(uri, str) or len(uri) > 3 * MAX_PATH or not uri.lower().startswith("file:"):
         return None

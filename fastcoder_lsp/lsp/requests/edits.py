@@ -88,7 +88,7 @@ async def inline_edit(session: Session, params: object) -> dict[str, object]:
 
 
 async def _answer_of_model(session: Session, question: EditQuestion, settings: Settings) -> EditAnswer:
-    """What the edit model suggests. Its prompt holds other files' changes only where `context.enabled` allows them."""
+    """The edit model's answer; its prompt holds other files' changes only where `context.enabled` allows them."""
     if settings.context_enabled is False:
         question = replace(question, history=tuple(one for one in question.history if one.path == question.path))
     if not question.history:
@@ -178,7 +178,6 @@ def _worth_showing(session: Session, question: EditQuestion, answer: EditAnswer)
 
 
 def _is_ghost_text(edit: Edit, question: EditQuestion) -> bool:
-    """Whether an edit does the same as inserting text at the cursor."""
     text, offset, after = question.text, question.offset, apply(question.text, [edit])
     return len(after) > len(text) and after.startswith(text[:offset]) and after.endswith(text[offset:])
 
@@ -208,11 +207,7 @@ def _nothing(session: Session, uri: str, position: Position, reason: object) -> 
 
 
 def _place_of(params: object) -> tuple[str, object, Position]:
-    """The document, its version and the cursor in the params.
-
-    Raises:
-        JsonRpcInvalidParams: there is no such place in them.
-    """
+    """The document, its version and the cursor in the params; raises JsonRpcInvalidParams without such a place."""
     uri, version = at(params, "textDocument", "uri"), at(params, "textDocument", "version")
     line, character = at(params, "position", "line"), at(params, "position", "character")
     if not isinstance(uri, str) or not isinstance(line, int) or not isinstance(character, int):

@@ -31,7 +31,7 @@ def why(session: Session, params: object) -> dict[str, object]:
 def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
     """The same as a command, for editors that can only show messages.
 
-    Its argument is the document's URI, or the request's params; without one, the document of the last question.
+    Its argument is the document's URI or the request's params; without one, the last question's document counts.
     """
     latest = session.outcomes.reasons.latest() or session.edits.reasons.latest()
     uri = _uri_in(arguments[0]) if arguments else latest
@@ -98,7 +98,6 @@ def _context(session: Session, uri: str) -> list[str]:
 
 
 def _edits(session: Session, uri: str) -> list[str]:
-    """The last answer to a question for an edit, if there was one."""
     silences, shown = session.edits.reasons.silences(uri), session.edits.reasons.last_shown(uri)
     if shown is not None and (not silences or shown.moment_s >= silences[0].moment_s):
         return [f"The last edit was suggested with the cursor in {_when(session, shown)}."]
@@ -115,7 +114,6 @@ def _when(session: Session, answer: Silence | LastSuggestion) -> str:
 
 
 def _described(status: Status) -> str:
-    """The service's state, progress and hint."""
     percent = "" if status.percent is None else f" {status.percent} %"
     doing = {"thinking": "making a suggestion", "starting": "the model loads at the first request"}
     state = doing.get(status.state, status.state) + percent
@@ -174,7 +172,6 @@ def _edit_statistics(session: Session) -> dict[str, object]:
 
 
 def _share(part: int, whole: int) -> float | None:
-    """A rounded ratio; None if `whole` is 0."""
     return round(part / whole, 4) if whole else None
 
 
