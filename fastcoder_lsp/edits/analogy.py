@@ -1,10 +1,8 @@
 """The user's repeated change, made at other places of the document: next edits without a model.
 
 A replacement of tokens that the user made in two changes, the last one among them, is proposed where the line is like
-one of those that they changed. `bench edits --replay` tells how much of it must
-be alike.
-
-Pure, and bounded, for a client may send any text.
+one of those that they changed; `bench edits --replay` measures how much must be alike. The work is bounded, since a
+client may send any text.
 """
 
 import re
@@ -168,7 +166,6 @@ def _replaced(old: str, new: str) -> Iterator[tuple[str, str, tuple[str, ...], t
 
 
 def _occurrences(text: str, replacement: RepeatedChange) -> Iterator[int]:
-    """Where the text has the old tokens as whole ones, without the new ones around them."""
     old, new = replacement.old, replacement.new
     ends = {("", "")}
     if not _WORD.search(old):  # punctuation, or an insertion: with a token on each side
@@ -200,7 +197,6 @@ def _beside(text: str, start: int, end: int) -> tuple[list[str], list[str]]:
 
 
 def _alike(side: Sequence[str], other: Sequence[str]) -> int:
-    """Points of one side, from the replacement on."""
     most = min(len(side), len(other))
     same = next((at for at in range(most) if side[at] != other[at]), most)
     points = sum(not token.isspace() for token in side[:same])

@@ -58,11 +58,7 @@ _MODELS = (
 
 
 def format_named(name: str) -> EditFormat:
-    """The format by its name.
-
-    Raises:
-        KeyError: there is none.
-    """
+    """The format by its name; raises KeyError if there is none."""
     return {one.name: one for one in FORMATS}[name]
 
 

@@ -3,9 +3,7 @@
 The rules are those that published editors use: cursortab's (unmodified documents, a lone deletion), Sweep's (pastes,
 insertions above the cursor, large rewrites there, reverts, blank lines, cut answers) and Copilot's (a pause after a
 rejection, rejections remembered). A request by key passes those about timing and place, which spare the user
-interruptions, but not those about the edit itself.
-
-Pure: times are passed in.
+interruptions, but not those about the edit itself. Times are passed in.
 """
 
 from collections import OrderedDict
@@ -63,12 +61,10 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True)
 class EditFacts:
-    """What the gate asks about a document; `EditHistory.facts` knows it.
+    """A document's state as the gate sees it, from `EditHistory.facts`.
 
-    Attributes:
-        now_ms: the time of the question, on the clock of `inserted`.
-        modified: whether the user has changed the document since it was opened.
-        inserted: its latest changes, the newest last.
+    `now_ms`: on the clock of `inserted`, its latest changes, the newest last. `modified`: the user has changed the
+    document since it was opened.
     """
 
     now_ms: float
@@ -116,12 +112,8 @@ class EditGate:
     ) -> Reason | None:
         """Why the model's edits are not shown; None if they are.
 
-        Args:
-            question: what was asked.
-            edits: of its text, in order, without overlaps.
-            probability: the joint probability of the tokens that differ from the old text.
-            threshold: the setting `edits.threshold`.
-            cut: whether the answer reached the token limit.
+        `probability`: the joint one of the tokens that differ from the old text; `threshold`: the setting
+        `edits.threshold`. `cut`: the answer reached the token limit.
         """
         if cut:
             return Reason("edit-cut", "The answer reached the token limit.", "")
@@ -175,7 +167,6 @@ def _unmodified(*, elsewhere: bool) -> Reason:
 
 
 def _written(lines: Sequence[str]) -> list[str]:
-    """Lines without blank ones and blanks at their ends."""
     return [line.rstrip() for line in lines if line.strip()]
 
 
@@ -195,5 +186,5 @@ def _lines(text: str) -> tuple[str, ...]:
 
 
 def _identity(question: EditQuestion, patches: Sequence[Patch]) -> int:
-    """What a rejection is remembered by; the same edit further up or down is the same."""
+    """A rejection's key; the same edit further up or down is the same."""
     return hash((question.uri, *((patch.old, patch.new) for patch in patches)))

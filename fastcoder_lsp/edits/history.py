@@ -1,10 +1,9 @@
-r"""The user's recent changes, in memory only: what models see of the past.
+"""The user's recent changes, in memory only, as models see them.
 
 Successive changes within 8 lines form one entry; a pause of a second, an accepted suggestion or a change elsewhere
 begins the next (Zed and cursortab group alike). Changes that together leave the text as it was, such as typing and
-deleting, or a change and its undo, are forgotten.
-
-Every bound is on purpose: a client may send megabyte lines, or a thousand changes a second.
+deleting, or a change and its undo, are forgotten. Everything is bounded, since a client may send megabyte lines, or a
+thousand changes a second.
 """
 
 from collections import deque
@@ -75,10 +74,8 @@ class _HistoryEntry:
 class EditHistory:
     """The changes of all documents, oldest first.
 
-    Args:
-        may_read: uri → whether the rules allow reading the document.
-        is_secret: judges lines; it must take unfinished lines, too.
-        key_above: finds a key that begins far above a change.
+    `may_read`: uri → whether the rules allow reading the document. `is_secret` judges lines, unfinished ones, too.
+    `key_above` finds a key that begins far above a change.
     """
 
     def __init__(
@@ -102,16 +99,9 @@ class EditHistory:
         accepted: bool = False,
         folder: str = "",
     ) -> None:
-        r"""Record one change of a document.
+        r"""Record one change of a document, whose texts have `\n` line ends.
 
-        Args:
-            uri: the document.
-            path: its path below its folder, with forward slashes.
-            before: its text, with `\n` line ends, before the change.
-            after: its text after the change.
-            at_ms: the time of the change.
-            accepted: whether it accepted a suggestion.
-            folder: its workspace folder; `changes` returns those of one folder.
+        `path` lies below the workspace `folder`, with forward slashes. `accepted`: the change accepted a suggestion.
         """
         if before == after:
             return
@@ -229,7 +219,6 @@ class EditHistory:
         return f"{begun}\n{text[start:at]}" if begun else text[start:at]
 
     def _drop_undone(self) -> None:
-        """Drop the last entry and earlier ones of its file, if together they change nothing."""
         own = [entry for entry in self._entries if entry.uri == self._entries[-1].uri]
         undone = sorted(_undone(own[: -_MOST_UNDONE - 1 : -1]), key=own.index, reverse=True)
         for removed in undone:  # later entries now follow a text without it
@@ -300,7 +289,6 @@ class _Judged(NamedTuple):
 
 
 def _says(lines: Sequence[str]) -> bool:
-    """Whether lines have a letter or a digit."""
     return any(character.isalnum() for line in lines for character in line)
 
 

@@ -70,7 +70,6 @@ def _lines(text: str) -> list[str]:
 
 
 def _common(old: Sequence[str], new: Sequence[str], most: int) -> int:
-    """How many of the first `most` items are equal."""
     return next((at for at in range(most) if old[at] != new[at]), most)
 
 

@@ -1,7 +1,7 @@
-"""Patches of whole lines: what a change did, or an edit would do.
+"""Patches of whole lines: the difference that a change made, or an edit would make.
 
-Two patches of one file, the second in the text after the first, can be composed without that text. The history finds
-undone changes so.
+Two patches of one file, the second in the text after the first, can be composed without that text, which is how the
+history finds undone changes.
 """
 
 from collections.abc import Sequence

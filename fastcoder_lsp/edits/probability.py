@@ -14,12 +14,9 @@ def rewrite_probability(old: Sequence[int], answer: Sequence[int], log_probabili
     """The joint probability of an answer's tokens that differ from the old text; 1 where none does.
 
     Copied tokens count nothing, so that long regions are no less sure than short ones. Where the answer only leaves old
-    tokens out, the token after them counts: the model said it instead of them.
-
-    Args:
-        old: the tokens of the answer that changes nothing.
-        answer: the answer's tokens; both with their end mark, or both without.
-        log_probabilities: of each of the answer's tokens, given those before it (`Certainty.log_probabilities`).
+    tokens out, the token after them counts: the model said it instead of them. `old`: the tokens of the answer that
+    changes nothing; with an end mark if `answer` has one. `log_probabilities`: of each answer token, given those before
+    it.
     """
     return exp(fsum(log_probabilities[place] for place in differing(old, answer) if place < len(answer)))
 

@@ -1,4 +1,4 @@
-r"""What the formats of edit models share: prompts with their marks, windows of a text, and rules for every answer.
+r"""The common parts of edit models' formats: prompts with their marks, windows of a text, and rules for every answer.
 
 A prompt keeps its marks apart from the text of files, so that such text never becomes a control token. Prompts have
 `\n` line ends only; the new text of a region has those of the document.
@@ -30,9 +30,8 @@ class Mark(str):
 class EditLimits:
     """Sizes of a prompt, in tokens, three bytes each.
 
-    Attributes:
-        prompt_tokens: the whole prompt; Zed's is 4,096.
-        region_tokens: the region that may be rewritten, at most: the answer repeats it.
+    `prompt_tokens`: the whole prompt; Zed's is 4,096. `region_tokens`: the region that may be rewritten, at most: the
+    answer repeats it.
     """
 
     prompt_tokens: int = 4096
@@ -41,7 +40,7 @@ class EditLimits:
 
 @dataclass(frozen=True, slots=True)
 class EditPrompt:
-    r"""A prompt, and what is needed to read its answer.
+    r"""A prompt, and the parameters for reading its answer.
 
     Attributes:
         parts: text and marks, in order.
@@ -135,12 +134,8 @@ class EditFormat(Protocol):
 class Window:
     r"""Whole lines of a document, the last one without its line end, as a prompt shows them.
 
-    Attributes:
-        start, end: their characters in the document.
-        text: with `\n` line ends.
-        cursor: in `text`.
-        line: the number of the first line.
-        newline: the line end in the document.
+    `start` and `end` are characters in the document, `cursor` in `text` (with `\n` line ends). `line`: the number of
+    the first line. `newline`: the line end in the document.
     """
 
     start: int
@@ -191,10 +186,10 @@ def window_at(question: EditQuestion, above: int, below: int, tokens: int, *, em
 def expand(
     text: str, start: int, end: int, above: int, below: int, tokens: int, *, empty_end: bool = False
 ) -> tuple[int, int]:
-    r"""The range with whole lines below and above it, in turns, while those have at most `tokens`.
+    """The range with whole lines below and above it, in turns, while those have at most `tokens`.
 
-    `start` is the start of a line, `end` the end of one, before its line end. `empty_end`: whether
-    the empty text after the file's last line end is a line, as it is in Zed.
+    `start` is the start of a line, `end` the end of one, before its line end. `empty_end`: the empty text after the
+    file's last line end is a line, as it is in Zed.
     """
     end += text.startswith("\r\n", end)
     last = len(text) - (text.endswith("\n") and not empty_end)

@@ -78,7 +78,7 @@ class SweepV1:
 
 @dataclass(frozen=True, slots=True)
 class FastcoderV1(SweepV1):
-    """Version 1 in our order, for models of our own: what is stable comes first, and nothing comes twice.
+    """Version 1 in our order, for models of our own: the stable parts come first, and nothing comes twice.
 
     Earlier changes, the window, the last change, and the answer. A key changes the prompt from the cursor on, where
     Sweep's order changes both of its windows. The last change says what the window was before it.
@@ -144,7 +144,7 @@ class SweepV2:
 
 @dataclass(frozen=True, slots=True)
 class SweepCursortab:
-    """What cursortab.nvim sends to every Sweep model: version 2's windows, version 1's changes.
+    """The form that cursortab.nvim sends to every Sweep model: version 2's windows, version 1's changes.
 
     Its window before the changes equals the current one, and is as large as the region may be.
     """
@@ -246,7 +246,6 @@ def _prompt(
 
 
 def _ended(answer: str) -> str:
-    """The answer before the first mark."""
     for mark in _ENDS:
         answer = answer.partition(mark)[0]
     return answer.replace(_CURSOR, "")

@@ -30,11 +30,8 @@ class EditQuestion:
 
     Attributes:
         number: counts questions; later ones have higher numbers.
-        uri: the document.
         path: its path below its folder, with forward slashes.
         language: its LSP language id.
-        version: its version.
-        text: its text.
         offset: the cursor.
         history: changes in this and other files, oldest first.
         asked_ms: its time on the service's clock.
@@ -61,9 +58,7 @@ class EditAnswer:
         edits: of the question's text, in its order, without overlaps; empty where nothing is worth showing.
         probability: the joint probability of the tokens that differ from the old text; 1 where none does.
         source: the edit model, or `analogy`.
-        reason: why there is no edit.
         cut: whether the answer reached the token limit.
-        counts: the work for it.
         ms: milliseconds by span.
     """
 

@@ -1,9 +1,6 @@
 """The address of a host: a name in a private folder, made of the build and the settings that the model depends on.
 
-The folder belongs to the user alone. If another user has made it first, or put a link in its place, it is refused, and
-nothing in it is touched.
-
-`model_part` and its like say which settings make another model, and which make one front's part of it.
+If another user has made the folder first, or put a link in its place, it is refused, and nothing in it is touched.
 """
 
 import contextlib
@@ -42,10 +39,8 @@ REMOTE: Final = (
 def address_of(settings: Settings, version: str, folders: Sequence[Path] | None = None) -> Address:
     """The address of the host for these settings, in this user's own folder.
 
-    Args:
-        settings: the model's settings.
-        version: the front's version (`build`).
-        folders: candidates for the folder, the best first; None: those of `config.runtime_folders`.
+    `version`: the front's (`build`). `folders`: candidates for the folder, the best first; None: those of
+    `config.runtime_folders`.
 
     Raises:
         UsageError: no folder is writable by this user alone.
@@ -59,11 +54,7 @@ def named_address(folder: Path, key: str) -> Address:
 
 
 def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
-    """The first folder that only this user may write to, and that is short enough for a socket's path.
-
-    Raises:
-        UsageError: there is no such folder.
-    """
+    """The first folder that only this user may write to, and short enough for a socket's path; else UsageError."""
     among = runtime_folders() if folders is None else folders
     short = [folder for folder in among if len(os.fsencode(folder / f"{'k' * 16}.sock")) <= LONGEST_PATH or not _UNIX]
     if not short:
@@ -74,10 +65,7 @@ def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
 
 
 def key_of(settings: Settings, version: str) -> str:
-    """The name of a host: a hash of the build, our folders, the model's settings and relevant environment variables.
-
-    It begins with `cache_part`.
-    """
+    """The name of a host: `cache_part`, and a hash of build, folders, the model's settings and the environment."""
     parts = [version, str(kernels_folder()), *map(repr, model_part(settings)), *computing_environment()]
     return cache_part() + _hash("\n".join(parts), 10)
 
@@ -85,8 +73,7 @@ def key_of(settings: Settings, version: str) -> str:
 def cache_part() -> str:
     """The prefix of the names of all hosts that use this cache folder.
 
-    The folder of sockets may also hold those of other cache folders: below the system's folder for temporary files, all
-    homes of a user share it.
+    Below the system's folder for temporary files, all homes of a user share the folder of sockets.
     """
     return _hash(str(cache_folder()), 6)
 
@@ -122,8 +109,7 @@ def lock_path(address: Address, what: str) -> Path:
     """The file of a lock on an address: "spawn", held while a process starts a host, or "host", held by the host.
 
     The empty file stays when the lock is released: if it were deleted while a process waits for the lock, a third
-    process would make another file, and two would hold the lock. Each kind of host has two files; systems empty the
-    folder when the user logs out.
+    process would make another file, and two would hold the lock.
     """
     return address.folder / f"{address.key}.{what}.lock"
 
@@ -133,11 +119,7 @@ _OTHERS_WRITE = 0o022
 
 
 def private_folder(candidates: Iterable[Path]) -> Path:
-    """The first of `candidates` that belongs to the user alone; created if missing.
-
-    Raises:
-        UsageError: none does; the text says why.
-    """
+    """The first of `candidates` that belongs to the user alone; created if missing; UsageError says why none does."""
     refused = []
     for folder in candidates:
         why = _refusal(folder)
@@ -151,7 +133,6 @@ def private_folder(candidates: Iterable[Path]) -> Path:
 
 
 def _refusal(folder: Path) -> str | None:
-    """Why a folder is refused; None if it is accepted."""
     try:
         if not folder.parent.exists():
             folder.parent.mkdir(mode=0o700, parents=True)

@@ -1,5 +1,4 @@
 """The live datastore: suffix arrays over token ids that follow a repository file by file while being searched.
 
-Holds segments, manifest, tail, merging and search. Callers choose the texts and their keys; this package knows nothing
-of models, editors or ignore rules.
+Callers choose the texts and their keys; this package knows nothing of models, editors or ignore rules.
 """

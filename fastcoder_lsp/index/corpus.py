@@ -1,7 +1,6 @@
 """Corpora: stores of common code that belong to no workspace, by name.
 
-Manages their folder and the record of each. A corpus is built from the caller's texts, shard by shard, and changes only
-by being built again.
+A corpus is built from the caller's texts, shard by shard, and changes only by being built again.
 """
 
 import json
@@ -71,7 +70,7 @@ class Corpora:
         on_shard: OnShard = lambda _files, _tokens: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> CorpusInfo | None:
-        r"""Build a corpus, or build it again.
+        r"""Build a corpus, or build it again; None if stopped, or if another process is building it.
 
         Args:
             name: letters, digits, and `.`, `_`, `+`, `-`.
@@ -80,9 +79,6 @@ class Corpora:
             encoder: the tokenizer.
             on_shard: called after each shard.
             should_stop: called for each file.
-
-        Returns:
-            The record; None if stopped, or if another process is building it.
 
         Raises:
             OSError: it cannot be written; nothing of it is left.
@@ -110,8 +106,7 @@ class Corpora:
     def open(self, name: str, identity: str) -> Store:
         """Open a corpus for searching, in any number of processes.
 
-        Raises:
-            UsageError: there is none of this name for the tokenizer.
+        Raises UsageError if there is none of this name for the tokenizer.
         """
         if not self.has(name, identity):
             raise UsageError(
@@ -124,11 +119,7 @@ class Corpora:
         return store
 
     def remove(self, name: str) -> None:
-        """Delete a corpus, for all tokenizers.
-
-        Raises:
-            UsageError: there is none of this name.
-        """
+        """Delete a corpus, for all tokenizers; raises UsageError if there is none of this name."""
         folder = self._folder / checked_name(name)
         if not folder.is_dir():
             raise UsageError(f"there is no corpus '{name}'", "See: fastcoder-lsp corpus list")
@@ -144,11 +135,7 @@ def is_name(text: str) -> bool:
 
 
 def checked_name(name: str) -> str:
-    """`name`, if it is valid for a corpus.
-
-    Raises:
-        UsageError: it is not.
-    """
+    """`name`, if it is valid for a corpus; else UsageError."""
     if not is_name(name):
         raise UsageError(f"'{name}' is not a valid corpus name", "Use letters, digits, '.', '_', '+' and '-'.")
     return name

@@ -2,8 +2,8 @@
 
 The memory side of a store: saved and unsaved texts arrive one after the other in parts, and many small parts are merged
 into one. A file has at most one *saved* home (the text on the disk) and one *unsaved* home (the editor's text), which
-hides the saved one while it exists. Every public method of `HeldFiles` is thread-safe. `pin` is free; the others cost
-as much as sorting the given files. Nothing here touches the disk.
+hides the saved one while it exists. `pin` is free; other methods cost as much as sorting the given files. Every public
+method of `HeldFiles` is thread-safe, and none touches the disk.
 """
 
 import os
@@ -280,8 +280,7 @@ class HeldFiles:
     def keep_unsaved(self, record: FileRecord) -> bool:
         """The unsaved text was saved unchanged: use it as the file's text on the disk, too, at no cost.
 
-        Returns:
-            False if the store has no unsaved text with this digest.
+        Returns False if the store has no unsaved text with this digest.
         """
         with self._lock:
             home = self._state.unsaved.get(record.key)

@@ -1,8 +1,8 @@
 """The live entries of a part's order: a bit for each, with running counts.
 
-Callers decide which files are dead. A `Liveness` never changes: a change makes a new one, so a search that holds the
-old one sees no half of it. With the counts a search skips any run of dead entries at once, and knows the number of live
-hits in a range without reading them.
+A `Liveness` never changes: a change makes a new one, so a search that holds the old one sees no half of it. With the
+counts a search skips any run of dead entries at once, and knows the number of live hits in a range without reading
+them.
 """
 
 from collections.abc import Iterable
@@ -35,11 +35,8 @@ def liveness(
 ) -> Liveness | None:
     """The liveness of a part whose files `dead` (indexes) must not be found; None if all live.
 
-    Args:
-        order_M: the part's order.
-        starts: where the part's files begin (see `part.join`).
-        dead: the files that are dead now.
-        previous: the last liveness, and the files that were dead in it; a small change is cheap.
+    `starts`: where the part's files begin (`part.file_starts`). `previous`: the last liveness, and the files that were
+    dead in it; a small change is cheap.
     """
     now, (old, before) = set(dead), previous
     if not now:

@@ -1,7 +1,6 @@
 """Merging parts without sorting again: interleaves their orders and drops dead files.
 
-Decides when to merge which parts. The result is written to its final place (`MergeTarget`), so memory beyond mapped
-files does not grow with the parts.
+The result is written to its final place (`MergeTarget`), so memory beyond mapped files does not grow with the parts.
 
 Two places are compared by at most `DEPTH` tokens before them, and then by their parts. So after a merge the order is
 exact for contexts of up to `DEPTH` tokens, which bounds `n_max`; copies of whole files cost no more than other files.
@@ -34,8 +33,7 @@ _TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _STARTS, _SHIFTS, _FILES = range(8)
 def segments_to_merge(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
     """The segments to merge now, by their sizes in tokens and the dead ones among those.
 
-    Returns:
-        Indexes: several, or a single one that is worth rewriting; empty if all are settled.
+    Returns several indexes, or a single one that is worth rewriting; none if all are settled.
     """
     ordered = sorted(range(len(sizes)), key=lambda i: sizes[i])
     chosen: list[int] = []
@@ -96,12 +94,7 @@ def weave(
 ) -> Part | None:
     """One part of the live files of several, in the order of their parts; None if `should_stop` ended it.
 
-    Args:
-        parts: the parts to merge; none of them changes.
-        dead: the dropped files of each.
-        live: the liveness that belongs to `dead`.
-        make_room: makes the destination.
-        should_stop: called now and then.
+    `dead`: the dropped files of each, `live` their liveness. `make_room` makes the destination.
     """
     kept = [
         [file for file in range(len(part.records)) if file not in out] for part, out in zip(parts, dead, strict=True)
@@ -136,7 +129,6 @@ def _row(part: Part, live: Liveness | None, shifts: npt.NDArray[np.int64]) -> tu
 
 @kernel
 def _begin(rows_P8: Any, heads_P: Any, keys_P: Any) -> None:
-    """Settle every part's head at its present entry."""
     for p in range(len(rows_P8)):
         _settle(rows_P8, p, heads_P, keys_P)
 

@@ -1,9 +1,7 @@
 """A part: some files' tokens with the order of their places, in memory or mapped from a segment. Never changes.
 
-Defines a file in the store (`IndexedFile`, `FileRecord`); knows nothing of which files are live.
-
-`tokens_N` holds a separator (-1), the first file's tokens, a separator, the second file's, …, and a last separator.
-A *place* p of a file is a position with a token before it and a token at it: `tokens_N[p - 1]` ends a context and
+`tokens_N` holds a separator (-1), the first file's tokens, a separator, the second file's, …, and a last separator. A
+*place* p of a file is a position with a token before it and a token at it: `tokens_N[p - 1]` ends a context and
 `tokens_N[p]` continues it. `order_M` holds every place, sorted by tokens p-1, p-2, …, where a separator is the least.
 So all places that follow the same n tokens are one range, for every n, and one search finds the longest match.
 """
@@ -26,10 +24,9 @@ MOST_TOKENS = 500_000_000
 
 
 def file_starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
-    """The offsets of files of these lengths, and one number more.
+    """The offsets of files of these lengths, and one number more, N.
 
-    Returns:
-        `starts` of length files + 1: file i's tokens are `tokens_N[starts[i] : starts[i + 1] - 1]`, N is `starts[-1]`.
+    File i's tokens are `tokens_N[starts[i] : starts[i + 1] - 1]`.
     """
     starts = np.ones(len(lengths) + 1, np.int64)
     starts[1:] += np.cumsum(np.array(lengths, np.int64) + 1)
@@ -64,7 +61,6 @@ def sort_places(tokens_N: Tokens32) -> Tokens32:
 
 
 def _is_place(tokens_N: Tokens32) -> npt.NDArray[np.bool_]:
-    """Which positions 0…N are places: a token before and a token at it."""
     token = tokens_N != SEPARATOR
     places = np.zeros(len(tokens_N) + 1, np.bool_)
     places[1:-1] = token[:-1] & token[1:]
@@ -74,8 +70,8 @@ def _is_place(tokens_N: Tokens32) -> npt.NDArray[np.bool_]:
 def _sort_with_one_thread() -> None:
     """Make the sorter use only the calling thread.
 
-    If it is built with OpenMP, its threads wait for each other by spinning: with the engine busy on all cores, a small
-    sort then takes ten times as long. The setting holds for the calling thread only.
+    Its OpenMP threads wait for each other by spinning: with the engine busy on all cores, a small sort then takes ten
+    times as long. The setting holds for the calling thread only.
     """
     limit = getattr(libdivsufsort, "omp_set_num_threads", None)
     if limit is not None:

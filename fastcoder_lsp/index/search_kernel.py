@@ -52,15 +52,14 @@ uint64_array = _array_at(types.uint64)
 def search(rows_P8: Any, context_L: Any, continuations_HD: Any, hits_H2: Any, scratch_4P: Any) -> Any:
     """Search all parts for the longest live match of a context.
 
+    Returns the length of the match, the number of its live hits, and how many of them were sampled.
+
     Args:
         rows_P8: the parts, those with recent edits first, newest first.
         context_L: the context *backwards*: its last token first.
         continuations_HD: out: the tokens after each sampled hit, -1 past the end of the file.
         hits_H2: out: row and place of each sampled hit; at most H are sampled.
         scratch_4P: four numbers of each part, undefined afterwards.
-
-    Returns:
-        The length of the match, the number of its live hits, and how many of them were sampled.
     """
     near_P, length_P, low_P, count_P = scratch_4P[0], scratch_4P[1], scratch_4P[2], scratch_4P[3]
     longest, found = NONE, NONE
@@ -121,7 +120,6 @@ def _common(row: Any, entry: Any, context_L: Any) -> Any:
 
 @inner
 def _rank(row: Any, entry: Any) -> Any:
-    """Live entries before `entry`."""
     if row[_BITS] == 0:
         return entry
     return live_before(uint64_array(row[_BITS], row[_WORDS]), int64_array(row[_BEFORE], row[_WORDS] + 1), entry)
@@ -129,7 +127,6 @@ def _rank(row: Any, entry: Any) -> Any:
 
 @inner
 def _entry(row: Any, rank: Any) -> Any:
-    """The live entry with `rank` live ones before it."""
     if row[_BITS] == 0:
         return rank
     return nth_live(uint64_array(row[_BITS], row[_WORDS]), int64_array(row[_BEFORE], row[_WORDS] + 1), rank)

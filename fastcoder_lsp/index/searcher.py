@@ -1,8 +1,7 @@
 """Searching pinned snapshots: the drafters' queries of the datastore.
 
-Defines the queries and their answers; `search_kernel` has the arithmetic. A snapshot never changes and keeps its data
-alive, so a search never sees half an update. One thread searches repositories and corpora one after the other: a search
-costs far less than handing it to another thread.
+A snapshot never changes and keeps its data alive, so a search never sees half an update. One thread searches
+repositories and corpora one after the other: a search costs far less than handing it to another thread.
 
 `search_text` is for people: it reads the live files' texts back from their tokens. Drafters match tokens, but a text
 that a person types seldom begins and ends at token boundaries.
@@ -57,12 +56,9 @@ NOTHING = StoreSnapshot((), 0)
 class Hits:
     """The matches of a context's end, and their continuations.
 
-    Attributes:
-        length: tokens of the longest match in a live file; 0 for none.
-        count: how many places have it.
-        continuations_HD: the tokens after the sampled ones, -1 past the end of a file; recent edits first.
-        rows_H: the parts that hold them, for `Searcher.position`.
-        places_H: their places in these parts.
+    `length`: tokens of the longest match in a live file, 0 for none, at `count` places. `continuations_HD`: the tokens
+    after the sampled ones, -1 past the end of a file; recent edits first. `rows_H`, `places_H`: the parts that hold
+    them, and the places there, for `Searcher.position`.
     """
 
     length: int
@@ -83,9 +79,7 @@ class TokenPosition:
 class Searcher:
     """Searches the snapshots of one or several stores as if they were one. Cheap to make: once for a decode or a step.
 
-    Args:
-        snapshots: from `Store.pin`.
-        prefer: the key of the file being edited; its hits come first if it was edited in this session.
+    `prefer`: the key of the file being edited; its hits come first if it was edited in this session.
     """
 
     def __init__(self, snapshots: Sequence[StoreSnapshot], prefer: str = "") -> None:
@@ -101,13 +95,9 @@ class Searcher:
         return hits.length, hits.count
 
     def search(self, context: Sequence[int], n_max: int, max_hits: int, depth: int) -> Hits:
-        """The longest match of the end of `context`, and the continuations of a sample of its places.
+        """The longest match, of at most `n_max` tokens, of the end of `context`, and continuations of `depth` tokens.
 
-        Args:
-            context: tokens, the last one next to the place.
-            n_max: the longest match of interest, at most `LONGEST`.
-            max_hits: H at most; more are sampled evenly.
-            depth: D, tokens of each continuation.
+        Of more than `max_hits` places it takes an even sample. `n_max` is at most `LONGEST`.
         """
         assert 0 < n_max <= LONGEST
         backwards_L = np.array(context[-n_max:][::-1], np.int32)
@@ -118,10 +108,8 @@ class Searcher:
     def fill(self, backwards_L: Tokens32, rows_HD: Tokens32, hits_H2: Tokens32) -> tuple[int, int]:
         """`search` without new memory: the longest match, and how many of `rows_HD` were filled with continuations.
 
-        Args:
-            backwards_L: the context, its last token first; all of it may match.
-            rows_HD: out: the first rows are continuations.
-            hits_H2: out: row and place of each hit; at least as many rows.
+        `backwards_L`: the context, its last token first; all of it may match. `hits_H2`: out: row and place of each
+        hit.
         """
         assert 0 < len(backwards_L) <= LONGEST
         length, _, taken = self._search(backwards_L, rows_HD, hits_H2[: len(rows_HD)])
@@ -142,7 +130,6 @@ class Searcher:
 
 
 def _holds(entry: LivePart, key: str) -> bool:
-    """Whether a recent part has the live file; searches no others."""
     return entry.recent and any(
         record.key == key and file not in entry.dead for file, record in enumerate(entry.part.records)
     )

@@ -103,11 +103,7 @@ class SegmentDraft:
 
 
 def write_segment(part: Part, path: Path, identity: str) -> Part:
-    """Write a part to `path`, which appears only when it is complete and synced to the disk.
-
-    Returns:
-        The part, mapped from the file.
-    """
+    """Write a part to `path`, which appears only when it is complete and synced to the disk; returns it mapped."""
     draft = SegmentDraft(path, identity, part.starts, part.records, len(part.order_M))
     draft.tokens_N[:] = part.tokens_N
     draft.order_M[:] = part.order_M

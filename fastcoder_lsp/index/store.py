@@ -1,7 +1,7 @@
 """One store: a folder of segments, and the files in memory that belong to it.
 
-The disk side: the writer's lock, the manifest, sealing and merging. Every public method is thread-safe; `seal`, `merge`
-and `add_segment` may take long and never delay the methods of `HeldFiles`.
+Every public method is thread-safe; `seal`, `merge` and `add_segment` may take long and never delay the methods of
+`HeldFiles`.
 """
 
 import errno
@@ -51,11 +51,7 @@ class WriterLock:
         return bool(self._lock.is_locked)
 
     def take(self) -> bool:
-        """Take the lock if it is free. Returns whether it was taken.
-
-        Raises:
-            OSError: the lock file cannot be made.
-        """
+        """Take the lock if it is free; returns whether it was taken. Raises OSError if the lock file cannot be made."""
         try:
             self._lock.acquire(timeout=0)
         except filelock.Timeout:
@@ -174,10 +170,8 @@ class Store(HeldFiles):
     def reclaim(self) -> bool:
         """Recover if the folder, or the lock in it, was deleted while this process was the writer.
 
-        The files held are written again, unless another process has begun the store again; then its files hold.
-
-        Returns:
-            Whether that happened, so that everything must be scanned.
+        The files held are written again, unless another process has begun the store again; then its files hold. Returns
+        whether that happened, so that everything must be scanned.
 
         Raises:
             OSError: it happened, and nothing can be written now; this process is no longer the writer.

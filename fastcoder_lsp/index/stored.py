@@ -1,7 +1,7 @@
 """The folder of a store: reads the manifest and its segments, checks them, and deletes unlisted files.
 
-Defines the manifest's format, and holds no state; `store` decides when. The manifest lists the segments of a store and
-their dead files. It is replaced atomically, never edited. History of its version: 1 (0.1) the first.
+The manifest lists the segments of a store and their dead files. It is replaced atomically, never edited. History of its
+version: 1 (0.1) the first.
 """
 
 import json
@@ -61,8 +61,7 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest | None:
     """The state of the store in `folder`; None if there is none.
 
-    Raises:
-        DamagedError: it has another version, or was altered.
+    Raises DamagedError if it has another version, or was altered.
     """
     try:
         frame = json.loads((folder / FILE_NAME).read_bytes())
@@ -87,8 +86,7 @@ def new_segment_path(folder: Path) -> Path:
 def load(folder: Path, identity: str, known: Mapping[str, Part]) -> tuple[Manifest | None, list[Part]]:
     """The manifest and its segments, mapped unless they are among `known`; None if there is no manifest.
 
-    Raises:
-        DamagedError: the files cannot be used.
+    Raises DamagedError if the files cannot be used.
     """
     for _ in range(_TRIES):
         manifest = read_manifest(folder)

@@ -32,9 +32,7 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 class LineTerms:
     """The words of a text, line by line.
 
-    Attributes:
-        terms_W: int32, the words' numbers in their order.
-        starts_L: int32, the start of each line's words in `terms_W`, and the end: one more than there are lines.
+    `terms_W`: int32, the words' numbers in their order. `starts_L`: int32, the start of each line's words, and the end.
     """
 
     terms_W: npt.NDArray[np.int32]

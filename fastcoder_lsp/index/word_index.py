@@ -37,9 +37,7 @@ _WORDS_AT_ONCE = TERMS // 64
 class Postings:
     """The files that hold each word.
 
-    Attributes:
-        starts: int32 (TERMS + 1), the start of each word's list in `files`.
-        files: uint16, numbers of files, each list unordered.
+    `starts`: int32 (TERMS + 1), the start of each word's list in `files`, uint16 numbers of files, each list unordered.
     """
 
     starts: npt.NDArray[np.int32]
@@ -60,9 +58,7 @@ class Postings:
 class FewPostings:
     """The same for a few files, made in little time and memory.
 
-    Attributes:
-        terms: int32, ascending.
-        files: uint16, the file that holds the word at the same place in `terms`.
+    `terms`: int32, ascending. `files`: uint16, the file that holds the word at the same place in `terms`.
     """
 
     terms: npt.NDArray[np.int32]
@@ -145,13 +141,9 @@ _BLOCK = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class StoredWords:
-    """The content of an index.
+    """The content of an index, by files' numbers.
 
-    Attributes:
-        postings: by files' numbers.
-        keys: the files', by their numbers.
-        lengths: float32, how many different words each file has.
-        stamps: int64, which change when a file changes.
+    `lengths`: float32, how many different words each file has. `stamps`: int64, which change when a file changes.
     """
 
     postings: Postings
@@ -163,8 +155,7 @@ class StoredWords:
 def write(path: Path, words: StoredWords) -> None:
     """Write an index to `path`, in a folder that only the user may enter.
 
-    Raises:
-        OSError: it cannot be written; the old file is still there.
+    Raises OSError if it cannot be written; the old file is still there.
     """
     postings = words.postings
     keys = "\0".join(words.keys).encode("utf-8", "surrogatepass")
@@ -188,11 +179,7 @@ def write(path: Path, words: StoredWords) -> None:
 
 
 def read(path: Path) -> StoredWords | None:
-    """The index at `path`; None if there is none, or it is not in this program's format.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """The index at `path`; None if there is none, or it is not in this program's format. Raises OSError."""
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER_SIZE)
@@ -296,8 +283,7 @@ class WordIndex:
     def put(self, key: str, terms: npt.NDArray[np.int32], stamp: int = 0) -> bool:
         """Set a file's words, in any order, repeated or not, and the 64 bits that `stamp` returns.
 
-        Returns:
-            Whether it was added: there may be too many files, or too much in them.
+        Returns whether it was added: there may be too many files, or too much in them.
         """
         self.remove(key)
         if len(self._keys) >= _NUMBERS:

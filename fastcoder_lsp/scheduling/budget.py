@@ -99,16 +99,12 @@ def first_tokens(question: Question, latency: "LatencyEstimator") -> int | None:
 
 @dataclass(slots=True)
 class BackgroundBudget:
-    """The time left for background work after `question`.
+    """The time left for background work after `question`, in milliseconds.
 
-    Attributes:
-        question: the question that all of it is for.
-        granted_ms: the initial grant.
-        left_ms: what is left of the grant.
-        owed_ms: extra time if nothing was shown at the question's place.
-        kept_ms: extra time for preparing alone, since finishing a long text on a slow machine takes all the rest.
-        again_ms: extra time for a text by a prepared prompt, since prefilling that may take all the rest.
-        prepare: whether to prepare the document for the next question, when the user pauses.
+    `owed_ms`: extra, if nothing was shown at the question's place. `kept_ms`: extra for preparing alone, since
+    finishing a long text on a slow machine takes all the rest. `again_ms`: extra for a text by a prepared prompt, since
+    prefilling that may take all the rest. `prepare`: whether to prepare the document for the next question, when the
+    user pauses.
     """
 
     question: Question
@@ -155,10 +151,7 @@ class BackgroundBudget:
 class LatencyEstimator:
     """Estimates an upper bound on the time of steps and prefills, apart from rare exceptions.
 
-    Args:
-        costs: as measured; implausible ones are replaced.
-        clock: gives the age of observations.
-        first_hour: receives each observation, too.
+    Implausible `costs` are replaced. `clock` gives the age of observations, each of which `first_hour` receives, too.
     """
 
     def __init__(self, costs: StepCosts, clock: Clock, first_hour: FirstHour | None = None) -> None:
@@ -218,12 +211,9 @@ class LatencyEstimator:
 
 
 class _RecentHigh:
-    """A value's recent observations, and a bound that it rarely exceeds.
+    """A value's recent observations, and a bound, at most `most`, that it rarely exceeds.
 
-    Args:
-        usual: the value without recent observations.
-        most: cap on the bound.
-        clock: milliseconds.
+    `usual`: the value without recent observations. `clock` is in milliseconds.
     """
 
     def __init__(self, usual: float, most: float, clock: Clock) -> None:
@@ -243,7 +233,6 @@ class _RecentHigh:
         return min(high, self._most)
 
     def saw(self, value: float) -> None:
-        """Add an observation; ignore implausible ones."""
         if value >= 0 and math.isfinite(value):
             self._seen.append((self._clock(), value))
 

@@ -1,7 +1,6 @@
-"""The scheduler's state of one connected editor.
+"""The scheduler's state of one connected editor: its newest request, its likely next question, and its generation.
 
-Holds its newest request, its likely next question, and its generation. Any thread may send commands; the scheduler's
-thread runs them in their order.
+Any thread may send commands; the scheduler's thread runs them in their order.
 """
 
 import math
@@ -27,7 +26,6 @@ class Client:
     """One editor's client; the scheduler works only on its newest request.
 
     Attributes:
-        enabled: whether the client wants the model at all.
         upcoming: the likely next question, and whether its answer is known.
         edits: the newest question for an edit.
         budgets: of the last request; None before the first one.
@@ -220,7 +218,6 @@ class Client:
             self.give_up()
 
     def _keep_outdated(self, uri: str, suggestion: Suggestion) -> None:
-        """Keep a suggestion as a draft for places where it no longer fits."""
         if suggestion.text:
             self._outdated.keep(uri, replace(suggestion, work=None))
 
@@ -289,7 +286,6 @@ class Client:
         self.emit(protocol.Answered(request.question.number, answer))
 
     def _leave(self, request: ActiveRequest) -> None:
-        """The request is over; its generation stays, without the request's spans."""
         self._active = None
         alternatives = request.leave()
         if self.generation is not None:

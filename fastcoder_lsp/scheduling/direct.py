@@ -36,10 +36,7 @@ class SingleClientModel:
 class SchedulerHost:
     """`completion.protocol.ModelHost` over a client of a scheduler.
 
-    Args:
-        make_runtime: makes this client's part of the model.
-        reload: reloads the model; its maker knows the settings.
-        enabled: whether the client wants the model at first.
+    `make_runtime` makes this client's part of the model; `reload` reloads the model.
     """
 
     def __init__(
@@ -83,11 +80,8 @@ class SchedulerHost:
 class DirectHost(SchedulerHost):
     """A host of one client, with a scheduler of its own.
 
-    Args:
-        load: makes the model ready; `load_runtime` replaces it from the next load on.
-        enabled: whether the client wants it at first.
-        clock: milliseconds.
-        threaded: False where the caller drives `scheduler` itself, turn by turn.
+    `load` makes the model ready; `load_runtime` replaces it from the next load on. `clock` is in milliseconds. Without
+    `threaded` the caller drives `scheduler` itself, turn by turn.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """A client's newest question for an edit, and the answer that the edit model generates.
 
-One piece of work at a time, a stretch of the prompt or one decoding step, so that any completion comes first. The
-prompt's KV cache survives the question: the next one computes only what follows the first difference. Runs in the
-scheduler's thread.
+One piece of work at a time, so that any completion comes first. The prompt's KV cache survives the question: the next
+one computes only what follows the first difference. Runs in the scheduler's thread.
 """
 
 import math
@@ -46,15 +45,7 @@ _LONGER, _MORE_TOKENS = 2, 64
 
 
 class EditRequest:
-    """The newest question for an edit of a client, and its generation.
-
-    Attributes:
-        question: the open question; None if there is none.
-
-    Args:
-        emit: receives the answers.
-        clock: milliseconds.
-    """
+    """The newest question for an edit of a client, and its generation. `clock` is in milliseconds."""
 
     def __init__(self, emit: HostListener, clock: Clock) -> None:
         self._emit, self._clock = emit, clock
@@ -83,10 +74,7 @@ class EditRequest:
     def serve(self, loaded: Loaded | None, failed: Status | None, *, enabled: bool) -> float:
         """Do one piece of work for the question, or answer it; returns 0, or how many milliseconds to wait.
 
-        Args:
-            loaded: the client's model; None while there is none.
-            failed: why there is none.
-            enabled: whether the client wants one.
+        Without a model (`loaded` is None) `failed` says why. `enabled`: the client wants one.
         """
         if isinstance(loaded, LocalModel):
             return self._work(loaded.runtime)
@@ -241,14 +229,8 @@ def _prompt_for(
 class EditGeneration:
     """The answer to a question for an edit, as far as it is generated.
 
-    Args:
-        runtime: the edit model.
-        latency: estimates what its pieces take, and learns from them.
-        clock: milliseconds.
-        question: the question.
-        prompt: the prompt for it.
-        tokens: that prompt's ids.
-        spans: receives the times.
+    `latency` estimates the time of its pieces, and learns from them; `spans` receives the times. `clock` is in
+    milliseconds.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The text at one place, as it grows: the shown part of it, and the model's prompt, decoding and post-processing.
 
-A generation can pause between any two pieces of work; other generations use other KV caches. It outlives its first
-question, and serves any later one whose text agrees with it. Runs in the scheduler's thread.
+It can pause between any two pieces of work; other generations use other KV caches. It outlives its first question, and
+serves any later one whose text agrees with it. Runs in the scheduler's thread.
 """
 
 import math
@@ -191,7 +191,6 @@ class Generation(ABC):
 
     @cached_property
     def _around(self) -> TextAround:
-        """The text around the place, lexed once for all suggestions of this generation."""
         return TextAround(self.place.before, self.place.after, self.snapshot.language)
 
     @cached_property
@@ -203,11 +202,8 @@ class Generation(ABC):
 class LocalGeneration(Generation):
     """A text that the model on this machine generates.
 
-    Args:
-        latency: estimates what its pieces take, and learns from them.
-        clock: milliseconds.
-        snapshot: the document, with the text of `place`.
-        head: a beginning of the text that the model does not generate.
+    `latency` estimates the time of its pieces, and learns from them. `snapshot` has the text of `place`. `head`: a
+    beginning of the text that the model does not generate. `clock` is in milliseconds.
     """
 
     def __init__(

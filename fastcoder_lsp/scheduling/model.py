@@ -215,14 +215,7 @@ def first_stop(said: str, stops: tuple[str, ...]) -> int | None:
 
 
 class SharedModel(Generic[SomeModel]):
-    """The model that all clients share.
-
-    Attributes:
-        loaded: the model, and its latency estimates, which all clients on the machine share.
-
-    Args:
-        clock: milliseconds.
-    """
+    """The model that all clients share, and its latency estimates. `clock` is in milliseconds."""
 
     def __init__(self, load: Callable[[Progress], SomeModel], progress: Progress, clock: Clock) -> None:
         self._load, self._progress, self._clock = load, progress, clock
@@ -304,11 +297,7 @@ class SharedModel(Generic[SomeModel]):
 class ClientModel:
     """The model as one client has it, loaded when it is first needed.
 
-    `loaded`: the model. `failed`: why loading failed.
-
-    Args:
-        make: loads it, and the shared model with it.
-        clock: milliseconds.
+    `make` loads it, and the shared model with it. `failed`: why loading failed. `clock` is in milliseconds.
     """
 
     def __init__(self, make: Callable[[], Loaded], on_status: Callable[[Status], None], clock: Clock) -> None:

@@ -53,10 +53,8 @@ class Prefill:
 class _Planned:
     """The prompt for a question that goes into the second cache.
 
-    Attributes:
-        question: the question.
-        looked: whether it was retrieved anew from other files, as in a pause.
-        prefill: of that prompt; None where there is nothing to compute.
+    `looked`: it was retrieved anew from other files, as in a pause. `prefill` is None where there is nothing to
+    compute.
     """
 
     question: Question
@@ -65,12 +63,9 @@ class _Planned:
 
 
 class Prefetch:
-    """A client's background work.
+    """Background work of a `client`: finishes its generation, and prepares its next prompts.
 
-    Args:
-        client: whose generation it finishes, and whose next prompts it prepares.
-        clock: milliseconds.
-        idle_ms: a pause begins after so long without a request.
+    A pause begins `idle_ms` after the last request.
     """
 
     def __init__(self, client: "Client", clock: Clock, idle_ms: float) -> None:
@@ -84,11 +79,7 @@ class Prefetch:
     def work(self, loaded: "Loaded", budget: BackgroundBudget, asked_ms: float, *, unserved: bool) -> float:
         """Do one piece of work; returns 0, or how many milliseconds to wait.
 
-        Args:
-            loaded: the model.
-            budget: of the last question.
-            asked_ms: the time of the last question.
-            unserved: whether nothing was shown for the last question.
+        `asked_ms`: the time of the last question; `unserved`: nothing was shown for it.
         """
         started, generation = self._clock(), self._unfinished()
         if generation is not None and (room_ms := budget.room_ms(owed=unserved)) > 0:
@@ -184,15 +175,11 @@ class Prefetch:
     def _fill_second_cache(
         self, loaded: LocalModel, budget: BackgroundBudget, room_ms: float, *, paused: bool, still: bool
     ) -> bool:
-        """Do one piece of the question's next prompt; returns False where there is none.
+        """Do one piece of the question's next prompt, within `room_ms`; returns False where there is none.
 
-        Args:
-            loaded: the model.
-            budget: of the last question.
-            room_ms: how long it may take.
-            paused: whether a pause began: other files are searched anew.
-            still: whether nothing was typed since the question, and no generation runs: the second cache may replace
-                the first. In the middle of a line it does so after a pause, or if the old prompt is short.
+        `paused`: a pause began: other files are searched anew. `still`: nothing was typed since the question, and no
+        generation runs: the second cache may replace the first. In the middle of a line it does so after a pause, or if
+        the old prompt is short.
         """
         question, planned = budget.question, self._planned
         engine = loaded.runtime.slots.beside(question.uri)

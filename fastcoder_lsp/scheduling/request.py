@@ -42,12 +42,8 @@ class Alternatives:
     """The search for alternatives to the finished candidate `first`; at most `most` candidates with it.
 
     They branch from the greedy text at the early tokens that the model was least certain of, and continue greedily. All
-    share the prompt in the KV cache, and one pass over the first tokens finds all branches.
-
-    Attributes:
-        found: the candidates so far, the plain answer first.
-        counts: the work for the others.
-        branch: the one being decoded.
+    share the prompt in the KV cache, and one pass over the first tokens finds all branches. `found` has the candidates
+    so far, the plain answer first; `counts` is the work for the others.
     """
 
     def __init__(self, first: LocalGeneration, most: int) -> None:
@@ -105,7 +101,6 @@ class Alternatives:
         return True
 
     def _begin(self) -> None:
-        """Begin the next branch."""
         if not self._branches:
             self.finished = True
             return
@@ -184,12 +179,7 @@ half of its time is left: only trying corrects an estimate from a stall."""
 class ActiveRequest:
     """The newest question of a client, until it is answered or withdrawn.
 
-    Attributes:
-        asked_ms: start of its budget.
-        pieces: how many pieces of work it has had.
-
-    Args:
-        clock: milliseconds.
+    `asked_ms`: start of its budget. `pieces`: how many pieces of work it has had. `clock` is in milliseconds.
     """
 
     def __init__(self, client: "Client", question: Question, clock: Clock) -> None:
@@ -330,14 +320,12 @@ class ActiveRequest:
         self._client.begin(self.question, self.asked_ms, self.spans, whole=whole)
 
     def _can_branch(self, generation: Generation) -> bool:
-        """Whether alternatives can branch from the generation."""
         return generation.place == self.question.place and generation.can_branch()
 
     def _is_overdue(self, generation: Generation, budget_ms: float, now: float) -> bool:
         return self._adopted and now >= generation.begun_ms + budget_ms
 
     def _look_further(self, generation: Generation, room_ms: float) -> bool:
-        """Do one piece of work on alternatives; returns False where none are wanted, available, or affordable."""
         if self.question.candidates < 2 or generation.made().others is not None:
             return False
         if self._alternatives is None:
@@ -350,7 +338,6 @@ class ActiveRequest:
         return not alternatives.finished
 
     def _candidates(self, generation: Generation) -> Suggestion:
-        """The generation's suggestion, with its alternatives if they were computed."""
         made = generation.made()
         if self._alternatives is not None:
             made = replace(made, others=tuple(self._alternatives.found[1:]))

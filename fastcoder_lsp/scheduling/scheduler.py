@@ -1,9 +1,9 @@
 """The scheduler: one thread that owns the model, and does the most urgent piece of work first.
 
-Clients send messages to its one inbox, from any thread. Between any two pieces of work, a stretch of a prefill or a
-step, it reads the whole inbox. `turn` is the whole cycle: the inbox, then a piece for a request, round robin among the
-clients that have one. If there is none, it finishes a suggestion; then it works for an edit, and last on the next
-prompt. The state of all clients belongs to this thread.
+Clients send messages to its one inbox, from any thread. `turn` is the whole cycle: the inbox, then a piece of work (a
+stretch of a prefill, or a step) for a request, round robin among the clients that have one. If there is none, it
+finishes a suggestion; then it works for an edit, and last on the next prompt. The state of all clients belongs to this
+thread.
 """
 
 import math
@@ -88,10 +88,8 @@ class RoundRobin:
 class Scheduler(Generic[SomeModel]):
     """Runs the model for all clients, one piece of work for each in turn.
 
-    Args:
-        load: loads the model that all clients share; called in the scheduler's thread, when it is first needed.
-        clock: milliseconds.
-        idle_ms: after so long without a question of a client its document in view is prepared for the next one.
+    `load` loads the model that all clients share, in the scheduler's thread, when it is first needed. `clock` is in
+    milliseconds. `idle_ms` after a client's last question its document in view is prepared for the next one.
     """
 
     def __init__(self, load: Callable[[Progress], SomeModel], clock: Clock = now_ms, idle_ms: float = IDLE_MS) -> None:
@@ -112,12 +110,10 @@ class Scheduler(Generic[SomeModel]):
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
     def join(self, emit: HostListener, make_runtime: Callable[[SomeModel], Runtime], *, enabled: bool = True) -> Client:
-        """Add a client.
+        """Add a client, which receives events by `emit`.
 
-        Args:
-            emit: receives its events.
-            make_runtime: makes the client's part of the shared model; called in the scheduler's thread.
-            enabled: whether the client wants the model; it is loaded at the first question or by `Client.load`.
+        `make_runtime` makes the client's part of the shared model, in the scheduler's thread. `enabled`: the client
+        wants the model, which is loaded at the first question or by `Client.load`.
         """
         make = partial(self._make, make_runtime)
         return self.add(emit, ClientModel(make, lambda status: emit(StatusChanged(status)), self._clock), enabled)
@@ -141,10 +137,8 @@ class Scheduler(Generic[SomeModel]):
     def succeed(self, load: Callable[[Progress], SomeModel], made: Made[SomeModel] | None = None) -> None:
         """Replace the model as soon as no client waits for an answer.
 
-        Args:
-            load: loads the new model, now unless `made` is given, and whenever it was unloaded.
-            made: gives the new model, which is loaded already, or None where it is no longer wanted; and is told once
-                it has taken over.
+        `load` loads the new model, now unless `made` is given, and whenever it was unloaded. `made` gives the new
+        model, which is loaded already, or None where it is no longer wanted; and is told once it has taken over.
         """
         self._inbox.put(partial(setattr, self, "_successor", partial(self._take_over, load, made)))
 
@@ -265,7 +259,6 @@ class Scheduler(Generic[SomeModel]):
         self._acting = acting
 
     def _fail(self, error: BaseException) -> None:
-        """Report an error to the client being served, if possible."""
         if self._acting is not None:
             with logged("a front could not be told of a failure"):
                 self._acting.fail(error)
@@ -288,7 +281,6 @@ class Scheduler(Generic[SomeModel]):
         return client.model.loaded  # it may have been replaced or switched off meanwhile
 
     def _make(self, make_runtime: Callable[[SomeModel], Runtime]) -> LocalModel:
-        """The model as one client has it."""
         first = self._model.loaded is None
         model, latency = self._model.get()
         loaded = LocalModel(make_runtime(model), latency)
@@ -349,7 +341,6 @@ class Scheduler(Generic[SomeModel]):
             self._model.left()
 
     def _unload(self) -> None:
-        """Unload the model, and drop its generations."""
         for client in self._clients:
             self._act(client, client.unload)
         self._model.unload()

@@ -1,6 +1,6 @@
 """Computes the number of replicas from open and waiting requests, and from the time to first text.
 
-Owns the arithmetic; Serve decides when to ask, and how long an answer must hold before it acts.
+Serve decides when to ask, and how long an answer must hold before it acts.
 """
 
 import math
@@ -15,12 +15,8 @@ _MOST_STEP = 2.0
 def wanted(replicas: int, requests: float, *, target_open: float, first_text_ms: float, target_ms: float) -> int:
     """The wanted number of replicas, before the bounds.
 
-    Args:
-        replicas: running replicas.
-        requests: open and waiting requests of all replicas.
-        target_open: the target of open requests a replica.
-        first_text_ms: the worst replica's figure; 0 without requests.
-        target_ms: the target for `first_text_ms`.
+    `requests`: open and waiting ones of all replicas. `target_open`: the target of open requests a replica.
+    `first_text_ms`: the worst replica's figure, 0 without requests, and `target_ms` its target.
     """
     by_queue = requests / target_open
     # Time grows with open requests a replica: twice the target time needs twice the replicas. With hardly any open
@@ -33,9 +29,7 @@ def wanted(replicas: int, requests: float, *, target_open: float, first_text_ms:
 class ScalingPolicy:
     """Serve's autoscaling policy, which Serve creates by name with keyword arguments.
 
-    Args:
-        target_open: the target for open requests a replica.
-        target_ms: the target for the time to first text, in milliseconds.
+    The targets are open requests a replica, and milliseconds to the first text.
     """
 
     def __init__(self, target_open: float, target_ms: float) -> None:

@@ -27,10 +27,7 @@ needed, so that it is needed soon."""
 class Tenant:
     """The owner of a request; tenants never see each other's texts.
 
-    Attributes:
-        key: the key's id; "" without keys.
-        workspace: the client's name for its workspace.
-        repositories: the names of repositories that may draft.
+    `key`: the key's id; "" without keys. `workspace`: the client's name for it. `repositories`: those that may draft.
     """
 
     key: str = ""
@@ -40,11 +37,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request to a replica.
-
-    Attributes:
-        place: a hash of the document's name, which replicas are chosen by.
-    """
+    """One request to a replica; `place`: a hash of the document's name, which replicas are chosen by."""
 
     place: str
     tenant: Tenant
@@ -53,11 +46,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaAnswer:
-    """A replica's answer.
-
-    Attributes:
-        waited_ms: milliseconds in the replica, including its queue.
-    """
+    """A replica's answer, after `waited_ms` in the replica, its queue included."""
 
     said: InfillAnswer
     replica: str
@@ -90,12 +79,8 @@ def with_room(order: Sequence[str], open_: Mapping[str, int | None], most: int) 
     """The first replica of an order of preference, and later ones with enough room for a new document.
 
     A document must be prefilled again on another replica. If all are busy, that would slow all of them down, so the
-    document waits for its own replica, or is refused.
-
-    Args:
-        order: the replicas by preference.
-        open_: each replica's open requests; None: unknown.
-        most: most open requests of a replica.
+    document waits for its own replica, or is refused. `open_`: each replica's open requests, None if unknown; at most
+    `most` of a replica.
     """
     return [*order[:1], *(name for name in order[1:] if (open_.get(name) or 0) <= most // 2)]
 
@@ -106,11 +91,9 @@ def _score(place: str, replica: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaCalls:
-    """The recent calls of one replica.
+    """The recent calls of one replica: the last one of each recent document, with its age in seconds.
 
-    Attributes:
-        version: the replica's version; an upgrade replaces all others.
-        calls: the last call of each recent document, with its age in seconds.
+    `version`: an upgrade replaces all replicas of others.
     """
 
     name: str

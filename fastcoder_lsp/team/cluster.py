@@ -28,10 +28,7 @@ _LOOK_S = 0.2
 
 
 def build(arguments: dict[str, str]) -> Any:
-    """Build the Serve application.
-
-    Args:
-        arguments: `config`, the path of a team.toml on every node.
+    """Build the Serve application; `arguments` has `config`, the path of a team.toml on every node.
 
     Raises:
         UsageError: there is no such file, or it names no keys, although others can reach a cluster.
@@ -50,11 +47,7 @@ def run_here(
 ) -> None:
     """Serve until SIGINT or SIGTERM; SIGHUP reads the configuration again.
 
-    Args:
-        config: the first configuration.
-        read: reads the configuration again.
-        say: prints a message for the user.
-        temporary: a folder for Ray's own files; None: Ray's choice.
+    `say` prints a message for the user. `temporary`: a folder for Ray's own files; None: Ray's choice.
     """
     again, generation = threading.Event(), 0
     try:

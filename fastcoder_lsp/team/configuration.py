@@ -1,6 +1,6 @@
 """Reads and checks `team.toml`, the configuration of a team's server, into frozen values.
 
-Owns the file's format. Unknown names are errors, because a misspelt limit would have no effect.
+Unknown names are errors, because a misspelt limit would have no effect.
 """
 
 import tomllib
@@ -23,11 +23,7 @@ _Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
 class Listen(Struct, frozen=True, forbid_unknown_fields=True):
-    """The address for editors.
-
-    Attributes:
-        host: the address; one that is not loopback requires keys.
-    """
+    """The address for editors; one that is not loopback requires keys."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=1, le=65_535)] = PORT
@@ -72,11 +68,9 @@ class ReplicaConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """The default limits of a key; a key may have its own.
+    """The default limits of a key: most open requests, and requests a minute in the long run.
 
-    Attributes:
-        open: most open requests.
-        a_minute: most requests a minute in the long run; a fifth of them may come at once.
+    A fifth of a minute's requests may come at once. A key may have limits of its own.
     """
 
     open: _Count = 16
@@ -84,11 +78,10 @@ class KeyLimits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Records(Struct, frozen=True, forbid_unknown_fields=True):
-    """Records of requests; they never have a text, a document's name, or a key.
+    """Records of requests, which never have a text, a document's name, or a key.
 
-    Attributes:
-        requests: the file with a line for each request; "": no file.
-        traces: the address of an OpenTelemetry collector (OTLP over HTTP); "": no traces.
+    `requests`: the file with a line for each request. `traces`: the address of an OpenTelemetry collector (OTLP over
+    HTTP). "": none.
     """
 
     requests: str = ""
@@ -115,9 +108,8 @@ class RepositoryConfig(Struct, frozen=True, forbid_unknown_fields=True):
 class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole configuration.
 
-    Attributes:
-        keys: the file of keys; "": no keys, which requires loopback.
-        model: the language server's settings of the model, by name ("model", "engine", …).
+    `keys`: the file of keys; "": no keys, which requires loopback. `model`: the language server's settings of the
+    model, by name ("model", "engine", …).
     """
 
     listen: Listen = Listen()
@@ -140,11 +132,7 @@ class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
         return TeamConfig(model=self.model, replicas=kept, repositories=self.repositories)
 
     def settings(self) -> Settings:
-        """The settings of every replica.
-
-        Raises:
-            UsageError: a setting or its value is invalid.
-        """
+        """The settings of every replica; raises UsageError if a setting or its value is invalid."""
         values = {"context.enabled": True, "index.enabled": bool(self.repositories), **self.model}
         settings, problems = resolve([SettingsLayer("team.toml", values, trusted=True)])
         if problems:
@@ -166,11 +154,7 @@ def read_config(path: Path) -> TeamConfig:
 
 
 def parse_config(text: str, folder: Path, name: str = "team.toml") -> TeamConfig:
-    """Parse a configuration. Paths in it are relative to `folder`.
-
-    Raises:
-        UsageError: it has an error.
-    """
+    """Parse a configuration. Paths in it are relative to `folder`. Raises UsageError for an error in it."""
     try:
         config = msgspec.convert(tomllib.loads(text), TeamConfig)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as wrong:

@@ -117,11 +117,7 @@ class RequestCounts:
 
 
 class RequestFile:
-    """A file with a line of JSON for each request that had a key.
-
-    Args:
-        path: the file's path; the file is private to this user.
-    """
+    """A file, private to this user, with a line of JSON for each request that had a key."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

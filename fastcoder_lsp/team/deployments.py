@@ -1,7 +1,4 @@
-"""The Ray Serve application: a gateway, and replicas of the model behind it.
-
-Owns the translation of the configuration into Serve's options. `router` is the only other part within Serve.
-"""
+"""The Ray Serve application: a gateway, and replicas of the model behind it, with Serve's options."""
 
 import asyncio
 import hashlib
@@ -42,11 +39,7 @@ _GATEWAY_OPEN = 2000
 
 
 class ModelReplica:
-    """Serve's replica of the model.
-
-    Args:
-        version: replicas with another version will be replaced.
-    """
+    """Serve's replica of the model; replicas with another `version` will be replaced."""
 
     async def __init__(self, config: TeamConfig, version: str) -> None:  # type: ignore[misc]  # as Serve allows it
         context = serve.get_replica_context()
@@ -176,9 +169,7 @@ class TeamGateway:
 def application(config: TeamConfig, generation: str = "") -> Any:
     """The Serve application of a configuration.
 
-    Args:
-        config: the server's configuration.
-        generation: a new one replaces all replicas; with the same one, a change of their configuration does.
+    A new `generation` replaces all replicas; with the same one, a change of their configuration does.
     """
     of_a_replica = config.of_a_replica()
     model = _model(config)
@@ -204,7 +195,6 @@ def _version(text: str) -> str:
 
 
 def _set_version(deployment: Any, version: str) -> None:
-    """Set a deployment's version: Serve replaces deployments with a new version, which all have by default."""
     deployment._version = version  # noqa: SLF001 there is no public way
 
 

@@ -1,7 +1,6 @@
 """The gateway: an ASGI application that checks keys, limits, bodies and forms before a replica answers. Knows no Ray.
 
-Owns the order of the checks: first key and limits from the request's head alone, then the size of its body, then its
-form. Replicas receive only checked requests.
+First it checks key and limits from the request's head alone, then the size of its body, then its form.
 """
 
 import asyncio
@@ -219,7 +218,6 @@ class Gateway:
 
 
 def _route(path: str) -> str:
-    """The path for the metrics; all unknown paths count as one."""
     known = (*FORMS, "/v1/models", "/models", "/health", "/v1/health", "/props", "/metrics")
     return path if path in known else ""
 

@@ -59,10 +59,7 @@ class TeamContext:
     """Finds snippets in the trees that one tenant may read (`prompt.Context`); for the model's thread alone.
 
     The word indexes hold nothing of a tenant, neither texts nor queries. The document's own text is not shown, because
-    its file is usually in the repository.
-
-    Args:
-        folders: the trees with their settings; trees whose settings disable context are skipped.
+    its file is usually in the repository. Trees whose settings disable context are skipped.
     """
 
     def __init__(self, words: RepositoryWords, folders: Mapping[Path, Settings]) -> None:
@@ -119,11 +116,7 @@ class TeamContext:
 
 @dataclass(slots=True)
 class _Files:
-    """The files of the query's language, with a bound on characters that are read from the disk.
-
-    Attributes:
-        room: characters that may still be read.
-    """
+    """The query's language's files; at most `room` characters of them may still be read from the disk."""
 
     words: FolderWords
     language: str
@@ -145,14 +138,12 @@ def _alike(piece: str, own: Collection[str]) -> bool:
 
 
 def _good_enough(kept: PromptContext, instead: PromptContext, asked: Sequence[tuple[WordQuery, FolderWords]]) -> bool:
-    """Whether new snippets would gain too little, by the word index of every tree."""
     still = [one.text for one in kept.snippets]
     other = [one.text for one in instead.snippets[: len(still)]]
     return all(worth(ask, still, words.terms) >= GOOD_ENOUGH * worth(ask, other, words.terms) for ask, words in asked)
 
 
 def _name(folders: Collection[Path]) -> str:
-    """The repository's name, if all trees are of one: they lie in a folder with its name."""
     return next(iter(folders)).parent.name if len(folders) == 1 else "repository"
 
 
@@ -199,11 +190,9 @@ class _ApartOne(OneSlot):
 
 
 class TenantHost(LocalHost):
-    """One front's host.
+    """One front's host; its unique `name` begins with the tenant's.
 
-    Args:
-        name: the front's unique name; begins with the tenant's.
-        folders: the repositories that the tenant may read, with their settings.
+    `folders`: the repositories that the tenant may read, with their settings.
     """
 
     def __init__(
@@ -219,7 +208,6 @@ class TenantHost(LocalHost):
         super().__init__(core, name, listener, settings, folders)
 
     def _make(self, model: Model) -> Runtime:
-        """In the scheduler's thread."""
         around = self._workspace.surroundings(drafted_from=self._drafted)
         context = GivenExtras(TeamContext(self._words, self._folders))
         # Without a workspace's name drafters write nothing: two tenants may read the same repository.

@@ -40,15 +40,9 @@ _FORGET = 10_000
 class Key(Struct, frozen=True, forbid_unknown_fields=True):
     """One key, without its secret.
 
-    Attributes:
-        id: the part of the key that identifies it.
-        salt: the hash's salt, in base64.
-        hash: the secret's hash, in base64.
-        made: the time of creation, in Unix seconds.
-        open: most open requests; None: the default limit.
-        a_minute: most requests a minute; None: the default limit.
-        repositories: the repositories that may draft for it.
-        metrics: whether it may read the metrics, which cover all keys.
+    `id` identifies it in the key; `salt` and `hash` (of the secret) are in base64; `made` is in Unix seconds. `open`
+    and `a_minute` are limits; None: the default. `repositories` may draft for it. `metrics`: it may read the metrics,
+    which cover all keys.
     """
 
     id: str
@@ -79,14 +73,9 @@ class KeyFile:
         """Why the file was unusable at the last check; keys that were read before do not count any more."""
 
     def find(self, presented: str, now_s: float) -> Key | None:
-        """The key with this secret; None if it is unknown or revoked.
+        """The key with this secret, of the whole key `presented`; None if it is unknown or revoked.
 
-        Args:
-            presented: the whole key.
-            now_s: monotonic seconds.
-
-        Raises:
-            UsageError: the file cannot be used.
+        `now_s`: monotonic seconds. Raises UsageError if the file cannot be used.
         """
         if now_s - self._looked_s >= _LOOK_S:
             self._looked_s, self._unusable = now_s, None
@@ -105,11 +94,7 @@ class KeyFile:
         return key if right and presented.startswith(f"{_PREFIX}_") else None
 
     def load(self) -> tuple[Key, ...]:
-        """Read all keys.
-
-        Raises:
-            UsageError: it cannot be read, others may read it, or it is damaged.
-        """
+        """Read all keys; raises UsageError if the file cannot be read, others may read it, or it is damaged."""
         try:
             found = self._path.stat()
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
@@ -140,8 +125,7 @@ class KeyFile:
     ) -> str:
         """Make a key; returns the whole key, which is not stored.
 
-        Raises:
-            UsageError: the file cannot be written, or the name is in use.
+        Raises UsageError if the file cannot be written, or the name is in use.
         """
         identity, secret = secrets.token_hex(4), base64.b32encode(secrets.token_bytes(_SECRET_BYTES)).decode()
         secret = secret.rstrip("=").lower()
@@ -171,11 +155,7 @@ class KeyFile:
         return f"{_PREFIX}_{identity}_{secret}"
 
     def revoke(self, name: str) -> None:
-        """Revoke the key with this name or id.
-
-        Raises:
-            UsageError: there is no such key.
-        """
+        """Revoke the key with this name or id; raises UsageError if there is no such key."""
         with self._locked():
             keys = self.load()
             left = tuple(key for key in keys if name not in (key.name, key.id))
@@ -211,11 +191,7 @@ def _plain(value: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is refused now.
-
-    Attributes:
-        after_s: whole seconds until another attempt may succeed.
-    """
+    """Why a request is refused now; another attempt may succeed in `after_s` whole seconds."""
 
     message: str
     after_s: int

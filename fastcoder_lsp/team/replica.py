@@ -41,12 +41,7 @@ _POOL_END_S = 2.0
 
 
 class Tenants:
-    """The pools of all tenants.
-
-    Args:
-        most: most tenants with a pool.
-        sessions: most sessions of one tenant.
-    """
+    """The pools of all tenants: at most `most`, with at most `sessions` sessions each."""
 
     def __init__(self, core: TeamCore, settings: Settings, folders: Folders, most: int, sessions: int) -> None:
         self._core, self._settings, self._folders = core, settings, folders
@@ -119,12 +114,10 @@ class RuntimeFactory(Protocol):
 
 
 class TeamReplica:
-    """One replica of the model.
+    """One replica of the model, with a unique `name`.
 
-    Args:
-        name: the replica's unique name.
-        model: the module whose `load_model` and `make_runtime` are used.
-        version: replicas with another version will be replaced.
+    `model`: the module whose `load_model` and `make_runtime` are used. Replicas with another `version` will be
+    replaced.
 
     Raises:
         FastcoderError: the model cannot be loaded.
@@ -210,11 +203,7 @@ class TeamReplica:
         return len(done)
 
     def check(self) -> None:
-        """Check that the replica can answer: the model is loaded, and its thread is not stuck.
-
-        Raises:
-            FastcoderError: it cannot.
-        """
+        """Raise FastcoderError unless the model is loaded, and its thread is not stuck."""
         if self.status.state == "error":
             raise ResourceError(self.status.message, self.status.hint)
         if time.monotonic() - self._probed > PROBE_S and self._probing:

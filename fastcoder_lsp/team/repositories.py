@@ -1,8 +1,8 @@
 """Fetches the repositories that a team's server follows, and lays them out as read-only folders.
 
-Owns their places in the cache folder, and when each is fetched. A new tree is laid out beside the current one and
-renamed when it is complete; it has only plain text of bounded size, under names that stay inside. Off unless the
-configuration names repositories; each key lists those that may draft for it.
+A new tree is laid out beside the current one and renamed when it is complete; it has only plain text of bounded size,
+under names that stay inside. Off unless the configuration names repositories; each key lists those that may draft for
+it.
 """
 
 import errno
@@ -38,11 +38,7 @@ _KEPT = 2
 
 
 class Repositories:
-    """All repositories, for one process; several processes on a machine share the clones.
-
-    Args:
-        place: the folder for clones and trees.
-    """
+    """All repositories, for one process; processes of a machine share the clones in the folder `place`."""
 
     def __init__(self, wanted: tuple[RepositoryConfig, ...], place: Path, settings: Settings) -> None:
         self._wanted, self._place = wanted, place
@@ -141,7 +137,6 @@ def inside(folder: Path, path: str) -> Path | None:
 
 
 def _tidy(trees: Path) -> None:
-    """Delete all but the most recently used trees."""
     found = sorted((tree for tree in trees.iterdir() if tree.is_dir()), key=lambda tree: tree.stat().st_mtime)
     for tree in found[:-_KEPT]:
         shutil.rmtree(tree, ignore_errors=True)

@@ -1,9 +1,9 @@
 """A Serve request router that prefers a document's own replica, and then the next one with room to spare.
 
-Owns the order; Serve owns everything else. Its router asks each replica in turn whether it has a free place
-(`max_ongoing_requests`), which bounds the load of a replica with many busy documents: consistent hashing with bounded
-loads (Mirrokni, Thorup, Zadimoghaddam, 2018). Uses the public interface `ray.serve.request_router`; Serve's router by
-session id is experimental and ignores load. Serve imports the module by its name in the requesting process.
+Serve's router asks each replica in turn whether it has a free place (`max_ongoing_requests`), which bounds the load of
+a replica with many busy documents: consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam, 2018). Uses
+the public interface `ray.serve.request_router`; Serve's router by session id is experimental and ignores load. Serve
+imports the module by its name in the requesting process.
 """
 
 from ray.serve.request_router import PendingRequest, RequestRouter, RunningReplica

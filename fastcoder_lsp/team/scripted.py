@@ -51,11 +51,7 @@ def said_after(before: str, letters: int = 8) -> str:
 
 
 def load_model(settings: Settings, progress: Progress, *, datastore: bool | None = None) -> Model:  # noqa: ARG001 as `runtime.load`
-    """The model that the settings name.
-
-    Raises:
-        UsageError: its parameters are invalid.
-    """
+    """The model that the settings name; raises UsageError if its parameters are invalid."""
     engines = _ScriptedEngines(**_taken(settings.model))
     return Model(engines, _Bytes(), engines.costs(), digest="scripted")
 
@@ -93,11 +89,9 @@ class _ScriptedEngines:
         self._slots: dict[str, _ScriptedSlot] = {}
 
     def costs(self) -> StepCosts:
-        """The configured costs."""
         return StepCosts((1, 8), (self.step_ms, self.step_ms), self.prefill_ms)
 
     def slot(self, name: str) -> Engine:
-        """The cache with this name."""
         return self._slots.setdefault(name, _ScriptedSlot(self))
 
     def beside(self, name: str) -> None:
@@ -110,23 +104,18 @@ class _ScriptedEngines:
         """There is none."""
 
     def forget(self, name: str) -> None:
-        """Drop a cache."""
         if (slot := self._slots.pop(name, None)) is not None:
             slot.close()
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a cache."""
         if old != new and old in self._slots:
             self._slots[new] = self._slots.pop(old)
 
     def close(self) -> None:
-        """Drop all caches."""
         self._slots.clear()
 
 
 class _ScriptedSlot:
-    """One cache."""
-
     def __init__(self, engines: _ScriptedEngines) -> None:
         self._engines = engines
         self._cache: list[int] = []
