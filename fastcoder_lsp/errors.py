@@ -17,12 +17,7 @@ _INSTALL_HINT = (
 
 
 class FastcoderError(Exception):
-    """An error that a user can act on.
-
-    Args:
-        message: what is wrong, one line.
-        hint: what to do, one line; empty if nothing helps.
-    """
+    """An error that a user can act on: `message` is one line, and so is `hint` (what to do; empty if nothing helps)."""
 
     exit_code = 1
 

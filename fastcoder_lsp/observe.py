@@ -31,8 +31,7 @@ class _Measurement:
 class Spans:
     """The spans of one request, summed if a span is entered more than once.
 
-    Attributes:
-        opened_s: when the request arrived, `waited_ms` ago, by `time.perf_counter`.
+    `opened_s`: when the request arrived, `waited_ms` ago, by `time.perf_counter`.
     """
 
     def __init__(self, waited_ms: float = 0.0) -> None:

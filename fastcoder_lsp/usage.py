@@ -40,14 +40,11 @@ ON CONFLICT (day, language, source, what) DO UPDATE SET number = number + exclud
 
 
 class CountKey(NamedTuple):
-    """What is counted.
+    """A count's name.
 
-    Attributes:
-        day: as YYYY-MM-DD.
-        language: an LSP language id, or `other`.
-        source: of the suggestion: `model`, `cache` or `edit`.
-        what: `shown`, `accepted`, `characters`, `judged` (a minute has passed since it was accepted), `kept` (its text
-            still stands there), or a class of waiting times, such as `wait 100`.
+    `day`: as YYYY-MM-DD. `language`: an LSP language id, or `other`. `source`: of the suggestion: `model`, `cache` or
+    `edit`. `what`: `shown`, `accepted`, `characters`, `judged` (a minute has passed since it was accepted), `kept` (its
+    text still stands there), or a class of waiting times, such as `wait 100`.
     """
 
     day: str
@@ -130,7 +127,6 @@ class UsageStore:
 
 
 def _languages(database: sqlite3.Connection) -> dict[str, set[str]]:
-    """day → its languages."""
     found: dict[str, set[str]] = {}
     for day, language in database.execute("SELECT DISTINCT day, language FROM counts"):
         found.setdefault(day, set()).add(language)

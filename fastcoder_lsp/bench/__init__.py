@@ -1,1 +1,1 @@
-"""MEASUREMENTS: `bench engine`, and what all benchmarks of a checkout report with; asserts no time."""
+"""Measurements: `bench engine`, and the reports of all benchmarks of a checkout; asserts no time."""

@@ -1,6 +1,6 @@
 """`bench engine`: what a forward pass costs, beside its products alone and transformers' bf16 in the same run.
 
-Owns the measurement. A pass is a whole step: rows in, verification, commit; the KV cache holds 700 tokens before it.
+A pass is a whole step: rows in, verification, commit; the KV cache holds 700 tokens before it.
 """
 
 import json
@@ -39,7 +39,7 @@ PREFILLS = (512, 1024)
 CACHED = 700
 """Tokens in the KV cache before a step."""
 _COMPARED = ("accelerate", "torch", "transformers")
-"""What the comparison needs. An installation for a CPU has none of them."""
+"""Packages for the comparison; an installation for a CPU has none of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
-"""What this machine allows the CPU engine: the bandwidth of its memory, its clock, and its rate of byte products.
+"""The machine's limits for the CPU engine: the bandwidth of its memory, its clock, and its rate of byte products.
 
-All three are measured on all of the engine's threads at once, so that no table of processors is needed. Products run
-in a loop that reads no weights: they stay in registers, and a row's numbers come from the first-level cache. AMX's
-tiles are loaded from that cache, too.
+All three are measured on all of the engine's threads at once, so that no table of processors is needed. Products run in
+a loop that reads no weights: they stay in registers, and a row's numbers (and AMX's tiles) come from the first-level
+cache.
 """
 
 import time

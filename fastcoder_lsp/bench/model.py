@@ -1,7 +1,4 @@
-"""The model that a benchmark measures: its files, its tokenizer, and its engine, which is loaded here and nowhere else.
-
-Owns finding and loading for benchmarks (the server's own is `runtime.load`); downloads nothing.
-"""
+"""The model that a benchmark measures: its files, its tokenizer, and its engine. Downloads nothing."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +31,8 @@ class BenchModel:
     ) -> Engine:
         """Load the model into an engine: seconds, and the weights' memory; the caller closes it.
 
-        Args:
-            kind: as the setting `engine`.
-            context: tokens that its KV cache holds.
-            threads: of the CPU; None for one for each core.
-            strict: as the setting `gpu.strict`.
-            progress: receives the share done.
+        `kind`: as the setting `engine`; `strict`: as `gpu.strict`. `context`: tokens that its KV cache holds.
+        `threads`: None for one for each core.
 
         Raises:
             ModelInvalidError: the files are damaged or of a kind that cannot be run.
@@ -62,8 +55,7 @@ class BenchModel:
 def find_model(name: str) -> BenchModel:
     """The model that `name` says, as the setting `model` does.
 
-    Raises:
-        FastcoderError: it is not on this machine, or damaged.
+    Raises FastcoderError if it is not on this machine, or damaged.
     """
     cache = cache_folder()
     files = models.find(name, cache)

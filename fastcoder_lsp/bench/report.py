@@ -1,7 +1,4 @@
-"""What every benchmark's report holds beside its figures: the machine, the versions, the settings.
-
-Owns the form of reports (JSON files, short tables) and the progress on stderr; measures nothing.
-"""
+"""The frame of every benchmark's report: the machine, the versions, the settings; and progress on stderr."""
 
 import json
 import os

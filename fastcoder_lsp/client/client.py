@@ -1,7 +1,6 @@
 """A language client: turns plain values into the protocol's messages, and back.
 
-The caller decides when to ask for a suggestion. `Ghost` is ghost text as a value: the text at the cursor, its rest
-after typing, and the document after accepting it.
+The caller decides when to ask for a suggestion. `Ghost` is ghost text as a value.
 """
 
 import asyncio
@@ -41,12 +40,9 @@ class RequestFailedError(FastcoderError):
 class Connection:
     """JSON-RPC over a child process's stdin and stdout. Everything runs on the event loop that called `open`.
 
-    pygls' client neither cancels requests nor drains the server's stderr, and it starts more slowly.
-
-    Args:
-        on_notification: called with (method, params) for each notification.
-        on_request: answers the server's requests; None is sent as null.
-        on_gone: called once if the server ends by itself, with the last line of its stderr.
+    pygls' client neither cancels requests nor drains the server's stderr, and it starts more slowly. `on_notification`
+    receives (method, params). `on_request` answers the server's requests; None is sent as null. `on_gone` is called
+    once if the server ends by itself, with the last line of its stderr.
     """
 
     def __init__(
@@ -72,8 +68,7 @@ class Connection:
     async def open(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         """Start the server in a neutral folder, by default with this process's environment.
 
-        Raises:
-            ServerGoneError: it cannot be started.
+        Raises ServerGoneError if it cannot be started.
         """
         pipe = asyncio.subprocess.PIPE
         try:
@@ -214,11 +209,7 @@ class LatePlace:
 
 
 class LanguageClient:
-    """A client of one server for one workspace.
-
-    Args:
-        on_told: receives every other notification, as (method, params).
-    """
+    """A client of one server for one workspace; `on_told` receives every other notification, as (method, params)."""
 
     def __init__(
         self,
@@ -331,20 +322,12 @@ class LanguageClient:
             await self._connection.request("workspace/executeCommand", command)
 
     async def why(self, uri: str) -> str:
-        """Why a document's last answers were empty, most important reason first.
-
-        Raises:
-            RequestFailedError: the server refused the request.
-        """
+        """Why a document's last answers were empty, most important reason first; raises RequestFailedError."""
         answer = await self._connection.request("fastcoder/why", {"textDocument": {"uri": uri}})
         return str(answer["text"])
 
     async def stats(self) -> Params:
-        """The server's statistics.
-
-        Raises:
-            RequestFailedError: the server refused the request.
-        """
+        """The server's statistics; raises RequestFailedError if the server refused the request."""
         answer: Params = await self._connection.request("fastcoder/stats")
         return answer
 

@@ -24,9 +24,7 @@ _REMEMBERED: Final = 16
 class EditService:
     """Turns questions for edits into answers, one at a time, the latest first.
 
-    Args:
-        lock: the completion service's; each method holds it.
-        clock: milliseconds, the same for the host.
+    `lock`: the completion service's; each method holds it. `clock`: milliseconds, the same for the host.
     """
 
     def __init__(self, send: Callable[[Command], object], lock: "threading.RLock", clock: Callable[[], float]) -> None:
@@ -110,5 +108,4 @@ class EditService:
 
 
 def _same(question: EditQuestion) -> EditQuestion:
-    """What two questions with the same answer have in common."""
     return replace(question, number=0, asked_ms=0.0, version=0, invoked=False)

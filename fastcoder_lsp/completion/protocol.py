@@ -214,13 +214,9 @@ class Notice(Message, frozen=True):
 
 
 class Succession(Message, frozen=True):
-    """A smaller model answers while a larger one is made ready.
+    """A smaller model, `answering`, while a larger one, `following`, is made ready; empty once it has, or cannot.
 
-    Attributes:
-        answering: the smaller model.
-        following: the model that takes over; empty once it has, or cannot.
-        what: the stage, in words.
-        percent: of this stage, where it is known.
+    `what`: the stage, in words; `percent` of it, where it is known.
     """
 
     answering: Short = ""
@@ -274,7 +270,7 @@ class HostFacts:
     """The host's state, as it last reported it to a client.
 
     Attributes:
-        model: the model's name; empty while none is loaded.
+        model: empty while none is loaded.
         budget_ms: the last question's budgets by kind.
         fronts: how many clients share it.
         shared: whether it is a process of its own.

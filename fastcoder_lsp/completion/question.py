@@ -38,7 +38,6 @@ class Quiet:
         lines: the most lines; 0: no limit.
         min_characters: the fewest characters, without blanks.
         deletions: whether nothing comes after a deletion.
-        comments, strings, prose: whether to suggest there.
         also_by_key: whether all of this holds for a key as well, because the client does not tell it from typing.
     """
 
@@ -201,12 +200,9 @@ class Question:
 class Answer:
     """The model's answer to a question.
 
-    Attributes:
-        outcome: a field of `Statistics`: "shown", "empty" or "failed".
-        candidates: texts for the question's place, the likeliest first; none where nothing is worth showing.
-        finish: why it ended (`core.Completion.finish`).
-        reason: why it is empty.
-        ms: milliseconds by span; empty without the model.
+    `outcome`: a field of `Statistics`: "shown", "empty" or "failed". `candidates`: texts for the question's place, the
+    likeliest first; none where nothing is worth showing. `finish`: see `core.Completion.finish`. `reason`: why it is
+    empty. `ms`: milliseconds by span; empty without the model.
     """
 
     outcome: Short

@@ -1,8 +1,7 @@
 """The completion service: the server's interface to completion, from any thread.
 
-It knows documents and no model: who waits for which answer, recent suggestions, what is shown. The `host`, perhaps
-another process, answers a `Question` once, never, twice, or late; the service answers every request exactly once, and
-no caller waits for the model.
+It knows documents and no model. The `host`, perhaps another process, answers a `Question` once, never, twice, or late;
+the service answers every request exactly once, and no caller waits for the model.
 """
 
 import logging

@@ -47,21 +47,13 @@ class Statistics:
     """Counts since the start, and times.
 
     `requests` is the sum of `shown`, `empty`, `typed_through`, `superseded`, `cancelled`, `failed` and those that are
-    still open.
+    still open. `steps`, `tokens`, `accepted_drafts`, `prefilled`, `reused` and `prefill_ms` count all work.
 
     Attributes:
-        shown: answered by a suggestion.
-        empty: answered by nothing.
         typed_through: answered by the rest of an earlier suggestion.
         superseded: replaced by a newer request.
         cancelled: withdrawn by the client.
-        failed: ended by an error.
-        steps: forward passes of all work.
-        tokens: tokens of all work.
-        accepted_drafts: accepted draft tokens of all work.
-        prefilled: prompt tokens computed, of all work.
-        reused: prompt tokens found in the KV cache, of all work.
-        prefill_ms: milliseconds of prefill, of all work.
+        reused: prompt tokens found in the KV cache.
         budgeted: shown answers that the budget cut short.
         budgeted_empty: empty answers that had no whole line at their deadline.
         adopted: requests that continued a running generation.

@@ -1,7 +1,7 @@
 """The suggestion cache: recent suggestions, how much of them is shown, and whether the user took them.
 
-It answers without the model: with the rest of a suggestion that is typed along, or with the rule that suppresses a
-suggestion. It also tells when more is known than is shown. Callers hold the service's lock.
+It answers without the model: with the rest of a suggestion that is typed along, or with the rule that suppresses one.
+Callers hold the service's lock.
 """
 
 from collections import deque
@@ -222,5 +222,4 @@ class SuggestionCache:
 
 
 def _in_lines(question: Question, text: CachedSuffix) -> CachedSuffix:
-    """As many lines of the text as the question's rules allow."""
     return text.first_lines(question.policy.quiet.lines, question.place.after)

@@ -1,8 +1,4 @@
-"""Recent suggestions by document: one that still fits answers without the model, another one is a draft.
-
-Holds three bounded memories. `SuggestionCache` uses the first to answer where the user typed along a suggestion, the
-second for drafts, the third to count dismissals.
-"""
+"""Recent suggestions by document: one that still fits answers without the model, another one is a draft."""
 
 import re
 from collections import deque
@@ -125,7 +121,6 @@ def are_closers(text: str) -> bool:
 
 
 def _closes(closers: str, rest: str) -> bool:
-    """Whether `rest` contains all of `closers` in their order."""
     if not are_closers(closers):
         return False
     found = accumulate(closers, lambda place, closer: rest.find(closer, place) + 1 or len(rest) + 1, initial=0)
@@ -189,7 +184,7 @@ class OutdatedSuggestions(PerDocument[deque[Suggestion]]):
 class Rejections:
     """Counts dismissals in a row: suggestions shown while typing, followed by other text.
 
-    After too many, show at most one suggestion per line, until one is accepted, a key requests one, or some time
+    After too many, at most one suggestion per line is shown, until one is accepted, requested by key, or some time
     passes.
     """
 
@@ -271,7 +266,6 @@ def _typed_since(suggestion: Suggestion, place: CursorContext) -> str | None:
 
 
 def _word(text: str) -> int:
-    """The length of the word at the start of `text`."""
     return next((i for i, letter in enumerate(text) if not (letter.isalnum() or letter == "_")), len(text))
 
 

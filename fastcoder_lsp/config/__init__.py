@@ -1,8 +1,4 @@
-"""Settings and folders as frozen values. Only this package and the command line read the environment.
-
-`table` defines the settings, and `resolve` merges the layers that the caller passes in. Neither reads files nor talks
-to a client.
-"""
+"""Settings and folders as frozen values. Only this package and the command line read the environment."""
 
 from fastcoder_lsp.config.environment import cache_folder, kernels_folder, runtime_folders, usage_folder
 from fastcoder_lsp.config.resolve import Problem, SettingsLayer, languages_of, resolve

@@ -1,4 +1,4 @@
-"""What this program takes from its environment: its own folders, the processor, and commands for child processes.
+"""The program's environment: its own folders, the processor, and commands for child processes.
 
 No repository may choose the code that runs: editors start the server in the open repository. There, a relative entry of
 PATH (on Windows every search) finds the repository's programs, and `python -m` finds its modules. Absolute entries of
@@ -19,11 +19,8 @@ from fastcoder_lsp.errors import UsageError
 def cache_folder() -> Path:
     """The folder for files that can be made again (models, conversions, indexes); it may not exist yet.
 
-    The environment variable FASTCODER_CACHE overrides the platform's own cache folder.
-
-    Raises:
-        UsageError: the environment names a relative path. The folder holds compiled code, so it must not depend on the
-            working directory.
+    FASTCODER_CACHE overrides the platform's own cache folder. Raises UsageError if it is a relative path: the folder
+    holds compiled code, so it must not depend on the working directory.
     """
     import platformdirs  # noqa: PLC0415 absent where a bare checkout is timed on a GPU
 
@@ -43,13 +40,7 @@ def cache_folder() -> Path:
 
 
 def usage_folder() -> Path:
-    """The folder of the counts for `report`; it may not exist yet.
-
-    The environment variable FASTCODER_USAGE overrides it.
-
-    Raises:
-        UsageError: as `cache_folder`.
-    """
+    """The folder of the counts for `report`, or FASTCODER_USAGE; it may not exist yet. Raises as `cache_folder`."""
     override = os.environ.get("FASTCODER_USAGE")
     return Path(override).expanduser() if override else cache_folder() / "usage"
 
@@ -57,10 +48,8 @@ def usage_folder() -> Path:
 def runtime_folders() -> tuple[Path, ...]:
     """Folders for sockets and locks, which a restart of the machine may delete; the best first. None may exist yet.
 
-    The caller must check that the folder belongs to the user, because others may write beside the second one.
-
-    Raises:
-        UsageError: the cache folder is a relative path.
+    The caller must check that the folder belongs to the user, because others may write beside the second one. Raises as
+    `cache_folder`.
     """
     named = os.environ.get("XDG_RUNTIME_DIR")
     own = os.geteuid() if os.name != "nt" else 0
@@ -70,13 +59,10 @@ def runtime_folders() -> tuple[Path, ...]:
 
 
 def kernels_folder() -> Path:
-    """The folder for compiled machine code; it may not exist yet.
+    """The folder for compiled machine code; it may not exist yet. Raises as `cache_folder`.
 
-    The environment variable FASTCODER_KERNELS overrides the folder below the cache: for images with compiled code, and
-    for tests that empty the cache.
-
-    Raises:
-        UsageError: the environment names a relative path, and this program runs the folder's contents.
+    FASTCODER_KERNELS overrides the folder below the cache: for images with compiled code, and for tests that empty the
+    cache.
     """
     override = os.environ.get("FASTCODER_KERNELS")
     if not override:
@@ -105,8 +91,7 @@ _SECRETS: Final = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")
 def find_program(name: str) -> str | None:
     """The absolute path of a program in an absolute entry of PATH; None if there is none.
 
-    Args:
-        name: without folders; on Windows without its ending too.
+    `name` has no folders, and on Windows no ending.
     """
     endings = os.environ.get("PATHEXT", ".EXE").split(os.pathsep) if os.name == "nt" else [""]
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):

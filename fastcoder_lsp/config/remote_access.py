@@ -17,8 +17,7 @@ _LONGEST = 4096
 def read_remote_key(settings: Settings) -> str:
     """The key from `remote.key_file` or `remote.key_env`, read at each call; "" if neither is set.
 
-    Raises:
-        UsageError: it cannot be read, is invalid, or other users can read it.
+    Raises UsageError if it cannot be read, is invalid, or other users can read it.
     """
     if settings.remote_key_file:
         return _checked(_of_file(settings.remote_key_file), settings.remote_key_file)
@@ -73,8 +72,7 @@ def _of_file(name: str) -> str:
 def read_key_file(path: Path, most: int = -1) -> str:
     """The contents of a file with a key, at most `most` characters.
 
-    Raises:
-        UsageError: it cannot be read, is not ASCII, or other users can read it.
+    Raises UsageError if it cannot be read, is not ASCII, or other users can read it.
     """
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077 and sys.platform != "win32":

@@ -21,12 +21,10 @@ _MAX_NAME: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class SettingsLayer:
-    """Values from one source.
+    """Values from one source, whose name `origin` is for problems.
 
-    Attributes:
-        origin: the source's name, for problems.
-        values: nested tables or dotted names; null means "not set".
-        trusted: whether the user set them; otherwise a repository may have.
+    `values`: nested tables or dotted names; null means "not set". `trusted`: the user set them; otherwise a repository
+    may have.
     """
 
     origin: str
@@ -176,7 +174,6 @@ def _restricted(value: Any, current: Any, spec: Spec) -> object:
 
 
 def _adds_up(spec: Spec) -> bool:
-    """Whether the layers' values are joined: lists of exclusions."""
     return spec.scope is Scope.NARROW and spec.kind is tuple
 
 

@@ -1,7 +1,7 @@
 """How sure the model was of its output: probabilities of single bytes, from the likeliest tokens of every row.
 
-Token boundaries fall anywhere in a text. A question about the next character therefore considers all likely tokens that
-agree with the text before it. Probabilities are relative to the `LIKELY` best tokens.
+Token boundaries fall anywhere in a text, so a question about the next character considers all likely tokens that agree
+with the text before it. Probabilities are relative to the `LIKELY` best tokens.
 """
 
 from collections.abc import Iterator, Sequence
@@ -78,7 +78,6 @@ class Certainty:
         return longer / (longer + ended) if longer + ended > 0 else None
 
     def _placed(self) -> Iterator[tuple[Row, int]]:
-        """Every row, and the offset in the text where its token begins; negative for healed ones."""
         start = -len(self.healing)
         for row in self.rows:
             yield row, start

@@ -1,4 +1,4 @@
-"""A model on a device, as everybody above it sees it."""
+"""A model on a device, as all layers above see it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -172,18 +172,10 @@ class SkimmingEngine(Engine, Protocol):
     def skim(
         self, tokens: Tokens, after: int, skipped: "frozenset[int]", top_k: int
     ) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]":
-        """Run `tokens` behind the cached tokens and `after` tokens that were skimmed since the last step.
+        """Run `tokens`, a chain, behind the cached tokens and `after` tokens that were skimmed since the last step.
 
-        The results are not kept: the next step overwrites them. The context must have room.
-
-        Args:
-            tokens: a chain, at least one.
-            after: the number of tokens that were skimmed before them.
-            skipped: the parts to leave out.
-            top_k: the number of best ids to return.
-
-        Returns:
-            The best ids [K] to follow the last token, and their logits.
+        Leaves out the parts `skipped`; returns the best `top_k` ids [K] to follow the last token, and their logits.
+        They are not kept: the next step overwrites them. The context must have room.
 
         Raises:
             CacheLost: the cache was freed since the last `prefill`.
@@ -265,12 +257,10 @@ class Engines(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What is known of an answer that repeats most of an old text.
+    """An answer that repeats most of an old text: the tokens of the answer that changes nothing, without its end.
 
-    Attributes:
-        old: the tokens of the answer that changes nothing, without its end.
-        ends: tokens that may end the answer, the likeliest first.
-        changes: changes that the user made before, oldest first: the old side and the new one.
+    `ends`: tokens that may end it, the likeliest first. `changes`: the user's earlier ones, oldest first: old side, new
+    side.
     """
 
     old: tuple[int, ...]
@@ -284,7 +274,6 @@ class DraftContext:
 
     Attributes:
         tokens: prompt and output so far, including the pending ones.
-        prompt_length: the number of prompt tokens.
         document: the document's URI, for caches that live as long as the document.
         outdated: earlier guesses at this output, from its first token: suggestions typed past, rejected or cut.
         cached: the number of tokens in the KV cache: those before the pending ones.

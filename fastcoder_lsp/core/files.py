@@ -1,8 +1,7 @@
 """This program's own files: private to the user, replaced atomically, and read with suspicion.
 
-Handles permissions, durability and disk space; knows no format. A failed write leaves no file; the next writer
-recognises the files of a killed process by name, and deletes them. A cache file may come from an earlier version or a
-failing disk.
+A failed write leaves no file; the next writer recognises the files of a killed process by name, and deletes them. A
+cache file may come from an earlier version or a failing disk.
 
 Windows cannot move or replace a file while a process has it open without permitting that: a virus scanner, an indexer,
 or another process of ours. Replacing is tried again there.
@@ -54,11 +53,7 @@ def private_file(path: Path) -> BinaryIO:
 
 
 def check_room(folder: Path, size: int) -> None:
-    """Check that `size` bytes more leave the user some of the disk.
-
-    Raises:
-        OSError: they don't (ENOSPC), which detects a full disk before anything is written.
-    """
+    """Raise OSError (ENOSPC) unless `size` bytes more leave the user some of the disk, before anything is written."""
     usage = shutil.disk_usage(folder)
     # 0: the file system does not know its size
     if usage.total and usage.free < size + min(usage.total // _LEFT_SHARE, _LEFT_FREE):
@@ -109,11 +104,7 @@ def put_in_place(
 ) -> None:
     """Move `made`, a complete and closed file or folder, to `place` on the same file system, replacing a file there.
 
-    Args:
-        made: the file or folder.
-        place: the destination.
-        windows: whether to retry when the system denies it.
-        rest: waits for a number of seconds.
+    On `windows` it retries when the system denies it; `rest` waits for a number of seconds.
 
     Raises:
         OSError: it failed, and both are unchanged.

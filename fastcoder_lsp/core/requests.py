@@ -52,13 +52,10 @@ class Yank:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """What another server of the editor reports about a line.
+    """A report of another of the editor's servers about a line (from 0).
 
-    Attributes:
-        line: as of the report, from 0.
-        severity: 1 for an error, 2 for a warning; 4 for code that is not used.
-        message: one line.
-        source: the line's text, stripped: the report holds while the line is there.
+    `severity`: 1 for an error, 2 for a warning; 4 for code that is not used. `message`: one line. `source`: the line's
+    text, stripped: the report holds while the line is there.
     """
 
     line: Natural
@@ -76,8 +73,7 @@ class Change:
         line: where `old` begins, in the text before the change.
         old: the lines that it replaced; empty for an insertion. Every line ends in a newline, the file's last one too.
         new: the lines that it put there; empty for a deletion.
-        above: up to three lines before it, for diffs.
-        below: up to three lines after it.
+        above: up to three lines before it, for diffs; `below`: after it.
         accepted: whether the user accepted it from a suggestion.
     """
 
@@ -137,10 +133,7 @@ class SelectedCompletion:
 class RawPrompt:
     """A whole prompt that another program built: its control tokens are parsed, and its answer is not cleaned.
 
-    Attributes:
-        likely: what the answer probably repeats, as a draft.
-        stops: the answer ends before the first of these.
-        max_tokens: the longest answer.
+    `likely`: the probable answer, as a draft. `stops`: the answer ends before the first of these.
     """
 
     likely: str
@@ -152,11 +145,8 @@ class RawPrompt:
 class CompletionRequest:
     """A request for a completion at `offset`, in characters of the snapshot's text.
 
-    Attributes:
-        invoked: whether the user triggered it manually.
-        selected: the selected entry of the completion menu.
-        max_tokens: the longest answer; None: the model's limit.
-        raw: the snapshot's text is a whole prompt, and the cursor is at its end.
+    `invoked`: the user triggered it manually. `selected`: the entry of the completion menu. `max_tokens`: None: the
+    model's limit. `raw`: the snapshot's text is a whole prompt, and the cursor is at its end.
     """
 
     snapshot: Snapshot
@@ -178,9 +168,9 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A suggestion that came after its question was answered empty; another request at `offset` gets it.
+    """A suggestion that came after its question was answered empty, or the reason why there is none.
 
-    `reason`: why there is none, once that is known.
+    Another request at `offset` gets it.
     """
 
     uri: str

@@ -96,8 +96,8 @@ class Verified:
         path: the accepted draft nodes, root side first.
         emitted: their tokens and one more, the engine's own next token. That one is not in the KV cache yet, and is
             `pending` in the next tree.
-        top_ids_NK: the K best next tokens of every node, including rejected ones, if requested.
-        top_logits_NK: their logits.
+        top_ids_NK: the K best next tokens of every node, including rejected ones, if requested; `top_logits_NK`:
+            theirs.
     """
 
     path: tuple[int, ...]
@@ -117,12 +117,9 @@ class TracedToken:
 
 @dataclass(frozen=True, slots=True)
 class StepTrace:
-    """The trace of one forward pass.
+    """The trace of one forward pass: the output tokens, drafts first, the model's own one last.
 
-    Attributes:
-        tokens: the output tokens, drafts first, the model's own one last.
-        pieces: the bytes of the tree's nodes.
-        path: the accepted drafts.
+    `pieces`: the bytes of the tree's nodes. `path`: the accepted drafts.
     """
 
     tokens: tuple[TracedToken, ...]
@@ -133,15 +130,10 @@ class StepTrace:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts of a model's work.
+    """Counts of a model's work: forward passes after the prefill, and their output tokens.
 
-    Attributes:
-        steps: forward passes after the prefill.
-        tokens: output tokens of these passes.
-        accepted: accepted drafts among the tokens.
-        prefilled: prompt tokens that were computed.
-        reused: prompt tokens that were already in the KV cache.
-        by_source: `accepted` by source.
+    `accepted` drafts are among the tokens, also by source. `prefilled` prompt tokens were computed, `reused` ones were
+    in the KV cache.
     """
 
     steps: int = 0

@@ -1,7 +1,6 @@
 """The decoding loop: propose → tree → forward → verify → commit → observe, one step at a time.
 
-Owns the state of one decode: the emitted tokens, their text, and its end. The engine chooses each token and the drafter
-the guesses, so the output is that of plain decoding with any drafter.
+The engine chooses each token and the drafter the guesses, so the output is that of plain decoding with any drafter.
 """
 
 from collections import Counter
@@ -45,14 +44,11 @@ class DecodeRequest:
     """A request to decode.
 
     Attributes:
-        prompt: the prompt's tokens, at least one.
-        max_tokens: the longest output.
         end_ids: tokens that end the text.
         piece: gives the bytes of a token.
         allow: gives the ids that may come next.
         cut: gives the length of a text to keep once its end is known, else None; later text never changes its answer.
         healing: bytes that the first tokens must spell; they are not part of the result.
-        sampler: how a row's token is chosen.
         document: the document's URI, or "".
         nodes: most rows of a verification, including the pending ones.
         outdated: an earlier guess at this output (`core.DraftContext`).
@@ -77,13 +73,9 @@ class DecodeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A decode's outcome so far.
+    """A decode's outcome so far: text without the healed bytes, cut by the stop rule, and the emitted tokens.
 
-    Attributes:
-        text: the text without the healed bytes, cut by the stop rule.
-        tokens: the emitted tokens, up to the one that ended the text.
-        counts: the work.
-        finish: why it ended: "stop", "eos", "length", "context"; "" while it may go on.
+    `finish`: why it ended: "stop", "eos", "length", "context"; "" while it may go on.
     """
 
     text: str
@@ -226,7 +218,6 @@ class Decoding:
             return tree, allowed_ids(tree, healing)
 
     def _observe(self) -> None:
-        """Let the drafter observe the last step, unless it already has."""
         if self._unobserved is not None:
             self.drafter.observe(*self._unobserved)
             self._unobserved = None
@@ -258,7 +249,6 @@ class Decoding:
         return Certainty(rows, self.request.healing)
 
     def _decided(self) -> tuple[int, ...]:
-        """The prompt and the output."""
         return (*self.request.prompt, *self._tokens)
 
     def _uncached(self) -> int:

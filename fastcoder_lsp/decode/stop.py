@@ -1,8 +1,7 @@
 r"""Stop rules: a completion ends with its line, statement or block, depending on the code around the cursor.
 
-Owns that choice; `postprocess` cleans the text afterwards. A rule is a pure function of the generated text, and
-monotone: once it returns a length, later text never changes it. Every rule ends a text before a control character
-(`core.controls`). Texts have `\n` line ends.
+A rule is a pure function of the generated text, and monotone: once it returns a length, later text never changes it.
+Every rule ends a text before a control character (`core.controls`). Texts have `\n` line ends.
 """
 
 import re

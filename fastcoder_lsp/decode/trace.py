@@ -1,7 +1,4 @@
-"""Records where every token of an output came from, step by step, in plain values.
-
-Owns the conversion of steps; it draws nothing and never changes the loop.
-"""
+"""Records where every token of an output came from, step by step, in plain values; never changes the loop."""
 
 import codecs
 from collections.abc import Callable, Iterable, Sequence

@@ -1,9 +1,8 @@
 """Makes a well-formed tree for the engine out of any draft, and holds the tree to the text that a user has begun.
 
-Drops nodes that cannot be verified (unknown ids, broken parents, twins, nodes beyond the room, text that healing
-forbids) and keeps the order of the rest. Token healing: the first tokens must spell the token that the user has begun
-to type. A drafter that fails costs speed, never an answer: its first failure is logged, and it drafts no more in this
-decode.
+It drops nodes that cannot be verified (unknown ids, broken parents, twins, nodes beyond the room, text that healing
+forbids) and keeps the order of the rest. A drafter that fails costs speed, never an answer: its first failure is
+logged, and it drafts no more in this decode.
 """
 
 import logging
@@ -116,7 +115,6 @@ def _is_sound(draft: Draft, room: int, vocabulary: int) -> bool:
 
 
 def _joined(pending: Tokens, draft: Draft) -> DraftTree:
-    """All of `draft` below the pending chain."""
     first = len(pending)
     return DraftTree(
         tokens=(*pending, *draft.tokens),
@@ -176,7 +174,6 @@ class GuardedDrafter(Drafter):
         return self._ask(self._drafter.figures, {})
 
     def _ask(self, question: Callable[[], Answer], otherwise: Answer) -> Answer:
-        """The drafter's answer; `otherwise` if it raises."""
         try:
             return question()
         except CacheLost:  # not the drafter's fault: the next prefill restores the cache

@@ -1,7 +1,4 @@
-"""The server's routes: each reads a form, asks a session, and writes a reply.
-
-Owns disconnected clients, the time limit of an answer, and errors in JSON.
-"""
+"""The server's routes: each reads a form, asks a session, and writes a reply."""
 
 import asyncio
 import time

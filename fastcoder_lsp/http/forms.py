@@ -136,11 +136,7 @@ class OpenAIForm(Struct, kw_only=True):
 
 
 def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
-    """Decode a body as a form.
-
-    Raises:
-        RequestError: it is invalid.
-    """
+    """Decode a body as a form; raises RequestError if it is invalid."""
     try:
         return msgspec.json.decode(body, type=form)
     except (msgspec.DecodeError, RecursionError, ValueError) as wrong:
@@ -148,10 +144,9 @@ def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
 
 
 def read_infill(form: InfillForm) -> InfillRequest:
-    """The request of an infill form. `prompt` is the part of the cursor's line before the cursor.
+    """The request of an infill form, whose `prompt` is the part of the cursor's line before the cursor.
 
-    Raises:
-        RequestError: it requests an unsupported feature.
+    Raises RequestError if it requests an unsupported feature.
     """
     _reject_unsupported(form)
     extras = tuple(Extra(chunk.filename, _normalised(chunk.text)) for chunk in form.input_extra or ())
@@ -161,8 +156,7 @@ def read_infill(form: InfillForm) -> InfillRequest:
 def read_completion(form: CompletionForm) -> InfillRequest:
     """The request of a plain completion, whose prompt may contain fill-in-the-middle marks, or be an edit model's.
 
-    Raises:
-        RequestError: it requests an unsupported feature.
+    Raises RequestError if it requests an unsupported feature.
     """
     _reject_unsupported(form)
     raw = _raw(form.prompt, tuple(form.stop or ()), None if form.n_predict < 0 else form.n_predict)
@@ -173,11 +167,7 @@ def read_completion(form: CompletionForm) -> InfillRequest:
 
 
 def read_openai(form: OpenAIForm) -> InfillRequest:
-    """The request of OpenAI's form.
-
-    Raises:
-        RequestError: it requests an unsupported feature.
-    """
+    """The request of OpenAI's form; raises RequestError if it requests an unsupported feature."""
     if form.logprobs is not None and form.logprobs is not False:
         raise responses.RequestError(400, "logprobs is not supported: drafted tokens have no recorded probabilities")
     if form.echo:
@@ -235,7 +225,6 @@ def _reject_unsupported(form: LlamaFields) -> None:
 
 
 def _normalised(text: str) -> str:
-    r"""The text with `\n` line ends only."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -25,12 +25,10 @@ MAX_OPEN = 64
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """The requests that a server accepts.
+    """The requests that a server accepts, at most `max_open` at a time.
 
-    Attributes:
-        key: required from every request; "": none.
-        hosts: names of this server that a request may use; empty: any, which requires a key.
-        max_open: requests at a time.
+    `key`: required from every request; "": none. `hosts`: names of this server that a request may use; empty: any,
+    which requires a key.
     """
 
     key: str = ""

@@ -33,12 +33,9 @@ class InfillRequest:
 
 @dataclass(frozen=True, slots=True)
 class InfillAnswer:
-    """The answer.
+    """The answer, with alternatives (`others`), the likeliest first.
 
-    Attributes:
-        finish: why it ended, in OpenAI's words: "stop" or "length".
-        word: the stop word that ended it, or "".
-        others: alternatives, the likeliest first.
+    `finish`: why it ended, in OpenAI's words: "stop" or "length". `word`: the stop word that ended it, or "".
     """
 
     text: str

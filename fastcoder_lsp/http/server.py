@@ -111,8 +111,7 @@ _END_S = 5
 def listen(host: str, port: int) -> socket.socket:
     """Bind the socket, before a model is loaded for it.
 
-    Raises:
-        UsageError: the port is in use, or the address is not this machine's.
+    Raises UsageError if the port is in use, or the address is not this machine's.
     """
     family = family_of(host, port)
     try:
@@ -122,11 +121,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def family_of(host: str, port: int) -> int:
-    """The family of a host's first address.
-
-    Raises:
-        UsageError: the host has no address.
-    """
+    """The family of a host's first address; raises UsageError if it has none."""
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except (OSError, OverflowError, UnicodeError) as error:
@@ -135,12 +130,9 @@ def family_of(host: str, port: int) -> int:
 
 @contextmanager
 def reserved(host: str, port: int) -> Iterator[None]:
-    """Keep a port free for another process of this user, which takes it with SO_REUSEPORT.
+    """Keep a port free for another process of this user, which takes it with SO_REUSEPORT. Raises as `listen`.
 
     Otherwise the system may give the port to any connection that begins before the process listens.
-
-    Raises:
-        UsageError: as of `listen`.
     """
     listening = listen(host, port)
     family, address = listening.family, listening.getsockname()

@@ -88,13 +88,9 @@ class DocumentSession:
 
 
 class SessionPool:
-    """All document sessions.
+    """All document sessions, with at most `max_sessions` requests at a time.
 
-    Args:
-        open_host: opens a host for one more listener.
-        policy: of every request, except its budget.
-        max_tokens: the longest answer.
-        max_sessions: requests at a time.
+    `open_host` opens a host for one more listener. `policy`: of every request, except its budget.
     """
 
     def __init__(
@@ -205,7 +201,6 @@ async def _or_disconnect(disconnected: "asyncio.Future[None]", future: "Future[C
 
 
 async def _wait_briefly(wait: Callable[[], Awaitable[object]]) -> None:
-    """Wait at most a second, so that the caller notices a client that disconnected."""
     try:
         await asyncio.wait_for(wait(), 1.0)
     except TimeoutError:

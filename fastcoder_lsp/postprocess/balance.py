@@ -94,7 +94,6 @@ class _BracketScan:
 
 
 def _below(text: str, around: TextAround) -> list[Closer]:
-    """The closers that follow the suggestion."""
     over = written_over(text, around)
     kept = [sign for sign in around.closing[over:] if sign in CLOSER_OF.values()]
     return [Closer(sign, 0, None) for sign in kept] + around.closers_below
@@ -136,7 +135,6 @@ def _is_closed(stack: Stack, count: int, below: list[Closer], columns: Columns) 
 
 
 def _closed_by(stack: Stack, closer: Closer, columns: Columns) -> bool:
-    """Whether `closer` has the depth and the kind of the innermost bracket of `stack`."""
     if not stack or CLOSER_OF[stack[-1][1]] != closer.sign:
         return False
     return closer.column is not None and columns(stack[-1][0]) == closer.column

@@ -62,7 +62,6 @@ def _words(text: str, right: str) -> str:
 
 
 def _within_sign(head: str, shared: str) -> bool:
-    """Whether the shared part begins inside a run of signs, such as `/**` or a ruler of dashes."""
     sign = shared[0]
     if sign in _OPERATORS:
         return len(shared) == 1 or (bool(head) and head[-1] in _OPERATORS)
@@ -122,13 +121,8 @@ def finish(raw: str, before: str, after: str, language: str) -> str:
     """The text to insert between `before` and `after`.
 
     It does not repeat the text that follows, is indented like the document, closes its own brackets and no more, has no
-    trailing blanks, and is empty rather than rubbish. Idempotent.
-
-    Args:
-        raw: the model's output, up to the end that the stop rule found.
-        before: the document up to the cursor.
-        after: the document from the cursor.
-        language: the document's LSP language id.
+    trailing blanks, and is empty rather than rubbish. Idempotent. `raw`: the model's output, up to the end that the
+    stop rule found. `language`: the document's LSP language id.
     """
     return finish_at(raw, TextAround(before, after, language))
 

@@ -34,7 +34,6 @@ def _in_line(text: str, around: TextAround) -> str:
 
 
 def _on_empty_line(text: str, around: TextAround) -> str:
-    """For a cursor at the beginning of a line."""
     body = text.lstrip("\n")
     leading = text[: len(text) - len(body)]
     if leading or "\n" in body[: len(body) - len(body.lstrip())]:
@@ -188,7 +187,6 @@ def _in_style(text: str, around: TextAround) -> str:
 
 
 def _aligned(lines: list[str]) -> bool:
-    """Whether some line is indented with both tabs and spaces."""
     return any("\t" in indent(line) and " " in indent(line) for line in lines)
 
 
@@ -214,7 +212,6 @@ def _with_spaces(line: str, unit: int) -> str:
 
 
 def _own_unit(lines: list[str], depth: int) -> int:
-    """The step of indentation of lines that use spaces: the one that puts the shallowest line nearest to `depth`."""
     columns = [len(indent(line)) for line in lines if line.startswith(" ") and "\t" not in indent(line)]
     steps = [step for step in (4, 2, 8, 3) if all(count % step == 0 for count in columns)]
     return min(steps, key=lambda step: abs(min(columns) // step - depth), default=4) if columns else 4
@@ -227,7 +224,6 @@ def _moved(line: str, columns: int) -> str:
 
 
 def _unit(around: TextAround) -> int:
-    """The document's step of indentation in columns."""
     steps = _steps(around)
     return max(steps, key=lambda step: steps[step]) if steps else 4
 
@@ -244,7 +240,6 @@ def _steps(around: TextAround) -> Counter[int]:
 
 
 def _indented(around: TextAround) -> list[str]:
-    """Lines of the document near the cursor, without empty ones and those far right of the line above."""
     kept, last = [], 0
     for line in [*around.near_before[-NEAR:].split("\n")[-_SAMPLE:], *around.below[:_SAMPLE]]:
         if line.strip():

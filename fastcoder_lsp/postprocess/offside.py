@@ -13,11 +13,9 @@ from fastcoder_lsp.syntax import CLOSER_OF, Lexed, indent, width
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The blocks open below a line.
+    """The blocks open below a line, by the columns of their statements, ascending; empty before the first statement.
 
-    Attributes:
-        columns: the columns of their statements, ascending; empty before the first statement.
-        opened: whether that line opens another block, whose statements are deeper than all of these.
+    `opened`: that line opens another block, whose statements are deeper than all of these.
     """
 
     columns: tuple[int, ...] = ()
@@ -47,14 +45,9 @@ def blocks_below(code: str, lexed: Lexed) -> Blocks | None:
 
 
 def stand(blocks: Blocks, code: str, lexed: Lexed, start: int, below: int | None) -> bool:
-    """Whether all statements of `code` after `start` begin at allowed columns.
+    """Whether all statements of `code` after `start`, the start of a line, begin at allowed columns.
 
-    Args:
-        blocks: the blocks open above `start`.
-        code: the code from above `start` on.
-        lexed: of `code`.
-        start: the start of a line.
-        below: the column of the statement that follows, if any.
+    `blocks`: open above `start`. `below`: the column of the statement that follows, if any.
     """
     starts = [one for one in _statements(code, lexed) if one[0] >= start]
     ends = [at for at, _ in starts[1:]]
@@ -90,7 +83,6 @@ def _bracketed(lexed: Lexed, end: int) -> Iterable[tuple[int, int]]:
 
 
 def _opens(code: str, lexed: Lexed, end: int) -> bool:
-    """Whether the statement that ends before `end` opens a block."""
     ends = {end_of: begin for begin, end_of in lexed.spans}
     while True:
         end = len(code[:end].rstrip())

@@ -98,7 +98,6 @@ def _fitting(after_open: list[str], closers: list[str], around: TextAround) -> i
 
 
 def _agree(wanted_signs: list[str], signs: list[str]) -> bool:
-    """Whether one begins with the other, and neither is empty."""
     return bool(wanted_signs and signs) and all(map(str.__eq__, wanted_signs, signs))
 
 
@@ -134,7 +133,6 @@ def _left_over(others: int, after_open: list[str], closers: list[str]) -> int:
 
 
 def _plain(text: str) -> list[str]:
-    """The closers of all brackets open in `text`, read as plain signs."""
     stack: list[str] = []
     for sign in text:
         if sign in _PAIRS:

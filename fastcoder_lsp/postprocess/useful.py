@@ -98,6 +98,5 @@ def _in_string(shown: str, around: TextAround) -> bool:
 
 
 def _restyled(lines: str, shown: str) -> bool:
-    """Whether blanks became tabs, or tabs blanks, which depends on later lines."""
     had, has = (["\t" in indent(line) for line in text.split("\n")[1:]] for text in (lines, shown))
     return had != has[: len(had)]

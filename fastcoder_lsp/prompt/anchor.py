@@ -19,12 +19,9 @@ CLOSERS = frozenset(")]}>\"'`;,")
 
 @dataclass(frozen=True, slots=True)
 class EncodedContext:
-    """Code of other files in a prompt.
+    """Code of other files in a prompt: `tokens` (empty without) of the snippets in `found`.
 
-    Attributes:
-        tokens: empty if there is none.
-        found: the snippets in `tokens`.
-        searched: False if a hurried first prompt left the search for later.
+    `searched` is False if a hurried first prompt left the search for later.
     """
 
     tokens: tuple[int, ...]
@@ -147,21 +144,18 @@ def suffix_end(tokenizer: Tokenizer, after: str, budget: int) -> int:
 
 
 def _lines(text: str) -> list[str]:
-    r"""Lines with their `\n`; no other character ends a line, unlike in `str.splitlines`."""
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
 
 
 def _last_tokens(tokenizer: Tokenizer, line: str, budget: int) -> str:
-    """The end of an overlong line that fits."""
     while len(tokenizer.encode(line)) > budget and len(line) > 1:
         line = line[len(line) // 4 + 1 :]
     return line
 
 
 def _first_tokens(tokenizer: Tokenizer, line: str, budget: int) -> str:
-    """The beginning of an overlong line that fits."""
     while len(tokenizer.encode(line)) > budget and len(line) > 1:
         line = line[: len(line) * 3 // 4]
     return line

@@ -1,6 +1,6 @@
 """From a snapshot and a cursor to the tokens of a prompt, such that consecutive prompts share a long beginning.
 
-Keeps one anchor for each document, and a plan of the code of other files to show next. Used by one thread.
+It keeps one anchor for each document, and a plan of the code of other files to show next. Used by one thread.
 """
 
 from dataclasses import dataclass, replace
@@ -65,13 +65,10 @@ class PromptOptions:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The model's input.
+    """The model's input, never empty, by the family's `template`.
 
-    Attributes:
-        tokens: never empty.
-        healing: the bytes of text before the cursor that the first generated tokens must spell.
-        typed: the text after the middle mark, without the healed part.
-        template: the name of the family's form.
+    `healing`: the bytes before the cursor that the first generated tokens must spell. `typed`: the text after the
+    middle mark, without those.
     """
 
     tokens: tuple[int, ...]
@@ -99,15 +96,14 @@ class PromptBuilder:
         self._built: LatestDocuments[Prompt] = LatestDocuments(self.options.documents)
 
     def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:
-        """The prompt for a completion at `offset` of `snapshot`.
+        """The prompt for a completion at `offset` of `snapshot`, whose neighbours precede its text.
 
         Args:
-            snapshot: the document; its neighbours precede its text.
+            snapshot: the document.
             offset: the cursor, in characters of `snapshot.text`.
             hurried: whether the user types on: a first prompt then omits code of other files, which takes long to read.
             room: tokens that may be read while a request waits; if more of a prompt at a new place is new, it gets a
-                shorter
-                window and no code of other files. None: no limit.
+                shorter window and no code of other files. None: no limit.
         """
         self._context.observe(snapshot)
         text, offset = _whole(snapshot, offset)
@@ -234,7 +230,6 @@ class PromptBuilder:
         return self._shortened(anchor, text, offset, room)
 
     def _moved(self, anchor: Anchor, text: str, offset: int) -> Anchor | None:
-        """The anchor, moved to its place in `text`; None if it is void."""
         shift = anchors.shift_of(anchor, text, offset)
         if shift is None or not self._typed_fits(text[anchor.at + shift : offset]):
             return None
@@ -269,7 +264,6 @@ class PromptBuilder:
 
     @property
     def _is_anchored(self) -> bool:
-        """Whether an anchor may stay while text is typed after it."""
         return self.options.anchored and bool(self.template.marks)
 
     def _typed_fits(self, typed: str) -> bool:
@@ -286,13 +280,8 @@ class PromptBuilder:
     ) -> Anchor:
         """A new anchor at the cursor; it keeps the last one's window start and context if possible.
 
-        Args:
-            snapshot: the document.
-            text: its whole text.
-            offset: the cursor in that.
-            last: the anchor so far, if its code of other files may still be shown.
-            exchange: whether the code of other files may change.
-            lean: whether to search for none if there was none so far.
+        `last`: the anchor so far, if its code of other files may still be shown. `exchange`: that code may change.
+        `lean`: search for none if there was none so far.
         """
         options, tokenizer = self.options, self._tokenizer
         at = anchors.place(text, offset, min(options.lines_above, options.typed_lines // 3), 2 * options.typed_tokens)
@@ -338,7 +327,6 @@ class PromptBuilder:
         )
 
     def _valid_anchor(self, uri: str) -> Anchor | None:
-        """The document's anchor, if the rules still allow its code of other files."""
         anchor = self._anchors.get(uri)
         return anchor if anchor is not None and self._may_show(anchor.context) else None
 
@@ -401,7 +389,6 @@ def begun(text: str, offset: int) -> bool:
 
 
 def _whole(snapshot: Snapshot, offset: int) -> tuple[str, int]:
-    """The text with its neighbours before it, and the cursor in that."""
     if not snapshot.neighbours:
         return snapshot.text, offset
     above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)

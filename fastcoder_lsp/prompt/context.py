@@ -1,7 +1,4 @@
-"""Snippets of other files in the form of the model's family, before the prefix.
-
-`retrieval` chooses the snippets, and `bench quality` measures them.
-"""
+"""Snippets of other files in the form of the model's family, before the prefix. `retrieval` chooses them."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -17,11 +14,9 @@ _DASHES = frozenset({"lua", "sql", "haskell", "elm", "ada"})
 
 @dataclass(frozen=True, slots=True)
 class ContextSnippet:
-    """A piece of another file.
+    """Whole lines of another file, whose `path` is as the user knows it.
 
     Attributes:
-        path: as the user knows it.
-        text: whole lines.
         score: expected worth; more is better.
         source: the file's absolute path, for checking the rules again before each use; empty for a piece of the
             document.
@@ -41,13 +36,10 @@ class ContextSnippet:
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """Other code for a prompt.
+    """Other code for a prompt: snippets of other files, and of the document outside its window, best first.
 
-    Attributes:
-        snippets: of other files, and of the document outside its window; best first.
-        repository: the name of the workspace folder.
-        path: the document's path from there, like the snippets' paths.
-        copied: file and line, from 1, of recently copied code that comes first if it fits; None if there is none.
+    `repository`: the workspace folder's name. `path`: the document's path from there, like the snippets'. `copied`:
+    file and line, from 1, of recently copied code that comes first if it fits.
     """
 
     snippets: tuple[ContextSnippet, ...] = ()
@@ -71,11 +63,8 @@ class Context(Protocol):
     ) -> PromptContext:
         """Snippets for the cursor at `offset`, best first; may read the disk.
 
-        Args:
-            snapshot: the document.
-            offset: the cursor.
-            shown: the prompt's window, characters from…to; no snippet overlaps it.
-            kept: the prompt's snippets so far; returned itself if an exchange would gain too little.
+        `shown`: the prompt's window, characters from…to; no snippet overlaps it. `kept`: the prompt's snippets so far,
+        returned if an exchange would gain too little.
         """
         ...
 

@@ -63,7 +63,6 @@ def outline(text: str) -> str:
 
 
 def _belongs(one: PurePosixPath, other: PurePosixPath, stem: str) -> bool:
-    """Whether one is a test of the other."""
     same = _family(one) == _family(other) and _stem(other) == stem
     return same and _is_test(one) != _is_test(other)
 
@@ -82,7 +81,6 @@ def _family(path: PurePosixPath) -> str:
 
 
 def _common(one: str, other: str) -> int:
-    """How many folders both paths begin with."""
     return sum(
         1
         for _ in takewhile(

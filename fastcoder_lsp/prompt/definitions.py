@@ -44,12 +44,8 @@ def heads(
 ) -> Iterator[ContextSnippet]:
     """Heads of definitions of names at the cursor, scored like pieces of code.
 
-    Args:
-        query: the query of the cursor.
-        definitions: the nearest first; their paths are keys of `load`.
-        pieces: the other pieces of the prompt, best first.
-        load: reads files.
-        terms: the terms of the query.
+    `definitions`: the nearest first; their paths are keys of `load`. `pieces`: the other pieces of the prompt, best
+    first.
     """
     room, seen = MAX_CHARACTERS, set[tuple[str, int]]()
     for one in definitions:
@@ -84,7 +80,6 @@ def head_of(lines: Sequence[str], at: int) -> str:
 
 
 def _members(body: Sequence[str], indent: int) -> Iterator[str]:
-    """The lines deeper than `indent` that begin a member."""
     first: int | None = None
     for line in body:
         if not line.strip():
@@ -113,7 +108,6 @@ def _place(lines: Sequence[str], one: Definition) -> int | None:
 
 
 def _is_shown(path: str, line: int, pieces: Sequence[ContextSnippet]) -> bool:
-    """Whether a shown piece contains this line."""
     return any(one.source == path and one.line <= line <= one.line + one.text.count("\n") for one in pieces[:MOST_HELD])
 
 
@@ -192,7 +186,6 @@ def _script(snapshot: Snapshot) -> Iterator[tuple[str, tuple[str, tuple[str, ...
 
 
 def _names(listed: str) -> Iterator[tuple[str, str]]:
-    """Each name of an import: where it is defined, and here."""
     for one in listed.split(","):
         if match := _NAME.match(one.strip()):
             yield match[1], match[2] or match[1]

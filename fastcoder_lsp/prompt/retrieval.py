@@ -1,8 +1,7 @@
 """Pieces of files that resemble the code at a cursor, ranked by BM25 over pieces of some lines.
 
-Pieces of the document outside its window take part. The caller decides which other files may be read, and reads them
-(`load`). A piece that uses the names at the cursor is worth more to a model than the head of their definition
-(docs/rejected.md).
+Pieces of the document outside its window take part. The caller decides which other files may be read. A piece that uses
+the names at the cursor is worth more to a model than the head of their definition (docs/rejected.md).
 """
 
 import re
@@ -103,18 +102,8 @@ def retrieve(
 ) -> tuple[ContextSnippet, ...]:
     """The document's imports above its window, and pieces of it and of other files that resemble the code at a cursor.
 
-    Args:
-        query: the query of the cursor (`query_at`).
-        snapshot: the document; its path is its key in the index.
-        offset: the cursor.
-        shown: the window, characters from…to.
-        index: of the files' words.
-        terms: the index's terms.
-        load: reads files.
-        near: files that are searched in any case.
-
-    Returns:
-        Snippets with the index's keys as paths, best first; those of the document have no source.
+    Best first, with the index's keys as paths; those of the document have no source. `shown`: the window, characters
+    from…to. `near`: files that are searched in any case.
     """
     ranked = dict.fromkeys((*near, *index.best(query.terms_Q, MAX_RANKED)))
     files = _others(ranked, snapshot, offset, load, MAX_FILES + len(near))
@@ -234,13 +223,11 @@ def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterat
 
 
 def _is_copy(text: str, document: set[str], taken: Collection[FileWords]) -> bool:
-    """Whether a file has few lines that are not in the document, or the text of a file already taken."""
     lines = _lines_in(text)
     return len(lines & document) >= COPY * len(lines) or any(text == one.text for one in taken)
 
 
 def _lines_in(text: str) -> set[str]:
-    """The distinct lines of a text without indentation; no empty ones."""
     return _distinct(text.split("\n"))
 
 
@@ -249,7 +236,6 @@ def _distinct(lines: Iterable[str]) -> set[str]:
 
 
 def _without_empty(piece: Sequence[str]) -> tuple[str, int]:
-    """Lines without the empty ones around them, and the number of empty ones above."""
     lines = "\n".join(piece)
     return lines.strip("\n"), len(lines) - len(lines.lstrip("\n"))
 
@@ -295,12 +281,9 @@ _NAME = re.compile(r"[^\W\d]\w{2,}")
 
 @dataclass(frozen=True, slots=True)
 class LatestPrompt:
-    """The latest prompt of a document.
+    """The latest prompt of a document: `text` of all tokens, control tokens by name, and the other code in it.
 
-    Attributes:
-        text: of all tokens, with the names of control tokens.
-        found: the other code in it.
-        prefill_ms: the time to prefill a token on this machine; 0 if unknown.
+    `prefill_ms`: the time to prefill a token on this machine; 0 if unknown.
     """
 
     text: str

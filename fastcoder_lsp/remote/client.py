@@ -43,11 +43,7 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
 
     @override
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """Read within the bound.
-
-        Raises:
-            httpcore2.RemoteProtocolError: the response is too long.
-        """
+        """Read within the bound; raises httpcore2.RemoteProtocolError if the response is too long."""
         if self._remaining <= 0:
             raise httpcore2.RemoteProtocolError("the answer is too long")
         data = await self._stream.read(max_bytes, timeout)
@@ -122,10 +118,8 @@ class Timeouts:
 class NetworkOptions:
     """How this machine reaches servers.
 
-    Attributes:
-        key: reads the key, "" for none; may raise `errors.UsageError`.
-        proxy: the proxy's address; None: a direct connection.
-        tls: trusted certificates; None: the system's.
+    `key` reads the key, "" for none; it may raise UsageError. `proxy`: None: a direct connection. `tls`: trusted
+    certificates; None: the system's.
     """
 
     key: Callable[[], str]
@@ -134,10 +128,9 @@ class NetworkOptions:
 
 
 class RemoteClient:
-    """Connections to one server. Used on one event loop.
+    """Connections to one server, used on one event loop.
 
-    Attributes:
-        answered: whether a question was answered, so that the server has loaded its model.
+    `answered` once a question was answered, so that the server has loaded its model.
     """
 
     def __init__(self, target: Target, network: NetworkOptions, timeouts: Timeouts) -> None:
@@ -162,8 +155,7 @@ class RemoteClient:
     async def get(self, path: str) -> tuple[int, Any]:
         """The status and JSON of a page about the server; None if the page is not JSON.
 
-        Raises:
-            RemoteError: no response, or one that concerns every page: a wrong key, a proxy's page.
+        Raises RemoteError for no response, or one that concerns every page: a wrong key, a proxy's page.
         """
         async with self._response("GET", path, None) as (response, body):
             code = response.status_code
@@ -174,8 +166,7 @@ class RemoteClient:
     async def events(self, path: str, question: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the events of an answer until the server ends it; a single one if it does not stream.
 
-        Raises:
-            RemoteError: the server did not answer, or broke off.
+        Raises RemoteError if the server did not answer, or broke off.
         """
         async with self._response("POST", path, question) as (response, body):
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -200,8 +191,7 @@ class RemoteClient:
     async def ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
         """The first event of an answer, which is all of an answer that is not streamed; empty if there is none.
 
-        Raises:
-            RemoteError: as of `events`.
+        Raises as `events`.
         """
         async with aclosing(self.events(path, question)) as events:
             async for event in events:

@@ -24,11 +24,8 @@ _ANCHOR_LINES = 4
 class AnswerChunk:
     """A chunk of an answer.
 
-    Attributes:
-        text: continues the last chunk's.
-        finish: why the answer ends here ("stop", "eos", "length"); "" while it continues.
-        failure: the server's error, in its own form, or None.
-        others: alternatives to the answer.
+    `text` continues the last chunk's. `finish`: why the answer ends here ("stop", "eos", "length"); "" while it
+    continues. `failure`: the server's error, in its own form. `others`: alternatives to the answer.
     """
 
     text: str = ""
@@ -41,7 +38,6 @@ class Dialect(ABC):
     """A server's API.
 
     Attributes:
-        name: for the user.
         path: appended to the server's address.
         streams: whether text arrives as it is generated. If not, the server itself continues what an earlier request
             began.

@@ -101,14 +101,10 @@ class ExcerptSnippet:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """All text of the user's that a question sends.
+    """All text of the user's that a question sends, with `snippets` of other files, the best last.
 
-    Attributes:
-        snippets: of other files, the best last.
-        name: the file's name, without folders; "" if it has none.
-        language: its LSP language id.
-        one_line: whether the answer ends with the cursor's line. If the server knows, it ends the response itself, and
-            the connection is kept.
+    `name`: the file's, without folders. `one_line`: the answer ends with the cursor's line. If the server knows, it
+    ends the response itself, and the connection is kept.
     """
 
     before: str
@@ -186,10 +182,7 @@ class Excerpts:
 
 
 def touches_secret(question: Question) -> bool:
-    """Whether nothing may be asked: the cursor's line contains a secret left of the cursor, and would be sent.
-
-    The secret may begin in a line above.
-    """
+    """Whether nothing may be asked: the cursor's line has a secret left of the cursor, and would be sent."""
     if question.policy.in_secrets:
         return False
     before, language = question.place.before, question.request.snapshot.language
@@ -202,7 +195,7 @@ def touches_secret(question: Question) -> bool:
 def _without_secrets(
     lines: Sequence[str], language: str, opened: OpenConstructs, *, first: int = 0, last: int | None = None
 ) -> tuple[list[str], OpenConstructs]:
-    """The lines that do not look secret, and what they leave open.
+    """The lines that do not look secret, and the constructs that they leave open.
 
     The whole lines are judged; `first` and `last` are the bounds of what is sent of the first and the last one.
     """
@@ -227,12 +220,10 @@ def _escape_marks(text: str) -> str:
 
 
 def _replace_surrogates(text: str) -> str:
-    """`text` with halves of characters replaced; its length stays."""
     return _SURROGATES.sub("\ufffd", text)
 
 
 def _suffix_window(after: str) -> str:
-    """The beginning of `after`, up to the end of a line if possible."""
     near = after[:AFTER]
     return near[: near.rindex("\n") + 1] if len(near) < len(after) and "\n" in near else near
 
@@ -314,7 +305,6 @@ class SnippetFinder:
 
 
 def _without_auto_context(folders: Mapping[Path, Settings]) -> dict[Path, Settings]:
-    """The folders with `context.enabled` off unless it is `true`: `auto` is meant for a local model."""
     return {
         root: replace(settings, context_enabled=settings.context_enabled is True) for root, settings in folders.items()
     }

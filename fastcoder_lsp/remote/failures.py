@@ -41,10 +41,8 @@ PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 class Backoff:
     """How long a failing server is not asked: longer after each consecutive failure, or as long as it demands.
 
-    Attributes:
-        pauses_s: after the first failure, the second, and so on; the last one repeats.
-        failure: the last one; None after an answer.
-        until_ms: the server is not asked before.
+    `pauses_s`: after the first failure, the second, and so on; the last one repeats. `failure`: the last one; None
+    after an answer. `until_ms`: the server is not asked before.
     """
 
     pauses_s: tuple[float, ...]
@@ -78,10 +76,9 @@ _CAUSES: Final[tuple[tuple[type[BaseException], str], ...]] = (
 
 
 def failed(name: str, host: str, what: object = "", message: str = "", wait_s: float = 0.0) -> RemoteError:
-    """The failure with a reason's code (`name`).
+    """The failure with a reason's code (`name`); the server demands to be left alone for `wait_s`.
 
-    `what` is the server's status, or what is wrong with its answer; `message` its own message. It demands to be left
-    alone for `wait_s`.
+    `what`: the server's status, or the fault of its answer; `message`: its own message.
     """
     reasons = (
         Reason(
@@ -256,7 +253,6 @@ def _retry_after_s(text: str, now_s: float) -> float:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception and its causes; parallel attempts to connect raise a group."""
     todo, seen = [error], 0
     while todo and seen < _MAX_CAUSES:
         one = todo.pop()

@@ -50,7 +50,7 @@ def budgets_of(policy: Policy) -> Budgets:
 class IdleTimeout(BackgroundBudget):
     """Ends an answer that has had no pending question for too long; counts from the first such moment.
 
-    `least_ms`: the least time that it gives where the policy sets none.
+    `least_ms`: the time where the policy sets none.
     """
 
     def __init__(self, question: Question, clock: Clock, least_ms: float = 0.0) -> None:
@@ -144,10 +144,8 @@ class RemoteModel(Loaded):
 class RemoteGeneration(Generation):
     """The text of one request to a server.
 
-    Args:
-        question: the first question that it serves.
-        variant: 0 is the greedy answer.
-        excerpt: is sent; None: made from the question.
+    `question`: the first that it serves. `variant` 0 is the greedy answer. `excerpt` is sent; None: made from the
+    question.
     """
 
     def __init__(
@@ -191,11 +189,7 @@ class RemoteGeneration(Generation):
 
     @override
     def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
-        """Take in what has arrived; False if no time is left to wait for more.
-
-        Raises:
-            RemoteError: the request failed.
-        """
+        """Take in what has arrived; False if no time is left to wait for more. Raises RemoteError."""
         if room_ms <= 0 and not in_any_case:
             return False
         while self._arrived and not self._finish:

@@ -1,7 +1,6 @@
 """`ModelHost` over a server: rules, budgets and post-processing stay in the front, and the model is elsewhere.
 
-Owns the threads, and what the front reports of failures. Only questions go to the server; files, folders and settings
-stay on this machine.
+Only questions go to the server; files, folders and settings stay on this machine.
 """
 
 import asyncio
@@ -37,12 +36,9 @@ _ANSWERS_TO_UNLOAD: Final = 20
 
 
 class Fallback:
-    """The local model in place of a failing server, loaded at the first question that fails.
+    """The local model (`host`) in place of a failing server, loaded at the first question that fails.
 
     Its suggestions are shown only while the server fails, because the server's would differ.
-
-    Attributes:
-        host: of the local model; commands cost nothing before it is loaded.
     """
 
     def __init__(
@@ -107,7 +103,6 @@ class Fallback:
 
 
 def _while_standing_in(status: Status, why: Reason) -> Status:
-    """The local model's status with the server's failure; only the latter if both failed."""
     if status.state == "error":
         return Status("error", message=why.text, hint=why.hint)
     message = status.message or f"{why.text} The local model answers meanwhile."
@@ -231,10 +226,9 @@ class ServerHost:
         await self._server.close()
 
     async def _excerpt(self, question: Question, dialect: Dialect) -> Excerpt:
-        """What is sent for a question; other files are read on a thread of their own.
+        """The excerpt to send for a question; other files are read on a thread of their own.
 
-        Raises:
-            NotSentError: a rule forbids it.
+        Raises NotSentError if a rule forbids it.
         """
         if (forbidden := self._sending_rules.why_not(question.request.snapshot, self._server.host)) is not None:
             raise forbidden

@@ -86,8 +86,7 @@ class Identity:
 async def identify(client: RemoteClient, settings: Settings) -> Identity:
     """Find out what the settings leave open.
 
-    Raises:
-        RemoteError: the server does not answer, or is no completion server.
+    Raises RemoteError if the server does not answer, or is no completion server.
     """
     kind = settings.remote_kind
     if kind == "auto":
@@ -162,11 +161,7 @@ _MAX_READ_TIMEOUTS: Final = 3
 
 
 class RemoteServer:
-    """One server and its connection. Lives on one event loop.
-
-    Attributes:
-        identity: its dialect and model; None until it is identified.
-    """
+    """One server and its connection, on one event loop; `identity` is None until it is identified."""
 
     def __init__(self, settings: Settings, network: NetworkOptions, timeouts: Timeouts) -> None:
         self._settings, self._network, self._timeouts = settings, network, timeouts
@@ -188,8 +183,7 @@ class RemoteServer:
     async def identify(self) -> Identity:
         """Identify the server; concurrent callers wait for the same result.
 
-        Raises:
-            RemoteError: it may not be asked, or does not answer.
+        Raises RemoteError if it may not be asked, or does not answer.
         """
         if self.identity is not None:
             return self.identity
@@ -201,8 +195,7 @@ class RemoteServer:
     async def stream(self, excerpt: Excerpt, variant: int = 0, count: int = 1) -> AsyncGenerator[AnswerChunk, None]:
         """Yield the chunks of an answer, to its end; closing the generator cancels the request.
 
-        Raises:
-            RemoteError: the server did not answer, or broke off.
+        Raises RemoteError if the server did not answer, or broke off.
         """
         identity, client = await self.identify(), self._open_client()
         dialect = identity.dialect

@@ -20,12 +20,9 @@ _ENDINGS = ("/v1/completions", "/v1", "/infill", "/completion", "")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server's address.
+    """A server's address: the URL that paths are appended to, without a slash at its end, and the host in lower case.
 
-    Attributes:
-        base: the URL to which paths are appended, without a slash at its end.
-        host: in lower case.
-        is_local: whether it is this machine, so that nothing leaves it.
+    `is_local`: it is this machine, so that nothing leaves it.
     """
 
     base: str
@@ -36,8 +33,7 @@ class Target:
 def target_of(settings: Settings) -> Target:
     """The server that the settings name.
 
-    Raises:
-        RemoteError: the address is invalid, or the user has not allowed to send code there.
+    Raises RemoteError if the address is invalid, or the user has not allowed to send code there.
     """
     target = read_url(settings.remote_url)
     if not target.is_local and settings.remote_allow.strip().lower() != target.host:
@@ -58,11 +54,7 @@ def target_of(settings: Settings) -> Target:
 
 
 def read_url(url: str) -> Target:
-    """Parse a server's address.
-
-    Raises:
-        RemoteError: it is invalid.
-    """
+    """Parse a server's address; raises RemoteError if it is invalid."""
     try:
         parts = urlsplit(url.strip())
         host, port = (parts.hostname or "").lower(), parts.port

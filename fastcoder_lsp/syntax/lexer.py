@@ -1,8 +1,7 @@
 """A lexer that finds strings, comments and matching brackets in code.
 
-It reads a text once, from left to right, in linear time. It can resume at the last line of an earlier scan, so that a
-few more characters cost only themselves. In languages whose strings end on their line, a quote without a partner on its
-line is no quote: one apostrophe does not invert the rest of the text.
+It reads a text once, in linear time, and can resume at the last line of an earlier scan. In languages whose strings end
+on their line, a quote without a partner on its line is no quote: one apostrophe does not invert the rest of the text.
 """
 
 import re
@@ -129,7 +128,6 @@ class _LexerScan:
         return LexerState(at, tuple(self._lexed.stack), tuple(map(tuple, self._branches)))
 
     def _skip(self, begin: int, end: int) -> int:
-        """Skip the lines of a heredoc."""
         if self._saved is None and (end > self._last or end == len(self._text)):
             self._saved = self._start(min(begin, self._last))
         return self._string(begin, end)
@@ -190,7 +188,6 @@ class _LexerScan:
         return self._comment(begin, end, closer)
 
     def _comment(self, begin: int, end: int, closer: str) -> int:
-        """Add a comment whose `closer` is at `end` (-1: missing); a line end is not part of it."""
         if end < 0:
             self._lexed.comment = closer
             return self._string(begin, len(self._text))
@@ -201,7 +198,6 @@ class _LexerScan:
         return end
 
     def _open(self, begin: int, quote: str) -> int:
-        """Add a string that the text does not end."""
         self._lexed.quote = quote
         return self._string(begin, len(self._text))
 

@@ -1,7 +1,6 @@
 """The contents of a `tokenizer.json`, prepared: ids to bytes, control tokens, the description of an encoder for text.
 
-Pure: from the text of a description to a `Prepared`, which `tokenizer` may store. The user's text never yields a
-control token, for the encoder does not know their names.
+The user's text never yields a control token, since the encoder does not know their names.
 """
 
 import hashlib

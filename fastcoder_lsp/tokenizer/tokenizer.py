@@ -115,8 +115,7 @@ class Tokenizer:
         start_ids: the ids that the model expects before everything else (its BOS token), often none.
         vocabulary: one more than the highest known id.
         identity: names this tokenizer in stored formats.
-        config: what the model's `config.json` says, which tells families with the same control tokens apart; empty
-            where it is not known.
+        config: the model's `config.json`, which tells families with the same control tokens apart; empty if unknown.
     """
 
     def __init__(
@@ -149,8 +148,7 @@ class Tokenizer:
     def load(cls, folder: Path, kept: Path | None = None) -> "Tokenizer":
         """The tokenizer of a model's folder; `kept` stores the prepared tokenizer for the next start.
 
-        Raises:
-            ModelInvalidError: the folder has no usable tokenizer.json.
+        Raises ModelInvalidError if the folder has no usable tokenizer.json.
         """
         path = folder / "tokenizer.json"
         try:
