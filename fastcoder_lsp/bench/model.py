@@ -53,10 +53,7 @@ class BenchModel:
 
 
 def find_model(name: str) -> BenchModel:
-    """The model that `name` says, as the setting `model` does.
-
-    Raises FastcoderError if it is not on this machine, or damaged.
-    """
+    """The model that `name` says, as the setting `model` does; raises FastcoderError if it is missing or damaged."""
     cache = cache_folder()
     files = models.find(name, cache)
     return BenchModel(files, Tokenizer.load(files.folder), cache)

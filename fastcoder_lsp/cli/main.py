@@ -45,10 +45,7 @@ FAULT = 70
 
 
 def parser(named: str = "") -> argparse.ArgumentParser:
-    """The parser of the named command, else of all.
-
-    Imports only that command: `doctor` has to run where a package that another one needs is broken.
-    """
+    """The parser of the named command, without importing others: `doctor` must run where their packages are broken."""
     top = _Parser(
         prog="fastcoder-lsp",
         description="AI ghost text from a code model on your own machine, for every editor that speaks LSP.",
@@ -87,10 +84,7 @@ class _PrintPath(argparse.Action):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code.
-
-    `argv`: the command line; None for this process's own, whose working directory is then left.
-    """
+    """Run one command and return its exit code; `argv` None: this process's own, whose working directory is left."""
     here = leave_folder() if argv is None else Path.cwd()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

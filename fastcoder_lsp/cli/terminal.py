@@ -48,10 +48,7 @@ def keep_log_quiet() -> None:
 
 
 class Loading:
-    """Prints the current activity; a context, after which nothing more is printed.
-
-    `what` is printed if no activity was reported within a second.
-    """
+    """Prints the current activity, or `what` after a second without one; a context, after which it is silent."""
 
     def __init__(self, what: str) -> None:
         self._what, self._said = what, ""

@@ -120,10 +120,7 @@ def _step(number: int, step: StepTrace, said: Sequence[str]) -> str:
 
 
 def _branches(step: StepTrace, node: int) -> str:
-    """The tree below `node`; a chain without branches is one line.
-
-    Uses an explicit stack: a draft may be deeper than Python's own.
-    """
+    """The tree below `node`, a chain as one line; by an explicit stack, since a draft may exceed Python's own."""
     below: dict[int, list[int]] = {}
     for child in range(step.tree.pending, len(step.tree)):
         below.setdefault(step.tree.parents[child], []).append(child)

@@ -1,7 +1,4 @@
-"""A language client: turns plain values into the protocol's messages, and back.
-
-The caller decides when to ask for a suggestion. `Ghost` is ghost text as a value.
-"""
+"""A language client: turns plain values into the protocol's messages, and back; the caller decides when to ask."""
 
 import asyncio
 import json
@@ -66,10 +63,7 @@ class Connection:
         return self._process.pid
 
     async def open(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Start the server in a neutral folder, by default with this process's environment.
-
-        Raises ServerGoneError if it cannot be started.
-        """
+        """Start the server in a neutral folder, with this process's environment by default; raises ServerGoneError."""
         pipe = asyncio.subprocess.PIPE
         try:
             self._process = await asyncio.create_subprocess_exec(

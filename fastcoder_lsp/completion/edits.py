@@ -22,10 +22,7 @@ _REMEMBERED: Final = 16
 
 
 class EditService:
-    """Turns questions for edits into answers, one at a time, the latest first.
-
-    `lock`: the completion service's; each method holds it. `clock`: milliseconds, the same for the host.
-    """
+    """Turns questions for edits into answers, one at a time, the latest first; `lock` is the completion service's."""
 
     def __init__(self, send: Callable[[Command], object], lock: "threading.RLock", clock: Callable[[], float]) -> None:
         self._send, self._lock, self._clock = send, lock, clock

@@ -89,10 +89,7 @@ _SECRETS: Final = ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")
 
 
 def find_program(name: str) -> str | None:
-    """The absolute path of a program in an absolute entry of PATH; None if there is none.
-
-    `name` has no folders, and on Windows no ending.
-    """
+    """The path of a program (`name` without folders, or ending on Windows) in an absolute entry of PATH, or None."""
     endings = os.environ.get("PATHEXT", ".EXE").split(os.pathsep) if os.name == "nt" else [""]
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         for ending in endings if Path(folder).is_absolute() else ():

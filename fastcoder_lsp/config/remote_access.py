@@ -15,10 +15,7 @@ _LONGEST = 4096
 
 
 def read_remote_key(settings: Settings) -> str:
-    """The key from `remote.key_file` or `remote.key_env`, read at each call; "" if neither is set.
-
-    Raises UsageError if it cannot be read, is invalid, or other users can read it.
-    """
+    """The key from `remote.key_file` or `remote.key_env`, read at each call, or ""; UsageError if it is unusable."""
     if settings.remote_key_file:
         return _checked(_of_file(settings.remote_key_file), settings.remote_key_file)
     if settings.remote_key_env:
@@ -70,10 +67,7 @@ def _of_file(name: str) -> str:
 
 
 def read_key_file(path: Path, most: int = -1) -> str:
-    """The contents of a file with a key, at most `most` characters.
-
-    Raises UsageError if it cannot be read, is not ASCII, or other users can read it.
-    """
+    """A key file, at most `most` characters; UsageError if it is unreadable, not ASCII, or readable by others."""
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077 and sys.platform != "win32":
             raise UsageError(f"other users can read {path}", f"Run: chmod 600 {path}")

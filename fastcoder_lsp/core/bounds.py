@@ -1,7 +1,4 @@
-"""Bounds of values from other processes; msgspec rejects larger ones when it decodes a message.
-
-They do not apply to values that never leave the process.
-"""
+"""Bounds of values from other processes; msgspec rejects larger ones when it decodes a message."""
 
 from typing import Annotated, Final, TypeAlias
 

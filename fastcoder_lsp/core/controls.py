@@ -24,10 +24,7 @@ _PRINTED: Final = re.compile(f"[{_CLASS}]|\r(?!\n)")
 
 
 def visible(text: str) -> str:
-    r"""`text` with escapes in place of control characters, lone carriage returns among them.
-
-    The escapes are those of JSON, so that JSON stays the same value.
-    """
+    """`text` with JSON's escapes in place of control characters, so that JSON stays the same value."""
     return _PRINTED.sub(lambda found: _escape(ord(found[0])), text)
 
 

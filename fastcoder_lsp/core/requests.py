@@ -168,10 +168,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A suggestion that came after its question was answered empty, or the reason why there is none.
-
-    Another request at `offset` gets it.
-    """
+    """A suggestion that came after its question was answered empty, for another request at `offset`; or why none."""
 
     uri: str
     version: int

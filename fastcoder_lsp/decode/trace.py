@@ -8,10 +8,7 @@ from fastcoder_lsp.core import DraftTree, StepTrace, TracedToken, Verified
 
 
 class Tracer:
-    """Listens to the loop (`decode(..., on_step=tracer)`).
-
-    `healed`: leading bytes that are in the text already, and no part of the output.
-    """
+    """Listens to the loop (`decode(..., on_step=tracer)`); `healed` leading bytes are no part of the output."""
 
     def __init__(self, piece: Callable[[int], bytes], healed: int = 0) -> None:
         self._piece, self._healed = piece, healed

@@ -62,10 +62,7 @@ class SuffixAutomaton:
         return int(self._counters[_MATCH])
 
     def earlier(self) -> tuple[int, int]:
-        """The longest suffix of its own text that occurred before: its length, and the index after its first place.
-
-        Both are 0 if not even the last token occurred before.
-        """
+        """The longest suffix of its own text that occurred before: length, and index after its first place, or 0, 0."""
         link = int(self._states_S5[int(self._counters[_LAST]), _LINK])
         return (0, 0) if link <= 0 else (int(self._states_S5[link, _LENGTH]), int(self._states_S5[link, _END]))
 

@@ -107,11 +107,7 @@ UNTRAINED = Trained()
 
 
 def load_trained(folder: Path, digest: str) -> Trained:
-    """The tuning of the model in `folder`, whose weights have the hash `digest`.
-
-    Raises:
-        ModelInvalidError: its training record is damaged, or belongs to other weights.
-    """
+    """The tuning of the model in `folder` with weights of hash `digest`; ModelInvalidError for a damaged record."""
     record = read_record(folder, digest)
     return Trained(digest=digest) if record is None else Trained(record.adaptive, record.block, digest)
 

@@ -126,10 +126,7 @@ class _DocumentState:
 
 
 class CachebackDrafter(Drafter):
-    """Grows a tree from the tables, breadth first.
-
-    `pin` gives the frozen table at a decode's start; while there is none, the dynamic table drafts alone.
-    """
+    """Grows a tree, breadth first, from the dynamic table and, once `pin` gives one, the frozen table."""
 
     def __init__(self, parameters: CachebackParameters | None = None, pin: Pin = nothing) -> None:
         self._parameters = params = parameters or CachebackParameters()

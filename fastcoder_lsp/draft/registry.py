@@ -155,11 +155,7 @@ def warm_up(drafter: Drafter) -> None:
 
 
 def change(parameters: Parameters, name: str, changes: Mapping[str, str]) -> Parameters:
-    """`parameters` with some values read from text, each with the type of the value that it replaces.
-
-    Raises:
-        UsageError: no such parameter, or an invalid value.
-    """
+    """`parameters` with values read from text, each with the type of its default; UsageError for an invalid one."""
     known: dict[str, Any] = (
         {} if parameters is None else {entry.name: getattr(parameters, entry.name) for entry in fields(parameters)}  # type: ignore[arg-type]
     )

@@ -97,10 +97,7 @@ class PositionCalibration:
 
 
 class SdsatDrafter(Drafter):
-    """Drafts on a model that was tuned by `fastcoder-lsp train sdsat`.
-
-    `adaptive`: the ids that it was taught; one, or L different ones (SDSAT-D), which bound k.
-    """
+    """Drafts on a model tuned by `train sdsat` with the ids `adaptive`: one, or L different ones, which bound k."""
 
     def __init__(self, adaptive: Sequence[int], parameters: SdsatParameters | None = None) -> None:
         super().__init__(SDSAT)

@@ -32,10 +32,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Cost of a pass with parts left out, as a share of a whole one.
-
-    `sublayers` may be left out; the `head` over the vocabulary never is. `attention`: its part of a layer's cost.
-    """
+    """Cost of a pass with parts left out, as a share of a whole one; the `head` over the vocabulary always runs."""
 
     sublayers: int
     head: float = 0.0
@@ -85,10 +82,7 @@ def search(
     progress: Callable[[int, float], None] = lambda _tried, _speed: None,
     seed: int = 0,
 ) -> SkipSet:
-    """The set, of `rounds` tried, that promises the fastest decoding over `places`; the usual one without any.
-
-    `progress` receives the number of tries and the best speed so far.
-    """
+    """The set, of `rounds` tried, that promises the fastest decoding over `places`, or the usual one without any."""
     chance = random.Random(seed)  # noqa: S311 a change is no secret
     parts = range(costs.sublayers)
     best = usual_parts(costs.sublayers)

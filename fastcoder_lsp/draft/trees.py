@@ -58,10 +58,7 @@ class Trie:
 
 
 class Growth:
-    """Weighted continuations gathered for one draft, which is the heaviest nodes of the trie that they make.
-
-    More than `capacity` continuations of `depth` tokens are dropped.
-    """
+    """At most `capacity` weighted continuations of `depth` tokens; a draft is the heaviest nodes of their trie."""
 
     def __init__(self, capacity: int, depth: int) -> None:
         self._rows_KD = np.full((capacity, depth), GAP, np.int32)

@@ -39,10 +39,7 @@ def opened(name: str, folder: str, parts: DrafterParts) -> DrafterFiles | None:
 
 
 class WeightedDrafter(Drafter, Generic[Weights]):
-    """A drafter with weights trained for the target, read when first needed; without `files` it drafts nothing.
-
-    `linear` makes products of the matrices.
-    """
+    """A drafter with weights trained for the target, read when first needed; without `files` it drafts nothing."""
 
     def __init__(self, specification: Specification[Any], files: DrafterFiles | None, linear: MakeLinear) -> None:
         super().__init__(specification)

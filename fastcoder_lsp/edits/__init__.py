@@ -1,4 +1,1 @@
-"""Next-edit suggestions: what changes next, anywhere in a file.
-
-`values` holds the questions and answers, which cross between processes.
-"""
+"""Next-edit suggestions: the next change, anywhere in a file."""

@@ -43,10 +43,7 @@ _WORD: Final = re.compile(r"[^\W\d]\w")
 
 
 class MadePlace(NamedTuple):
-    """A place where the user made a replacement, in line `line` of `path` as the file is now.
-
-    `left` and `right` are the tokens of the line on its two sides.
-    """
+    """A place of a replacement in line `line` of `path` as it is now, with the line's tokens on both sides."""
 
     change: int
     path: str

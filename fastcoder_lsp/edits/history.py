@@ -99,10 +99,7 @@ class EditHistory:
         accepted: bool = False,
         folder: str = "",
     ) -> None:
-        r"""Record one change of a document, whose texts have `\n` line ends.
-
-        `path` lies below the workspace `folder`, with forward slashes. `accepted`: the change accepted a suggestion.
-        """
+        """Record a change of a document, which may have `accepted` a suggestion; `path` lies below `folder`."""
         if before == after:
             return
         recent = self._modified.get(uri)
@@ -352,10 +349,7 @@ def _last_lines(above: str, count: int) -> tuple[str, ...]:
 
 
 def _hunks(before: str, after: str, start: int, end: int) -> list[tuple[Patch, int, tuple[str, ...]]]:
-    """Patches with their places in `after` and the lines below; `start`, `end` are the lengths of what is common.
-
-    The place may be one past the end: there the last lines were deleted.
-    """
+    """Patches with their places in `after` (or one past the end) and the lines below; `start`, `end` are common."""
     first = before.rfind("\n", 0, start) + 1
     stop = before.find("\n", len(before) - end)
     new_stop = after.find("\n", len(after) - end)

@@ -85,11 +85,7 @@ class Shape:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The model's `config.json`.
-
-    Raises:
-        ModelInvalidError: it is absent, no JSON, or not of a causal language model.
-    """
+    """The model's `config.json`; ModelInvalidError if it is absent, no JSON, or not of a causal language model."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -119,11 +115,7 @@ def _window(config: Mapping[str, Any]) -> Any:
 
 
 def fast_shape(config: Mapping[str, Any]) -> Shape | None:
-    """The shape for our own engines, or None if only transformers' own forward can run the model.
-
-    Raises:
-        ModelInvalidError: sizes are missing or don't fit together.
-    """
+    """The shape for our own engines, None for transformers' forward alone; ModelInvalidError for invalid sizes."""
     kind = config["model_type"]
     activation = "gelu_pytorch_tanh" if kind == "starcoder2" else "silu"
     if kind not in _KINDS or config.get("hidden_act", activation) != activation:

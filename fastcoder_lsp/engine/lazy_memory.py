@@ -28,10 +28,7 @@ class LazyMemory:
         self.array = self.array.reshape(shape)
 
     def give_back(self, start: int, stop: int) -> None:
-        """Free the whole pages within the bytes `start`…`stop`, where the system supports it.
-
-        Their content is undefined afterwards.
-        """
+        """Free the whole pages within the bytes `start`…`stop`, if the system can; their content is undefined then."""
         first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
         if CAN_GIVE_BACK and first < last:
             self._map.madvise(mmap.MADV_DONTNEED, first, last - first)

@@ -218,10 +218,7 @@ class SlotEngines:
         return True
 
     def _open(self, slot: "Slot") -> TreeEngine | None:
-        """An empty cache for `slot`; if the system has no memory for it, all others are dropped first.
-
-        None for a spare slot, which drops no other.
-        """
+        """An empty cache for `slot`, for which all others are dropped if necessary; None for a spare slot then."""
         try:
             backend = self._backend.another()
         except (MemoryError, OSError, RuntimeError):  # from the system, from mmap, and from torch

@@ -154,11 +154,7 @@ def _no_memory(name: str) -> ResourceError:
 
 @contextmanager
 def open_weights(folder: Path) -> Iterator[Weights]:
-    """The tensors of a model's folder, while the context is open.
-
-    Raises:
-        ModelInvalidError: a file is missing or damaged.
-    """
+    """The tensors of a model's folder, while the context is open; ModelInvalidError for a missing or damaged file."""
     tensors = open_tensors(folder)
     try:
         yield Weights(tensors, multipliers(config_in(folder)))

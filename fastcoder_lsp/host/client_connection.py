@@ -60,12 +60,7 @@ class ClientConnection:
         self._writer = threading.Thread(target=self._write, name="fastcoder-front-writer", daemon=True)
 
     def serve(self) -> None:
-        """Handle the front's messages until it leaves or sends an invalid one; then free its resources.
-
-        Raises:
-            ProtocolError: it sent an invalid message.
-            OSError: the connection broke.
-        """
+        """Handle messages until the front leaves (or OSError, ProtocolError); then free its resources."""
         self._writer.start()
         try:
             while (data := self._channel.receive()) is not None:

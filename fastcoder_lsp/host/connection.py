@@ -25,10 +25,7 @@ _RECEIVED = 65_536
 
 
 class Channel:
-    """Sends and receives bytes, message by message; closes the socket `connected` with it.
-
-    `most`: the longest message to receive, in bytes.
-    """
+    """Sends and receives messages of at most `most` bytes over the socket `connected`, which it closes."""
 
     def __init__(self, connected: socket.socket, most: int = MOST_BYTES) -> None:
         self._socket, self._most = connected, most

@@ -115,10 +115,7 @@ class ModelServer:
             model.first_hour.tell = self._tell
 
     def _succeed(self, answering: str, successor: "Successor") -> None:
-        """Prepare the model that follows, and let it take over between two requests; in a thread of its own.
-
-        Ends early once the model that answers is unloaded.
-        """
+        """Prepare the following model in its own thread, and let it take over between requests; ends if unloaded."""
         shown_s, stopped = -math.inf, successor.stopped
 
         def tell(what: str, percent: int | None) -> None:
@@ -215,10 +212,7 @@ class _Handover:
 
 
 class LocalHost:
-    """One front's host (`ModelHost`): its client of the scheduler, and its workspace.
-
-    `name` is unique among fronts. `texts`: of open documents; None: no documents.
-    """
+    """One front's host (`ModelHost`), by its unique `name`: its client of the scheduler, and its workspace."""
 
     def __init__(
         self,

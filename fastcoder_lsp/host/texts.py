@@ -95,10 +95,7 @@ class SentTexts:
             return TextRef(sent.slot, sent.number), differences
 
     def place(self, at: PlaceRef) -> CursorContext | None:
-        """The place that the host refers to; None if the text it is relative to is gone.
-
-        Raises ProtocolError if the text has no such place.
-        """
+        """The place that the host refers to; None if its base text is gone. ProtocolError if there is no such place."""
         with self._lock:
             sent = self._of.get(self._names.get(at.text.slot, ""))
             base = None if sent is None else sent.texts.get(at.text.number)
@@ -160,12 +157,7 @@ class KeptTexts:
         self._of: OrderedDict[int, tuple[int, str]] = OrderedDict()
 
     def take(self, difference: Difference) -> None:
-        """Apply a difference to its document's text.
-
-        Raises:
-            GapError: its base is missing, or the result does not have the front's hash.
-            ProtocolError: it is invalid.
-        """
+        """Apply a difference; GapError if its base is missing or the hash differs, ProtocolError if it is invalid."""
         with self._lock:
             number, base = self._of.get(difference.slot, (None, ""))
             if difference.base is None:
@@ -216,10 +208,7 @@ def _hash(text: str, *, hashed: bool) -> bytes:
 
 
 class MessageBuilder:
-    """Makes the messages for one host at the moment they are sent: only then are the differences known.
-
-    `texts`: those that this host was sent; another host has none of them.
-    """
+    """Makes the messages for one host at the moment they are sent: only then are the differences known."""
 
     def __init__(self) -> None:
         self.texts = SentTexts()
@@ -248,10 +237,7 @@ class MessageBuilder:
                 yield command
 
     def made(self, message: WithPlaces) -> Made | None:
-        """The suggestion with its places; None if the text that it refers to is gone.
-
-        Raises ProtocolError if the text has no such place.
-        """
+        """The suggestion with its places; None if its text is gone. ProtocolError if there is no such place."""
         first, others = message.made.suggestion, message.made.suggestion.others
         if len(message.places) != 1 + len(others or ()) or any(one.others is not None for one in others or ()):
             raise ProtocolError("places that are not the suggestions'")
@@ -284,12 +270,7 @@ class MessageBuilder:
 
 
 def with_texts(message: WithTexts, texts: KeptTexts) -> Ask | AskEdit | Expect | DocumentChanged:
-    """The command with its texts.
-
-    Raises:
-        GapError: a text is missing.
-        ProtocolError: its cursor is beyond the text's end, or the texts do not have the given lengths.
-    """
+    """The command with its texts; GapError if one is missing, ProtocolError for a wrong cursor or length."""
     command, text = message.command, texts.text(message.text)
     if isinstance(command, DocumentChanged):
         return DocumentChanged(command.path, text)

@@ -159,10 +159,7 @@ class Stop(Message, frozen=True):
 
 
 class FrontAt(MessagePart, frozen=True):
-    """A client, for `fastcoder-lsp host status`.
-
-    `asking`: whether it waits for an answer; `turn`: whether the scheduler works on its question now.
-    """
+    """A client, for `fastcoder-lsp host status`; `turn`: the scheduler works on its question now."""
 
     process_id: Natural
     folders: tuple[Annotated[bytes, Meta(max_length=65_536)], ...]

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 
 class FrontWorkspace:
-    """The workspace of one front; any thread.
-
-    `indexing` receives the index's progress, and `notice` messages for the user, both in any thread.
-    """
+    """The workspace of one front; any thread may use it, and calls `indexing` (progress) and `notice` (messages)."""
 
     def __init__(
         self,

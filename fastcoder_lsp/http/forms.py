@@ -55,10 +55,7 @@ def _parse_by(template: Template, prompt: str) -> PromptParts | None:
 
 
 def _files(mark: str, head: str) -> tuple[Extra, ...]:
-    """The files before the prefix mark, each with its name in the first line; files without text are ignored.
-
-    Only the last `MOST_EXTRAS`: a body of marks alone would make half a million.
-    """
+    """The last `MOST_EXTRAS` files before the prefix mark that have text, each with its name in the first line."""
     if not mark:
         return ()
     pieces = (piece.partition("\n") for piece in head.split(mark)[1:][-MOST_EXTRAS:])
@@ -144,20 +141,14 @@ def read_form(body: bytes, form: type[AnyForm]) -> AnyForm:
 
 
 def read_infill(form: InfillForm) -> InfillRequest:
-    """The request of an infill form, whose `prompt` is the part of the cursor's line before the cursor.
-
-    Raises RequestError if it requests an unsupported feature.
-    """
+    """The request of an infill form (`prompt`: the cursor's line before the cursor); RequestError if unsupported."""
     _reject_unsupported(form)
     extras = tuple(Extra(chunk.filename, _normalised(chunk.text)) for chunk in form.input_extra or ())
     return _llama(form, form.input_prefix + form.prompt, form.input_suffix, extras)
 
 
 def read_completion(form: CompletionForm) -> InfillRequest:
-    """The request of a plain completion, whose prompt may contain fill-in-the-middle marks, or be an edit model's.
-
-    Raises RequestError if it requests an unsupported feature.
-    """
+    """The request of a prompt, perhaps with fill-in-the-middle marks or an edit model's; else RequestError."""
     _reject_unsupported(form)
     raw = _raw(form.prompt, tuple(form.stop or ()), None if form.n_predict < 0 else form.n_predict)
     if raw is not None:

@@ -97,12 +97,7 @@ BODY_S = 10.0
 
 
 async def read_body(request: Request) -> bytes:
-    """The whole body.
-
-    Raises:
-        RequestError: it is too long, by its head or its content, or does not arrive in time.
-        ClientDisconnect: the client disconnected (Starlette's).
-    """
+    """The whole body; RequestError if it is too long or too slow, Starlette's ClientDisconnect."""
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > BODY_BYTES:
         raise _too_long()

@@ -109,10 +109,7 @@ _END_S = 5
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bind the socket, before a model is loaded for it.
-
-    Raises UsageError if the port is in use, or the address is not this machine's.
-    """
+    """Bind the socket, before a model is loaded for it; UsageError if the address or port cannot be used."""
     family = family_of(host, port)
     try:
         return socket.create_server((host, port), family=family)

@@ -46,10 +46,7 @@ def _is_blank(text: str, line: int) -> bool:
 
 
 class ChunkedEncoder:
-    """Encodes texts by their chunks, and remembers chunks of recently edited ones. Not thread-safe.
-
-    `remembered`: most characters of these chunks.
-    """
+    """Encodes texts by chunks, and keeps `remembered` characters of recently edited ones. Not thread-safe."""
 
     def __init__(self, encoder: Tokenizer, remembered: int = REMEMBERED) -> None:
         self.identity = encoder.identity

@@ -104,10 +104,7 @@ class Corpora:
         return info
 
     def open(self, name: str, identity: str) -> Store:
-        """Open a corpus for searching, in any number of processes.
-
-        Raises UsageError if there is none of this name for the tokenizer.
-        """
+        """Open a corpus for searching, in any number of processes; UsageError if the tokenizer has none so named."""
         if not self.has(name, identity):
             raise UsageError(
                 f"there is no corpus '{name}' for this model's tokenizer",

@@ -278,10 +278,7 @@ class HeldFiles:
         self._add(build_part([document]), PartKind.UNSAVED)
 
     def keep_unsaved(self, record: FileRecord) -> bool:
-        """The unsaved text was saved unchanged: use it as the file's text on the disk, too, at no cost.
-
-        Returns False if the store has no unsaved text with this digest.
-        """
+        """Use the unsaved text as the disk's, because it was saved unchanged; False without one of this digest."""
         with self._lock:
             home = self._state.unsaved.get(record.key)
             if home is None or home[0].part.records[home[1]].digest != record.digest:

@@ -59,10 +59,7 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The state of the store in `folder`; None if there is none.
-
-    Raises DamagedError if it has another version, or was altered.
-    """
+    """The state of the store in `folder`, or None; DamagedError if it has another version, or was altered."""
     try:
         frame = json.loads((folder / FILE_NAME).read_bytes())
         if frame["version"] != VERSION:
@@ -84,10 +81,7 @@ def new_segment_path(folder: Path) -> Path:
 
 
 def load(folder: Path, identity: str, known: Mapping[str, Part]) -> tuple[Manifest | None, list[Part]]:
-    """The manifest and its segments, mapped unless they are among `known`; None if there is no manifest.
-
-    Raises DamagedError if the files cannot be used.
-    """
+    """The manifest and its segments, mapped unless `known`; None without a manifest. DamagedError if unusable."""
     for _ in range(_TRIES):
         manifest = read_manifest(folder)
         if manifest is None:

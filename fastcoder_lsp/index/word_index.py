@@ -153,10 +153,7 @@ class StoredWords:
 
 
 def write(path: Path, words: StoredWords) -> None:
-    """Write an index to `path`, in a folder that only the user may enter.
-
-    Raises OSError if it cannot be written; the old file is still there.
-    """
+    """Write an index to `path`, in a folder that only the user may enter; after an OSError the old file remains."""
     postings = words.postings
     keys = "\0".join(words.keys).encode("utf-8", "surrogatepass")
     parts = (

@@ -78,10 +78,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """Options of the command line. `settings`: values by name, which override all others.
-
-    `process_id`: the client's, if `initialize` has none.
-    """
+    """Options of the command line; `settings` override all others, `process_id` is for an `initialize` without."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     debug: bool = False

@@ -26,10 +26,7 @@ _BEFORE: Final = 40
 
 
 class UsageCounter:
-    """The counts of a session; lives on the event loop's thread.
-
-    `text_of`: a document's text by its URI; None if it is closed.
-    """
+    """The counts of a session, on the event loop's thread; `text_of`: a document's text, or None once closed."""
 
     def __init__(
         self,

@@ -47,10 +47,7 @@ def known_sha256(path: Path, memory: Path) -> str | None:
 
 
 def remembered_sha256(path: Path, memory: Path, advance: Callable[[int], None] | None = None) -> str:
-    """The sum of `path`, read only if it is not known; kept in `memory` where that can be written.
-
-    Raises ModelInvalidError if the file cannot be read.
-    """
+    """The sum of `path`, read unless known, and kept in `memory` if possible; ModelInvalidError if unreadable."""
     known = known_sha256(path, memory)
     if known is not None:
         return known

@@ -74,12 +74,7 @@ class DrafterFiles:
     folder: Path
 
     def tensors(self) -> dict[str, npt.NDArray[np.float32]]:
-        """All weights, as fp32; ids as they are.
-
-        Raises:
-            ModelInvalidError: the file is missing or damaged, or has numbers that are not finite.
-            ResourceError: memory does not suffice.
-        """
+        """All weights as fp32, ids as they are; ModelInvalidError for a damaged file, ResourceError without memory."""
         path = self.folder / WEIGHTS
         require_memory(2 * path.stat().st_size if path.is_file() else 0)
         opened = SafetensorsTensors([self.folder / WEIGHTS])

@@ -46,11 +46,7 @@ class ModelFiles:
 
 
 def open_folder(folder: Path, *, name: str, source: str, memory: Path, variant: str = "") -> ModelFiles:
-    """The model in `folder`; the weights are hashed the first time (a second or two a GB).
-
-    Raises:
-        ModelInvalidError: a file is missing, or the weights are pickles.
-    """
+    """The model in `folder`, hashed the first time (a second or two a GB); ModelInvalidError if parts are missing."""
     weights = weight_files(folder)
     for needed in ("config.json", "tokenizer.json"):
         if not (folder / needed).is_file():
@@ -69,11 +65,7 @@ def is_complete(folder: Path) -> bool:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files of the weights: one, or those that the index names, sorted.
-
-    Raises:
-        ModelInvalidError: they are not all there, or there are pickles only.
-    """
+    """The safetensors files of the weights, sorted; ModelInvalidError if some are missing, or all are pickles."""
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if not (folder / INDEX).is_file():
@@ -157,10 +149,7 @@ def is_noted(folder: Path) -> bool:
 
 
 def gguf_of(folder: Path) -> Path | None:
-    """The GGUF that holds the weights of the model in `folder`; None if they are in the folder itself.
-
-    Raises ModelInvalidError if the note is damaged.
-    """
+    """The GGUF that holds the weights of `folder`; None if the folder does. ModelInvalidError for a damaged note."""
     if not (folder / ORIGIN).is_file():
         return None
     named = read_origin(folder).gguf

@@ -148,10 +148,7 @@ def _tokenizer_config(header: Header) -> dict[str, object]:
 
 
 def holds_weights(folder: Path) -> bool:
-    """Whether the folder has weights: in it, or in the file that its note names.
-
-    Raises ModelInvalidError if the note is damaged.
-    """
+    """Whether the folder, or the file that its note names, has weights; ModelInvalidError for a damaged note."""
     return (folder / WEIGHTS).is_file() or gguf_of(folder) is not None
 
 
@@ -178,10 +175,7 @@ def require_checkpoint(folder: Path, progress: Progress) -> None:
 
 
 def count_parameters(folder: Path) -> int:
-    """The number of parameters of the model in `folder`, from the files' headers, without unpacking.
-
-    Raises ModelInvalidError if the file that holds the weights is damaged or gone.
-    """
+    """The number of parameters in `folder`, from the files' headers; ModelInvalidError without the weights' file."""
     if _lacks_it(folder):
         with closing(GgufTensors.of(folder)) as packed:
             return sum(math.prod(packed.shape(name)) for name in _names(folder))
@@ -190,10 +184,7 @@ def count_parameters(folder: Path) -> int:
 
 
 def unpacked_bytes(folder: Path) -> int:
-    """About how much `require_checkpoint` writes for the model in `folder`; 0 where its checkpoint is there.
-
-    Raises ModelInvalidError if the file that holds the weights is damaged or gone.
-    """
+    """About how much `require_checkpoint` will write; 0 if it is there. ModelInvalidError without the weights' file."""
     return 4 * count_parameters(folder) if _lacks_it(folder) else 0
 
 

@@ -199,10 +199,7 @@ _SIZES = ("_length", "_count", "vocab_size")
 
 
 def check_header(gguf: Path, lists: Collection[str] = ()) -> Header:
-    """The checked head of a GGUF, with the contents of `lists`.
-
-    Raises ModelInvalidError if it is no GGUF, damaged, or of a kind that cannot be read.
-    """
+    """The checked head of a GGUF with the contents of `lists`; ModelInvalidError for any other or damaged file."""
     header = read_header(gguf, lists)
     if not isinstance(header.fields.get("general.architecture"), str):
         raise ModelInvalidError(f"{gguf} cannot be read: its header has no architecture", DAMAGED_HINT)

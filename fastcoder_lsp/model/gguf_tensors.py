@@ -17,10 +17,7 @@ GONE_HINT = "Put the file back, or run: fastcoder-lsp model pull. If it is not t
 
 
 class GgufTensors:
-    """The tensors of one file (`tensors.Tensors`).
-
-    Raises ModelInvalidError if the file is damaged, or of a kind whose weights cannot be read directly.
-    """
+    """The tensors of one file (`tensors.Tensors`); ModelInvalidError if they cannot be read directly."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -40,10 +37,7 @@ class GgufTensors:
 
     @classmethod
     def of(cls, folder: Path) -> "GgufTensors":
-        """The tensors of the model in `folder`, whose note names the file.
-
-        Raises ModelInvalidError if the file is missing, damaged, or has changed.
-        """
+        """The tensors of the file that `folder` notes; ModelInvalidError if it is missing, damaged, or has changed."""
         origin, path = read_origin(folder), gguf_of(folder)
         assert path is not None, "the caller looked"
         try:

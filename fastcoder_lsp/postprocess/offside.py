@@ -45,10 +45,7 @@ def blocks_below(code: str, lexed: Lexed) -> Blocks | None:
 
 
 def stand(blocks: Blocks, code: str, lexed: Lexed, start: int, below: int | None) -> bool:
-    """Whether all statements of `code` after `start`, the start of a line, begin at allowed columns.
-
-    `blocks`: open above `start`. `below`: the column of the statement that follows, if any.
-    """
+    """Whether statements after `start`, a line's start below `blocks`, and the one `below` are at allowed columns."""
     starts = [one for one in _statements(code, lexed) if one[0] >= start]
     ends = [at for at, _ in starts[1:]]
     for (_, column), end in zip(starts, [*ends, len(code)], strict=False):

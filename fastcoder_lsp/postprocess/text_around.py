@@ -1,7 +1,4 @@
-"""The text around a cursor, cut and lexed once for all rules of post-processing.
-
-Only a bounded part of it is read, however long a file or a line is.
-"""
+"""The text around a cursor, cut to a bounded part and lexed once for all rules of post-processing."""
 
 import re
 from dataclasses import dataclass

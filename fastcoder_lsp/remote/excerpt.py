@@ -35,10 +35,7 @@ _MAX_RULES: Final = 16
 
 
 class SendingRules:
-    """The reading rules of a document's folder, or of its repository if the editor has opened no folder.
-
-    Used in one thread, except `change`.
-    """
+    """The reading rules of a document's folder, or of its repository without one; one thread, except `change`."""
 
     def __init__(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
         self.change(settings, folders)

@@ -226,10 +226,7 @@ class ServerHost:
         await self._server.close()
 
     async def _excerpt(self, question: Question, dialect: Dialect) -> Excerpt:
-        """The excerpt to send for a question; other files are read on a thread of their own.
-
-        Raises NotSentError if a rule forbids it.
-        """
+        """The excerpt of a question, with other files read on their own thread; NotSentError if a rule forbids it."""
         if (forbidden := self._sending_rules.why_not(question.request.snapshot, self._server.host)) is not None:
             raise forbidden
         snippets: tuple[ExcerptSnippet, ...] = ()

@@ -84,10 +84,7 @@ class Identity:
 
 
 async def identify(client: RemoteClient, settings: Settings) -> Identity:
-    """Find out what the settings leave open.
-
-    Raises RemoteError if the server does not answer, or is no completion server.
-    """
+    """Find out what the settings leave open; RemoteError if no completion server answers."""
     kind = settings.remote_kind
     if kind == "auto":
         kind = await _kind(client)
@@ -181,10 +178,7 @@ class RemoteServer:
         return 1e3 * (self._timeouts.read_s if self.answered else self._timeouts.first_s)
 
     async def identify(self) -> Identity:
-        """Identify the server; concurrent callers wait for the same result.
-
-        Raises RemoteError if it may not be asked, or does not answer.
-        """
+        """Identify the server; concurrent callers share the result. RemoteError if that is forbidden or fails."""
         if self.identity is not None:
             return self.identity
         if self._identification is None or self._identification.done():
@@ -193,10 +187,7 @@ class RemoteServer:
         return await asyncio.shield(self._identification)
 
     async def stream(self, excerpt: Excerpt, variant: int = 0, count: int = 1) -> AsyncGenerator[AnswerChunk, None]:
-        """Yield the chunks of an answer, to its end; closing the generator cancels the request.
-
-        Raises RemoteError if the server did not answer, or broke off.
-        """
+        """Yield the chunks of an answer; closing the generator cancels the request. RemoteError if it breaks off."""
         identity, client = await self.identify(), self._open_client()
         dialect = identity.dialect
         body = dialect.body(excerpt, identity.model, variant, count)

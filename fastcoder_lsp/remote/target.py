@@ -20,10 +20,7 @@ _ENDINGS = ("/v1/completions", "/v1", "/infill", "/completion", "")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server's address: the URL that paths are appended to, without a slash at its end, and the host in lower case.
-
-    `is_local`: it is this machine, so that nothing leaves it.
-    """
+    """A server's address without a slash at its end, its host in lower case, and whether it is this machine."""
 
     base: str
     host: str
@@ -31,10 +28,7 @@ class Target:
 
 
 def target_of(settings: Settings) -> Target:
-    """The server that the settings name.
-
-    Raises RemoteError if the address is invalid, or the user has not allowed to send code there.
-    """
+    """The server that the settings name; RemoteError if it is invalid, or the user has not allowed to send there."""
     target = read_url(settings.remote_url)
     if not target.is_local and settings.remote_allow.strip().lower() != target.host:
         raise RemoteError(not_allowed(target.host))

@@ -130,10 +130,7 @@ class EditModels:
         self._loads: dict[str, _EditModelLoad] = {}
 
     def of(self, settings: Settings, front: str) -> EditRuntime | Reason | Status:
-        """The front's part of the model that its settings name; why there is none; the progress while it is loaded.
-
-        Starts to load it if need be.
-        """
+        """The front's part of the model that its settings name, which it begins to load; why none; or progress."""
         name = settings.edits_model
         if not name:
             return reasons.no_edit_model()
@@ -293,11 +290,7 @@ def _drafter(tokenizer: Tokenizer, costs: StepCosts) -> Drafter:
 
 
 def format_of(name: str, files: ModelFiles) -> EditFormat:
-    """The format of a model by its training record, by its name, or by that of its files.
-
-    Raises:
-        ModelInvalidError: it is no known edit model, or its record is damaged.
-    """
+    """The format of a model by its training record, its name or its files' name; ModelInvalidError if unknown."""
     record = read_record(files.folder)
     if record is not None and record.edit_format:
         if (trained := {form.name: form for form in FORMATS}.get(record.edit_format)) is None:

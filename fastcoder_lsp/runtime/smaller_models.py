@@ -103,11 +103,7 @@ class SmallerModels:
         return len(self._lending.names)
 
     def of(self, front: str) -> Sequence[Slots]:
-        """The models with the KV caches of one front's documents.
-
-        Raises:
-            FastcoderError: a model is missing or damaged, has another tokenizer, or takes too much memory.
-        """
+        """The models with caches of one front's documents; FastcoderError if one is missing, unfit or too large."""
         if self._engines is None:
             self._engines = []
             try:

@@ -34,10 +34,7 @@ class SingleClientModel:
 
 
 class SchedulerHost:
-    """`completion.protocol.ModelHost` over a client of a scheduler.
-
-    `make_runtime` makes this client's part of the model; `reload` reloads the model.
-    """
+    """`completion.protocol.ModelHost` over a client of a scheduler, whose part of the model `make_runtime` makes."""
 
     def __init__(
         self,

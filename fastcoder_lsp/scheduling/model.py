@@ -224,11 +224,7 @@ class SharedModel(Generic[SomeModel]):
         self.loaded: tuple[SomeModel, LatencyEstimator] | None = None
 
     def get(self) -> tuple[SomeModel, LatencyEstimator]:
-        """The model, loaded now if need be.
-
-        Raises:
-            FastcoderError: loading fails, or failed recently; its text is for the user.
-        """
+        """The model, loaded now if need be; FastcoderError, for the user, if that fails or failed recently."""
         if self.loaded is None:
             if self._failure is None or not of_late(self._failure[1], self._clock):
                 try:
@@ -295,10 +291,7 @@ class SharedModel(Generic[SomeModel]):
 
 
 class ClientModel:
-    """The model as one client has it, loaded when it is first needed.
-
-    `make` loads it, and the shared model with it. `failed`: why loading failed. `clock` is in milliseconds.
-    """
+    """The model as one client has it, loaded by `make` when it is first needed; `failed`: why that failed."""
 
     def __init__(self, make: Callable[[], Loaded], on_status: Callable[[Status], None], clock: Clock) -> None:
         self._make, self._tell, self._clock = make, on_status, clock

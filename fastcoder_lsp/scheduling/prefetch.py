@@ -63,10 +63,7 @@ class _Planned:
 
 
 class Prefetch:
-    """Background work of a `client`: finishes its generation, and prepares its next prompts.
-
-    A pause begins `idle_ms` after the last request.
-    """
+    """Background work for a `client`, whose pauses begin `idle_ms` after its last request."""
 
     def __init__(self, client: "Client", clock: Clock, idle_ms: float) -> None:
         self._client, self._clock, self._idle_ms = client, clock, idle_ms

@@ -91,10 +91,7 @@ def _score(place: str, replica: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaCalls:
-    """The recent calls of one replica: the last one of each recent document, with its age in seconds.
-
-    `version`: an upgrade replaces all replicas of others.
-    """
+    """One replica's version, and the last call of each of its recent documents with its age in seconds."""
 
     name: str
     version: str

@@ -114,10 +114,7 @@ def _explained(what: str) -> Iterator[None]:
 def _again(
     config: TeamConfig, generation: int, read: Callable[[], TeamConfig], say: Callable[[str], None]
 ) -> tuple[TeamConfig, int]:
-    """Read the configuration again and apply it; if it is unchanged, replace every replica.
-
-    An invalid configuration changes nothing.
-    """
+    """Read and apply the configuration again, or replace all replicas if it is the same; ignore an invalid one."""
     try:
         wanted = read()
         newer = generation + (wanted == config)

@@ -68,10 +68,7 @@ class ReplicaConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyLimits(Struct, frozen=True, forbid_unknown_fields=True):
-    """The default limits of a key: most open requests, and requests a minute in the long run.
-
-    A fifth of a minute's requests may come at once. A key may have limits of its own.
-    """
+    """The default limits of a key: open requests, and requests a minute in the long run, a fifth of them at once."""
 
     open: _Count = 16
     a_minute: Annotated[int, Meta(ge=1, le=1_000_000)] = 1200
@@ -141,11 +138,7 @@ class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_config(path: Path) -> TeamConfig:
-    """Read the configuration at `path`.
-
-    Raises:
-        UsageError: it cannot be read, or has an error; says what, and where.
-    """
+    """Read the configuration at `path`; UsageError says what is wrong, and where."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

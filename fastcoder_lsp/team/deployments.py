@@ -167,10 +167,7 @@ class TeamGateway:
 
 
 def application(config: TeamConfig, generation: str = "") -> Any:
-    """The Serve application of a configuration.
-
-    A new `generation` replaces all replicas; with the same one, a change of their configuration does.
-    """
+    """The Serve application of a configuration; a new `generation`, or a change, replaces all replicas."""
     of_a_replica = config.of_a_replica()
     model = _model(config)
     gateway = serve.deployment(

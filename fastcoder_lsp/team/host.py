@@ -190,10 +190,7 @@ class _ApartOne(OneSlot):
 
 
 class TenantHost(LocalHost):
-    """One front's host; its unique `name` begins with the tenant's.
-
-    `folders`: the repositories that the tenant may read, with their settings.
-    """
+    """One front's host; its unique `name` begins with the tenant's, who may read the repositories in `folders`."""
 
     def __init__(
         self,

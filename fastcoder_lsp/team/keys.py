@@ -73,10 +73,7 @@ class KeyFile:
         """Why the file was unusable at the last check; keys that were read before do not count any more."""
 
     def find(self, presented: str, now_s: float) -> Key | None:
-        """The key with this secret, of the whole key `presented`; None if it is unknown or revoked.
-
-        `now_s`: monotonic seconds. Raises UsageError if the file cannot be used.
-        """
+        """The key with the secret in `presented`, or None; `now_s` is monotonic. UsageError for an unusable file."""
         if now_s - self._looked_s >= _LOOK_S:
             self._looked_s, self._unusable = now_s, None
             try:
@@ -123,10 +120,7 @@ class KeyFile:
         repositories: tuple[str, ...] = (),
         metrics: bool = False,
     ) -> str:
-        """Make a key; returns the whole key, which is not stored.
-
-        Raises UsageError if the file cannot be written, or the name is in use.
-        """
+        """Make a key; returns all of it, which is not stored. UsageError if that fails, or the name is in use."""
         identity, secret = secrets.token_hex(4), base64.b32encode(secrets.token_bytes(_SECRET_BYTES)).decode()
         secret = secret.rstrip("=").lower()
         salt = secrets.token_bytes(_SALT_BYTES)

@@ -38,11 +38,7 @@ _MOST: Final = 4
 
 
 def prepared(description: str, kept: Path | None) -> Prepared:
-    """The prepared description: read from the folder `kept`, else made and stored there if possible.
-
-    Raises:
-        ModelInvalidError: see `prepare`.
-    """
+    """The prepared description, read from the folder `kept` or made and stored there. Raises as `prepare`."""
     if kept is None:
         return prepare(description)
     path = kept / f"{_name(description)}.npz"
@@ -146,10 +142,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, folder: Path, kept: Path | None = None) -> "Tokenizer":
-        """The tokenizer of a model's folder; `kept` stores the prepared tokenizer for the next start.
-
-        Raises ModelInvalidError if the folder has no usable tokenizer.json.
-        """
+        """The tokenizer of a model's folder, prepared once in `kept`; ModelInvalidError without a usable one."""
         path = folder / "tokenizer.json"
         try:
             with path.open(encoding="utf-8") as file:

@@ -137,11 +137,7 @@ def _cleaned(sides: Sequence[str], language: str) -> list[str]:
 
 
 def _newest(own: Path, shared: Path) -> str:
-    """The commit that `HEAD` names, by the files of git's folders.
-
-    Raises:
-        UsageError: it names none, or in a form that only git can read.
-    """
+    """The commit that `HEAD` names, by the files of git's folders; UsageError if none, or only git can read it."""
     packed = {name: one for one, _, name in (line.partition(" ") for line in _lines_of(shared / "packed-refs"))}
     name = "HEAD"
     for _ in range(_LINKS):

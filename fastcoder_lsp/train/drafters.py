@@ -1,7 +1,4 @@
-"""Trainings whose result is a drafter's own weights: Medusa's heads, EAGLE's layer, DFlash's small model.
-
-Medusa-2 also writes a model, which its heads belong to.
-"""
+"""Trainings of a drafter's own weights: Medusa's heads (with a model for Medusa-2), EAGLE's layer, DFlash's model."""
 
 import shutil
 from abc import abstractmethod

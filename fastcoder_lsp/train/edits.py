@@ -110,10 +110,7 @@ class EditExample:
 
 @dataclass(frozen=True, slots=True)
 class EncodedExample:
-    """The tokens of a prompt and, from `answer` on, of its answer with the mark that ends it.
-
-    `changed`: the places in the answer of the tokens that change something; none in a quiet one.
-    """
+    """A prompt's tokens and, from `answer` on, its answer's with the end mark; `changed`: places of changed ones."""
 
     tokens: npt.NDArray[np.int32]
     answer: int
@@ -351,11 +348,7 @@ class EditsSession(TaskSession):
 
     @cached_property
     def histories(self) -> tuple[CommitHistory, ...]:
-        """The commits of each repository; a resumed run keeps to those that it began with.
-
-        Raises:
-            UsageError: a repository cannot be read, or `--commit` names the newest of several.
-        """
+        """The commits of each repository, the same ones if a run is resumed; UsageError for an unreadable one."""
         if self.own.commit and len(self.repositories) > 1:
             raise UsageError("--commit names a commit of one repository, but there are several", "Leave it out.")
         newest = self._begun_with() or (self.own.commit,) * len(self.repositories)

@@ -50,11 +50,7 @@ class Checkpoint:
     tensors: dict[str, torch.Tensor]
 
     def restore_values(self, parameters: Mapping[str, torch.nn.Parameter]) -> None:
-        """Copy the trained values into the parameters.
-
-        Raises:
-            FastcoderError: the checkpoint is of another model or another way of tuning.
-        """
+        """Copy the trained values into the parameters; FastcoderError if they belong to another model or tuning."""
         names = {name.removeprefix("value/") for name in self.tensors if name.startswith("value/")}
         if names != set(parameters):
             odd = min(names ^ set(parameters))
@@ -101,11 +97,7 @@ class RunFolder:
         return self.path / "drafter"
 
     def begin(self, identity: Mapping[str, Any], *, restart: bool) -> None:
-        """Claim the folder for a run, or find the same run there; with `restart`, delete an earlier run first.
-
-        Raises:
-            UsageError: the folder contains another run, or other files.
-        """
+        """Claim the folder for a run, anew with `restart`, or find the same run; UsageError if it has other files."""
         if restart:
             self._clear()
         if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / _RUN).is_file():
@@ -169,11 +161,7 @@ class RunFolder:
         return Checkpoint(_step(found[-1]), tensors)
 
     def restore_values(self, parameters: Mapping[str, torch.nn.Parameter]) -> None:
-        """Copy the newest checkpoint's values into the parameters.
-
-        Raises:
-            FastcoderError: there is no checkpoint, it is damaged, or it is of another model.
-        """
+        """Copy the newest checkpoint's values into the parameters; FastcoderError without a usable one."""
         found = self.newest()
         if found is None:
             raise UsageError(f"{self.path} has no checkpoint yet", "Wait until training has made some steps.")

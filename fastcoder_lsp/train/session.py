@@ -170,10 +170,7 @@ class TrainingSession(ABC):
     def collect(
         self, engine: KeepingEngine, layers: tuple[int, ...], said: int
     ) -> tuple[list[Sample], list[Sample]] | None:
-        """Samples of the target in `engine` to learn from, and held-out ones; None if the user stopped before.
-
-        Raises UsageError if there was no time for any.
-        """
+        """Samples of the target to learn from, and held-out ones; None if stopped, UsageError without time for any."""
         collector, states = Collector(engine, self.tokenizer, layers, said), self.folder.path / "states"
         held_texts = self.sequences.held_out()[:HELD_OUT]
         held = collector.samples(

@@ -1,7 +1,4 @@
-"""`train self`: the search for parts of a model to skip when it drafts for itself, on the user's own code.
-
-Trains nothing, and needs no torch.
-"""
+"""`train self`: searches, without torch, the parts of a model to skip when it drafts for itself, on the user's code."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -216,10 +216,7 @@ class CllmSession(TaskSession):
         return found
 
     def _collect(self, collector: JacobiCollector, wanted: int, should_stop: Callable[[], bool]) -> list[Trajectory]:
-        """Cleaned trajectories, `wanted` of them unless `should_stop` says so before; an interrupted run goes on.
-
-        Raises FastcoderError if the model only repeats itself.
-        """
+        """Cleaned trajectories, fewer than `wanted` if `should_stop`; FastcoderError if the model repeats itself."""
         own, batches = self.own, self.folder.path / "trajectories"
         middle = self.tokenizer.control.get(template_of(self.tokenizer).middle)
         batches.mkdir(parents=True, exist_ok=True)

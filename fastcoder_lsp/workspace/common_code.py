@@ -38,10 +38,7 @@ def is_common(corpus: str) -> bool:
 
 
 class Installed:
-    """The packages installed in one workspace; `names` are known once its folders were scanned.
-
-    `notice` receives messages for the user, from any thread.
-    """
+    """The packages installed in one workspace; their `names` are known once its folders were scanned."""
 
     def __init__(self, folders: Mapping[Path, Settings], notice: Callable[[str], None]) -> None:
         self.folders, self.notice = folders, notice

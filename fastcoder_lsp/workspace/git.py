@@ -50,12 +50,7 @@ def check_url(url: str) -> None:
 
 
 def fetch(url: str, branch: str, clone: Path) -> str:
-    """Create or update a bare clone; returns the commit of its branch.
-
-    Raises:
-        UsageError: `check_url` forbids the address.
-        NetworkError: git cannot fetch it; with git's message.
-    """
+    """Create or update a bare clone; returns its branch's commit. Raises UsageError as `check_url`, NetworkError."""
     check_url(url)
     if not (clone / "HEAD").exists():
         _run(["init", "--quiet", "--bare", str(clone)], None, _READ_S)
@@ -79,11 +74,7 @@ def fetch(url: str, branch: str, clone: Path) -> str:
 
 
 def files(clone: Path, commit: str) -> Iterator[tuple[str, str, int]]:
-    """Path, object and size of each regular file of a commit; links and submodules are skipped.
-
-    Raises:
-        NetworkError: the clone is damaged, or has too many files.
-    """
+    """Path, object and size of each regular file of a commit; NetworkError if the clone is damaged or too large."""
     for entry in _listed(["ls-tree", "-r", "-z", "--long", "--full-tree", commit], clone):
         about, _, path = entry.partition(b"\t")
         parts = about.split()
@@ -125,21 +116,13 @@ def borrow(objects: Path, shallow: Sequence[str], clone: Path, *, sha256: bool =
 
 
 def commits(clone: Path, commit: str, most: int) -> list[str]:
-    """The newest commits behind `commit`, newest first, without merges.
-
-    Raises:
-        NetworkError: there is no such commit, or the clone is damaged.
-    """
+    """The newest commits behind `commit`, newest first, without merges; NetworkError if it is missing or damaged."""
     words = ["rev-list", "--no-merges", "--date-order", f"--max-count={most}", "--end-of-options", commit]
     return _run(words, clone, _READ_S).decode().split()
 
 
 def modified(clone: Path, some: Sequence[str]) -> Iterator[tuple[str, list[Modified]]]:
-    """Commits with the regular files that each changed; no content is compared, and no program is run for one.
-
-    Raises:
-        NetworkError: the clone is damaged, or the list is too long.
-    """
+    """Commits with the regular files that each changed, by names alone; NetworkError for a damaged or huge clone."""
     words = ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--no-ext-diff", "--no-textconv"]
     for start in range(0, len(some), _TOGETHER):
         part = some[start : start + _TOGETHER]
@@ -197,11 +180,7 @@ def environment() -> dict[str, str]:
 
 
 def _listed(words: Sequence[str], clone: Path, told: bytes = b"") -> list[bytes]:
-    """The NUL-separated output of git; `told` is its input, less than a pipe holds.
-
-    Raises:
-        NetworkError: the clone is damaged, or the list is too long.
-    """
+    """The NUL-separated output of git for the input `told`, less than a pipe holds; NetworkError if it fails."""
     pipe = subprocess.PIPE
     with subprocess.Popen(
         _command(words, clone), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment(), cwd="/"

@@ -90,10 +90,7 @@ def _folded(path: Path) -> str:
 
 
 def path_of(uri: str) -> Path | None:
-    """The absolute path of `uri` (for a notebook's cell, the notebook's); None if no system can open it.
-
-    Escaped bytes that are not UTF-8 are surrogates.
-    """
+    """The path of `uri` (of a cell, its notebook's), bytes that are not UTF-8 as surrogates; None if unusable."""
     text = path_text(uri, windows=os.name == "nt")
     return None if text is None else Path(text)
 

@@ -150,10 +150,7 @@ class Verdict:
 
 
 class Patterns:
-    """The patterns of one file, or of a setting; lines that match nothing are dropped.
-
-    `complete` is False if some lines are not used because they are too many or too long.
-    """
+    """The patterns of a file or setting that can match; `complete`: none was left out as too long or too many."""
 
     def __init__(self, lines: Iterable[str], *, ignores_case: bool = IGNORES_CASE) -> None:
         self._ignores_case = ignores_case

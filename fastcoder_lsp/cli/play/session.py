@@ -117,10 +117,7 @@ class PlaySession:
         self._telling: set[asyncio.Task[None]] = set()
 
     async def start(self, command: list[str], root: Path, options: dict[str, object]) -> None:
-        """Start the server and open the files in it, as they are then: the user may type before.
-
-        Raises ServerGoneError if it could not be started, or ended at once.
-        """
+        """Start the server and open the files in it, as they are then; raises ServerGoneError if it ends at once."""
         await self._client.start(command, root, options | {"client": {"reportsAnswers": True}})
         self._serving = True
         for file in self.files:

@@ -309,11 +309,7 @@ class Frontier(NamedTuple):
 
 
 class GrowthScratch(NamedTuple):
-    """Scratch memory of `grow`.
-
-    `following_K`: for each continuation of the root, the next one in its list. `context`: a node's path and the text
-    before it, backwards.
-    """
+    """Scratch memory of `grow`: `following_K` links continuations of the root into lists; `context` runs backwards."""
 
     branches: Branches
     frontier: Frontier

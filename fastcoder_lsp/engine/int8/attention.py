@@ -32,10 +32,7 @@ from fastcoder_lsp.kernels import NONE, inlined, inner, tagged, unkept
 
 
 def make_turn(group: int, dim: int, tag: str, *, normed: bool) -> Any:
-    """The compiled phase that rotates queries and keys and writes keys and values to their slots; its jobs are rows.
-
-    `normed`: whether queries and keys are normed before.
-    """
+    """The phase that rotates (and norms, if `normed`) queries and keys, and writes keys and values; jobs are rows."""
     turn_row = _make_turn_row(group, dim, tag)
     if normed:
         turn_row = _after_norms(turn_row, group, dim, tag)

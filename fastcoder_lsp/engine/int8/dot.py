@@ -217,11 +217,7 @@ def unfolded_bytes(kind: DotKind, longest: int) -> int:
 
 
 def kinds_here() -> tuple[DotKind, ...]:
-    """The kinds that this process can run, the fastest first, the plain one always among them.
-
-    Raises:
-        UsageError: the environment asks for a kind that this CPU cannot run.
-    """
+    """The kinds that this process can run, fastest first, the plain one last; UsageError if a forced kind cannot."""
     found = (*(_on_arm if is_arm() else _on_x86)(features()), PLAIN)
     wanted, names = forced_kind(), [kind.name for kind in found]
     if wanted is None:

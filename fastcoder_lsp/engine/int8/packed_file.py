@@ -84,11 +84,7 @@ def packed_in_memory(
 
 @contextmanager
 def writing_alone(path: Path, progress: Progress) -> Iterator[None]:
-    """Lock `path` against other writers, waiting for one only while it makes progress.
-
-    Raises:
-        ResourceError: the folder cannot be written to.
-    """
+    """Lock `path` against other writers, waiting for one only while it makes progress; may raise ResourceError."""
     try:
         private_folder(path.parent)
         lock = _lock(path)
@@ -119,11 +115,7 @@ def delete_unfinished(folder: Path) -> None:
 
 @contextmanager
 def held(path: Path, *, strict: bool = False) -> Iterator[bool]:
-    """Lock `path` as `writing_alone` does, but without waiting; yields whether that succeeded.
-
-    Raises:
-        ResourceError: it cannot be locked, and `strict` was asked for.
-    """
+    """Lock `path` as `writing_alone`, without waiting; yields whether it succeeded, or if `strict` ResourceError."""
     lock = _lock(path)
     try:
         lock.acquire(timeout=0)

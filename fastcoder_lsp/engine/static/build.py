@@ -88,12 +88,7 @@ class _Assembled:
 
 @torch.inference_mode()
 def build(recipe: Recipe, device: Device) -> StaticEngine:
-    """Build the engine.
-
-    Raises:
-        ModelInvalidError: the weights are damaged.
-        ResourceError: the device's memory does not suffice even for the smallest sizes.
-    """
+    """Build the engine; ResourceError if not even the smallest sizes fit, ModelInvalidError for damaged weights."""
     try:
         model = _load(recipe, device)
     except torch.OutOfMemoryError as error:

@@ -59,11 +59,7 @@ class StaticCache:
         values_KCD.index_copy_(1, slots_T, values_KTD)
 
     def keep_states(self, layers: Sequence[int]) -> None:
-        """Keep the hidden states behind these layers from now on; programs that were captured before keep none.
-
-        Raises:
-            torch.OutOfMemoryError: there is no room; the states kept before stay.
-        """
+        """Keep these layers' states in programs captured from now on; after torch.OutOfMemoryError old ones stay."""
         self._states_SCE = self._no_states(layers)
         self.state_layers = tuple(layers)
 

@@ -121,11 +121,7 @@ TOLERANCE = 0.05
 
 
 def working_product(weight_NE: torch.Tensor, precision: str) -> str:
-    """The first implementation of `precision` that runs on the weight's device and agrees with the last one.
-
-    Raises:
-        torch.OutOfMemoryError: there is no memory to try one.
-    """
+    """The first implementation of `precision` that runs on the weight's device and agrees with the last one."""
     *ways, last = PRODUCTS[precision]
     plain = PRODUCTS[precision][last](weight_NE, None)
     for name in ways:
