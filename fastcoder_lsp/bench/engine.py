@@ -270,7 +270,6 @@ def _compare_kinds(options: Options) -> int:
 
 
 def _print_kinds(reports: Mapping[str, Any]) -> None:
-    """Milliseconds of each kind, and the nearer limit's share."""
     columns, rows = [""], list[list[object]]()
     for name in reports:
         columns += [name, "of limit"]
@@ -329,7 +328,6 @@ def _results(figures: Mapping[str, Figures]) -> dict[str, Any]:
 
 
 def _tokens(tokenizer: Tokenizer, vocabulary: int) -> tuple[int, ...]:
-    """Tokens of real code: a module of the standard library."""
     text = (Path(sysconfig.get_path("stdlib")) / "argparse.py").read_text(encoding="utf-8")
     ids = tokenizer.encode(text)
     return tuple(token for token in ids if token < vocabulary)[: max(PREFILLS) + max(WIDTHS)]

@@ -73,7 +73,6 @@ class _BenchmarkParser(argparse.ArgumentParser):
     """Adds a benchmark's options only when its name is typed: its module may import a compiler and a model."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Add the options, and parse."""
         if (name := self.get_default("module")) is not None:
             benchmark = import_module(name)
             self.description = inspect.cleandoc(benchmark.Options.__doc__)

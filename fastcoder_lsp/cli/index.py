@@ -232,7 +232,6 @@ def _tokenizer(arguments: argparse.Namespace) -> "Tokenizer":
 
 
 def _settings(root: Path) -> "Settings":
-    """The settings of a folder without an editor."""
     from fastcoder_lsp.config import resolve
     from fastcoder_lsp.workspace.folders import Folder, read_settings_file
 

@@ -118,7 +118,6 @@ def _run(arguments: argparse.Namespace, here: Path | None) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Report an error in one line; returns the exit code."""
     explained = error if isinstance(error, FastcoderError) else _left_out(error) or understood(error)
     print(f"fastcoder-lsp: {explained}", file=sys.stderr)
     if os.environ.get("FASTCODER_TRACEBACK") and explained is not error:

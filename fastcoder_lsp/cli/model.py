@@ -115,7 +115,6 @@ def _list(_arguments: argparse.Namespace) -> int:
 
 
 def _measured_choice(*, every: bool = False) -> "Choice":
-    """The choice of `auto`, with progress while it measures times."""
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.runtime.model_choice import chosen_model
 
@@ -200,7 +199,6 @@ def _edit_model(name: str) -> str:
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:
-    """Calibrate, and print the loss."""
     from fastcoder_lsp.engine.calibrated import MOST_LOSS
     from fastcoder_lsp.runtime.calibration import calibrate, undo
 
@@ -254,7 +252,6 @@ def _default_digest() -> str:
 
 
 def _announce(offer: DownloadOffer) -> None:
-    """Print the download's size and origin before the first byte."""
     from fastcoder_lsp.model.store import size_text
 
     if offer.reason:

@@ -445,7 +445,6 @@ def _sources(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _run(session: "type[TrainingSession]", arguments: argparse.Namespace, own: Any) -> int:
-    """Run a training with progress on the terminal, and print its result."""
     from fastcoder_lsp.cli.train_progress import tell, watched
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.train.options import RequestedOptions, SampleOptions

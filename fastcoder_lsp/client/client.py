@@ -121,7 +121,6 @@ class Connection:
         self._process.stdin.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
 
     async def _read(self) -> None:
-        """Handle messages until the server closes its stdout."""
         assert self._process is not None
         assert self._process.stdout is not None
         message = "the language server ended"

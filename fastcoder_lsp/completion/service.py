@@ -319,7 +319,6 @@ class CompletionService:
         self._known.shows_nothing()
 
     def _supersede(self, reason: Reason | None = None) -> None:
-        """Answer the waiting request empty: superseded, or for `reason`."""
         self._known.shows_nothing()
         waiting, self._waiting = self._waiting, None
         if waiting is None:

@@ -124,7 +124,6 @@ def _flat(
 
 
 def _parse(value: object, spec: Spec) -> object:
-    """`value` as the setting's type; raises `_RefusedError`."""
     if spec.kind is bool:
         if not isinstance(value, bool) and value not in spec.choices:
             raise _RefusedError(f"must be {' or '.join(('true', 'false', *spec.choices))}, not {_shown(value)}")
@@ -189,7 +188,6 @@ def _shown(value: object) -> str:
 
 
 def _nearest(name: str, table: Mapping[str, Spec]) -> str:
-    """A hint with the most similar name."""
     if len(name) > _MAX_NAME:
         return ""
     near = difflib.get_close_matches(name, table, n=1, cutoff=0.6)

@@ -252,7 +252,6 @@ class Decoding:
         return (*self.request.prompt, *self._tokens)
 
     def _uncached(self) -> int:
-        """The number of decided tokens that are not in the cache."""
         decided = self._decided()
         return len(decided) - common_prefix(self.engine.cached(), decided)
 
@@ -265,7 +264,6 @@ class Decoding:
         return DraftContext(tokens, len(request.prompt), *known, *lent, rewrite=request.rewrite)
 
     def _take(self, tree: DraftTree, verified: Verified) -> None:
-        """Append tokens one by one, as plain decoding would, until one of them ends the text."""
         request = self.request
         full = self.engine.info.context - len(request.prompt)
         for index, token in enumerate(verified.emitted):
@@ -332,7 +330,6 @@ def _pending_tokens(missing: int) -> int:
 
 
 def _probabilities(logits_K: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """The probabilities of the best tokens among each other."""
     weights_K = np.exp(logits_K.astype(np.float64) - float(logits_K[0]))
     shares_K: npt.NDArray[np.float64] = weights_K / weights_K.sum()
     return shares_K

@@ -109,7 +109,6 @@ class _BlockScan:
     unrepeated: int = 0
 
     def go(self, text: str) -> int | None:
-        """Scan the new lines; returns the length to keep once the end is known."""
         control = CONTROL.search(text, self.start)
         end = self._lines(text if control is None else text[: control.start()])
         if end is None and control is not None:
@@ -211,7 +210,6 @@ class _BlockScan:
         return not (syntax.closes_block(line) or syntax.continues_block(line))
 
     def _loops(self, line: str, end: int) -> bool:
-        """Whether `line` came three times in a row."""
         if _trivial(line.strip()) or line.strip() != self.last:
             self.last, self.repeated, self.unrepeated = line.strip(), 0, end
             return False

@@ -93,7 +93,6 @@ class SuffixAutomaton:
 
 @kernel
 def _clear(states_S5: Any, slots: Any, counters: Any) -> None:
-    """Back to the root alone."""
     if counters[_EDGE_COUNT] > 0:
         slots[:] = -1
     counters[:] = 0

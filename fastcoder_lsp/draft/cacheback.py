@@ -175,7 +175,6 @@ class CachebackDrafter(Drafter):
             document.inserted = start + 1
 
     def _followers(self, leader: Gram) -> Iterator[tuple[Source, Gram]]:
-        """Dynamic followers first, then frozen ones."""
         dynamic = ((FROM_CACHE, follower) for follower in self._document.table.query(leader))
         if self._frozen is None:
             return dynamic
@@ -236,7 +235,6 @@ class _FollowerTree(Trie):
         return ends
 
     def path(self, node: int) -> Gram:
-        """The tokens from the root to `node`."""
         found: list[int] = []
         while node >= 0:
             found.append(self._tokens[node])

@@ -298,7 +298,6 @@ class _EagleTree:
         return len(self._path(node))
 
     def _path(self, node: int) -> set[int]:
-        """A node and all above it."""
         found = set[int]()
         while node >= 0:
             found.add(node)

@@ -155,7 +155,6 @@ class Price:
             self.trial = max(self.trial - 1, 0)
 
     def _brings(self) -> float:
-        """Tokens that asking brings in a step, as far as is known."""
         return (self._believed * self._strength + self._brought) / (self._strength + self._tries)
 
     @property

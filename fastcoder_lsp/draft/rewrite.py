@@ -282,7 +282,6 @@ class Alignment:
         return grown[:best] if ms else grown
 
     def _after(self, token: int) -> dict[AlignedState, float]:
-        """The weights of the states after the answer's next token."""
         outlook = self._outlook(self._belief, self._last, self._quotes, token)
         belief = outlook.states.get(token, {})
         same = self._in_old.get(token, [])
@@ -470,7 +469,6 @@ class Alignment:
         return self._pieces[token].endswith(b"\n")
 
     def _split_lines(self) -> tuple[list[int], list[int]]:
-        """Where the old text's lines begin, and the line of each of its tokens."""
         lines, line_of = [0], list[int]()
         for place, token in enumerate(self._old):
             line_of.append(len(lines) - 1)

@@ -182,7 +182,6 @@ class _BestFirstTree:
         """(−worth, order, token, parent, place, chance, whether it is adaptive): see `_offer`."""
 
     def grow(self) -> None:
-        """Add nodes until there is no room, or none is worth its row."""
         candidates = self._drafter.candidates()
         two_step = self._drafter.parameters.two_step
         self._below(-1, 0, 1.0, guess=True, adapt=not (two_step and candidates))

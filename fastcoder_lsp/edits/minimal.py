@@ -63,7 +63,6 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    r"""The lines, each with its `\n`."""
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -117,7 +116,6 @@ def _grouped(hunks: Sequence[Hunk]) -> list[Hunk]:
 
 
 def _trimmed(at: int, old: str, new: str) -> Edit:
-    """The edit of `old` at `at`, without its common ends."""
     head = first_difference(old, new)
     tail = common_end(old, new, min(len(old), len(new)) - head)
     if head + tail < min(len(old), len(new)):  # a replacement: whole words

@@ -325,7 +325,6 @@ def _loops(region: str, new: str) -> bool:
 
 
 def _longest_run(text: str) -> int:
-    """The most equal lines in a row that are not blank."""
     longest = run = 0
     before = ""
     for line in text.split("\n"):

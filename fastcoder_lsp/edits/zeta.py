@@ -229,7 +229,6 @@ def _frame(
     *,
     cursortab: bool = False,
 ) -> tuple[str, ...]:
-    """A whole prompt of Zeta 2 and 2.1 around the shown region."""
     text = question.text
     start, end = expand(text, window.start, window.end, len(text), len(text), _CONTEXT_TOKENS, empty_end=True)
     before, after = unix(text[start : window.start]), unix(text[window.end : end])

@@ -219,7 +219,6 @@ def _shape(config: Mapping[str, Any]) -> Shape | None:
 
 
 def _is_readable(config: Mapping[str, Any]) -> bool:
-    """Whether weights of this quantisation can be read without the libraries that made them."""
     from fastcoder_lsp.model.tensors import scheme_of  # noqa: PLC0415 brings packages that a benchmark does without
 
     return scheme_of(config) is not None

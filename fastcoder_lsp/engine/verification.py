@@ -169,7 +169,6 @@ def attempts_of(tree: DraftTree) -> Attempts:
 def _try(
     tree: DraftTree, tried: list[tuple[int, Proposal]], target_V: npt.NDArray[np.float64], seed: int, position: int
 ) -> tuple[int | None, npt.NDArray[np.float64]]:
-    """The accepted child, or None and the residual distribution."""
     for index, (child, proposal) in enumerate(tried):
         token = tree.tokens[child]
         wanted = target_V[token] if 0 <= token < len(target_V) else 0.0

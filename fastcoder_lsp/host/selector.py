@@ -154,7 +154,6 @@ class BackendSelector:
         return (settings.host_enabled,) if self._remote is None else place_part(settings)
 
     def _failed(self, gate: "_Gate", status: Status) -> None:
-        """Report that the host cannot be opened; the next question tries again."""
         with self._lock:
             if gate.shut or self._closed:
                 return

@@ -170,7 +170,6 @@ class HostServer:
             front.tell_facts()
 
     def _control(self, channel: Channel) -> None:
-        """Answer the command line's single request."""
         data = channel.receive()
         asked = None if data is None else self._codec.from_client(data)
         if isinstance(asked, transport.AskFronts):

@@ -127,7 +127,6 @@ class SentTexts:
         return sent
 
     def _differences(self, sent: _Sent, text: str) -> Iterator[Difference]:
-        """The differences from the last text to `text`, whose number becomes the slot's."""
         known = bool(sent.texts)
         base = next(reversed(sent.texts.values())) if known else ""
         head = first_difference(base, text)

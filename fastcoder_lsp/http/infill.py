@@ -55,7 +55,6 @@ def answer_of(infill: InfillRequest, completion: Completion) -> InfillAnswer:
 
 
 def _inserted(infill: InfillRequest, completion: Completion) -> tuple[str, str]:
-    """The text up to the first stop word, and that word."""
     text = completion.text
     replaced = infill.after[: completion.end - completion.start]
     if replaced and text.endswith(replaced):

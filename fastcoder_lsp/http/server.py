@@ -144,7 +144,6 @@ def reserved(host: str, port: int) -> Iterator[None]:
 
 
 def _refused(host: str, port: int, error: Exception) -> UsageError:
-    """The error for an unusable address, with a hint."""
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.EADDRINUSE:
         return UsageError(f"port {port} is in use", "Stop the program that uses it, or choose another one: --port 8013")

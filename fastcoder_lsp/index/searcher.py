@@ -176,7 +176,6 @@ def search_text(
 
 
 def _read_all(snapshot: StoreSnapshot, text: str, decode: Callable[[Sequence[int]], str]) -> Iterator[Occurrence]:
-    """Every occurrence of `text` in the live files."""
     for key, tokens in sorted(snapshot.files().items()):
         whole = decode(tokens.tolist())
         at = whole.find(text)

@@ -150,7 +150,6 @@ class Endpoint(LanguageServerProtocol):
         self.handle_message(structured)
 
     def _check_life_cycle(self, method: str) -> None:
-        """Raise if the protocol's life cycle does not allow a method now."""
         if method == types.EXIT:
             return
         if self._shutdown:

@@ -117,7 +117,6 @@ class _LanguageServer(LanguageServer):
         self.feature(types.EXIT)(partial(self._exit))
 
     async def run(self, stdin: BinaryIO) -> int:
-        """Serve until the client disconnects."""
         for name in ("SIGTERM", "SIGINT", "SIGHUP"):
             with contextlib.suppress(NotImplementedError, AttributeError):  # not on Windows
                 self._loop.add_signal_handler(getattr(signal, name), self._stop, name)

@@ -313,7 +313,6 @@ def _in_hub_cache(hub_id: str, folder: Path, store: ModelStore, variant: str) ->
 
 
 def _hub_or_stand_in(wanted: tuple[str, ...], store: ModelStore) -> ModelFiles | None:
-    """The first of `wanted` that is here, else a stand-in for one of them."""
     asked = wanted[0]
     for hub_id in wanted:
         folder = hub.cached(hub_id)

@@ -171,7 +171,6 @@ def _count(fields: Mapping[str, Scalar], name: str, otherwise: int | None = None
 
 
 def _rope(fields: Mapping[str, Scalar]) -> dict[str, object] | None:
-    """The rotary embedding; None for an unknown kind."""
     theta = float(fields.get("rope.freq_base", 10000.0))
     kind = fields.get("rope.scaling.type", "none")
     factor = float(fields.get("rope.scaling.factor", fields.get("rope.scale_linear", 1.0)))
@@ -187,7 +186,6 @@ def _sizes(header: Header) -> dict[str, tuple[int, ...]]:
 
 
 def _expected(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The sizes of a model with this configuration."""
     width, inner, dim = config["hidden_size"], config["intermediate_size"], config["head_dim"]
     q, kv = config["num_attention_heads"] * dim, config["num_key_value_heads"] * dim
     rows = {"attn_q": q, "attn_k": kv, "attn_v": kv, "attn_output": width}

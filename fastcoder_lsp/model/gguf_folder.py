@@ -193,7 +193,6 @@ def _lacks_it(folder: Path) -> bool:
 
 
 def _names(folder: Path) -> list[str]:
-    """The tensors of a model that comes as a GGUF."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     return list(all_names(config))
 

@@ -98,7 +98,6 @@ def _wheels(known: WheelModel, store: ModelStore) -> Entry:
 
 
 def _conversions(store: ModelStore) -> Iterator[Entry]:
-    """Conversions of the user's own GGUF files."""
     from_wheels = {known.sha256 for known in WHEEL_MODELS}
     for folder in sorted(store.root.glob("converted/*")):
         if folder.name not in from_wheels and (folder / ORIGIN).is_file():

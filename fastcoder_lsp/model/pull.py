@@ -81,7 +81,6 @@ def _whole(name: str, store: ModelStore, dialogue: Dialogue, gpu: int) -> ModelF
 
 
 def _is_larger(here: ModelFiles, reference: Reference, store: ModelStore, gpu: int) -> bool:
-    """Whether `auto` uses a model that is larger than the one it would choose."""
     return reference.kind is NameKind.AUTO and here.hub_id not in reference.hub_ids(store.cache, gpu)
 
 

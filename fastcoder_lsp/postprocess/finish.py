@@ -69,7 +69,6 @@ def _within_sign(head: str, shared: str) -> bool:
 
 
 def _at_word_ends(tail: str, right: str, length: int) -> bool:
-    """Whether the shared part consists of whole words in both texts."""
     first = tail[-length:][:1]
     begins = length == len(tail) or not (_wordy(tail[-length - 1]) and _wordy(first))
     ends = length == len(right) or not (_wordy(right[length - 1]) and _wordy(right[length]))

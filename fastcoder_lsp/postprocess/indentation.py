@@ -229,7 +229,6 @@ def _unit(around: TextAround) -> int:
 
 
 def _steps(around: TextAround) -> Counter[int]:
-    """How often a line is indented by each number of columns more than the line above."""
     steps, last = Counter[int](), 0
     for line in _indented(around):
         columns = width(indent(line))

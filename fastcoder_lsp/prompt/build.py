@@ -267,7 +267,6 @@ class PromptBuilder:
         return self.options.anchored and bool(self.template.marks)
 
     def _typed_fits(self, typed: str) -> bool:
-        """Whether the text after the middle mark is short enough to stay there."""
         options = self.options
         if not self._is_anchored:
             return False

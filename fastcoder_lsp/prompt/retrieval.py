@@ -241,7 +241,6 @@ def _without_empty(piece: Sequence[str]) -> tuple[str, int]:
 
 
 def _scores(query: WordQuery, files: Sequence[LineTerms]) -> list[npt.NDArray[np.float32]]:
-    """BM25 of every piece of every file."""
     counted = [_counted(query, file) for file in files]
     mean = max(float(np.mean(np.concatenate([lengths for _, lengths in counted]))), 1.0)
     scores = []

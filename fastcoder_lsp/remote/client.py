@@ -128,10 +128,7 @@ class NetworkOptions:
 
 
 class RemoteClient:
-    """Connections to one server, used on one event loop.
-
-    `answered` once a question was answered, so that the server has loaded its model.
-    """
+    """Connections to one server, on one event loop; `answered`: it has answered, so its model is loaded."""
 
     def __init__(self, target: Target, network: NetworkOptions, timeouts: Timeouts) -> None:
         self.target, self._network, self._timeouts = target, network, timeouts
@@ -153,10 +150,7 @@ class RemoteClient:
         )
 
     async def get(self, path: str) -> tuple[int, Any]:
-        """The status and JSON of a page about the server; None if the page is not JSON.
-
-        Raises RemoteError for no response, or one that concerns every page: a wrong key, a proxy's page.
-        """
+        """The status and JSON (or None) of a page about the server; RemoteError for no response or a general error."""
         async with self._response("GET", path, None) as (response, body):
             code = response.status_code
             if code in {401, 403, 407, 429} or 300 <= code < 400 or code >= 500:
@@ -164,10 +158,7 @@ class RemoteClient:
             return code, _parse(await _read_all(body))
 
     async def events(self, path: str, question: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the events of an answer until the server ends it; a single one if it does not stream.
-
-        Raises RemoteError if the server did not answer, or broke off.
-        """
+        """Yield the events of an answer, only one if it does not stream; RemoteError if none came, or it broke off."""
         async with self._response("POST", path, question) as (response, body):
             kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if response.status_code != 200:
@@ -189,10 +180,7 @@ class RemoteClient:
                 yield value
 
     async def ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
-        """The first event of an answer, which is all of an answer that is not streamed; empty if there is none.
-
-        Raises as `events`.
-        """
+        """The first event of an answer, which is all of an unstreamed one; empty for none. Raises as `events`."""
         async with aclosing(self.events(path, question)) as events:
             async for event in events:
                 return event

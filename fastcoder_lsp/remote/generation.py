@@ -165,7 +165,6 @@ class RemoteGeneration(Generation):
     # On the loop's thread -------------------------------------------------------------------------------------------
 
     async def _stream_answer(self) -> None:
-        """Deliver the answer's chunks, or the failure, to the scheduler's thread."""
         server = self._model.server
         try:
             async with asyncio.timeout(_MAX_ANSWER_S):

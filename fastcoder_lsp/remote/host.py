@@ -276,7 +276,6 @@ class ServerHost:
         self._send_to_local(command)
 
     def _ask(self, question: Question) -> None:
-        """Let the server answer, if it may be asked now."""
         client, error = self._client, self._model.refusal(self._client.generation)
         secret = touches_secret(question)
         if not secret and error is None:

@@ -166,7 +166,6 @@ class FolderWords:
             self._due_s = self._clock_s() + max(LEAST_BETWEEN_S, spent_s / SHARE)
 
     def _take(self, path: Path, rules: ReadingRules, terms: Terms) -> None:
-        """Index a file if it has changed."""
         key, stamp = path.relative_to(self.root).as_posix(), _stamp(path)
         known = self.index.stamp(key)
         if stamp is not None and known == _number(stamp):
@@ -190,7 +189,6 @@ class FolderWords:
             self._changes += 1
 
     def _take_up(self) -> None:
-        """Begin with the stored index, if it can be read."""
         self._begun = True
         try:
             words = word_index.read(self.kept) if self.kept is not None else None

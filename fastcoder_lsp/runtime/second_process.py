@@ -126,7 +126,6 @@ class _HangWatch(threading.Thread):
 
 
 def _take(event: dict[str, object], progress: Progress) -> None:
-    """Take one line of the process: progress, or an error."""
     if "error" in event:
         kind: type[FastcoderError] = getattr(errors, str(event["error"]), FastcoderError)
         raise kind(str(event["message"]), str(event["hint"]))

@@ -206,7 +206,6 @@ class Successor:
         return model
 
     def _awaited(self, tell: Tell) -> bool:
-        """Wait until all files are here; returns False if stopped."""
         stopped, cache, name = self.stopped, cache_folder(), self._plan.wanted.model
         reference = understand(name)
         while (files := _found(name, cache)) is None:

@@ -205,7 +205,6 @@ class _ShownCode:
 
     @property
     def sources(self) -> set[str]:
-        """The files that it is from."""
         return {piece.source for piece in self.found.snippets if piece.source}
 
 

@@ -195,7 +195,6 @@ class Generation(ABC):
 
     @cached_property
     def _rule(self) -> StopRule:
-        """The rules that end the text."""
         return stop_rule(self.place.before, self.place.after, self.snapshot.language)
 
 

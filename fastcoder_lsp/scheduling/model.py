@@ -144,7 +144,6 @@ class LocalModel(Loaded):
 
 
 def _runtime_of(edits: EditRuntime, code: Runtime) -> Runtime:
-    """An edit model as a runtime, for whole prompts."""
     model, tokenizer = edits.model, edits.model.tokenizer
     return replace(
         code,

@@ -212,7 +212,6 @@ class Scheduler(Generic[SomeModel]):
         return 0.0
 
     def _receive(self) -> None:
-        """Run all messages in the inbox, in their order."""
         while True:
             with suppress(Empty):
                 while True:

@@ -102,7 +102,6 @@ class _LexerScan:
         self._lexed = Lexed(stack=list(start.stack))
 
     def scan(self) -> Lexed:
-        """Scan the whole text."""
         text, lexed, find = self._text, self._lexed, self._lexis.start
         at = self._begin
         while True:
@@ -149,7 +148,6 @@ class _LexerScan:
         return self._rare(found)
 
     def _rare(self, found: re.Match[str]) -> int:
-        """Handle signs that only few languages have."""
         sign, begin = found[0], found.start()
         if sign == "/":
             return self._slash(begin)
@@ -277,7 +275,6 @@ class _LexerScan:
         return len(self._text)
 
     def _in_template(self, found: re.Match[str]) -> int:
-        """Handle a sign inside a template."""
         stack, begin = self._lexed.stack, found.start()
         if found[0] == _TEMPLATE:
             opened, _ = stack.pop()
@@ -314,7 +311,6 @@ class Regions:
 
 
 def _in_fence(before: str) -> bool:
-    """Whether a Markdown text ends inside a fenced code block."""
     fence = ""
     for mark, info in _FENCE.findall(before[: before.rfind("\n") + 1]):
         if not fence:

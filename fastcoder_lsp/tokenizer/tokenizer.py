@@ -230,7 +230,6 @@ def _encoder(description: str) -> tokenizers.Tokenizer:
 
 
 def _said(failure: BaseException) -> str:
-    """The message of an exception, in a line."""
     return f"{type(failure).__name__}: {failure}".partition("\n")[0][:200]
 
 

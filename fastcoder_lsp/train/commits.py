@@ -87,7 +87,6 @@ def read_history(repository: Path, commit: str | None, most: int) -> CommitHisto
 
 
 def _changes(repository: Path, clone: Path, commits: Sequence[str]) -> Iterator[FileChange]:
-    """The changes that may be read, newest first."""
     from_file, _ = read_settings_file(Folder(repository.as_uri(), repository))
     settings, _ = resolve([from_file] if from_file else [])
     rules, room = ReadingRules([repository], settings), MOST_BYTES

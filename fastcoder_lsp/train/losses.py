@@ -170,7 +170,6 @@ class Forward:
         return wanted, torch.stack([found[node] for node in wanted.tolist()])
 
     def _run(self, tokens: Ids, places: Ids | None, mask: torch.Tensor | None, kept: torch.Tensor) -> torch.Tensor:
-        """Logits [1, len(kept), V] of one row of tokens."""
         given: dict[str, Any] = {"input_ids": torch.from_numpy(tokens).to(self.device), "use_cache": False}
         if places is not None:
             given["position_ids"] = torch.from_numpy(places).to(self.device)

@@ -155,7 +155,6 @@ class CommonCode:
         return name not in self._stores or self._stores[name][1].complete
 
     def _open(self, corpora: Corpora) -> None:
-        """Open every common corpus of the tokenizer, and the present workspaces' own ones."""
         with self._opening:
             before, stores = self._stores, {}
             own = {name for user in tuple(self._users) for name in user.names}
@@ -167,7 +166,6 @@ class CommonCode:
             self._stores = stores
 
     def _make_tables(self) -> None:
-        """Make the requested tables that are missing."""
         with self._lock:
             wanted = [shape for shape, table in self._tables.items() if table is None]
         common = [store.pin() for name, (_, store) in self._stores.items() if is_common(name)]

@@ -161,7 +161,6 @@ class IgnoreFiles:
 
 
 def _ignored_by(folder: _FolderRules, name: str, *, is_folder: bool) -> tuple[bool, bool]:
-    """Whether git's files, and whether ours or the settings, ignore an entry of `folder`."""
     by_git = folder.by_git or _is_ignored(folder.git, name, is_folder=is_folder)
     by_us = folder.by_us or _is_ignored(folder.own, name, is_folder=is_folder)
     return by_git, by_us or _is_ignored(folder.setting, name, is_folder=is_folder)
@@ -173,7 +172,6 @@ def _is_ignored(rules: Iterable[IgnoreRules], name: str, *, is_folder: bool) -> 
 
 
 def _states_inside(rules: Iterable[IgnoreRules], name: str) -> tuple[IgnoreRules, ...]:
-    """The same rules with their states inside the folder `name`."""
     return tuple(IgnoreRules(one.patterns, one.patterns.match(one.state, name, is_folder=True).below) for one in rules)
 
 
@@ -332,7 +330,6 @@ def _matches(pattern: str, text: str, *, ignores_case: bool) -> bool:
 
 
 def _unquoted(value: str) -> str:
-    """A value without its quotes, escapes and comment."""
     found, cached, quoted = "", 0, False
     for char in _CHARACTER.findall(value):
         if char == '"':

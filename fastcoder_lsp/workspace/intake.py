@@ -158,7 +158,6 @@ class Intake:
             )
 
     def _new_rules(self) -> dict[Path, ReadingRules]:
-        """The rules of each readable folder; nothing is read in the others."""
         rules = {}
         for root, settings in self._folders.items():
             try:

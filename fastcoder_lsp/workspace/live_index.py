@@ -310,7 +310,6 @@ class LiveIndex:
         self._stores.tidy(self._inbox.changed, backlog.has_urgent_work)
 
     def _open(self, folders: Mapping[Path, Settings]) -> None:
-        """Open the stores of new folders and rules, and close the others."""
         requested = {resolved(root): settings for root, settings in folders.items()}
         gone = self._stores.open_for(requested)
         with self._backlog.lock:
@@ -337,7 +336,6 @@ class LiveIndex:
             self._backlog.end_scan(time.thread_time() - began_s, done=done)
 
     def _scan_all(self, encoder: ChunkedEncoder) -> bool:
-        """Returns whether the scan was completed."""
         intake = self._stores.intake
         if intake is None or not any(store.writable for store in self.stores()):
             return True

@@ -214,7 +214,6 @@ class _Rule:
 
 
 def _rule(line: str) -> _Rule | None:
-    """The rule of a line; None if it can match nothing."""
     text = _without_end(line.removesuffix("\r"))
     negated = text.startswith("!")
     text = text[negated:]

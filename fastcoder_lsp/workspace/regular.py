@@ -115,7 +115,6 @@ def list_folder(folder: Path, max_entries: int = MAX_ENTRIES) -> list[tuple[str,
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool | None:
-    """Whether it is a folder; None if it is neither a folder nor a regular file."""
     try:
         if entry.is_dir(follow_symlinks=False):
             return True

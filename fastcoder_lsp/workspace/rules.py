@@ -157,7 +157,6 @@ class ReadingRules:
         return max(holding, key=lambda root: len(root.parts), default=None)
 
     def _ignored(self, root: Path, real: Path, path: Path, *, own_only: bool = False) -> bool:
-        """Whether the file is ignored under its real name, or under a link's name for it."""
         if self._ignore(root).ignores(real, is_folder=False, own_only=own_only):
             return True
         named = resolved(path.parent) / path.name

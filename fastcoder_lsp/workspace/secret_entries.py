@@ -124,7 +124,6 @@ def _read(entry: SecretEntry, text: str, depth: int, *, bare: bool) -> tuple[boo
 
 
 def _named(entry: SecretEntry, name: str) -> SecretEntry | None:
-    """The entry with a secret's name; None if the name is none of a secret."""
     secrecy = secrecy_of(re.split(r"[.:/]", name.rstrip(".:/"))[-1])
     if secrecy < NameSecrecy.MAYBE:
         return None

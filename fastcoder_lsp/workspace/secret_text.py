@@ -285,7 +285,6 @@ class Text:
         return elements and len({token.text for token in three}) > 1 and self._word(at + 1) == self._word(at + 3) == ","
 
     def _callee(self, at: int) -> list[str]:
-        """The names before a bracket."""
         if self._word(at - 1) in _IS and at > 1:
             at -= 1
         begin = at
@@ -296,7 +295,6 @@ class Text:
         return [token.text for token in self._tokens[begin:at] if token.kind == "name"]
 
     def _is_key(self, at: int) -> bool:
-        """Whether a token is followed by a sign that assigns it a value."""
         if self._bare and at + 2 == len(self._tokens) and self._word(at - 1) in _IS:
             return False
         return self._word(at + 1) in _IS - _EQUALS - {"is", "as", "was", ":-"} and self._word(at - 1) not in _NO_KEY
@@ -451,7 +449,6 @@ class Text:
         return depth == 2 and before.kind == "string" and self._word(at - 1) == "," and self._word(at - 3) in _OPENS
 
     def _continues(self, at: int, token: Token) -> bool:
-        """Whether a string continues on the next line."""
         marks = ("`", '"""', "'''")[self._language == "python" :]
         long = token.mark in marks or (token.mark == '"' and self._language in _OVER_LINES)
         given = self._word(at - 1) in _JOINS - {".", ".."} | {","} or (at == 0 and token.text and self._above.current)
@@ -509,7 +506,6 @@ class Text:
         return None
 
     def _expects_value(self, last: Token) -> bool:
-        """Whether the last name's value follows on the next line."""
         if self._language in _MARKUP:
             return _TAG.search(self._line) is not None
         block = self._defines or _CONTROLS.match(self._line) or (self._language == "python" and len(self._frames) == 1)

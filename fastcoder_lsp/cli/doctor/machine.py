@@ -284,7 +284,6 @@ def check_kernels() -> Iterator[Check]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file of machine code matches its checksum."""
     from fastcoder_lsp.kernels.files import MAGIC
 
     content = path.read_bytes()

@@ -89,7 +89,6 @@ async def _play_step(session: PlaySession, number: int, step: TourStep) -> bool:
 
 
 def _indented(explanation: str) -> str:
-    """The first line of the server's explanation: the reason at this place, and what to do."""
     lines = explanation.split("\n")
     return "\n".join(f"   {line}" for line in lines[:MOST_EXPLAINED])
 

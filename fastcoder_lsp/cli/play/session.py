@@ -269,7 +269,6 @@ class PlaySession:
             self._asking = asyncio.create_task(self._ask_for_late())
 
     async def _ask_for_late(self) -> None:
-        """Ask for a late text; its answer is not counted."""
         with contextlib.suppress(RequestFailedError, ServerGoneError):
             await self._ask_once(time.perf_counter(), invoked=False)
         self._on_change()

@@ -334,7 +334,6 @@ class AutoDrafter(Drafter):
             self._changed = False
 
     def _ask_states(self) -> None:
-        """Have hidden states kept for the drafters that are asked, from the next decode on."""
         self.traits = replace(self.traits, layers=self._layers())
 
     def _drafters(self) -> list[DrafterSource]:

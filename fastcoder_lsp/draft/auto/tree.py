@@ -421,7 +421,6 @@ def _no_more_pays(expected: Any, likely: Any, fastest: Any, ms_N: Any, taken: An
 
 @inlined
 def _push(heap: Any, size: Any, likely_F: Any, entry: Any) -> None:
-    """A binary heap, the likeliest entry first, of equals the earliest."""
     place = size
     heap[place] = entry
     while place > 0:

@@ -325,7 +325,6 @@ def _run_layer(
 
 
 def _gram(inputs: Iterable[Floats]) -> Floats:
-    """The mean over all tokens of the products of every two inputs."""
     total, count = np.zeros((1, 1), np.float32), 0
     for x_CK in inputs:
         total, count = total + x_CK.T @ x_CK, count + len(x_CK)
@@ -339,7 +338,6 @@ def _embedded(weights: Weights, shape: Shape, tokens_C: npt.NDArray[np.int64]) -
 
 
 def _normed(x_CE: Floats, weight_E: Floats, eps: float) -> Floats:
-    """RMSNorm, or LayerNorm if offsets follow the scales."""
     size = x_CE.shape[-1]
     if len(weight_E) > size:
         x_CE = x_CE - x_CE.mean(axis=-1, keepdims=True)

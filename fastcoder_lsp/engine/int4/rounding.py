@@ -80,7 +80,6 @@ def round_rows(
 
 @inner
 def _whole_scale(weights: int, groups: int) -> Any:
-    """The scale at which the largest weight is 8 · 15."""
     peak = v_splat(np.float32(1e-9))
     for at in range(0, groups * GROUP, LANES):
         peak = v_max(peak, v_abs(v_load(weights + 4 * at)))

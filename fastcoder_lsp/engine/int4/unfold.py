@@ -170,7 +170,6 @@ def _shifted(builder: ir.IRBuilder, bytes_: ir.Value, shift: Callable[[ir.Value,
 
 
 def _sixteenfold(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place, piece: int) -> ir.Value:
-    """The bytes 16·q of a four of numbers."""
     pair = _pair(builder, kind, w_here, place, piece)
     high = pair if piece % 2 else _shifted(builder, pair, builder.shl)
     masked = builder.and_(high, ir.Constant(high.type, [-16] * high.type.count))

@@ -20,7 +20,6 @@ _TILES, _TILE_BYTES = 8, 1024
 
 
 def _emit(builder: ir.IRBuilder, name: str, *arguments: ir.Value) -> None:
-    """Call an LLVM intrinsic on tiles; a constant names a tile."""
     full = f"llvm.x86.{name}"
     function = builder.module.globals.get(full)
     if function is None:

@@ -96,8 +96,6 @@ def _place(index: int) -> int:
 
 
 def _after_norms(turn_row: Any, group: int, dim: int, tag: str) -> Any:
-    """`turn_row` after the norms of the row's queries and keys."""
-
     @tagged(f"{tag}_normed")
     def turn_normed_row(
         packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, layer: int, row: int

@@ -176,7 +176,6 @@ class Int8Backend:
         self._team.run(self._shared.products, self._packed, self._make_room(rows), rows)
 
     def _make_room(self, logits: int) -> Scratch:
-        """The work memory with counters at zero and so many rows of logits."""
         shared = self._shared
         if logits > len(shared.work.logits_RV):
             columns = len(self._packed.head.scales_LN[0])

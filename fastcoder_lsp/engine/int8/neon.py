@@ -185,7 +185,6 @@ def _lane(builder: ir.IRBuilder, row: ir.Value, group: int) -> ir.Value:
 
 
 def _picked(builder: ir.IRBuilder, registers: list[ir.Value], lanes: list[int]) -> list[ir.Value]:
-    """These lanes of every two consecutive registers."""
     following = zip(registers[::2], registers[1::2], strict=True)
     return [builder.shuffle_vector(one, other, _lanes(lanes)) for one, other in following]
 

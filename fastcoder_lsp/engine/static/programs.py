@@ -287,7 +287,6 @@ class Programs:
         return found
 
     def _ready(self, program: Program, cached: int = 0) -> None:
-        """Set rows that a program can be run with."""
         self._device.mark()
         self._device.wait()
         self.send([0], [-1], width=program.width, cached=cached, sampler=GREEDY)

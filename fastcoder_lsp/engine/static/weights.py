@@ -294,7 +294,6 @@ class _WeightReader:
         return self.make(torch.cat(found) if len(found) > 1 else found[0], bias)
 
     def tensor(self, name: str, *shape: int) -> torch.Tensor:
-        """One tensor on the device."""
         moved = self.source.raw(name, *shape).to(self.device, self.dtype)
         if not bool(moved.isfinite().all()):
             raise ModelInvalidError(f"{name} contains numbers that are not finite", BROKEN_HINT)

@@ -125,7 +125,6 @@ def accepted(session: Session, arguments: Sequence[object]) -> None:
 def _question(
     session: Session, snapshot: Snapshot | None, uri: str, version: object, position: Position, *, invoked: bool
 ) -> EditQuestion | Reason:
-    """The question at a place, or why none is asked."""
     allowed, document = question_at_start(session, uri), session.documents.get(uri)
     if isinstance(allowed, Reason):
         return allowed

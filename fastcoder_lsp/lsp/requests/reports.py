@@ -89,7 +89,6 @@ def _headline(session: Session, uri: str, edits: list[str]) -> list[str]:
 
 
 def _context(session: Session, uri: str) -> list[str]:
-    """The other files in the prompt of the latest suggestion."""
     latest = session.traces.get(uri)
     if latest is None:
         return []
@@ -166,7 +165,6 @@ def statistics(session: Session, _params: object) -> dict[str, object]:
 
 
 def _edit_statistics(session: Session) -> dict[str, object]:
-    """Counts and times of edits, once one was asked for."""
     counts = session.edits.counts
     return {"edits": {**asdict(counts), "ms": session.edits.spans.percentiles()}} if counts.requests else {}
 

@@ -81,7 +81,6 @@ def _reload(session: Session, _: list[Any]) -> object:
 
 
 def _snooze(session: Session, arguments: list[Any]) -> object:
-    """Snooze for so many minutes, and say so; 0 ends it."""
     try:
         minutes = int(arguments[0]) if arguments else SNOOZE_MINUTES
     except (TypeError, ValueError, OverflowError):
