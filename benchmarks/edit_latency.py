@@ -36,8 +36,7 @@ from fastcoder_lsp.core import (
 )
 from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.edits.formats import EditFormat, EditLimits, encode_parts, format_named, recognise
-from fastcoder_lsp.edits.gate import EditFacts, EditGate
-from fastcoder_lsp.edits.probability import differing
+from fastcoder_lsp.edits.gate import EditFacts, EditGate, differing
 from fastcoder_lsp.edits.prompts import Mark
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.tokenizer import Tokenizer

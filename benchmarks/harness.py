@@ -18,7 +18,7 @@ from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import GREEDY, DraftTree, Engine, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.prompt import Prompt
-from fastcoder_lsp.prompt.healing import allowed
+from fastcoder_lsp.prompt.anchor import allowed
 from fastcoder_lsp.tokenizer import Tokenizer
 
 

@@ -84,7 +84,7 @@ class Suggestion:
         work: the work for it, while it is stored; not compared.
         reason: why the text is empty.
         interim: its prompt was partial; a pause or a request by key replaces it by one with the whole prompt.
-        unsure: lengths of its beginnings after which only a request by key shows the rest (`postprocess.doubt`).
+        unsure: lengths of its beginnings after which only a request by key shows the rest (`postprocess.useful`).
         finish: why it ended, "" while it may continue (`core.Completion.finish`).
     """
 

@@ -35,9 +35,8 @@ from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging
 from fastcoder_lsp.lsp.outcomes import Outcomes
 from fastcoder_lsp.lsp.status import Reporter, Snooze, notify_late
-from fastcoder_lsp.lsp.usage import UsageCounter
+from fastcoder_lsp.lsp.usage import Accepts, UsageCounter
 from fastcoder_lsp.usage import UsageStore
-from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.document import OpenTexts, position_at
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders

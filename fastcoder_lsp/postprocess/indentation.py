@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from fastcoder_lsp import syntax
-from fastcoder_lsp.postprocess.offside import Blocks, stand
-from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
+from fastcoder_lsp.postprocess.text_around import NEAR, Blocks, TextAround, stand
 from fastcoder_lsp.syntax import KNOWN, indent, lex, width
 
 _DEEPEST_STEP = 8

@@ -1,8 +1,8 @@
 """The prompt: fill-in-the-middle templates, the window around the cursor, token healing, context."""
 
+from fastcoder_lsp.prompt.anchor import allowed
 from fastcoder_lsp.prompt.build import Prompt, PromptBuilder, PromptOptions
 from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, ContextSnippet, PromptContext
-from fastcoder_lsp.prompt.healing import allowed
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template, template_of
 
 __all__ = [

@@ -10,9 +10,8 @@ from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.prompt import anchor as anchors
-from fastcoder_lsp.prompt.anchor import NO_CONTEXT_YET, Anchor, EncodedContext, prefix_start, suffix_end
+from fastcoder_lsp.prompt.anchor import NO_CONTEXT_YET, Anchor, EncodedContext, heal_start, prefix_start, suffix_end
 from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, encode_context
-from fastcoder_lsp.prompt.healing import heal_start
 from fastcoder_lsp.prompt.retrieval import LatestPrompt
 from fastcoder_lsp.prompt.templates import Template, template_of
 from fastcoder_lsp.tokenizer import Tokenizer, printable

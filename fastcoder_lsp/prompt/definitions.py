@@ -1,20 +1,25 @@
-"""Definitions of names near a cursor: heads at places that the editor's other servers gave, and imported ones.
+"""Definitions near a cursor: heads at places that other servers gave, imported names, and the outline of a test.
 
 The caller reads the files (`load`). If a file has changed since its place was given, the definition is searched around
 it. The import statements alone name the files of imported ones, without an index; short ones are shown completely.
+
+Names tell which files test which: `test_cart.py` and `cart.py`, `cart.spec.ts`, `CartTest.java`, `__tests__`. Retrieval
+by words finds a file's tests as well as any rule (docs/rejected.md); these rules are for files that have hardly any
+text yet.
 """
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, takewhile
+from pathlib import PurePosixPath
 
 import numpy as np
 
 from fastcoder_lsp.core import Definition, Snapshot
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.prompt.context import ContextSnippet
-from fastcoder_lsp.prompt.imports import imports_above
-from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, Load, WordQuery, around, worth
+from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, Load, WordQuery, around, imports_above, worth
 
 MAX_CHARACTERS = 500
 """Of all heads, some 150 tokens, a quarter of the other code."""
@@ -225,3 +230,83 @@ def _block(lines: Sequence[str], at: int) -> list[str]:
         if lines[end - 1].rstrip().endswith((":", "{")):  # the end of a signature of several lines
             end += len(_block(lines, end - 1)) - 1
     return "\n".join(lines[at:end]).rstrip().split("\n")
+
+
+MAX_OUTLINE = 800
+"""Of the lines shown."""
+MAX_OUTLINE_LINE = 160
+"""Longer lines are left out: a part of a secret need not look like one."""
+MAX_EXAMINED = 2_000
+"""Names that are compared, and lines of a file that are read."""
+_AFFIXES = re.compile(
+    r"(?:test_|Test(?=[A-Z]))(.+)|(.+?)(?:_(?:test|tests|spec|unittest)|[.-](?:test|spec)|(?:Tests?|Spec|IT))"
+)
+_FOLDERS = frozenset(("test", "tests", "__tests__", "spec", "specs"))
+_NAMELESS = frozenset(("__init__", "index", "mod", "main", "lib", "conftest", "setup"))
+_SCRIPT = dict.fromkeys((".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts"), ".ts")
+_FAMILY = _SCRIPT | {".exs": ".ex", ".cc": ".cpp", ".cxx": ".cpp"}
+_OUTLINED = re.compile(
+    r"[ \t]{0,8}(?:(?:export|default|async|static|public|private|protected|abstract|final|pub(?:\([^()]*\))?)\s+)*"
+    r"(?:def|class|function|fn|func|fun|interface|type|enum|struct|trait|const|describe|it|test|module|record)\b[ \t(*]"
+)
+
+
+def stem_of(key: str) -> str:
+    """The common part of a file's name and its tests' names; empty if the name is too general."""
+    whole = PurePosixPath(key).stem
+    stem = _stem(PurePosixPath(key))
+    return "" if {whole, stem} & _NAMELESS or len(stem) < 2 else stem
+
+
+def counterpart_of(key: str, others: Iterable[str]) -> str | None:
+    """The nearest of `others` that tests the file `key`, or that it tests.
+
+    All are paths from the workspace folder, with slashes; `others` has the most important ones first.
+    """
+    here = PurePosixPath(key)
+    stem = stem_of(key)
+    if not stem:
+        return None
+    alike = (other for other in others if stem in other and stem in other.rpartition("/")[2])  # the first test is fast
+    looked_at = islice(alike, MAX_EXAMINED)
+    found = [other for other in looked_at if other != key and _belongs(here, PurePosixPath(other), stem)]
+    return max(sorted(found), key=lambda other: _common(key, other), default=None)
+
+
+def outline(text: str) -> str:
+    """The lines of a file that define something, up to `MAX_OUTLINE`."""
+    kept, room = [], MAX_OUTLINE
+    for line in text.split("\n", MAX_EXAMINED)[:MAX_EXAMINED]:
+        if len(line) <= MAX_OUTLINE_LINE and _OUTLINED.match(line):
+            room -= len(line) + 1
+            if room < 0:
+                break
+            kept.append(line.rstrip())
+    return "\n".join(kept)
+
+
+def _belongs(one: PurePosixPath, other: PurePosixPath, stem: str) -> bool:
+    same = _family(one) == _family(other) and _stem(other) == stem
+    return same and _is_test(one) != _is_test(other)
+
+
+def _is_test(path: PurePosixPath) -> bool:
+    return _AFFIXES.fullmatch(path.stem) is not None or not _FOLDERS.isdisjoint(path.parts[:-1])
+
+
+def _stem(path: PurePosixPath) -> str:
+    match = _AFFIXES.fullmatch(path.stem)
+    return (match[1] or match[2] if match is not None else path.stem).lstrip("_")
+
+
+def _family(path: PurePosixPath) -> str:
+    return _FAMILY.get(path.suffix, path.suffix)
+
+
+def _common(one: str, other: str) -> int:
+    return sum(
+        1
+        for _ in takewhile(
+            lambda pair: pair[0] == pair[1], zip(one.split("/")[:-1], other.split("/")[:-1], strict=False)
+        )
+    )

@@ -1,7 +1,9 @@
-"""Pieces of files that resemble the code at a cursor, ranked by BM25 over pieces of some lines.
+"""Pieces of files that resemble the code at a cursor, ranked by BM25 over pieces of some lines; and imports above.
 
 Pieces of the document outside its window take part. The caller decides which other files may be read. A piece that uses
-the names at the cursor is worth more to a model than the head of their definition (docs/rejected.md).
+the names at the cursor is worth more to a model than the head of their definition (docs/rejected.md). Imports are found
+by the words that begin them in each language, and are the same at every place of a document, so that an exchange of
+other pieces leaves them in place.
 """
 
 import re
@@ -18,7 +20,6 @@ from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.index.terms import LineTerms, Terms, words_of
 from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.context import ContextSnippet, PromptContext
-from fastcoder_lsp.prompt.imports import imports_above
 
 STEP = 8
 """Lines between the starts of two pieces."""
@@ -312,3 +313,72 @@ def reasons(piece: ContextSnippet, text: str, offset: int) -> list[str]:
     held = {word for name in _NAME.findall(piece.text) for word in words_of(name)}
     near = Counter(name for name in _NAME.findall(around(text, offset, ABOVE, BELOW)) if name.lower() in held)
     return sorted(near, key=lambda name: (-len(name), name))[:MAX_REASONS]
+
+
+MAX_IMPORT_CHARACTERS = 700
+"""Of all imports, some 200 tokens; the first ones are kept."""
+MAX_SCANNED_LINES = 2_000
+"""Of a document's beginning that are read."""
+MAX_IMPORT_LINES = 40
+"""Of one import."""
+_BEGINNINGS = {
+    "python": ("import ", "from "),
+    "javascript": ("import ", "import{", "const ", "var "),
+    "go": ("import ",),
+    "rust": ("use ", "pub use ", "pub(crate) use ", "pub(super) use ", "extern crate "),
+    "java": ("import ",),
+    "kotlin": ("import ",),
+    "scala": ("import ",),
+    "swift": ("import ",),
+    "csharp": ("using ",),
+    "cpp": ("#include", "using ", "import "),
+    "php": ("use ", "require", "include"),
+    "ruby": ("require", "load "),
+    "dart": ("import ",),
+    "elixir": ("import ", "alias ", "use ", "require "),
+    "haskell": ("import ",),
+}
+_LIKE = {
+    "javascriptreact": "javascript",
+    "typescript": "javascript",
+    "typescriptreact": "javascript",
+    "c": "cpp",
+    "objective-c": "cpp",
+    "cuda-cpp": "cpp",
+}
+_OPEN, _CLOSED = re.compile(r"[({]"), re.compile(r"[)}]")
+
+
+def imports_above(text: str, end: int, language: str) -> str:
+    """The import statements of `text[:end]`, one line each; empty for an unknown language."""
+    kept, left = [], MAX_IMPORT_CHARACTERS
+    for statement in _statements(text, end, _LIKE.get(language, language)):
+        left -= len(statement) + 1
+        if left < 0:
+            break
+        kept.append(statement)
+    return "\n".join(kept)
+
+
+def _statements(text: str, end: int, language: str) -> Iterator[str]:
+    beginnings = _BEGINNINGS.get(language)
+    if beginnings is None:
+        return
+    whole = text[: text.rfind("\n", 0, end) + 1]
+    statement: list[str] = []
+    depth = 0
+    for line in whole.split("\n", MAX_SCANNED_LINES)[:MAX_SCANNED_LINES]:
+        if not statement and not line.startswith(beginnings):
+            continue
+        statement.append(line.strip())
+        depth += len(_OPEN.findall(line)) - len(_CLOSED.findall(line))
+        if depth > 0 and len(statement) < MAX_IMPORT_LINES:
+            continue
+        if depth <= 0 and _imports(language, statement):
+            yield " ".join(filter(None, statement))
+        statement, depth = [], 0
+
+
+def _imports(language: str, statement: list[str]) -> bool:
+    """Whether a statement that begins like an import is one; JavaScript's constants begin the same way."""
+    return language != "javascript" or statement[0].startswith("import") or "require(" in statement[-1]

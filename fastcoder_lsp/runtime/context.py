@@ -17,8 +17,7 @@ from fastcoder_lsp.core import Definition, Snapshot
 from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.prompt import ContextSnippet, PromptContext
 from fastcoder_lsp.prompt.context import NOTHING
-from fastcoder_lsp.prompt.counterparts import counterpart_of, outline
-from fastcoder_lsp.prompt.definitions import MOST_HELD, heads, imported_definitions
+from fastcoder_lsp.prompt.definitions import MOST_HELD, counterpart_of, heads, imported_definitions, outline
 from fastcoder_lsp.prompt.retrieval import FileWords, WordQuery, query_at, related, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.runtime.notes import change_notes, diagnostics_note, still_hold

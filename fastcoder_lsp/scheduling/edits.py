@@ -18,8 +18,8 @@ from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.edits.formats import EditPrompt, answer_tokens, encode_raw
+from fastcoder_lsp.edits.gate import rewrite_probability
 from fastcoder_lsp.edits.minimal import minimal
-from fastcoder_lsp.edits.probability import rewrite_probability
 from fastcoder_lsp.edits.prompts import tokens_of
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 from fastcoder_lsp.observe import Spans

@@ -32,7 +32,8 @@ from fastcoder_lsp.decode.stop import StopRule, stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.decode.tree import GuardedDrafter
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.postprocess import TextAround, doubt, finish_at, useful_at, whole_lines, written_over
+from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
+from fastcoder_lsp.postprocess.useful import unsure_at, without_unsure_closers
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import ANSWER_MS, LINE_STEPS, LatencyEstimator
 
@@ -342,9 +343,9 @@ class LocalGeneration(Generation):
     @override
     def _suggestion(self, text: str) -> Suggestion:
         certainty, around = self._weighed(text)
-        suggestion = super()._suggestion(doubt.without_unsure_closers(text, certainty, around))
+        suggestion = super()._suggestion(without_unsure_closers(text, certainty, around))
         work = Work(self.counts(), self.trace(), self.context)
-        unsure = doubt.unsure_at(suggestion.text, certainty, around)
+        unsure = unsure_at(suggestion.text, certainty, around)
         return replace(suggestion, work=work, interim=self.interim, unsure=unsure)
 
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:

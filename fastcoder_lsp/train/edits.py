@@ -29,9 +29,9 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.edits.formats import EditLimits, EditPrompt, encode_parts
+from fastcoder_lsp.edits.gate import differing
 from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.edits.minimal import Hunk, line_hunks
-from fastcoder_lsp.edits.probability import differing
 from fastcoder_lsp.edits.sweep import FastcoderV1
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.errors import FastcoderError, UsageError

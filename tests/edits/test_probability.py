@@ -5,7 +5,7 @@ from math import exp, inf, isclose, log
 import pytest
 
 from fastcoder_lsp.core.certainty import Certainty, Row
-from fastcoder_lsp.edits.probability import rewrite_probability
+from fastcoder_lsp.edits.gate import rewrite_probability
 
 COPIED, CHANGED = 0.9, 0.5
 

@@ -4,7 +4,7 @@ import pytest
 
 from fastcoder_lsp.core.certainty import Certainty, Row
 from fastcoder_lsp.postprocess import TextAround
-from fastcoder_lsp.postprocess.doubt import unsure_at
+from fastcoder_lsp.postprocess.useful import unsure_at
 
 
 @pytest.mark.parametrize(

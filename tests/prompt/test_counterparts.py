@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastcoder_lsp.prompt.counterparts import MAX_CHARACTERS, MAX_EXAMINED, counterpart_of, outline, stem_of
+from fastcoder_lsp.prompt.definitions import MAX_EXAMINED, MAX_OUTLINE, counterpart_of, outline, stem_of
 
 PAIRS = [
     ("shop/cart.py", "tests/test_cart.py"),
@@ -67,5 +67,5 @@ def test_an_outline_is_the_lines_that_define_something() -> None:
     script = 'import x from "x";\nexport const a = 1;\ndescribe("cart", () => {\n  it("adds", () => {\n    let b;\n'
     assert outline(script) == 'export const a = 1;\ndescribe("cart", () => {\n  it("adds", () => {'
     assert outline(f"const a{' ' * 140}= 'xK9z4Qw8Rt2Lm7Pb3Vc6'\nconst b = 1") == "const b = 1", "no part of a line"
-    assert 0 < len(outline("def f(): pass\n" * 10_000)) <= MAX_CHARACTERS
-    assert len(outline("def f" + "(" * 10_000_000)) <= MAX_CHARACTERS
+    assert 0 < len(outline("def f(): pass\n" * 10_000)) <= MAX_OUTLINE
+    assert len(outline("def f" + "(" * 10_000_000)) <= MAX_OUTLINE

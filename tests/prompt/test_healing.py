@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.prompt.healing import MAX_HEALED_BYTES, allowed, heal_start
+from fastcoder_lsp.prompt.anchor import MAX_HEALED_BYTES, allowed, heal_start
 from tests.prompt.toy_tokenizers import byte_level, of_family, sentencepiece
 
 QWEN = of_family("Qwen2.5-Coder")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastcoder_lsp.prompt.imports import MAX_CHARACTERS, MAX_IMPORT_LINES, imports_above
+from fastcoder_lsp.prompt.retrieval import MAX_IMPORT_CHARACTERS, MAX_IMPORT_LINES, imports_above
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_what_the_window_shows_is_not_repeated() -> None:
 def test_it_is_bounded() -> None:
     many = "".join(f"import module_{number}\n" for number in range(500))
     found = imports_above(many, len(many), "python")
-    assert MAX_CHARACTERS - 20 < len(found) <= MAX_CHARACTERS
+    assert MAX_IMPORT_CHARACTERS - 20 < len(found) <= MAX_IMPORT_CHARACTERS
     assert many.startswith(found)
     broken = "from a import (\n" + "    name,\n" * (MAX_IMPORT_LINES + 5) + "import after\n"
     assert imports_above(broken, len(broken), "python") == "import after"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.workspace.accepts import AcceptCounts, Accepts
+from fastcoder_lsp.lsp.usage import AcceptCounts, Accepts
 from fastcoder_lsp.workspace.document import ContentChange, Document, Encoding, Position
 from fastcoder_lsp.workspace.documents import Cell, Documents
 from fastcoder_lsp.workspace.folders import Folders

@@ -70,7 +70,7 @@ def check_edit_model(settings: Settings) -> Check:
 
 def check_choice(settings: Settings) -> Iterator[Check]:
     """The size that `auto` chooses for this machine, why, and the speeds of the others."""
-    from fastcoder_lsp.cli.model_table import OTHERWISE, table
+    from fastcoder_lsp.cli.model import OTHERWISE, table
     from fastcoder_lsp.cli.progress import progress_shown, shares
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.runtime.model_choice import chosen_model, gpu_for_choice
