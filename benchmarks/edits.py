@@ -24,8 +24,7 @@ from fastcoder_lsp.edits.analogy import SOURCE, analogous, repeated
 from fastcoder_lsp.edits.formats import FORMATS, EditLimits
 from fastcoder_lsp.edits.gate import EditFacts, EditGate
 from fastcoder_lsp.edits.history import EditHistory
-from fastcoder_lsp.edits.minimal import apply, minimal
-from fastcoder_lsp.edits.patch import Patch, patches_of
+from fastcoder_lsp.edits.minimal import Patch, apply, minimal, patches_of
 from fastcoder_lsp.edits.values import Edit, EditAnswer, EditQuestion
 from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.workspace.languages import language_of

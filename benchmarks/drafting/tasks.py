@@ -24,7 +24,7 @@ from fastcoder_lsp.config.table import ENGINES
 from fastcoder_lsp.core import Engine, StepCosts
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.documents import Slots
-from fastcoder_lsp.draft import skipped_parts
+from fastcoder_lsp.draft import self_model
 from fastcoder_lsp.draft.base import MakeLinear, Pin, Pinned, Trained, load_trained
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.matching import GAP
@@ -193,9 +193,9 @@ class TaskParts:
         return partial(packed_linear, kernels=kernels_folder())
 
     @property
-    def skipped(self) -> skipped_parts.SkipSet:
+    def skipped(self) -> self_model.SkipSet:
         """Parts that a search has found for the model."""
-        return skipped_parts.kept(self.model.cache, self.model.files.digest)
+        return self_model.kept(self.model.cache, self.model.files.digest)
 
     def lend(self) -> Sequence[Slots]:
         """The smaller models, loaded when they are first asked for."""

@@ -17,7 +17,7 @@ from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, Dra
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.pricing import Forecast
 from fastcoder_lsp.draft.smaller import Smaller, no_models
-from fastcoder_lsp.model.tuned import read_record
+from fastcoder_lsp.model.files import read_record
 
 if TYPE_CHECKING:
     from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape

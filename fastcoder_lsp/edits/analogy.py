@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from fastcoder_lsp.core import Change
-from fastcoder_lsp.edits.minimal import line_hunks
-from fastcoder_lsp.edits.patch import NEAR_LINES
+from fastcoder_lsp.edits.minimal import NEAR_LINES, line_hunks
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 from fastcoder_lsp.syntax import lex
 

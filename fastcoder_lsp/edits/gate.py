@@ -14,7 +14,7 @@ from typing import Final
 
 from fastcoder_lsp.core import Change, Reason
 from fastcoder_lsp.core.differences import changed
-from fastcoder_lsp.edits.patch import NEAR_LINES, Patch, patches_of
+from fastcoder_lsp.edits.minimal import NEAR_LINES, Patch, patches_of
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 
 CODES: Final = (

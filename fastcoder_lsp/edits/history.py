@@ -16,7 +16,7 @@ from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.core.differences import common_end, first_difference
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.edits.gate import EditFacts, Inserted
-from fastcoder_lsp.edits.patch import NEAR_LINES, Patch
+from fastcoder_lsp.edits.minimal import NEAR_LINES, Patch
 
 PAUSE_MS: Final = 1_000.0
 """A pause that ends an entry."""

@@ -19,7 +19,7 @@ from torch.nn import functional as F  # noqa: N812 its name everywhere
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
-from fastcoder_lsp.engine.lazy_memory import LazyMemory
+from fastcoder_lsp.engine.int8.memory import LazyMemory
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 
 

@@ -33,8 +33,7 @@ from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.edits import NextEdits
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging
-from fastcoder_lsp.lsp.outcomes import Outcomes
-from fastcoder_lsp.lsp.status import Reporter, Snooze, notify_late
+from fastcoder_lsp.lsp.status import Outcomes, Reporter, Snooze, notify_late
 from fastcoder_lsp.lsp.usage import Accepts, UsageCounter
 from fastcoder_lsp.usage import UsageStore
 from fastcoder_lsp.workspace.document import OpenTexts, position_at

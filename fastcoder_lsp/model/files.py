@@ -2,23 +2,24 @@
 
 Weights are safetensors only, never pickles. `origin.json` is the note beside a GGUF's configuration and tokenizer,
 which says where the weights are. `pull` checks the files too, so that it repairs a damaged model instead of calling it
-ready.
+ready. A tuned model has a `TrainingRecord` beside its weights.
 """
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from safetensors import SafetensorError, safe_open
 
 from fastcoder_lsp.core.files import replace_file
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
-from fastcoder_lsp.model.digest import combined, remembered_sha256
 from fastcoder_lsp.model.gguf_header import check_header
-from fastcoder_lsp.model.store import ModelStore, reading, writing
+from fastcoder_lsp.model.store import ModelStore, combined, reading, remembered_sha256, writing
 from fastcoder_lsp.tokenizer import Tokenizer
 
 WEIGHTS = "model.safetensors"
@@ -205,3 +206,68 @@ def give_up(folder: Path, file: Path, store: ModelStore) -> bool:
         with suppress(FileNotFoundError):
             blob.unlink()
         return True
+
+
+RECORD = "fastcoder-training.json"
+VERSION = 1
+_HINT = "Export it again with `fastcoder-lsp train export`, or use the model that it was tuned from."
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRecord:
+    """One tuning.
+
+    `base`, `base_digest`: the model that was tuned, and the hash of its weights; `weights`: that of the tuned ones.
+    `method`: "cllm", "sdsat", "distill", "medusa" or "edits". `data`: the sources as named; `data_digest`: hash of
+    their texts. `arguments`: every setting of the run. `figures`: losses and counts, before and after. `adaptive`:
+    SDSAT's token ids, none for CLLM on a plain base; `longest`: L, the longest run of them in training. `block`: CLLM's
+    n. `edit_format`: the name of the format of an edit model's prompts, empty for other models. `earlier`: records of
+    tunings of the base itself, oldest first.
+    """
+
+    method: str
+    base: str
+    base_digest: str
+    weights: str
+    data: tuple[str, ...]
+    data_digest: str
+    arguments: Mapping[str, Any]
+    figures: Mapping[str, float] = field(default_factory=dict)
+    adaptive: tuple[int, ...] = ()
+    longest: int = 0
+    block: int = 0
+    edit_format: str = ""
+    earlier: tuple[Mapping[str, Any], ...] = ()
+    version: int = VERSION
+
+    def write(self, folder: Path) -> None:
+        """Put the record beside the weights."""
+        (folder / RECORD).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+
+def read_record(folder: Path, digest: str | None = None) -> TrainingRecord | None:
+    """The record of the model in `folder`; None for a model that was not tuned by this program.
+
+    `digest`: the hash of the weights, to be checked; None to trust the record.
+
+    Raises:
+        ModelInvalidError: the record is damaged, of another version, or of other weights.
+    """
+    path = folder / RECORD
+    if not path.is_file():
+        return None
+    try:
+        row = {"edit_format": ""} | json.loads(path.read_text(encoding="utf-8"))  # older records have none
+        version = row["version"]
+        known = {entry.name for entry in fields(TrainingRecord)}
+        tuples = {name: tuple(row[name]) for name in ("data", "adaptive", "earlier")}
+        record = TrainingRecord(**{name: row[name] for name in known} | tuples)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelInvalidError(f"{path} is damaged: {error}", _HINT) from error
+    if version != VERSION:
+        raise ModelInvalidError(f"{path} has format version {version}; this program reads version {VERSION}", _HINT)
+    if any(type(token) is not int or token < 0 for token in record.adaptive):
+        raise ModelInvalidError(f"{path} is damaged: adaptive token ids {record.adaptive}", _HINT)
+    if digest is not None and record.weights != digest:
+        raise ModelInvalidError(f"{path} describes other weights than those in its folder", _HINT)
+    return record

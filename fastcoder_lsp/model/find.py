@@ -18,7 +18,6 @@ from fastcoder_lsp.model.catalogue import (
     wheel_model,
 )
 from fastcoder_lsp.model.choice import current_choice, words
-from fastcoder_lsp.model.digest import known_sha256, remembered_sha256
 from fastcoder_lsp.model.downloads import Download, read_download
 from fastcoder_lsp.model.files import (
     PICKLE_HINT,
@@ -32,7 +31,7 @@ from fastcoder_lsp.model.files import (
     read_origin,
 )
 from fastcoder_lsp.model.gguf_folder import drop_copies, follow, holds_weights, make_ready
-from fastcoder_lsp.model.store import ModelStore, reading, size_text
+from fastcoder_lsp.model.store import ModelStore, known_sha256, reading, remembered_sha256, size_text
 
 AUTO = "auto"
 BROKEN_HINT = "Repair it: fastcoder-lsp model pull. If it is not the default model, add its name."

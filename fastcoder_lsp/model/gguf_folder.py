@@ -19,12 +19,11 @@ from fastcoder_lsp.core.files import replace_file
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS
 from fastcoder_lsp.model.convert import convert
-from fastcoder_lsp.model.digest import known_sha256, sha256_file
 from fastcoder_lsp.model.files import FORMAT, INDEX, WEIGHTS, Origin, gguf_of, is_noted, read_origin, weight_files
 from fastcoder_lsp.model.gguf_config import ARCHITECTURES, LISTS, TOKENS, all_names, config_of, tokenizer_json
 from fastcoder_lsp.model.gguf_header import Header, check_header
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
-from fastcoder_lsp.model.store import ModelStore, publish, require_space, size_text, writing
+from fastcoder_lsp.model.store import ModelStore, known_sha256, publish, require_space, sha256_file, size_text, writing
 from fastcoder_lsp.model.tensors import SafetensorsTensors
 
 log = logging.getLogger(__name__)

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.model.digest import sha256_file
 from fastcoder_lsp.model.files import gguf_of, read_origin
 from fastcoder_lsp.model.gguf_blocks import GgmlType, kind_of, unfold
 from fastcoder_lsp.model.gguf_config import config_of, gguf_name, turned_heads
 from fastcoder_lsp.model.gguf_header import DAMAGED_HINT, TensorHead, check_header
+from fastcoder_lsp.model.store import sha256_file
 
 GONE_HINT = "Put the file back, or run: fastcoder-lsp model pull. If it is not the default model, add its name."
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
-from fastcoder_lsp.model.digest import sha256_file
 from fastcoder_lsp.model.downloads import Dialogue, DownloadOffer, ProgressStep
 from fastcoder_lsp.model.files import INDEX, PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, WEIGHTS, is_complete
-from fastcoder_lsp.model.store import FORBIDDEN, FULL, folder_bytes, require_space, write_error
+from fastcoder_lsp.model.store import FORBIDDEN, FULL, folder_bytes, require_space, sha256_file, write_error
 
 DESCRIPTIONS = (
     "config.json",

@@ -12,10 +12,9 @@ from pathlib import Path
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, UsageError
 from fastcoder_lsp.model import hub
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS, WheelModel, wheel_model
-from fastcoder_lsp.model.digest import known_sha256
 from fastcoder_lsp.model.files import ORIGIN, Origin, read_origin
 from fastcoder_lsp.model.find import NameKind, Reference, find, is_converted, missing, understand
-from fastcoder_lsp.model.store import ModelStore, folder_bytes
+from fastcoder_lsp.model.store import ModelStore, folder_bytes, known_sha256
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,8 @@ from fastcoder_lsp.config.environment import find_program
 from fastcoder_lsp.core.files import put_in_place
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
 from fastcoder_lsp.model.catalogue import WheelModel, WheelPart
-from fastcoder_lsp.model.digest import BLOCK, sha256_file
 from fastcoder_lsp.model.downloads import Dialogue, ProgressStep
-from fastcoder_lsp.model.store import ModelStore, disk_full, folder_bytes, require_space, writing
+from fastcoder_lsp.model.store import BLOCK, ModelStore, disk_full, folder_bytes, require_space, sha256_file, writing
 
 INTERVAL_S = 0.2
 

@@ -23,9 +23,8 @@ from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.edits.formats import FORMATS, MODEL_NAMES, EditFormat, EditLimits, answer_tokens, format_of_model
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
-from fastcoder_lsp.model.files import ModelFiles
+from fastcoder_lsp.model.files import ModelFiles, read_record
 from fastcoder_lsp.model.machine import usable_gpu_bytes
-from fastcoder_lsp.model.tuned import read_record
 from fastcoder_lsp.runtime.costs import CHUNK, context_tokens, keep_costs, known_costs, measure_stepwise, step_costs
 from fastcoder_lsp.tokenizer import Tokenizer
 

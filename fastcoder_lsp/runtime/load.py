@@ -280,7 +280,7 @@ def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress
 
 
 def _drafter(model: Model, name: str, around: WorkspaceView, front: str = "") -> Drafter:
-    from fastcoder_lsp.draft import skipped_parts  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.draft import self_model  # noqa: PLC0415 brings a compiler along
     from fastcoder_lsp.draft.base import nothing  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 as above
     from fastcoder_lsp.draft.smaller import no_models  # noqa: PLC0415
@@ -288,7 +288,7 @@ def _drafter(model: Model, name: str, around: WorkspaceView, front: str = "") ->
 
     kept = cache_folder() / "learnt" / f"{_name(around.workspace, model.digest)}.npz" if around.workspace else None
     smaller = no_models if model.smaller is None else partial(model.smaller.of, front)
-    pin, skipped = around.pin or nothing, skipped_parts.kept(cache_folder(), model.digest)
+    pin, skipped = around.pin or nothing, self_model.kept(cache_folder(), model.digest)
     linear = partial(packed_linear, kernels=kernels_folder())
     piece, costs, trained = model.tokenizer.piece, model.costs, model.trained
     return make(name, DrafterParts(pin, piece, costs, kept, trained, smaller, skipped.skipped, linear, skipped.speed))

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from fastcoder_lsp.core import Change, Diagnostic, Snapshot
-from fastcoder_lsp.edits.patch import Patch
+from fastcoder_lsp.edits.minimal import Patch
 from fastcoder_lsp.edits.prompts import lines_of
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.workspace.languages import language_of

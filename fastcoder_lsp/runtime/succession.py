@@ -18,11 +18,10 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import FastcoderError, ModelMissingError, UsageError, understood
 from fastcoder_lsp.model.catalogue import FAMILY, Size
 from fastcoder_lsp.model.choice import current_choice
-from fastcoder_lsp.model.files import ModelFiles
+from fastcoder_lsp.model.files import RECORD, ModelFiles
 from fastcoder_lsp.model.find import AUTO, download_of, find, understand
 from fastcoder_lsp.model.machine import usable_gpu_bytes
 from fastcoder_lsp.model.store import folder_bytes
-from fastcoder_lsp.model.tuned import RECORD
 from fastcoder_lsp.runtime.load import corrected, load_model, needs_own_weights
 from fastcoder_lsp.runtime.model_choice import first_hour_of
 from fastcoder_lsp.runtime.parts import Model

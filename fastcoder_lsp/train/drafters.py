@@ -25,8 +25,8 @@ from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import WEIGHTS, DrafterRecord
+from fastcoder_lsp.model.files import TrainingRecord
 from fastcoder_lsp.model.store import publish
-from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train import dflash, eagle
 from fastcoder_lsp.train.example import Ids

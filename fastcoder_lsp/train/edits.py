@@ -35,13 +35,12 @@ from fastcoder_lsp.edits.minimal import Hunk, line_hunks
 from fastcoder_lsp.edits.sweep import FastcoderV1
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.errors import FastcoderError, UsageError
-from fastcoder_lsp.model.tuned import TrainingRecord
+from fastcoder_lsp.model.files import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.commits import CommitHistory, FileChange, read_history
 from fastcoder_lsp.train.example import Example, Labels, order, trunk
 from fastcoder_lsp.train.options import TrainingDevice, machine
 from fastcoder_lsp.train.run_folder import RunFolder
-from fastcoder_lsp.train.texts import Texts
+from fastcoder_lsp.train.texts import CommitHistory, FileChange, Texts, read_history
 from fastcoder_lsp.train.trainable import Trainable
 from fastcoder_lsp.train.tuning import TaskSession
 

@@ -19,7 +19,7 @@ from fastcoder_lsp.core import KeepingEngine, Progress
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import DrafterRecord
-from fastcoder_lsp.model.tuned import TrainingRecord
+from fastcoder_lsp.model.files import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.example import Sequences
 from fastcoder_lsp.train.loop import (

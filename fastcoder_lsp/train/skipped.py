@@ -6,7 +6,7 @@ from pathlib import Path
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import kernels_folder
-from fastcoder_lsp.draft import skipped_parts
+from fastcoder_lsp.draft import self_model
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -27,7 +27,7 @@ def search_skipped(
     rounds: int,
     seed: int = 0,
     progress: Callable[[int, float], None] = lambda _tried, _speed: None,
-) -> tuple[skipped_parts.SkipSet, Path]:
+) -> tuple[self_model.SkipSet, Path]:
     """Search over `rounds` sets of parts at `places` in the code, and store the result for the drafter `self`.
 
     `progress` receives the number of sets tried and the best speed so far.
@@ -49,15 +49,15 @@ def search_skipped(
         kernels=kernels_folder(),
     )
     try:
-        asked = skipped_parts.trials(loaded, texts, places, seed)
-        found = skipped_parts.search(_costs(shape), asked, rounds, progress=progress, seed=seed)
+        asked = self_model.trials(loaded, texts, places, seed)
+        found = self_model.search(_costs(shape), asked, rounds, progress=progress, seed=seed)
     finally:
         loaded.close()
-    return found, skipped_parts.keep(cache, files.digest, found)
+    return found, self_model.keep(cache, files.digest, found)
 
 
-def _costs(shape: Shape) -> skipped_parts.Costs:
+def _costs(shape: Shape) -> self_model.Costs:
     """Costs by numbers of weights, for a narrow pass takes the time of reading them."""
     head = shape.vocabulary * shape.width / shape.weight_count
     attention = 2 * (shape.heads + shape.kv_heads) * shape.head_dim
-    return skipped_parts.Costs(2 * shape.layers, head, attention / (attention + 3 * shape.inner))
+    return self_model.Costs(2 * shape.layers, head, attention / (attention + 3 * shape.inner))

@@ -21,11 +21,9 @@ from transformers.utils import logging as hf_logging
 
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, read_config
 from fastcoder_lsp.errors import InstallationError, ModelInvalidError, UsageError
-from fastcoder_lsp.model.digest import combined, sha256_file
-from fastcoder_lsp.model.files import weight_files
+from fastcoder_lsp.model.files import RECORD, TrainingRecord, weight_files
 from fastcoder_lsp.model.machine import install_line
-from fastcoder_lsp.model.store import publish
-from fastcoder_lsp.model.tuned import RECORD, TrainingRecord
+from fastcoder_lsp.model.store import combined, publish, sha256_file
 from fastcoder_lsp.train.options import TrainSettings
 
 ROWS = "adaptive_rows"

@@ -15,7 +15,7 @@ from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.model import ModelFiles
-from fastcoder_lsp.model.tuned import TrainingRecord, read_record
+from fastcoder_lsp.model.files import TrainingRecord, read_record
 from fastcoder_lsp.prompt import template_of
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.cllm import CllmTask

@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.core import DraftContext, DraftTree, Engine, Engines, Sampler, SkimmingEngine, Tokens, Verified
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft import skipped_parts
+from fastcoder_lsp.draft import self_model
 from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.self_model import SelfDrafter, SelfParameters, usual_parts
 from fastcoder_lsp.engine.slots import several
@@ -105,19 +105,19 @@ def test_it_drafts_nothing_where_the_cache_is_not_the_texts() -> None:
 
 def test_the_search_never_ends_worse_than_the_usual_set(engines: Engines, tmp_path: Path) -> None:
     texts = [list(PROMPT), list(reversed(PROMPT))]
-    asked = skipped_parts.trials(engines, texts, 3)
-    usual = skipped_parts.search(skipped_parts.Costs(8), asked, 0)
+    asked = self_model.trials(engines, texts, 3)
+    usual = self_model.search(self_model.Costs(8), asked, 0)
     tries: list[int] = []
-    found = skipped_parts.search(skipped_parts.Costs(8), asked, 12, progress=lambda tried, _: tries.append(tried))
+    found = self_model.search(self_model.Costs(8), asked, 12, progress=lambda tried, _: tries.append(tried))
     assert usual.skipped == usual_parts(8)
     assert found.speed >= usual.speed
     assert tries == list(range(1, 13))
-    assert skipped_parts.search(skipped_parts.Costs(8), asked, 12) == found
-    path = skipped_parts.keep(tmp_path, "abc", found)
-    assert skipped_parts.kept(tmp_path, "abc") == skipped_parts.SkipSet(found.skipped, found.speed)
-    assert skipped_parts.kept(tmp_path, "abd") == skipped_parts.NO_SKIP_SET
+    assert self_model.search(self_model.Costs(8), asked, 12) == found
+    path = self_model.keep(tmp_path, "abc", found)
+    assert self_model.kept(tmp_path, "abc") == self_model.SkipSet(found.skipped, found.speed)
+    assert self_model.kept(tmp_path, "abd") == self_model.NO_SKIP_SET
     path.write_text("{")
-    assert skipped_parts.kept(tmp_path, "abc") == skipped_parts.NO_SKIP_SET
+    assert self_model.kept(tmp_path, "abc") == self_model.NO_SKIP_SET
 
 
 def test_a_useless_part_is_found() -> None:
@@ -129,14 +129,14 @@ def test_a_useless_part_is_found() -> None:
             return ids * 0 + (said + (0 in skipped)) % self.info.vocabulary, logits
 
     said: list[int] = []
-    for _ in range(skipped_parts.CHAIN + 1):
+    for _ in range(self_model.CHAIN + 1):
         said.append(repetitive([*PROMPT, *said], range(40)))
-    asked = [skipped_parts.Trial(Idle(), PROMPT, tuple(said))]
-    assert skipped_parts.search(skipped_parts.Costs(4), asked, 60).skipped == {1, 2, 3}
+    asked = [self_model.Trial(Idle(), PROMPT, tuple(said))]
+    assert self_model.search(self_model.Costs(4), asked, 60).skipped == {1, 2, 3}
 
 
 def test_what_a_pass_costs_goes_by_the_parts_that_it_runs() -> None:
-    costs = skipped_parts.Costs(sublayers=4, head=0.2, attention=0.25)
+    costs = self_model.Costs(sublayers=4, head=0.2, attention=0.25)
     assert costs.share(frozenset()) == 1.0
     assert costs.share(frozenset({0, 1, 2, 3})) == pytest.approx(0.2)
     assert costs.share(frozenset({0})) == pytest.approx(0.2 + 0.8 * (1 - 0.125))

@@ -17,9 +17,9 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import PLAIN, VNNI_512, DotKind, in_four_bits
+from fastcoder_lsp.engine.int8.memory import CAN_GIVE_BACK, LazyMemory
 from fastcoder_lsp.engine.int8.packed_file import UNFINISHED, packed_in_memory, writing_alone
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
-from fastcoder_lsp.engine.lazy_memory import CAN_GIVE_BACK, LazyMemory
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.catalogue import BESIDE_BYTES, FAMILY

@@ -12,7 +12,7 @@ from fastcoder_lsp.core import DraftTree, Sampler
 from fastcoder_lsp.core.noise import gumbel
 from fastcoder_lsp.engine import verification
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import layout, step_io, verifier
+from fastcoder_lsp.engine.static import step_io, verifier
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, READ_WIDTHS, affordable_context, plan
@@ -75,16 +75,16 @@ def test_numbers_are_the_same_compiled_and_not(tree: DraftTree, cached: int) -> 
     """Where numba is absent plain Python fills the same buffer; unknown guesses get an embedding that there is."""
     tokens = np.array([*tree.tokens[:-1], VOCABULARY + 3], np.int64)
     parents, filled = np.array(tree.parents, np.int64), []
-    for function in (layout.lay_out, layout._lay_out):
-        numbers = np.full(layout.size(32), 77, np.int64)
+    for function in (step_io.lay_out, step_io._lay_out):
+        numbers = np.full(step_io.input_size(32), 77, np.int64)
         function(tokens, parents, tree.pending, cached, 32, VOCABULARY, numbers, np.zeros(65, np.int64))
         filled.append(numbers)
     assert (filled[0] == filled[1]).all()
-    assert (filled[0][layout.ids_at(32)] < VOCABULARY).all()
-    assert (filled[0][: layout.HEAD] == 77).all()
-    above = [layout.NOWHERE] * tree.pending + list(tree.parents[tree.pending :])
-    above[len(tree) - 1] = layout.NOWHERE  # the guess that is outside of the vocabulary
-    assert filled[0][layout.parents_at(32)].tolist() == above + [layout.NOWHERE] * (32 - len(tree))
+    assert (filled[0][step_io.ids_at(32)] < VOCABULARY).all()
+    assert (filled[0][: step_io.HEAD] == 77).all()
+    above = [step_io.NOWHERE] * tree.pending + list(tree.parents[tree.pending :])
+    above[len(tree) - 1] = step_io.NOWHERE  # the guess that is outside of the vocabulary
+    assert filled[0][step_io.parents_at(32)].tolist() == above + [step_io.NOWHERE] * (32 - len(tree))
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 64, 65])

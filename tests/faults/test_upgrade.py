@@ -20,7 +20,7 @@ import pytest
 from fastcoder_lsp.cli.doctor import check_last_start
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve
-from fastcoder_lsp.draft import skipped_parts
+from fastcoder_lsp.draft import self_model
 from fastcoder_lsp.draft.auto.evidence import EvidenceCounts
 from fastcoder_lsp.draft.frozen_table import FrozenTable
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, change
@@ -33,7 +33,7 @@ from fastcoder_lsp.host.spawn import FindOrStart
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.kernels import files
 from fastcoder_lsp.model.choice import read_measured
-from fastcoder_lsp.model.digest import remembered_sha256
+from fastcoder_lsp.model.store import remembered_sha256
 from fastcoder_lsp.runtime import first_hour
 from fastcoder_lsp.runtime.costs import step_costs
 from fastcoder_lsp.runtime.start_record import read_start
@@ -190,7 +190,7 @@ KINDS = {
     "skipped": Kept(
         "skipped/digest.json",
         b'{"format": 1, "digest": "digest", "skipped": [3], "speed": 1.5}',
-        lambda cache: skipped_parts.kept(cache, "digest"),
+        lambda cache: self_model.kept(cache, "digest"),
         lambda found: found.speed == 1.5,
     ),
     "digest": Kept(

@@ -15,9 +15,8 @@ from fastcoder_lsp.completion.suggestions import Rule
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.lsp.capabilities import EditorFeatures
 from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
-from fastcoder_lsp.lsp.outcomes import _INTENDED, PAUSE_S, SILENT_S, Outcomes, SilenceWatch
 from fastcoder_lsp.lsp.reasons import Reasons, of_rule
-from fastcoder_lsp.lsp.status import Reporter
+from fastcoder_lsp.lsp.status import _INTENDED, PAUSE_S, SILENT_S, Outcomes, Reporter, SilenceWatch
 from fastcoder_lsp.lsp.wire import Writer, read_bodies
 from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.document import Position

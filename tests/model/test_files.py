@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.model.digest import combined, known_sha256, remembered_sha256
 from fastcoder_lsp.model.files import is_complete, open_folder, weight_files
+from fastcoder_lsp.model.store import combined, known_sha256, remembered_sha256
 from tests.model.tiny import write_folder
 
 

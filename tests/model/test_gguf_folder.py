@@ -18,13 +18,12 @@ from fastcoder_lsp import model
 from fastcoder_lsp.errors import InstallationError, ModelInvalidError, ModelMissingError, ResourceError
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS
 from fastcoder_lsp.model.convert import convert
-from fastcoder_lsp.model.digest import remembered_sha256, sha256_file
 from fastcoder_lsp.model.files import Origin, damage, read_origin
 from fastcoder_lsp.model.find import wheels_converted
 from fastcoder_lsp.model.gguf_folder import _described, drop_copies
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.machine import require_packages
-from fastcoder_lsp.model.store import ModelStore
+from fastcoder_lsp.model.store import ModelStore, remembered_sha256, sha256_file
 from fastcoder_lsp.model.tensors import open_tensors
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.fake_engine import silent

@@ -23,8 +23,8 @@ from fastcoder_lsp.model import choice as rule
 from fastcoder_lsp.model.catalogue import FAMILY
 from fastcoder_lsp.model.choice import Measured, Speed, write_measured
 from fastcoder_lsp.model.downloads import Dialogue, ProgressStep, read_download, recorded
+from fastcoder_lsp.model.files import RECORD
 from fastcoder_lsp.model.find import find
-from fastcoder_lsp.model.tuned import RECORD
 from fastcoder_lsp.runtime import second_process, succession
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model

@@ -22,14 +22,13 @@ from fastcoder_lsp.edits.formats import EditLimits
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import EditQuestion
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.model.files import RECORD
 from fastcoder_lsp.model.find import find
-from fastcoder_lsp.model.tuned import RECORD
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.runtime.edit_model import EditRuntime, format_of, load_edit_model
 from fastcoder_lsp.scheduling.budget import LatencyEstimator
 from fastcoder_lsp.scheduling.edits import EditGeneration
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.commits import FileChange, read_history
 from fastcoder_lsp.train.edits import (
     CHANGED,
     COPIED,
@@ -44,6 +43,7 @@ from fastcoder_lsp.train.edits import (
 from fastcoder_lsp.train.edits import (
     renamed as renamed_in,
 )
+from fastcoder_lsp.train.texts import FileChange, read_history
 from tests.faults.small_model import write_model
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

@@ -15,7 +15,7 @@ from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.drafter_files import WEIGHTS, DrafterRecord, open_drafter
-from fastcoder_lsp.model.tuned import read_record
+from fastcoder_lsp.model.files import read_record
 from fastcoder_lsp.train import session
 from fastcoder_lsp.train.drafters import JointSession
 from fastcoder_lsp.train.medusa import JointLesson, MedusaSettings

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
-from fastcoder_lsp.model.tuned import RECORD, TrainingRecord, read_record
+from fastcoder_lsp.model.files import RECORD, TrainingRecord, read_record
 from fastcoder_lsp.train.cllm import CllmSettings
 from fastcoder_lsp.train.options import RequestedOptions
 from fastcoder_lsp.train.sdsat import SdsatSettings

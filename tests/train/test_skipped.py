@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.cli.main import main
-from fastcoder_lsp.draft import skipped_parts
+from fastcoder_lsp.draft import self_model
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import find
 from fastcoder_lsp.train.skipped import search_skipped
@@ -24,7 +24,7 @@ def test_what_is_found_is_kept_for_the_model(
     cache = tmp_path / "cache"
     found, path = search_skipped(str(folder), [str(code)], cache, places=2, rounds=3)
     assert path.is_relative_to(cache)
-    assert skipped_parts.kept(cache, find(str(folder), cache).digest).skipped == found.skipped
+    assert self_model.kept(cache, find(str(folder), cache).digest).skipped == found.skipped
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "other"))
     arguments = ["--data", str(code), "--places", "2", "--rounds", "3"]
     assert main(["train", "self", "--model", str(folder), *arguments]) == 0

@@ -16,7 +16,7 @@ from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, NoDrafter, load_tra
 from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.draft.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.model.tuned import TrainingRecord, read_record
+from fastcoder_lsp.model.files import TrainingRecord, read_record
 from fastcoder_lsp.train.run_folder import read_points
 from tests.engine import tiny_models
 from tests.train.conftest import Speaker

@@ -4,7 +4,7 @@ A step is one replay: the host sends numbers that encode the tree's mask, the mo
 token; one small copy goes back to the host, which walks down the tree and launches the moves of the accepted slots
 while it drafts. On the CPU the same programs run operation by operation: capture is the only difference.
 
-Read in this order: `plan` (the sizes), `layout` and `step_io` (inputs and outputs), `device`, `cache`, `weights`,
-`transformer`, `verifier`, `programs` (a step from end to end), `backend` and `engine`, `build` and `check`. `fused` and
-`triton_kernels` are another implementation of attention and a step's end, off by default.
+Read in this order: `plan` (the sizes), `step_io` (inputs and outputs), `device`, `cache`, `weights`, `transformer`,
+`verifier`, `programs` (a step from end to end), `engine`, and `build` with its check. `fused` and `triton_kernels` are
+another implementation of attention and a step's end, off by default.
 """

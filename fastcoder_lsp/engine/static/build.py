@@ -1,6 +1,9 @@
 """Builds the graph engine: weights, sizes that fit the memory, kernels, captured programs, the check.
 
-When memory runs out it first drops buckets, then context, then gives up.
+When memory runs out it first drops buckets, then context, then gives up. The check compares our kernels with torch's,
+and replays with single launches: whole programs run, several times, since the effect of another order of summation is
+below the tolerance, and the difference of two rows is far above it. Programs that fail or disagree are not used, and
+the reason is reported.
 """
 
 import gc
@@ -8,26 +11,27 @@ import logging
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
-from fastcoder_lsp.core import EngineInfo, Progress
+from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Progress
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static.backend import StaticBackend
 from fastcoder_lsp.engine.static.cache import Shelf, StaticCache
-from fastcoder_lsp.engine.static.check import kernels_objection, replay_objection
 from fastcoder_lsp.engine.static.device import Device
-from fastcoder_lsp.engine.static.engine import StaticEngine
+from fastcoder_lsp.engine.static.engine import StaticBackend, StaticEngine
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, Plan, affordable_context, plan, require
-from fastcoder_lsp.engine.static.programs import Programs
+from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs, follow
 from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
+from fastcoder_lsp.engine.static.verifier import StepVariant
 from fastcoder_lsp.engine.static.weights import (
     HEAD,
     PRODUCTS,
     Make,
     ModelWeights,
     TensorSource,
+    agree,
     read_model,
     working_product,
 )
@@ -217,3 +221,148 @@ def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> St
         notes=tuple(recipe.notes),
     )
     return StaticEngine(backend, info)
+
+
+ENDED_WIDTHS = (1, 32)
+"""Rows of the steps whose end is checked: one width, whose kernels compile only once."""
+REPLAYED_WIDTHS = (1, 16)
+
+
+def kernels_objection(plain: Programs, ours: Programs) -> str | None:
+    """Why our kernels must not be used, or None: compares logits of every width, and ends of steps, over a cached text.
+
+    `plain` programs have torch's kernels, the reference, `ours` our own, over the same cache.
+    """
+    return _tried(lambda: _kernels_objection(plain, ours))
+
+
+def replay_objection(programs: Programs) -> str | None:
+    """Why programs must not be replayed, or None: a replay must choose the same tokens as its launches one by one."""
+    return _tried(lambda: _replay_objection(programs))
+
+
+def _tried(compare: Callable[[], str | None]) -> str | None:
+    try:
+        return compare()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as why:  # Triton's exceptions are no errors of torch
+        logger.warning("a check failed", exc_info=True)
+        return f"{type(why).__name__}: {why}".splitlines()[0][:200]
+
+
+def _kernels_objection(plain: Programs, ours: Programs) -> str | None:
+    size = plain.plan
+    bucket = size.buckets[len(size.buckets) // 2]
+    cached, ended = _fill(plain, bucket), {size.step_width(width) for width in ENDED_WIDTHS}
+    for width in size.widths:
+        tree = agreeing_tree(plain, width, bucket, cached) if width in ended else any_tree(width)
+        expected_TV = _logits(plain, tree, width, bucket, cached).clone()
+        if not agree(_logits(ours, tree, width, bucket, cached), expected_TV):
+            return f"the logits differ at {counted(width, 'row')}"
+        if width in ended and (wrong := wrong_end(ours, tree, width, bucket, cached)) is not None:
+            return f"a step of {counted(width, 'row')} ends wrong: {wrong}"
+    return None
+
+
+def _replay_objection(programs: Programs) -> str | None:
+    size, best = programs.plan, min(TOP_K, programs.vocabulary)
+    bucket = size.buckets[0]
+    for width in {size.step_width(width) for width in REPLAYED_WIDTHS}:
+        tree, program = any_tree(width), Program(width, bucket, StepVariant(top_k=best))
+        logits = []
+        for captured in (True, False):
+            programs.send(tree.tokens, tree.parents, width=width, cached=0, sampler=GREEDY)
+            programs.launch(program, captured=captured)
+            programs.wait()
+            logits.append(torch.from_numpy(programs.best(program, width, best)[1]))
+        if not agree(*logits):
+            return f"a replay of {counted(width, 'row')} differs from single launches"
+    return None
+
+
+def _fill(programs: Programs, bucket: int) -> int:
+    """Prefill a text that leaves the widest step room in its bucket, and ends within a tile; returns its length.
+
+    Over an empty cache attention would have nothing to do, and its faults would not show.
+    """
+    size = programs.plan
+    chunk, length = size.reads[-1], max(min(bucket - size.widths[-1] - 7, size.context), 0)
+    for start in range(0, length, chunk):
+        count = min(chunk, length - start)
+        tokens = [(5 * place + 3) % 97 for place in range(start, start + count)]
+        programs.send(tokens, range(-1, count - 1), width=chunk, cached=start, sampler=GREEDY)
+        programs.launch(Program(chunk, size.bucket(start, chunk), None), captured=False)
+        programs.wait()
+    return length
+
+
+def any_tree(width: int) -> DraftTree:
+    """A tree of `width` rows in pairs below each other."""
+    tokens = tuple((7 * row) % 101 for row in range(width))
+    return DraftTree(tokens, tuple((row - 1) // 2 if row else -1 for row in range(width)))
+
+
+def agreeing_tree(programs: Programs, width: int, bucket: int, cached: int) -> DraftTree:
+    """The same tree, in which the second draft of each pair is the model's choice.
+
+    So all accepted rows have to be moved. Found level by level: the row above a draft decides whether it is accepted.
+    """
+    tree, row = any_tree(width), 0
+    tokens = list(tree.tokens)
+    while (second := 2 * row + 2) < width:
+        logits_TV = _logits(programs, tree, width, bucket, cached)
+        said = int(logits_TV[row].argmax())
+        tokens[second] = said
+        tokens[second - 1] = said + 1 if said == 0 else said - 1
+        tree, row = replace(tree, tokens=tuple(tokens)), second
+    return tree
+
+
+def wrong_end(programs: Programs, tree: DraftTree, width: int, bucket: int, cached: int) -> str | None:
+    """The fault of a step's end over `tree`; None if there is none."""
+    said = _logits(programs, tree, width, bucket, cached).argmax(1)[: len(tree)].tolist()
+    for ask in (StepVariant(), StepVariant(top_k=min(TOP_K, programs.vocabulary))):
+        program = Program(width, bucket, ask)
+        if _end(programs, program, tree, cached, room=0)[0] != ():
+            return "more is accepted than there is room for"
+        before = _slots(programs, cached, width)
+        path, emitted = _end(programs, program, tree, cached, room=width)
+        expected = follow(tree, said, width)
+        if emitted[0] != expected[1][0]:
+            return "it does not say the best"
+        if (path, emitted) != expected:
+            return "another path is followed"
+        moved = before.clone()
+        for place, node in enumerate(path):
+            moved[:, :, :, tree.pending + place] = before[:, :, :, node]
+        end = tree.pending + len(path)
+        if not agree(_slots(programs, cached, width)[:, :, :, :end], moved[:, :, :, :end]):
+            return "other slots are moved"
+    return None
+
+
+def _logits(programs: Programs, tree: DraftTree, width: int, bucket: int, cached: int) -> torch.Tensor:
+    programs.send(tree.tokens, tree.parents, width=width, cached=cached, sampler=GREEDY)
+    return programs.logits(width, bucket)
+
+
+def _end(
+    programs: Programs, program: Program, tree: DraftTree, cached: int, *, room: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    programs.send(
+        tree.tokens,
+        tree.parents,
+        width=program.width,
+        cached=cached,
+        sampler=GREEDY,
+        pending=tree.pending,
+        room=room,
+    )
+    programs.launch(program, captured=False)
+    programs.wait()
+    return programs.accepted(program, tree, cached, room)
+
+
+def _slots(programs: Programs, cached: int, width: int) -> torch.Tensor:
+    return programs.cache.save(cached + width).slots_2LKCD[:, :, :, cached:]

@@ -1,14 +1,19 @@
 """The inputs and outputs of a program: one small copy to the device, one back.
 
-Every width has a layout of its own, so that a copy is no longer than its program needs.
+Every width has a layout of its own, so that a copy is no longer than its program needs. The host numbers the rows so
+that "row j is above row i" is a comparison: rows get places in the order of a walk, so that a row's descendants lie in
+one stretch behind it, `enter`…`leave`; row i sees row j if j's stretch holds i's `enter`. The cached text is one more
+row above all real ones, and the padding behind the rows is one without descendants. `lay_out` is compiled if numba is
+installed.
 
 Legend: T rows of the program, K best ids of a row, E = T + 2 (the cached text, the rows, the padding behind them), P =
 T + 1 (the number of accepted drafts, and their rows).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +21,107 @@ import torch
 
 from fastcoder_lsp.core import Sampler
 from fastcoder_lsp.core.noise import seed_start
-from fastcoder_lsp.engine.static import layout
 from fastcoder_lsp.engine.static.device import Device
+
+HEAD = 8
+"""Numbers before the rows: cached, noise, top-k, pending, room, one unused, temperature, top-p, both floats."""
+FLOATS = 6
+"""Where the floats begin; they lie in the same buffer, bit for bit."""
+EDGES = 2
+"""Columns of a stretch beside the rows: the cached text before them, and the padding behind them."""
+FAR = 1 << 40
+"""A place that no row has."""
+NOWHERE = -2
+"""The parent of a row that is no draft, or cannot be accepted."""
+
+
+def input_size(width: int) -> int:
+    """How many numbers a program of `width` rows reads."""
+    return HEAD + 4 * width + 2 * (width + EDGES)
+
+
+def ids_at(width: int) -> slice:
+    """Embedding ids."""
+    return slice(HEAD, HEAD + width)
+
+
+def positions_at(width: int) -> slice:
+    """Positions in the text."""
+    return slice(HEAD + width, HEAD + 2 * width)
+
+
+def slots_at(width: int) -> slice:
+    """Slots of the KV cache."""
+    return slice(HEAD + 2 * width, HEAD + 3 * width)
+
+
+def parents_at(width: int) -> slice:
+    """The parents of drafts."""
+    return slice(HEAD + 3 * width, HEAD + 4 * width)
+
+
+def stretches_at(width: int) -> slice:
+    """`enter` and then `leave` of the cached text, of the rows, and of the padding."""
+    return slice(HEAD + 4 * width, input_size(width))
+
+
+def _lay_out(
+    tokens_N: Any, parents_N: Any, pending: Any, cached: Any, width: Any, vocabulary: Any, numbers: Any, free: Any
+) -> bool:
+    """Fill `numbers` after the head, for a tree of N rows in a program of `width`; `free` has N + 1 places.
+
+    Drafts outside the vocabulary get any embedding, since they are never accepted; rows from N on see only themselves.
+    Returns False, and fills nothing, if a row's parent is not before it, or the first `pending` are no chain.
+    """
+    count = len(tokens_N)
+    for row in range(count):
+        above = parents_N[row]
+        if above >= row or above < -1 or (row < pending and above != row - 1):
+            return False
+    positions, slots, above_row = HEAD + width, HEAD + 2 * width, HEAD + 3 * width
+    enter = HEAD + 4 * width + 1
+    leave = enter + width + EDGES
+    numbers[enter - 1], numbers[leave - 1] = 0, count
+    numbers[enter + width], numbers[leave + width] = FAR, 0
+    for row in range(count):
+        numbers[leave + row] = 1
+    for row in range(count - 1, -1, -1):
+        if parents_N[row] >= 0:
+            numbers[leave + parents_N[row]] += numbers[leave + row]
+    free[0] = 0
+    for row in range(count):
+        above = parents_N[row]
+        place, below = free[above + 1], numbers[leave + row]
+        free[above + 1] = place + below
+        free[row + 1] = place + 1
+        numbers[enter + row], numbers[leave + row] = place, place + below
+        numbers[positions + row] = cached if above < 0 else numbers[positions + above] + 1
+        known = 0 <= tokens_N[row] < vocabulary
+        numbers[HEAD + row] = tokens_N[row] if known else 0
+        numbers[above_row + row] = above if known and row >= pending else NOWHERE
+    for row in range(count, width):
+        numbers[enter + row], numbers[leave + row] = row, row + 1
+        numbers[positions + row], numbers[HEAD + row] = cached, 0
+        numbers[above_row + row] = NOWHERE
+    for row in range(width):
+        numbers[slots + row] = cached + row
+    return True
+
+
+def _compiled(function: Callable[..., bool]) -> Callable[..., bool]:
+    try:
+        from fastcoder_lsp.kernels import kernel  # noqa: PLC0415 imports numba
+        from fastcoder_lsp.kernels.decorators import FixedTypes  # noqa: PLC0415 imports packages that a benchmark may lack
+    except ImportError:
+        return function
+    return FixedTypes(kernel(function))
+
+
+lay_out: Callable[
+    [npt.NDArray[np.int64], npt.NDArray[np.int64], int, int, int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    bool,
+] = _compiled(_lay_out)
+"""`_lay_out`, compiled if numba is installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +129,7 @@ class Inputs:
     """A program's view of its inputs, all on the device.
 
     `ids_T`: embeddings to take; `positions_T`: in the text; `slots_T`: of keys and values. `stretches_2E`: see
-    `layout`; `parents_T`: of drafts. The scalars are the sampler's parameters, the number of cached tokens, of pending
+    `lay_out`; `parents_T`: of drafts. The scalars are the sampler's parameters, the number of cached tokens, of pending
     rows, and of drafts that may be accepted.
     """
 
@@ -55,10 +159,10 @@ class StepInput:
     def __init__(self, device: Device, rows: int, vocabulary: int) -> None:
         self._place, self._rows, self._vocabulary = device, rows, vocabulary
         with torch.inference_mode(mode=False):  # so that a copy needs no mode, which takes longer than the copy
-            self._host = device.staging(layout.size(rows), torch.int64)
-            self._device = torch.zeros(layout.size(rows), dtype=torch.int64, device=device.place)
+            self._host = device.staging(input_size(rows), torch.int64)
+            self._device = torch.zeros(input_size(rows), dtype=torch.int64, device=device.place)
         self._ints = self._host.numpy()
-        self._floats = self._ints[layout.FLOATS : layout.HEAD].view(np.float64)
+        self._floats = self._ints[FLOATS:HEAD].view(np.float64)
         self._free = np.zeros(rows + 1, np.int64)
         self._copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # slicing takes longer than copying
         self._sampler: Sampler | None = None
@@ -88,18 +192,18 @@ class StepInput:
             ints[1:3] = (start_of(sampler.seed), sampler.top_k)
             self._floats[:] = (sampler.temperature or 1.0, sampler.top_p)
         tokens_N, parents_N = np.array(tokens, np.int64), np.array(parents, np.int64)
-        sound = layout.lay_out(tokens_N, parents_N, pending, cached, width, self._vocabulary, ints, self._free)
+        sound = lay_out(tokens_N, parents_N, pending, cached, width, self._vocabulary, ints, self._free)
         assert sound, "rows hang from rows before them, and what is decided is a chain"
         copy = self._copies.get(width)
         if copy is None:
-            end = layout.size(width)
+            end = input_size(width)
             copy = self._copies[width] = (self._host[:end], self._device[:end])
         self._place.send(*copy)
 
     def view(self, width: int) -> Inputs:
         """The tensors that a program of `width` rows reads."""
         cached, noise, top_k, pending, room = self._device[:5].unbind()
-        temperature, top_p = self._device[layout.FLOATS : layout.HEAD].view(torch.float64).unbind()
+        temperature, top_p = self._device[FLOATS:HEAD].view(torch.float64).unbind()
         return Inputs(
             cached=cached,
             noise=noise,
@@ -108,11 +212,11 @@ class StepInput:
             room=room,
             temperature=temperature,
             top_p=top_p,
-            ids_T=self._device[layout.ids_at(width)],
-            positions_T=self._device[layout.positions_at(width)],
-            slots_T=self._device[layout.slots_at(width)],
-            parents_T=self._device[layout.parents_at(width)],
-            stretches_2E=self._device[layout.stretches_at(width)].view(2, width + layout.EDGES),
+            ids_T=self._device[ids_at(width)],
+            positions_T=self._device[positions_at(width)],
+            slots_T=self._device[slots_at(width)],
+            parents_T=self._device[parents_at(width)],
+            stretches_2E=self._device[stretches_at(width)].view(2, width + EDGES),
         )
 
 

@@ -16,15 +16,14 @@ from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.cache import StaticCache
-from fastcoder_lsp.engine.static.layout import EDGES
-from fastcoder_lsp.engine.static.step_io import WALK, Inputs, Outputs
+from fastcoder_lsp.engine.static.step_io import EDGES, WALK, Inputs, Outputs
 from fastcoder_lsp.engine.static.verifier import top_rows
 from fastcoder_lsp.engine.static.weights import ModelWeights, Norm
 
 
 @dataclass(frozen=True)  # without slots, which leave no room for a cached property
 class TreeView:
-    """The slots of a program's rows and which they see; made once for all layers. See `layout` for the stretches."""
+    """The slots of a program's rows and which they see; made once for all layers. See `step_io` for the stretches."""
 
     inputs: Inputs
     slots_C: torch.Tensor

@@ -45,7 +45,7 @@ def attend_split(
     head, row = kv * group + folded // width, folded % width
     dims = tl.arange(0, DIM)
     held = tl.load(cached).to(tl.int32)
-    # The place of each row in the walk, and how far rows see the cached text: see `layout`.
+    # The place of each row in the walk, and how far rows see the cached text: see `step_io`.
     place_of_row = tl.load(stretches + 1 + row).to(tl.int32)
     real = place_of_row < tl.load(stretches + width + 2).to(tl.int32)
     queries = tl.load(q + (row * heads + head)[:, None] * DIM + dims[None, :], mask=inside[:, None], other=0.0)
