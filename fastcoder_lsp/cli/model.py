@@ -124,11 +124,7 @@ def _measured_choice(*, every: bool = False) -> "Choice":
     from fastcoder_lsp.runtime.model_choice import chosen_model
 
     with progress_shown() as shown:
-        return chosen_model(
-            cache_folder(),
-            shares(shown),
-            every=every,
-        )
+        return chosen_model(cache_folder(), shares(shown), every=every)
 
 
 def _chosen(digest: str) -> str:
@@ -215,10 +211,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         )
         return 0
     with progress_shown() as shown:
-        done = calibrate(
-            arguments.name,
-            shares(shown),
-        )
+        done = calibrate(arguments.name, shares(shown))
     chosen, plain, kept = done.found.chosen, done.found.plain, done.found.kept
     print(f"{done.model}: four-bit weights lose {chosen.nats:.3f} ± {chosen.standard_error:.3f} nats a token")
     _say(

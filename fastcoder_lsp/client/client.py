@@ -268,8 +268,7 @@ class LanguageClient:
         """Tell the server that `text` replaced start…end of `before`; the document now has the number `version`."""
         change = {"range": {"start": self.position(before, start), "end": self.position(before, end)}, "text": text}
         self._connection.notify(
-            "textDocument/didChange",
-            {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]},
+            "textDocument/didChange", {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]}
         )
 
     def save(self, uri: str) -> None:

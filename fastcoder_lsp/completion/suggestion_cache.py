@@ -10,14 +10,7 @@ from dataclasses import dataclass, replace
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Answer, Question, Quiet, answering
-from fastcoder_lsp.completion.suggestions import (
-    CachedSuffix,
-    Rejections,
-    Rule,
-    Suggestion,
-    SuggestionMemory,
-    in_word,
-)
+from fastcoder_lsp.completion.suggestions import CachedSuffix, Rejections, Rule, Suggestion, SuggestionMemory, in_word
 from fastcoder_lsp.core import Completion, Late, Reason
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.syntax import Regions

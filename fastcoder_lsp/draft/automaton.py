@@ -212,14 +212,7 @@ def _follow(states_S5: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: 
 
 @kernel_with_arrays
 def _draft(
-    states_S5: Any,
-    edges_E4: Any,
-    counters: Any,
-    nodes_3N: Any,
-    own: Any,
-    factor: Any,
-    offset: Any,
-    least: Any,
+    states_S5: Any, edges_E4: Any, counters: Any, nodes_3N: Any, own: Any, factor: Any, offset: Any, least: Any
 ) -> Any:
     """Try the match and its suffixes, shorter and shorter; keep the draft with the greatest score."""
     if own:

@@ -108,12 +108,7 @@ class FrozenTable:
         name = np.frombuffer(identity.encode(), np.uint8)
         with appearing(path) as file:
             np.savez(
-                file,
-                shape=shape,
-                identity=name,
-                keys=self._keys_L,
-                starts=self._starts_L,
-                followers=self._followers_FT,
+                file, shape=shape, identity=name, keys=self._keys_L, starts=self._starts_L, followers=self._followers_FT
             )
 
     @classmethod

@@ -87,10 +87,7 @@ class RewriteDrafter(Drafter):
     """
 
     def __init__(
-        self,
-        piece: Callable[[int], bytes],
-        parameters: RewriteParameters | None = None,
-        costs: StepCosts | None = None,
+        self, piece: Callable[[int], bytes], parameters: RewriteParameters | None = None, costs: StepCosts | None = None
     ) -> None:
         super().__init__(REWRITE)
         self._piece, self._window = piece, (parameters or RewriteParameters()).window

@@ -89,15 +89,7 @@ class EditHistory:
         self._modified: LatestDocuments[deque[Inserted]] = LatestDocuments(_MOST_DOCUMENTS)
 
     def note(
-        self,
-        uri: str,
-        path: str,
-        before: str,
-        after: str,
-        at_ms: float,
-        *,
-        accepted: bool = False,
-        folder: str = "",
+        self, uri: str, path: str, before: str, after: str, at_ms: float, *, accepted: bool = False, folder: str = ""
     ) -> None:
         """Record a change of a document, which may have `accepted` a suggestion; `path` lies below `folder`."""
         if before == after:

@@ -177,9 +177,7 @@ class Patch(NamedTuple):
         if between[own:own_end] != self.new or between[later:later_end] != then.old:
             return None
         return Patch(
-            low,
-            (*between[:own], *self.old, *between[own_end:]),
-            (*between[:later], *then.new, *between[later_end:]),
+            low, (*between[:own], *self.old, *between[own_end:]), (*between[:later], *then.new, *between[later_end:])
         )
 
     def size(self) -> int:

@@ -97,13 +97,7 @@ def _position_encoding(offered: object) -> Encoding:
 
 
 def server_capabilities(
-    client: EditorFeatures,
-    *,
-    popup: bool,
-    definitions: bool,
-    diagnostics: bool,
-    edits: bool,
-    commands: Iterable[str],
+    client: EditorFeatures, *, popup: bool, definitions: bool, diagnostics: bool, edits: bool, commands: Iterable[str]
 ) -> types.ServerCapabilities:
     """The answer to `initialize`.
 

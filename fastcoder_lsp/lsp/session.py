@@ -14,13 +14,7 @@ from pathlib import Path, PurePath
 from lsprotocol.types import MessageType
 
 import fastcoder_lsp
-from fastcoder_lsp.completion.protocol import (
-    DocumentChanged,
-    DocumentClosed,
-    FilesChanged,
-    OpenHost,
-    Use,
-)
+from fastcoder_lsp.completion.protocol import DocumentChanged, DocumentClosed, FilesChanged, OpenHost, Use
 from fastcoder_lsp.completion.question import Policy, policy_of
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Problem, Settings, usage_folder

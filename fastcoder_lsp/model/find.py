@@ -11,12 +11,7 @@ from pathlib import Path
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, UsageError
 from fastcoder_lsp.model import hub
-from fastcoder_lsp.model.catalogue import (
-    WHEELS_PREFIX,
-    WheelModel,
-    stand_in,
-    wheel_model,
-)
+from fastcoder_lsp.model.catalogue import WHEELS_PREFIX, WheelModel, stand_in, wheel_model
 from fastcoder_lsp.model.choice import current_choice, words
 from fastcoder_lsp.model.downloads import Download, read_download
 from fastcoder_lsp.model.files import (

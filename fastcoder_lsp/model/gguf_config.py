@@ -252,10 +252,7 @@ _LLAMA3 = PreTokenizer(
     (_split(rf"{_LETTERS}|\p{{N}}{{1,3}}{_REST}"), _bytes(words=False)), whole_first=True, starts=True
 )
 _SEED_CODER = PreTokenizer(
-    (
-        _split(rf"{_LETTERS}|\p{{N}}{{1}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"),
-        _bytes(words=False),
-    )
+    (_split(rf"{_LETTERS}|\p{{N}}{{1}}| ?[^\s\p{{L}}\p{{N}}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"), _bytes(words=False))
 )
 _DEEPSEEK_CODER = PreTokenizer(
     (

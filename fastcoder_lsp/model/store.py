@@ -145,8 +145,7 @@ def reading(what: str) -> Iterator[None]:
     except OSError as error:
         place = error.filename or what
         raise ModelInvalidError(
-            f"{place} cannot be read: {error.strerror or error}",
-            "Make it readable for you, or use another model.",
+            f"{place} cannot be read: {error.strerror or error}", "Make it readable for you, or use another model."
         ) from error
 
 

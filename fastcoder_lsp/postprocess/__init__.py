@@ -5,13 +5,4 @@ from fastcoder_lsp.postprocess.overwrite import replaces, written_over
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.postprocess.useful import useful, useful_at
 
-__all__ = [
-    "TextAround",
-    "finish",
-    "finish_at",
-    "replaces",
-    "useful",
-    "useful_at",
-    "whole_lines",
-    "written_over",
-]
+__all__ = ["TextAround", "finish", "finish_at", "replaces", "useful", "useful_at", "whole_lines", "written_over"]

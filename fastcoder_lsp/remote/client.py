@@ -61,10 +61,7 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
 
     @override
     async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.AsyncNetworkStream:
         return BoundedStream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
 

@@ -53,12 +53,7 @@ class FirstHour:
     """
 
     def __init__(
-        self,
-        cache: Path,
-        hub_id: str,
-        promised: Speed,
-        costs: StepCosts,
-        clock: Callable[[], float] = time.monotonic,
+        self, cache: Path, hub_id: str, promised: Speed, costs: StepCosts, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._cache, self._hub_id, self._promised, self._costs, self._clock = cache, hub_id, promised, costs, clock
         self._use, self._last, self._unkept_s = _read_use(cache, hub_id), -math.inf, 0.0

@@ -48,11 +48,7 @@ class FolderWords:
     """
 
     def __init__(
-        self,
-        root: Path,
-        rules: ReadingRules,
-        clock_s: Callable[[], float] = time.monotonic,
-        kept: Path | None = None,
+        self, root: Path, rules: ReadingRules, clock_s: Callable[[], float] = time.monotonic, kept: Path | None = None
     ) -> None:
         self.root, self.rules, self._clock_s = root, rules, clock_s
         self.index, self.terms = WordIndex(), Terms()

@@ -46,12 +46,7 @@ class SmallerModelOptions:
     def by(cls, settings: Settings, names: tuple[str, ...], cache: Path) -> "SmallerModelOptions":
         """The options in the settings, for these models."""
         return cls(
-            names,
-            settings.engine,
-            settings.context_tokens,
-            settings.threads or None,
-            settings.draft_memory_mb,
-            cache,
+            names, settings.engine, settings.context_tokens, settings.threads or None, settings.draft_memory_mb, cache
         )
 
 

@@ -193,12 +193,7 @@ class TenantHost(LocalHost):
     """One front's host; its unique `name` begins with the tenant's, who may read the repositories in `folders`."""
 
     def __init__(
-        self,
-        core: "TeamCore",
-        name: str,
-        listener: HostListener,
-        settings: Settings,
-        folders: Mapping[Path, Settings],
+        self, core: "TeamCore", name: str, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]
     ) -> None:
         self._drafted = bool(folders) and wants_datastore(settings)
         self._folders, self._words = folders, core.words

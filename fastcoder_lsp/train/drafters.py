@@ -138,11 +138,7 @@ class JointSession(TrainingSession):
 
     @override
     def identity(self) -> dict[str, Any]:
-        return {
-            **super().identity(),
-            "method": "medusa, jointly",
-            "vocabulary": self.job.collected.vocabulary,
-        }
+        return {**super().identity(), "method": "medusa, jointly", "vocabulary": self.job.collected.vocabulary}
 
     @override
     def prepare(self) -> Lesson:

@@ -179,10 +179,7 @@ class JointLesson:
 
     def heads(self) -> dict[str, torch.Tensor]:
         """The heads' true values, by the names of `MedusaLesson`."""
-        return {
-            "blocks.weight": FASTER * self._weight_KBEE.detach(),
-            "blocks.bias": FASTER * self._bias_KBE.detach(),
-        }
+        return {"blocks.weight": FASTER * self._weight_KBEE.detach(), "blocks.bias": FASTER * self._bias_KBE.detach()}
 
     def taught(self, teacher: Teacher) -> Teacher:
         """`teacher` with the tokens and the rows of the head that the heads learnt with."""

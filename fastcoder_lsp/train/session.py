@@ -22,15 +22,7 @@ from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.model.files import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.example import Sequences
-from fastcoder_lsp.train.loop import (
-    Lesson,
-    RunOutcome,
-    TimeBudget,
-    Trainer,
-    TrainingProgress,
-    time_step,
-    with_plan,
-)
+from fastcoder_lsp.train.loop import Lesson, RunOutcome, TimeBudget, Trainer, TrainingProgress, time_step, with_plan
 from fastcoder_lsp.train.options import (
     Method,
     RequestedOptions,

@@ -138,8 +138,7 @@ def require_tuning(settings: TrainSettings) -> None:
     """Raise InstallationError if LoRA is asked for and peft is not installed."""
     if settings.tuning == "lora" and find_spec("peft") is None:
         raise InstallationError(
-            "tuning by LoRA needs the package peft",
-            f"Run: {install_line('peft')}; or tune all weights with --full.",
+            "tuning by LoRA needs the package peft", f"Run: {install_line('peft')}; or tune all weights with --full."
         )
 
 

@@ -22,14 +22,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.core import DraftTree, Verified
 from fastcoder_lsp.core.files import appearing, private_folder, read_cached
-from fastcoder_lsp.draft.base import (
-    FROM_CACHE,
-    FROM_CORPUS,
-    FROM_PROMPT,
-    FROM_RECYCLING,
-    FROM_REPOSITORY,
-    Source,
-)
+from fastcoder_lsp.draft.base import FROM_CACHE, FROM_CORPUS, FROM_PROMPT, FROM_RECYCLING, FROM_REPOSITORY, Source
 from fastcoder_lsp.kernels import inlined, kernel
 from fastcoder_lsp.kernels.decorators import FixedTypes
 

@@ -16,14 +16,7 @@ from typing import Any
 import numba.core.types as nt
 from llvmlite import ir
 
-from fastcoder_lsp.engine.int4.unfold import (
-    PIECES,
-    half_of,
-    lines_in,
-    load_factors,
-    places_of,
-    prefetch_piece,
-)
+from fastcoder_lsp.engine.int4.unfold import PIECES, half_of, lines_in, load_factors, places_of, prefetch_piece
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.simd import I32, I64, broadcast, intrinsic, load_at, store_at
 from fastcoder_lsp.engine.int8.tiles import Loop, offset, put_rows, register_of

@@ -29,14 +29,7 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
 
     @tagged(f"{tag}_{add}")
     def multiply(
-        work: Scratch,
-        phase: int,
-        product: Product,
-        layer: int,
-        count: int,
-        out_MN: Floats,
-        thread: int,
-        threads: int,
+        work: Scratch, phase: int, product: Product, layer: int, count: int, out_MN: Floats, thread: int, threads: int
     ) -> None:
         blocks, lines = product.weights_LBKx.shape[1], product.weights_LBKx.shape[2]
         groups, unfolded = lines * fours, work.unfolded_TB[thread].ctypes.data

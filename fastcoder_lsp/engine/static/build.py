@@ -351,13 +351,7 @@ def _end(
     programs: Programs, program: Program, tree: DraftTree, cached: int, *, room: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     programs.send(
-        tree.tokens,
-        tree.parents,
-        width=program.width,
-        cached=cached,
-        sampler=GREEDY,
-        pending=tree.pending,
-        room=room,
+        tree.tokens, tree.parents, width=program.width, cached=cached, sampler=GREEDY, pending=tree.pending, room=room
     )
     programs.launch(program, captured=False)
     programs.wait()

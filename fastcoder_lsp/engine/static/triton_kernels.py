@@ -81,16 +81,7 @@ def attend_split(
 
 
 @triton.jit(do_not_specialize=["width", "splits", "heads"])
-def join_splits(
-    sums,
-    scales,
-    out,
-    width,
-    splits,
-    heads,
-    DIM: tl.constexpr,
-    SPLITS: tl.constexpr,
-) -> None:
+def join_splits(sums, scales, out, width, splits, heads, DIM: tl.constexpr, SPLITS: tl.constexpr) -> None:
     """One head of one row over all splits, each weighted by its share of the softmax."""
     row, head = tl.program_id(0), tl.program_id(1)
     split, dims = tl.arange(0, SPLITS), tl.arange(0, DIM)
