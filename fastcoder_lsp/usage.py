@@ -1,4 +1,4 @@
-"""Months of use as counts: what was shown, accepted and kept, by day, language and source.
+"""Months of use as counts: suggestions shown, accepted and kept, by day, language and source.
 
 Holds no text, no path and no time of day. A database in the cache folder, which all editors of a user add to. It
 is bounded by the days that it keeps, and by the names that a day may have.

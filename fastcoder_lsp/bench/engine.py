@@ -1,4 +1,4 @@
-"""`bench engine`: what a forward pass costs, beside its products alone and transformers' bf16 in the same run.
+"""`bench engine`: the cost of a forward pass, beside its products alone and transformers' bf16 in the same run.
 
 A pass is a whole step: rows in, verification, commit; the KV cache holds 700 tokens before it.
 """

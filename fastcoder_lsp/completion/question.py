@@ -63,7 +63,7 @@ class Quiet:
         return {self.comments, self.strings, self.prose} != {"always"}
 
     def for_key(self) -> "Quiet":
-        """What is left of the rules for a request by key: the places where nothing is ever suggested."""
+        """The rules that also hold for a request by key: the places without any suggestion."""
         if self.also_by_key:
             return self
         never: dict[str, Any] = {one.name: "never" for one in fields(self) if getattr(self, one.name) == "never"}

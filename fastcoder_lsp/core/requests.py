@@ -100,7 +100,7 @@ class Snapshot:
         definitions: definitions of names near the cursor, if the client sends them.
         yanks: code copied last in any document, the newest first, if the client sends it.
         diagnostics: reports about it, if the client sends them, the nearest to the cursor first.
-        changes: what the user changed last in its folder, oldest first; empty unless the settings want it.
+        changes: the user's last changes in its folder, oldest first; empty unless the settings want it.
         edited: whether the text was changed since the document was opened.
         deleted: whether its last change only removed text.
     """

@@ -192,7 +192,7 @@ class DrafterParts:
 class Drafter:
     """Guesses the model's next tokens. It affects the speed only, never the output.
 
-    `specification` gives the name and traits until others are set. `memory`: what it remembers of each document; None:
+    `specification` gives the name and traits until others are set. `memory`: its state for each document; None:
     nothing outlives a decode.
     """
 

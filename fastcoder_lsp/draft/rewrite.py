@@ -119,7 +119,6 @@ class AlignedState(NamedTuple):
     """How the answer stands to the old text.
 
     Attributes:
-        mode: what it does.
         place: the next token of the old text; unless it copies, the one where the answer left it.
         run: tokens copied in a row, or written since the answer left.
         at: copying: 1 if lines are indented more than before; quoting: the place in the running text of the next

@@ -134,7 +134,7 @@ FORMATS: Final[tuple[EditFormat, ...]] = (
 """Every format; of two that recognise the same prompts, the first one is found."""
 
 MODEL_NAMES: Final = ("sweep-next-edit", "sweep-next-edit-v2", "zeta", "zeta-2", "zeta-2.1", "instinct")
-"""What a model's name contains that says its format."""
+"""Parts of models' names that tell their format."""
 _MODELS = (
     (r"sweep-next-edit-v2", "sweep-v2"),
     (r"sweep-next-edit", "sweep-v1"),

@@ -139,7 +139,7 @@ class EditHistory:
         return changes
 
     def facts(self, uri: str, now_ms: float) -> EditFacts:
-        """What the gate asks about a document."""
+        """The gate's facts about a document."""
         recent = self._modified.get(uri)
         return EditFacts(now_ms, modified=recent is not None, inserted=tuple(recent or ()))
 

@@ -108,7 +108,7 @@ class State:
         self._generation = 0
 
     def snapshot(self) -> StoreSnapshot:
-        """What searchers see from now on."""
+        """A snapshot of the present state."""
         entries = [holding.refresh() for holding in reversed(self.holdings)]
         shown = [entry for entry in entries if len(entry.dead) < len(entry.part.records)]
         shown.sort(key=lambda entry: not entry.recent)

@@ -74,7 +74,7 @@ class PowerSource:
         self._on_battery, self._looked_s = False, float("-inf")
 
     def on_battery(self) -> bool:
-        """What the last look found; begins the next one where that was long ago."""
+        """The result of the last look; begins another one if that was long ago."""
         now_s = time.monotonic()
         if now_s - self._looked_s >= _READ_EVERY_S:
             self._looked_s = now_s

@@ -165,7 +165,7 @@ class Reporter:
 
     @property
     def notes(self) -> list[str]:
-        """What holds suggestions or work back at the moment, in words."""
+        """The reasons that hold back suggestions or work at the moment, in words."""
         minutes, saves, edit_model = self._noted()
         snoozed = f"snoozed for {counted(minutes, 'more minute')}" if minutes else ""
         battery = "on battery, so fastcoder works only when you ask" if saves else ""

@@ -63,7 +63,7 @@ class Size:
         return 2 * (self.layers * self.layer_weights + (1 if self.tied else 2) * self.table)
 
     def read_bytes(self, bits: int) -> int:
-        """What a step of the CPU engine reads: layers and head; attention's matrices stay in eight bits."""
+        """Bytes that a step of the CPU engine reads: layers and head; attention's matrices stay in eight bits."""
         attention = self.layers * self.attention_weights
         rest = self.layers * self.layer_weights + self.table - attention
         return attention + (rest if bits == 8 else rest * 17 // 32)

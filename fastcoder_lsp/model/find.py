@@ -289,7 +289,7 @@ def _hub_gguf(hub_id: str, store: ModelStore) -> ModelFiles | None:
 
 
 def _chosen(store: ModelStore, gpu_bytes: int | None) -> ModelFiles | None:
-    """What `auto` means: the chosen model or the largest smaller one, else a larger one that fits into memory."""
+    """The model of `auto`: the chosen one or the largest smaller one, else a larger one that fits into memory."""
     choice = current_choice(store.cache, gpu_bytes)
     found = _hub_or_stand_in(choice.hub_ids, store)
     for hub_id in choice.larger_ids if found is None else ():

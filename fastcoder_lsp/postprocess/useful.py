@@ -117,7 +117,7 @@ FEWEST_MARKS = 3
 LIKELY_WORD = 0.5
 """A complete word is continued only if the model found that at least as likely as its end."""
 OVER_END = 2.0
-"""What is added to a word has to be so many times as likely as the word's end, and not only some longer word."""
+"""An addition to a word must be so many times as likely as the word's end."""
 SURE_WORD = 0.8
 """The same for a name of the file, in code, and for the longer name if the file does not have it."""
 _MOST_TYPED = 120

@@ -89,7 +89,7 @@ class RemoteModel(Loaded):
         """Since when requests have had no answer: typing cancels each request before it can time out."""
 
     def refusal(self, generation: Generation | None) -> RemoteError | None:
-        """Why the server is not asked now; None if it is. `generation`: what it is asked for already."""
+        """Why the server is not asked now; None if it is. `generation`: the present one."""
         now_ms = self._clock()
         if generation is None:
             self._unanswered_since_ms = None

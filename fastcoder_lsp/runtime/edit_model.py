@@ -52,7 +52,7 @@ CHUNK_MS: Final = 150.0
 _LEAST_CHUNK: Final = 32
 """Tokens of it, on slow machines too."""
 _BESIDE = ", beside other work"
-"""What costs that were measured so are kept by."""
+"""Suffix of the identity of costs that were measured so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ MOST_CHANGED: Final = 500
 """Characters of both sides of a change; a longer one is left out."""
 DIAGNOSTICS: Final = ".diagnostics"
 CHANGES: Final = ".diff"
-"""What the name of a file is followed by, for the model and for users."""
+"""Suffix of a file's name, for the model and for users."""
 _SHIFT: Final = 40
 """Lines that a line may have moved since the diagnostic."""
 _UNUSED: Final = 4

@@ -170,7 +170,7 @@ class Generation(ABC):
         return self._made
 
     def useful(self) -> Suggestion:
-        """What can be shown now: the whole text, or a beginning that will stay; its text may be empty."""
+        """The text to show now: the whole one, or a beginning that will stay; its text may be empty."""
         if self.finish:
             return self.made()
         said = self.said()

@@ -106,7 +106,7 @@ class TrainingSession(ABC):
         return ()
 
     def read(self) -> Texts:
-        """What is learnt from."""
+        """The training texts."""
         return read_texts(self.job.data, self.tokenizer, self.cache)
 
     @cached_property
@@ -119,7 +119,7 @@ class TrainingSession(ABC):
         return machine("cpu", models.count_parameters(self.files.folder))
 
     def identity(self) -> dict[str, Any]:
-        """What distinguishes this run from others, as JSON can hold it."""
+        """The values that distinguish this run from others, for JSON."""
         return {
             "model": self.job.model,
             "method": self.method,

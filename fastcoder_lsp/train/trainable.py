@@ -175,7 +175,7 @@ _LAYER = re.compile(r"\.(\d+)\.")
 
 
 def _product(module: Any, x: torch.Tensor) -> torch.Tensor:
-    """What peft's `Linear.forward` computes, in one step; with peft's own several, a third of a CPU's time is sums."""
+    """peft's `Linear.forward` in one step: its own several ones spend a third of a CPU's time on sums."""
     if module.disable_adapters or module.merged:
         result: torch.Tensor = module.base_layer(x)
         return result

@@ -78,7 +78,7 @@ def _read(value: object) -> Definition | None:
 def diagnostics(session: Session, params: object) -> None:
     """`fastcoder/diagnostics` {textDocument: {uri, version}, diagnostics: [Diagnostic]}, nearest to the cursor first.
 
-    What the editor's other servers report about that version (null: any). The errors, warnings and notes on unused code
+    Reports of the editor's other servers about that version (null: any). The errors, warnings and notes on unused code
     replace the document's earlier ones from its next version on. Entries that are malformed are ignored; a malformed
     message, or one of another version, changes nothing. Lines alone count, whatever the unit of `character`.
     """
