@@ -14,8 +14,7 @@ from fastcoder_lsp.core import Engine, EngineInfo, Engines
 Memory = TypeVar("Memory")
 
 MAX_DOCUMENTS = 32
-MAX_CLOSED = 8
-"""Closed documents whose caches are kept."""
+MAX_CLOSED = 8  # closed documents whose caches are kept
 
 
 class LatestDocuments(Generic[Memory]):

@@ -16,15 +16,12 @@ from typing import Final, NamedTuple
 from fastcoder_lsp.core.files import private_file, private_folder
 
 FILE: Final = "usage.sqlite"
-KEPT_DAYS: Final = 400
-"""Older days are deleted."""
-MOST_LANGUAGES: Final = 24
-"""Languages of a day; further ones count as `other`."""
+KEPT_DAYS: Final = 400  # older days are deleted
+MOST_LANGUAGES: Final = 24  # languages of a day; further ones count as `other`
 WAIT_MS: Final = (25, 50, 100, 200, 400, 800, 1600, 3200)
 """Upper bounds of the classes of waiting times; longer ones are in a class of their own."""
 OTHER: Final = "other"
-_WAIT_S: Final = 0.5
-"""How long to wait for another editor that writes; at the end of a session the editor waits, too."""
+_WAIT_S: Final = 0.5  # how long to wait for another editor that writes; at the end of a session the editor waits, too
 _LANGUAGE: Final = re.compile(r"[a-z0-9][a-z0-9+#._-]{0,31}")
 _SOURCE: Final = re.compile(r"[a-z]{1,16}")
 _TABLE: Final = """

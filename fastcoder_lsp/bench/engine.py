@@ -32,12 +32,9 @@ from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.tokenizer import Tokenizer
 
 EXAMPLE = "engine --json engine.json"
-WIDTHS = (1, 2, 4, 8, 16, 32, 64)
-"""Rows of a step."""
-PREFILLS = (512, 1024)
-"""Tokens of a prefill."""
-CACHED = 700
-"""Tokens in the KV cache before a step."""
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)  # rows of a step
+PREFILLS = (512, 1024)  # tokens of a prefill
+CACHED = 700  # tokens in the KV cache before a step
 _COMPARED = ("accelerate", "torch", "transformers")
 """Packages for the comparison; an installation for a CPU has none of them."""
 

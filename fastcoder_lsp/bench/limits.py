@@ -25,13 +25,10 @@ from fastcoder_lsp.engine.int8.sync import Team
 from fastcoder_lsp.engine.int8.tiles import Loop, register_of
 from fastcoder_lsp.kernels import unkept
 
-CHAINS = 12
-"""Sums that are added to in turn: more than a product's latency, and few enough for 16 registers."""
-STREAM_BYTES = 1 << 28
-"""Memory that is read at once: more than caches hold."""
+CHAINS = 12  # sums that are added to in turn: more than a product's latency, and few enough for 16 registers
+STREAM_BYTES = 1 << 28  # memory that is read at once: more than caches hold
 TURNS, TILE_TURNS, ROUNDS = 200_000, 2_000, 5
-TILE_FOURS = 128
-"""Fours of numbers of AMX's loop: rows and columns of so many lie in the first-level cache."""
+TILE_FOURS = 128  # fours of numbers of AMX's loop: rows and columns of so many lie in the first-level cache
 
 
 @dataclass(frozen=True, slots=True)

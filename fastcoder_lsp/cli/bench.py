@@ -42,8 +42,7 @@ BENCHMARKS = {
 """Name → a line of help."""
 CHECKOUT = Path(__file__).parents[2]
 """The folder that contains the package: a checkout of the repository, or a folder of installed packages."""
-_WRITTEN = ("json", "html", "heatmap", "out", "export", "markdown")
-"""Options that name a file to write."""
+_WRITTEN = ("json", "html", "heatmap", "out", "export", "markdown")  # options that name a file to write
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -13,8 +13,7 @@ from fastcoder_lsp.cli.options import at_least
 if TYPE_CHECKING:
     from fastcoder_lsp.host.control import FoundHost
 
-_STOPPED_S = 10.0
-"""How long an orderly end may take until the process is killed."""
+_STOPPED_S = 10.0  # how long an orderly end may take until the process is killed
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from fastcoder_lsp.http.guard import AccessRules
     from fastcoder_lsp.http.sessions import OpenSessionHost
 
-PORT = 8012
-"""The default port of llama.vim and llama.vscode."""
+PORT = 8012  # the default port of llama.vim and llama.vscode
 _KEY_LENGTH = 16
 _END_S = 5.0
 _WAITING = "The server keeps running, and loads the model at the next request. To end it, press Ctrl-C."

@@ -38,10 +38,8 @@ COMMANDS = (
 )
 CPU_OPTION = "--cpu-requirements"
 CPU_REQUIREMENTS = Path(__file__).parents[1] / "requirements-cpu.txt"
-LEFT_OUT = ("accelerate", "torch", "transformers")
-"""Packages that are not in that list."""
-FAULT = 70
-"""Exit code of internal errors, as in sysexits.h."""
+LEFT_OUT = ("accelerate", "torch", "transformers")  # packages that are not in that list
+FAULT = 70  # exit code of internal errors, as in sysexits.h
 
 
 def parser(named: str = "") -> argparse.ArgumentParser:

@@ -278,8 +278,7 @@ def _say(line: str) -> None:
 
 
 _HEAD = ("model", "precision", "ms a token", f"prompt of {PROMPT_TOKENS}", "memory", "download", "licence", "verdict")
-_RIGHT = slice(2, 6)
-"""Columns of numbers."""
+_RIGHT = slice(2, 6)  # columns of numbers
 OTHERWISE = "To choose otherwise, run `fastcoder-lsp model pull NAME`, and set `model` to NAME."
 
 

@@ -19,8 +19,7 @@ from fastcoder_lsp.core.controls import VisibleStream, raw_stream
 from fastcoder_lsp.errors import ResourceError
 
 _ERASE = "\r\033[K"
-SILENT_S: Final = 1.0
-"""Report progress after this much silence."""
+SILENT_S: Final = 1.0  # report progress after this much silence
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 

@@ -15,8 +15,7 @@ from fastcoder_lsp.decode.trace import token_texts
 from fastcoder_lsp.draft.base import Group
 from fastcoder_lsp.draft.registry import group_of
 
-CONTEXT_LINES: Final = 16
-"""Lines of code shown above and below the completion."""
+CONTEXT_LINES: Final = 16  # lines of code shown above and below the completion
 LEGEND: Final[dict[Group, str]] = {
     "datastore": "the workspace's code and common code",
     "cache": "earlier output in this document",

@@ -17,8 +17,7 @@ from fastcoder_lsp.completion.question import settle
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
 
-_REMEMBERED: Final = 16
-"""Answers that are remembered."""
+_REMEMBERED: Final = 16  # answers that are remembered
 
 
 class EditService:

@@ -94,10 +94,8 @@ def quiet_of(settings: Settings, *, snoozed: bool = False) -> Quiet:
 
 
 Value = TypeVar("Value")
-Clock = Callable[[], float]
-"""Milliseconds since a moment that all processes of a machine share."""
-MOST_ALTERNATIVES = 3
-"""Candidates of an invoked request that a person still cycles through."""
+Clock = Callable[[], float]  # milliseconds since a moment that all processes of a machine share
+MOST_ALTERNATIVES = 3  # candidates of an invoked request that a person still cycles through
 
 
 @dataclass(frozen=True, slots=True)

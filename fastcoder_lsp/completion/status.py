@@ -13,8 +13,7 @@ from fastcoder_lsp.errors import FAULT_HINT, FastcoderError, understood
 logger = logging.getLogger(__name__)
 
 State = Literal["starting", "loading", "ready", "thinking", "off", "error"]
-_LONGEST = 300
-"""How many characters of an exception's text a status shows."""
+_LONGEST = 300  # how many characters of an exception's text a status shows
 _HINT = "The server tries again. To find the cause, read the log or run `fastcoder-lsp doctor`."
 
 

@@ -17,8 +17,7 @@ from fastcoder_lsp.syntax import Regions
 from fastcoder_lsp.workspace.secret_lines import in_secret
 
 _NO_RULES = (Quiet(), Quiet(also_by_key=True))
-_WORKS = 8
-"""How many suggestions keep their `work`, whose steps each hold a tree."""
+_WORKS = 8  # how many suggestions keep their `work`, whose steps each hold a tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,10 @@ from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.documents import PerDocument
 
 TYPED_BY_EDITORS = ")]}>\"'`"
-MOST_CHARACTERS = 2_000_000
-"""Bound on the texts that a document's suggestions were made for."""
-_NEAR = 48
-"""Characters left of a place that identify it after edits elsewhere."""
-_FAR = 400
-"""After so many typed characters a suggestion says nothing about its place any more."""
-_AT_REST_MS = 20_000.0
-"""A dismissal expires after this time."""
+MOST_CHARACTERS = 2_000_000  # bound on the texts that a document's suggestions were made for
+_NEAR = 48  # characters left of a place that identify it after edits elsewhere
+_FAR = 400  # after so many typed characters a suggestion says nothing about its place any more
+_AT_REST_MS = 20_000.0  # a dismissal expires after this time
 _WORD_TAKEN = re.compile(r"\w\W")
 _BLANK_LINES = re.compile(r"(?:[ \t]*\n)*")
 

@@ -11,10 +11,8 @@ from typing import Any, Final, NoReturn
 
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 
-MAX_PROBLEMS: Final = 20
-"""Problems of one layer that are reported one by one."""
-MAX_ENTRIES: Final = 1_000
-"""Entries of a list, and characters of each."""
+MAX_PROBLEMS: Final = 20  # problems of one layer that are reported one by one
+MAX_ENTRIES: Final = 1_000  # entries of a list, and characters of each
 _MAX_DEPTH: Final = 8
 _MAX_NAME: Final = 60
 

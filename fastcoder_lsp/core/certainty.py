@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, log
 
-LIKELY = 8
-"""Best tokens of each row that are considered."""
+LIKELY = 8  # best tokens of each row that are considered
 
 
 @dataclass(frozen=True, slots=True)

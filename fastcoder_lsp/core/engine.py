@@ -183,8 +183,7 @@ class SkimmingEngine(Engine, Protocol):
         ...
 
 
-NORMED = -1
-"""As a layer: the last layer's hidden state after the final norm, before the head."""
+NORMED = -1  # as a layer: the last layer's hidden state after the final norm, before the head
 
 
 @runtime_checkable

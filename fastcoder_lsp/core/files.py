@@ -30,8 +30,7 @@ TEMPORARY = ".tmp"
 _OWNED = re.compile(r"\.(\d+)-[0-9a-f]{8}\.tmp")
 """The suffix that `temporary_for` adds to a name: the owner, and a unique part."""
 _STALE_S = 60.0
-_OLD_S = 86_400.0
-"""From this age a file counts as abandoned, even if a process with its number exists."""
+_OLD_S = 86_400.0  # from this age a file counts as abandoned, even if a process with its number exists
 _LEFT_FREE, _LEFT_SHARE = 100_000_000, 100
 """Disk space that is left to the user: these bytes, or this fraction of the disk if that is less."""
 

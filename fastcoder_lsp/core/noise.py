@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_QUESTIONS = np.uint64(0xD1B54A32D192ED03)
-"""Separates the stream of single numbers from that of tokens' noise."""
+_QUESTIONS = np.uint64(0xD1B54A32D192ED03)  # separates the stream of single numbers from that of tokens' noise
 
 
 def gumbel(seed: int, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

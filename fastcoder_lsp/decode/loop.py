@@ -32,8 +32,7 @@ from fastcoder_lsp.decode.tree import Allow, GuardedDrafter, Healing, Piece, all
 from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.observe import Spans
 
-OnStep = Callable[[DraftTree, Verified], None]
-"""Called after every forward pass with the verified tree and its outcome."""
+OnStep = Callable[[DraftTree, Verified], None]  # called after every forward pass with the verified tree and its outcome
 
 PENDING_AT_MOST = 12
 """Most prompt tokens that join the first step: a forward pass of their own would read all weights once more."""

@@ -13,14 +13,10 @@ from fastcoder_lsp import syntax
 from fastcoder_lsp.core.controls import CONTROL
 from fastcoder_lsp.syntax import indent, lex, width
 
-BODY_LINES = 24
-"""Most lines of a body that the line above opens: about a screenful."""
-PARAGRAPH_LINES = 8
-"""Most lines that continue a block: as many as people read before they accept."""
-_OVERLONG = 3
-"""A single statement may be longer than the limit by this factor before it is cut after any line."""
-_NEAR = 8000
-"""Characters read on each side of the cursor, so that a rule costs the same in any file and on any line."""
+BODY_LINES = 24  # most lines of a body that the line above opens: about a screenful
+PARAGRAPH_LINES = 8  # most lines that continue a block: as many as people read before they accept
+_OVERLONG = 3  # a single statement may be longer than the limit by this factor before it is cut after any line
+_NEAR = 8000  # characters read on each side of the cursor, so that a rule costs the same in any file and on any line
 _LINE_END = re.compile(f"\n|{CONTROL.pattern}")
 _LEAVES = re.compile(r"^\s*(return|raise|break|continue|throw|pass)\b")
 
@@ -91,17 +87,13 @@ class _BlockScan:
 
     rule: BlockRule
     floor: int | None
-    bracketed: bool
-    """The block was opened by a bracket of the statement, so the bracket's end is its end."""
-    start: int = 0
-    """The beginning of the first incomplete line, of which no state is kept."""
+    bracketed: bool  # the block was opened by a bracket of the statement, so the bracket's end is its end
+    start: int = 0  # the beginning of the first incomplete line, of which no state is kept
     waits: bool = False
     kept: int = 0
     count: int = 0
-    base: int | None = None
-    """The indentation of the body's first line, in columns."""
-    unit: int = 0
-    """The length up to the last line of the body before the one that its latest statement begins with."""
+    base: int | None = None  # the indentation of the body's first line, in columns
+    unit: int = 0  # the length up to the last line of the body before the one that its latest statement begins with
     blank: bool = False
     last: str = ""
     repeated: int = 0

@@ -18,8 +18,7 @@ from typing_extensions import override
 from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, Draw, Tokens, Verified
 from fastcoder_lsp.draft.base import Drafter
 
-Piece = Callable[[int], bytes]
-"""The bytes of a token's text."""
+Piece = Callable[[int], bytes]  # the bytes of a token's text
 Allow = Callable[[bytes], npt.NDArray[np.int64]]
 """The ids that agree with given bytes: their text starts with them, or they start with it. Never empty."""
 

@@ -30,12 +30,10 @@ Group = Literal["datastore", "cache", "prompt", "model", "other"]
 Store = Literal["repository", "corpus", "table"]
 """A part of the datastore: the repository's code D_r, common code D_c, or the frozen table counted from D_c."""
 Floats = npt.NDArray[np.float32]
-Linear = Callable[[Floats], Floats]
-"""Rows [T, K] times the weights: [T, N]."""
+Linear = Callable[[Floats], Floats]  # rows [T, K] times the weights: [T, N]
 MakeLinear = Callable[[Floats], Linear]
 """Makes the product with weights [N, K], which it need not keep. Its rounding changes drafts, never the output."""
-PLAIN = DrafterTraits()
-"""Traits of a drafter that needs nothing but the text."""
+PLAIN = DrafterTraits()  # traits of a drafter that needs nothing but the text
 
 
 class Source(NamedTuple):
@@ -131,8 +129,7 @@ class Pinned:
     frozen: "Callable[[TableShape], FrozenTable | None]" = no_table
 
 
-Pin = Callable[[str], Pinned]
-"""Pins the stores for a decode in the document with the given URI."""
+Pin = Callable[[str], Pinned]  # pins the stores for a decode in the document with the given URI
 
 
 def nothing(document: str) -> Pinned:  # noqa: ARG001 the interface

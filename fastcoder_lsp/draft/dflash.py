@@ -116,8 +116,7 @@ class DflashDrafter(WeightedDrafter[BlockModel]):
         super().__init__(DFLASH, files, linear)
         self._parameters = parameters or DflashParameters()
         self._start = 0
-        self._tokens: Sequence[int] = ()
-        """The text that was read, from `_start` on."""
+        self._tokens: Sequence[int] = ()  # the text that was read, from `_start` on
         self._read: list[Keys] | None = None
 
     @override

@@ -292,8 +292,7 @@ class SpecInferDrafter(SmallerDrafter):
         """
         sampled = context.sampler.temperature > 0  # noise may choose any of many ids
         by_chance = sampled and context.sampler.rule == "rejection"
-        own: list[tuple[int, int, int]] = []
-        """Token, parent in this list, and node of `tree`."""
+        own: list[tuple[int, int, int]] = []  # token, parent in this list, and node of `tree`
         layer, guesses = [-1], 0
         for level, wide in enumerate(self._expansion[: model.room(len(self._expansion))]):
             if guesses >= most or len(own) > model.rows():

@@ -24,11 +24,9 @@ from fastcoder_lsp.draft.pricing import TYPICAL
 from fastcoder_lsp.draft.weights import BlockWeights, Keys, WeightedDrafter, best_of, block_sizes, opened
 from fastcoder_lsp.model.drafter_files import DrafterFiles, DrafterRecord, require_sizes
 
-NORMS = ("norm_input", "norm_hidden", "norm_last")
-"""Norms of version 3 alone."""
+NORMS = ("norm_input", "norm_hidden", "norm_last")  # norms of version 3 alone
 FROM_EAGLE = Source("eagle", "other")
-STRETCH = 512
-"""Rows that are read at once, so that no step waits long; nothing is drafted until all of a text is read."""
+STRETCH = 512  # rows that are read at once, so that no step waits long; nothing is drafted until all of a text is read
 
 
 class EagleLayer(BlockWeights):
@@ -231,12 +229,9 @@ class _EagleTree:
         self._layer, self._engine, self._read, self._parameters, self._place = layer, engine, read, parameters, place
         self.tokens: list[int] = []
         self.parents: list[int] = []
-        self.worths: list[float] = []
-        """Logarithms of the probabilities of the nodes' paths."""
-        self._hidden: list[Floats] = []
-        """For each node, the layer's output for its parent."""
-        self._rows: list[int] = []
-        """The node of each row that was run."""
+        self.worths: list[float] = []  # logarithms of the probabilities of the nodes' paths
+        self._hidden: list[Floats] = []  # for each node, the layer's output for its parent
+        self._rows: list[int] = []  # the node of each row that was run
         self._level_from = 0
 
     def grow(self, nodes: int) -> Draft:

@@ -208,8 +208,7 @@ class FastcoderDrafter(Drafter):
         self._stores = Pinned()
         self._history = History()
         self._cut_at = 0
-        self._lengths: deque[int] = deque(maxlen=2)
-        """Tokens before each draft whose step is not observed yet."""
+        self._lengths: deque[int] = deque(maxlen=2)  # tokens before each draft whose step is not observed yet
         self._growth = Growth(4 * params.max_hits, params.depth)
         self._ends_K = np.empty(params.max_hits, np.int64)
         self._random = random.Random(params.seed)  # noqa: S311 a guess is no secret

@@ -26,15 +26,11 @@ from fastcoder_lsp.kernels import inlined, kernel
 
 log = logging.getLogger(__name__)
 
-VERSION = 1
-"""Version of the form on disk."""
-KEPT = 8
-"""Tables kept on the disk; the oldest are deleted first."""
-TOKENS_AT_MOST = 16_000_000
-"""Tokens counted at once; of more tokens, files evenly spread over all are taken."""
+VERSION = 1  # version of the form on disk
+KEPT = 8  # tables kept on the disk; the oldest are deleted first
+TOKENS_AT_MOST = 16_000_000  # tokens counted at once; of more tokens, files evenly spread over all are taken
 _BITS = 62
-_RANKS, _LOOKED_AT = 8, 24
-"""Next tokens of a token in `commonest_VR`, and followers that are looked at to find them."""
+_RANKS, _LOOKED_AT = 8, 24  # next tokens of a token in `commonest_VR`, and followers that are looked at to find them
 
 
 @dataclass(frozen=True, slots=True)

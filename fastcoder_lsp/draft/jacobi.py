@@ -133,8 +133,7 @@ class LookaheadDrafter(Drafter):
         self._pool = self._documents.fetch("")
         self._random = random.Random(params.seed)  # noqa: S311 a guess is no secret
         self._levels: list[list[int]] = []
-        self._width = 0
-        """Columns of the window that were drafted in this step."""
+        self._width = 0  # columns of the window that were drafted in this step
 
     @property
     def pool(self) -> LruTable[int]:

@@ -12,12 +12,9 @@ import numpy.typing as npt
 from fastcoder_lsp.core import DraftContext
 from fastcoder_lsp.kernels import kernel
 
-GAP = -1
-"""No token: separates texts in a flat array, and pads continuations that end early."""
-_ROOM = 512
-"""Tokens that a text has room for at first."""
-HEADS = 4096
-"""Chains by the token's lowest bits: a chain holds the places of all tokens that share them."""
+GAP = -1  # no token: separates texts in a flat array, and pads continuations that end early
+_ROOM = 512  # tokens that a text has room for at first
+HEADS = 4096  # chains by the token's lowest bits: a chain holds the places of all tokens that share them
 
 
 @kernel

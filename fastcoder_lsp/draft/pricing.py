@@ -13,12 +13,9 @@ from dataclasses import dataclass
 
 from fastcoder_lsp.core import StepCosts
 
-BELIEVED = 2.0
-"""Assumed tokens a step of a drafter without a record, drafting alone."""
-MOST = 8.0
-"""Bound on the tokens a step that a record promises."""
-TYPICAL = 512
-"""Tokens of a text over which a draft is timed, if the drafter reads that many."""
+BELIEVED = 2.0  # assumed tokens a step of a drafter without a record, drafting alone
+MOST = 8.0  # bound on the tokens a step that a record promises
+TYPICAL = 512  # tokens of a text over which a draft is timed, if the drafter reads that many
 TIMES = 4
 """Drafts that are timed in a forecast and in a trial; the least time is the price, since other load only adds time."""
 OWN_TIME = time.perf_counter if os.name == "nt" else time.thread_time
@@ -26,18 +23,12 @@ OWN_TIME = time.perf_counter if os.name == "nt" else time.thread_time
 BESIDE = 0.35
 """The part of a drafter's accepted tokens that no other source of `auto` proposes: EAGLE's layer for the 0.5B model had
 0.94 accepted in a step in which it drafted, and brought 0.33."""
-STEP_TOKENS = 2.0
-"""Assumed tokens in a step of `auto` before the first one."""
-STRENGTH = 6.0
-"""Initial weight of this prior, in tries."""
-KEPT = 0.98
-"""The factor by which counts and the prior decay at each try."""
-PATIENCE = 64
-"""Empty drafts in a row that count as reading a text; further ones count as drafts."""
-NEWEST = 0.1
-"""The weight of the newest time in each mean."""
-TRIALS = 0.004
-"""The share of all steps' time that trials may take."""
+STEP_TOKENS = 2.0  # assumed tokens in a step of `auto` before the first one
+STRENGTH = 6.0  # initial weight of this prior, in tries
+KEPT = 0.98  # the factor by which counts and the prior decay at each try
+PATIENCE = 64  # empty drafts in a row that count as reading a text; further ones count as drafts
+NEWEST = 0.1  # the weight of the newest time in each mean
+TRIALS = 0.004  # the share of all steps' time that trials may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +63,7 @@ class Price:
         self._believed, self._strength = BELIEVED, STRENGTH
         """The prior for the tokens that asking brings, and its weight in tries."""
         self._tries = self._brought = 0.0
-        self._empty = 0
-        """Empty drafts in a row."""
+        self._empty = 0  # empty drafts in a row
         self.failed = False
         self._step_ms = 0.0
         """Recent time of a step, as measured…"""
@@ -81,16 +71,11 @@ class Price:
         """…and by the engine's costs. A forecast is compared with the latter: load makes measured steps slower."""
         self._step_tokens = 1.0 if costs is None else STEP_TOKENS
         self._asking_ms: deque[float] = deque(maxlen=TIMES)
-        self._reading_ms = 0.0
-        """Mean time of reading the text, for each draft made of it."""
-        self._unpaid_ms = 0.0
-        """Time of reading since the last draft."""
-        self._text_ms = 0.0
-        """Time of the last long reading."""
-        self.trial = 0
-        """Drafts that the running trial still has to make."""
-        self._idle_ms = 0.0
-        """Time of the steps since it was last asked."""
+        self._reading_ms = 0.0  # mean time of reading the text, for each draft made of it
+        self._unpaid_ms = 0.0  # time of reading since the last draft
+        self._text_ms = 0.0  # time of the last long reading
+        self.trial = 0  # drafts that the running trial still has to make
+        self._idle_ms = 0.0  # time of the steps since it was last asked
 
     def expect(self, forecast: Forecast | None) -> None:
         """Start from a forecast."""

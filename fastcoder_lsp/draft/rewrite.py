@@ -26,14 +26,11 @@ FROM_REWRITE = Source("rewrite", "prompt")
 _COPY, _WRITE, _QUOTE, _REPLACE = range(4)
 _LEAVING, _LEAST_LEAVING = 0.2, 0.01
 """Probability of leaving the old text: the first over one more than the tokens copied in a row, at least the second."""
-_DELETED: Final = 0.12
-"""Probability that the line is left out, if the answer leaves the old text at its start."""
-_BACK, _BACK_AT_LINE = 0.35, 0.6
-"""Probability of coming back to the old text after a new token, and after a new line."""
+_DELETED: Final = 0.12  # probability that the line is left out, if the answer leaves the old text at its start
+_BACK, _BACK_AT_LINE = 0.35, 0.6  # probability of coming back to the old text after a new token, and after a new line
 _SKIPPED: Final = ((0, 0.3), (1, 0.3), (2, 0.1), (3, 0.05))
 """Tokens of the old text that new ones stand for, if the answer comes back within the line; the first: an insertion."""
-_AS_MANY: Final = 0.2
-"""Probability that they stand for as many."""
+_AS_MANY: Final = 0.2  # probability that they stand for as many
 _LINES: Final = (0.45, 0.35, 0.13, 0.07)
 """Lines down from the one that was left, if the answer comes back at a line's start."""
 _OPENED, _UNOPENED, _STILL_INDENTED = 0.35, 0.02, 0.6
@@ -44,20 +41,16 @@ _QUOTED_ON: Final = (0.7, 0.8, 0.88, 0.93, 0.96, 0.98)
 """…and that it goes on so after another token."""
 _HERE, _BEFORE, _ELSEWHERE = 0.5, 0.35, 0.25
 """Probability that a replacement is repeated: this answer's, an earlier change's; the factor after another token."""
-_ON: Final = 0.95
-"""Probability that a repeated replacement goes on."""
+_ON: Final = 0.95  # probability that a repeated replacement goes on
 _UNKNOWN, _ANYWHERE = 0.004, 0.001
 """Likelihoods of a token that no state predicts: new text, and a place in the old text, near the one that was left."""
 _STATES, _BRANCHES, _PLACES, _MATCH = 10, 4, 64, 24
 """States that are kept, quotes that are followed, places that are searched for them, and the longest match of one."""
-_VARIED: Final = 8
-"""The shortest quote that may go on after another token."""
-_LONGEST_OLD, _LONGEST_NEW = 8, 24
-"""Longest sides of a replacement that is repeated."""
+_VARIED: Final = 8  # the shortest quote that may go on after another token
+_LONGEST_OLD, _LONGEST_NEW = 8, 24  # longest sides of a replacement that is repeated
 _CHANGES, _PAIRS = 16, 4096
 """Latest changes that are searched for replacements, and pairs of equal tokens that are compared in each."""
-_LEAST = 1e-4
-"""Paths less probable than this are not drafted."""
+_LEAST = 1e-4  # paths less probable than this are not drafted
 _LEAST_SHARE, _LEAST_KEPT = 0.02, 0.004
 """States less probable than this are left out below a guess, and after a token of the answer."""
 _NOWHERE = Rewrite(())
@@ -133,8 +126,7 @@ class AlignedState(NamedTuple):
     match: int = 0
 
 
-Belief = Mapping[AlignedState, float]
-"""Probabilities of states."""
+Belief = Mapping[AlignedState, float]  # probabilities of states
 
 
 class PredictedToken(NamedTuple):
@@ -216,8 +208,7 @@ class Alignment:
         self._belief: Belief = {AlignedState(_COPY, 0): 1.0}
         self._left: tuple[int, int] | None = None
         """Where the answer left the old text: the place there, and in the running text."""
-        self._sure = 0, len(prompt)
-        """The latest place up to which it surely copied, and its place in the running text."""
+        self._sure = 0, len(prompt)  # the latest place up to which it surely copied, and its place in the running text
         self._quotes: Sequence[_Quoted] = ()
         for token in prompt:
             self._append(token)

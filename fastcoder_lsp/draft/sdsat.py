@@ -20,10 +20,8 @@ from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, Dra
 from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Drafter, Source, Specification
 
 FROM_SDSAT = Source("sdsat", "other")
-SEEN = 8
-"""Best ids of a row that its probabilities are estimated from."""
-PRIOR = 4.0
-"""Guesses that the calibration starts with, which came true as often as the model predicts."""
+SEEN = 8  # best ids of a row that its probabilities are estimated from
+PRIOR = 4.0  # guesses that the calibration starts with, which came true as often as the model predicts
 
 
 @dataclass(frozen=True, slots=True)

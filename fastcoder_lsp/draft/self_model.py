@@ -39,8 +39,7 @@ from fastcoder_lsp.draft.pricing import BELIEVED, Forecast
 from fastcoder_lsp.draft.smaller import shares
 
 FROM_SELF = Source("self", "other")
-BEST = 64
-"""Ids of a row that make up its distribution."""
+BEST = 64  # ids of a row that make up its distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +159,7 @@ class SelfDrafter(Drafter):
         return self._found or usual_parts(sublayers)
 
 
-CHAIN = 4
-"""Guesses of one trial."""
+CHAIN = 4  # guesses of one trial
 FORMAT = 1
 
 

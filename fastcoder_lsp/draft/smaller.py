@@ -14,13 +14,11 @@ from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.core.noise import gumbel
 from fastcoder_lsp.documents import Slots
 
-RIDERS = 12
-"""Tokens that the next pass takes along: a separate pass would read all weights once more."""
+RIDERS = 12  # tokens that the next pass takes along: a separate pass would read all weights once more
 CATCH_UP = 512
 """Tokens that are read at once, so that no step waits long; nothing is drafted until all of a text is read."""
 
-BEST = 64
-"""Ids of a row that make up its distribution where tokens are sampled; others are never drafted."""
+BEST = 64  # ids of a row that make up its distribution where tokens are sampled; others are never drafted
 
 
 Smaller = Callable[[], Sequence[Slots]]

@@ -37,10 +37,8 @@ from fastcoder_lsp.draft.matching import GAP, History
 from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters
 from fastcoder_lsp.index.searcher import LONGEST
 
-_PLACES = 64
-"""Longest matches in the corpus that are looked at, to draft from the first; an even sample of more."""
-_WINDOW = 8192
-"""Tokens of the running text that `sam`'s dynamic automaton starts with; it holds twice as many."""
+_PLACES = 64  # longest matches in the corpus that are looked at, to draft from the first; an even sample of more
+_WINDOW = 8192  # tokens of the running text that `sam`'s dynamic automaton starts with; it holds twice as many
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +90,7 @@ class SuffixDrafter(Drafter):
         self._running = SuffixAutomaton(2 * params.window)
         self._history = History()
         self._prompt_length = 0
-        self._taken = 0
-        """Tokens of `_history` that the automata have seen."""
+        self._taken = 0  # tokens of `_history` that the automata have seen
 
     def begin(self, context: DraftContext) -> None:
         """Add the last decode's output to its document's history, and restart the running automaton from the prompt."""
@@ -194,8 +191,7 @@ class SamDrafter(Drafter):
         self._stores = Pinned()
         self._dynamic = SuffixAutomaton(2 * _WINDOW)
         self._history = History()
-        self._taken = self._first = 0
-        """Tokens of `_history` that the automaton has seen, and where it began."""
+        self._taken = self._first = 0  # tokens of `_history` that the automaton has seen, and where it began
 
     @override
     def begin(self, context: DraftContext) -> None:

@@ -15,28 +15,18 @@ from fastcoder_lsp.edits.minimal import NEAR_LINES, line_hunks
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 from fastcoder_lsp.syntax import lex
 
-SOURCE: Final = "analogy"
-"""The source of an `EditAnswer` with these edits."""
+SOURCE: Final = "analogy"  # the source of an `EditAnswer` with these edits
 LIKENESS: Final = 5
 """Points that a place needs: one for each token beside the replacement that is also beside one of the user's."""
-BARE_LIKENESS: Final = 7
-"""The same where no word is replaced: insertions, and changes of punctuation."""
-_MOST_BESIDE: Final = 6
-"""Tokens on a side that give points."""
-_WHOLE_SIDE: Final = 2
-"""More points for a side of the line that is the same as a whole."""
-_MOST_CHANGES: Final = 16
-"""Latest changes that are compared."""
-_MOST_LINES: Final = 64
-"""Changed lines of them that are compared."""
-_MOST_DIFFERENT: Final = 60
-"""Tokens, old and new, between the common ends of a line: with more it is another line."""
-_MOST_TEXT: Final = 1_000_000
-"""Characters of a document."""
-_MOST_PLACES: Final = 1_000
-"""Occurrences of the old tokens that are looked at."""
-_MOST_LINE: Final = 1_000
-"""Characters on each side of a place that are compared."""
+BARE_LIKENESS: Final = 7  # the same where no word is replaced: insertions, and changes of punctuation
+_MOST_BESIDE: Final = 6  # tokens on a side that give points
+_WHOLE_SIDE: Final = 2  # more points for a side of the line that is the same as a whole
+_MOST_CHANGES: Final = 16  # latest changes that are compared
+_MOST_LINES: Final = 64  # changed lines of them that are compared
+_MOST_DIFFERENT: Final = 60  # tokens, old and new, between the common ends of a line: with more it is another line
+_MOST_TEXT: Final = 1_000_000  # characters of a document
+_MOST_PLACES: Final = 1_000  # occurrences of the old tokens that are looked at
+_MOST_LINE: Final = 1_000  # characters on each side of a place that are compared
 _TOKEN: Final = re.compile(r"\w+|[^\S\n]+|[^\w\s]|\n")
 _WORD: Final = re.compile(r"[^\W\d]\w")
 

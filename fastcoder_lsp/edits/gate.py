@@ -33,21 +33,15 @@ CODES: Final = (
 )
 
 FAST_CHANGES: Final = 3
-FAST_MS: Final = 500.0
-"""So many changes within this time, the last one within it, too, are fast typing."""
+FAST_MS: Final = 500.0  # so many changes within this time, the last one within it, too, are fast typing
 PASTE_CHARACTERS: Final = 200
 PASTE_LINES: Final = 8
-PASTE_MS: Final = 1_500.0
-"""Sweep: text inserted within this time counts as pasted from so many characters or lines on."""
-DELETIONS: Final = 3
-"""cursortab: fewer in a row correct a slip; from so many on, the user rewrites."""
-PAUSE_MS: Final = 5_000.0
-"""After a rejection, as in Copilot."""
-MOST_ABOVE: Final = 5
-"""Sweep: lines added, and lines deleted, above the cursor."""
+PASTE_MS: Final = 1_500.0  # Sweep: text inserted within this time counts as pasted from so many characters or lines on
+DELETIONS: Final = 3  # cursortab: fewer in a row correct a slip; from so many on, the user rewrites
+PAUSE_MS: Final = 5_000.0  # after a rejection, as in Copilot
+MOST_ABOVE: Final = 5  # Sweep: lines added, and lines deleted, above the cursor
 _MOST_REJECTED: Final = 64
-_MOST_OWN: Final = 3
-"""Latest changes of a file that an edit must not take back."""
+_MOST_OWN: Final = 3  # latest changes of a file that an edit must not take back
 _BY_KEY: Final = "To get an edit anyway, press the key that requests one."
 
 

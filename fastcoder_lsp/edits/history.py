@@ -18,32 +18,22 @@ from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.edits.gate import EditFacts, Inserted
 from fastcoder_lsp.edits.minimal import NEAR_LINES, Patch
 
-PAUSE_MS: Final = 1_000.0
-"""A pause that ends an entry."""
+PAUSE_MS: Final = 1_000.0  # a pause that ends an entry
 MOST_CHARACTERS: Final = 6_144
 """Of an entry with its surrounding lines; Zed's bound for a diff. Larger changes are not recorded."""
-MOST_AGE_MS: Final = 30 * 60_000.0
-"""Older entries say little of what comes next."""
+MOST_AGE_MS: Final = 30 * 60_000.0  # older entries say little of what comes next
 MOST_LAST: Final = 8
-MOST_LAST_CHARACTERS: Final = 2_000
-"""Of both sides of a change that may be in a completion's prompt."""
+MOST_LAST_CHARACTERS: Final = 2_000  # of both sides of a change that may be in a completion's prompt
 _MOST_ENTRIES: Final = MOST_CHANGES
-_MOST_TEXT: Final = 4_000_000
-"""Characters of a text whose changes are recorded."""
-_MOST_SPLIT: Final = 262_144
-"""Characters of a change that is searched for unchanged lines."""
-_MOST_HUNKS: Final = 8
-"""Entries of one change: an editor's rename may touch hundreds of places."""
-_AROUND: Final = 3
-"""Lines on each side of an entry."""
-_MOST_BELOW: Final = 1_000
-"""Characters below a change that these lines are taken from."""
+_MOST_TEXT: Final = 4_000_000  # characters of a text whose changes are recorded
+_MOST_SPLIT: Final = 262_144  # characters of a change that is searched for unchanged lines
+_MOST_HUNKS: Final = 8  # entries of one change: an editor's rename may touch hundreds of places
+_AROUND: Final = 3  # lines on each side of an entry
+_MOST_BELOW: Final = 1_000  # characters below a change that these lines are taken from
 _SECRET_REACH: Final = 32_000
 """Characters above a change that are searched for the beginning of a secret; a key may begin above them."""
-_SECRET_LINES: Final = 400
-"""Lines of them."""
-_MOST_UNDONE: Final = 16
-"""Entries of a file that are searched for undone ones."""
+_SECRET_LINES: Final = 400  # lines of them
+_MOST_UNDONE: Final = 16  # entries of a file that are searched for undone ones
 _MOST_RECENT: Final = 64
 _MOST_DOCUMENTS: Final = 256
 

@@ -16,8 +16,7 @@ Hunk = tuple[int, int, int, int]
 
 MOST_DIFFERENCES = 128
 """Lines inserted and deleted together, beyond which one hunk covers everything between the common ends."""
-GAP = 2
-"""Hunks with at most so many unchanged lines between them are one edit."""
+GAP = 2  # hunks with at most so many unchanged lines between them are one edit
 
 
 def line_hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
@@ -139,8 +138,7 @@ def _in_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-NEAR_LINES: Final = 8
-"""Changes with at most so many unchanged lines between them belong together (Zed, cursortab)."""
+NEAR_LINES: Final = 8  # changes with at most so many unchanged lines between them belong together (Zed, cursortab)
 
 
 class Patch(NamedTuple):

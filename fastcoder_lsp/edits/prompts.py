@@ -16,8 +16,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 Piece = TypeVar("Piece")
 
-BYTES_PER_TOKEN = 3
-"""The estimate that Zed's budgets are made with."""
+BYTES_PER_TOKEN = 3  # the estimate that Zed's budgets are made with
 
 
 class Mark(str):
@@ -281,10 +280,8 @@ def contains_any(text: str, marks: Sequence[str]) -> bool:
     return any(mark in text for mark in marks)
 
 
-_REPEATS = 3
-"""So many equal lines in a row are a loop of the model, if the region had none such."""
-_MIN_ANCHORED = 10
-"""Regions with more lines are checked for where the answer begins and how much of them it keeps."""
+_REPEATS = 3  # so many equal lines in a row are a loop of the model, if the region had none such
+_MIN_ANCHORED = 10  # regions with more lines are checked for where the answer begins and how much of them it keeps
 _MOST_SKIPPED, _LEAST_KEPT = 0.25, 0.75
 
 

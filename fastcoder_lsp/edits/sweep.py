@@ -28,10 +28,8 @@ from fastcoder_lsp.edits.values import EditQuestion
 
 _FILE, _CURSOR = Mark("<|file_sep|>"), "<|cursor|>"
 _ENDS = (_FILE, "<|endoftext|>", "</s>")
-_AROUND = 10
-"""Lines of the window on each side of the cursor."""
-_FILE_LINES = 150
-"""Lines of the file on each side of the window, before the changes."""
+_AROUND = 10  # lines of the window on each side of the cursor
+_FILE_LINES = 150  # lines of the file on each side of the window, before the changes
 _MOST_CHANGES = 6
 _RANGE = re.compile(r":\d+:\d+$")
 

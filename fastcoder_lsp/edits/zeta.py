@@ -31,8 +31,7 @@ _REGION_TOKENS, _CONTEXT_TOKENS = 350, 150
 _MOST_CHANGES = 6
 _MAX_TOKENS = 2048
 _DIFF_CONTEXT = 3
-_CURSORTAB_LINES = 15
-"""Lines that cursortab lets Zeta 2 rewrite on each side of the cursor."""
+_CURSORTAB_LINES = 15  # lines that cursortab lets Zeta 2 rewrite on each side of the cursor
 
 _START, _END = "<|editable_region_start|>", "<|editable_region_end|>"
 _CURSOR_1, _CURSOR_2 = "<|user_cursor_is_here|>", "<|user_cursor|>"

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.errors import ModelInvalidError
 
-MOST_SIZE = 1 << 22
-"""Bound on every count in a configuration; the largest vocabularies are a sixteenth of it."""
+MOST_SIZE = 1 << 22  # bound on every count in a configuration; the largest vocabularies are a sixteenth of it
 MOST_LAYERS = 1024
 MOST_HEAD_DIM = 4096
 MOST_POSITIONS = 1 << 30

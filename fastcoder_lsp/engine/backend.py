@@ -55,8 +55,7 @@ class Backend(Protocol):
     device: str
     vocabulary: int
     capacity: int
-    chunk: int
-    """Rows of one prefill chunk; cancellation is checked between chunks."""
+    chunk: int  # rows of one prefill chunk; cancellation is checked between chunks
 
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""

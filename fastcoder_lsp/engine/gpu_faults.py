@@ -19,8 +19,7 @@ from fastcoder_lsp.engine.trial import read_json, write_json
 logger = logging.getLogger(__name__)
 REMEMBERED_S = 7 * 24 * 3600.0
 """A kind of engine is tried again this long after its fault: the driver may have been fixed meanwhile."""
-LOST = 70
-"""Exit code of a process that ends itself after a GPU fault; the same as of one that hangs."""
+LOST = 70  # exit code of a process that ends itself after a GPU fault; the same as of one that hangs
 
 
 @dataclass(frozen=True, slots=True)

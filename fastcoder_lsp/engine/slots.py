@@ -29,13 +29,11 @@ from fastcoder_lsp.engine.backend import Backend, KeepingBackend, SkimmingBacken
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 
-WORTH = 16
-"""Tokens of a shared prefix that make a copy worth it: a copy touches every layer."""
+WORTH = 16  # tokens of a shared prefix that make a copy worth it: a copy touches every layer
 RECENT = 4
 """Prefetching never evicts this many of the most recently used caches. It evicts older ones: caches are closed only
 when memory is short, so after a day's work there would be no room to prefetch."""
-SLACK = 128
-"""Tokens beyond a slot's content whose memory is worth freeing."""
+SLACK = 128  # tokens beyond a slot's content whose memory is worth freeing
 
 
 @runtime_checkable

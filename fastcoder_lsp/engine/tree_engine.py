@@ -19,8 +19,7 @@ from fastcoder_lsp.engine.backend import (
 from fastcoder_lsp.engine.verification import accept, top_rows
 from fastcoder_lsp.errors import ResourceError
 
-MAX_NODES = 128
-"""Rows of one step; the KV cache has as many slots beyond the context, so that drafts can't fill it."""
+MAX_NODES = 128  # rows of one step; the KV cache has as many slots beyond the context, so that drafts can't fill it
 
 
 class TreeEngine:

@@ -25,8 +25,7 @@ import numpy.typing as npt
 from fastcoder_lsp.core import DraftTree, Proposal, Sampler
 from fastcoder_lsp.core.noise import gumbel, uniform
 
-HEAD = 512
-"""How many of the best tokens top-p sorts first."""
+HEAD = 512  # how many of the best tokens top-p sorts first
 _FOLD = 64
 
 

@@ -19,16 +19,14 @@ from fastcoder_lsp.config.environment import computing_environment
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.listening import Address, LoopbackAddress, UnixAddress
 
-LONGEST_PATH: Final = 103
-"""Longest path of a Unix socket, in bytes, that every system allows."""
+LONGEST_PATH: Final = 103  # longest path of a Unix socket, in bytes, that every system allows
 _UNIX: Final = hasattr(socket, "AF_UNIX")
 MODEL: Final = (
     *("model", "engine", "threads", "context_tokens", "gpu_memory_percent", "gpu_strict", "memory_kv_mb"),
     *("draft_models", "draft_automatic", "draft_memory_mb"),
 )
 """Settings of the shared model: fronts that differ in one of them have separate hosts."""
-FRONT: Final = ("drafter", "index_enabled", "context_enabled", "edits_model")
-"""Settings of a front's runtime."""
+FRONT: Final = ("drafter", "index_enabled", "context_enabled", "edits_model")  # settings of a front's runtime
 REMOTE: Final = (
     *("remote_url", "remote_allow", "remote_kind", "remote_model", "remote_template", "remote_key_file"),
     *("remote_key_env", "remote_fallback"),

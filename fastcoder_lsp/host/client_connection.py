@@ -25,10 +25,8 @@ logger = logging.getLogger(__name__)
 
 Said = TypeVar("Said", Reason, Status)
 
-_MADE: Final = 64
-"""Most suggestions that wait to be sent; beyond that, the oldest are dropped."""
-_DOCUMENTS: Final = 64
-"""Most documents whose text slots are known by URI."""
+_MADE: Final = 64  # most suggestions that wait to be sent; beyond that, the oldest are dropped
+_DOCUMENTS: Final = 64  # most documents whose text slots are known by URI
 
 
 class ClientConnection:

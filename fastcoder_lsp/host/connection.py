@@ -82,8 +82,7 @@ class Channel:
 Maker: TypeAlias = Callable[[], Iterable[Message]]
 """Makes messages when they are sent, in the sending thread: only then is the base of a text's difference known."""
 
-MOST = 4096
-"""Most unsent messages; a peer that has not read as many counts as gone."""
+MOST = 4096  # most unsent messages; a peer that has not read as many counts as gone
 
 
 class Outbox:

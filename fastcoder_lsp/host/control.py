@@ -16,8 +16,7 @@ from fastcoder_lsp.host.connection import GreetedHost, SilentError, greet
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.transport import AskFronts, Codec, Fronts, ProtocolError, Stop
 
-_ANSWER_S: Final = 5.0
-"""Time for the whole answer, so that a byte each second does not count as one."""
+_ANSWER_S: Final = 5.0  # time for the whole answer, so that a byte each second does not count as one
 _LOOK_S: Final = 0.05
 
 

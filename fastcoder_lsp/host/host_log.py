@@ -13,8 +13,7 @@ from typing import BinaryIO, Final
 
 from fastcoder_lsp.config import cache_folder
 
-MOST_BYTES: Final = 2_000_000
-"""Largest size of the file; older lines are in its predecessor."""
+MOST_BYTES: Final = 2_000_000  # largest size of the file; older lines are in its predecessor
 
 
 def log_path() -> Path:

@@ -25,8 +25,7 @@ from typing_extensions import override
 from fastcoder_lsp.core.files import put_in_place
 
 BACKLOG: Final = 64
-GREETING_S: Final = 5.0
-"""Longest time until the other end of a new connection has identified itself."""
+GREETING_S: Final = 5.0  # longest time until the other end of a new connection has identified itself
 
 
 class ForeignError(OSError):

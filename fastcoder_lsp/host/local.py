@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from fastcoder_lsp.runtime.succession import Successor
     from fastcoder_lsp.workspace.live_index import IndexProgress
 
-SHOWN_EVERY_S = 1.0
-"""Between two reports of the same stage."""
-LoadModel = Callable[[Settings, Progress], Model]
-"""Loads the model that fronts share; called in the scheduler's thread."""
+SHOWN_EVERY_S = 1.0  # between two reports of the same stage
+LoadModel = Callable[[Settings, Progress], Model]  # loads the model that fronts share; called in the scheduler's thread
 MakeRuntime = Callable[[Model, Settings, WorkspaceView, str], Runtime]
 """Makes a front's runtime from its settings, workspace and name; called in the scheduler's thread."""
 

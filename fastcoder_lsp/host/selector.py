@@ -44,8 +44,7 @@ class BackendSelector:
         self._lock = threading.Lock()
         self._host: protocol.ModelHost | None = None
         self._gate = _Gate(listener)
-        self._queue: deque[protocol.Command] = deque()
-        """Commands that wait while the host is being opened."""
+        self._queue: deque[protocol.Command] = deque()  # commands that wait while the host is being opened
         self._opening = self._closed = False
 
     def send(self, command: protocol.Command) -> None:  # noqa: C901 a case for each command

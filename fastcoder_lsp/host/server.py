@@ -22,12 +22,9 @@ from fastcoder_lsp.host.listening import GREETING_S, Listening
 
 logger = logging.getLogger(__name__)
 
-MOST_FRONTS: Final = 128
-"""Most connected fronts; more are turned away. Each has one or two threads."""
-FIRST_S: Final = 30.0
-"""Seconds that the first front has to connect, however soon the process ends after its last one."""
-_MOST_OTHERS: Final = 16
-"""Most other connections: of the command line, and those without a greeting yet."""
+MOST_FRONTS: Final = 128  # Most connected fronts; more are turned away. Each has one or two threads.
+FIRST_S: Final = 30.0  # seconds that the first front has to connect, however soon the process ends after its last one
+_MOST_OTHERS: Final = 16  # most other connections: of the command line, and those without a greeting yet
 
 
 class HostServer:
@@ -41,8 +38,7 @@ class HostServer:
         self._fronts: set[ClientConnection] = set()
         self._started = time.monotonic()
         self._alone_since = self._started + FIRST_S
-        self._known = HostFacts()
-        """The facts that the last front left behind: the model stays as long as the process."""
+        self._known = HostFacts()  # the facts that the last front left behind: the model stays as long as the process
         self._closed = threading.Event()
 
     def serve(self) -> None:

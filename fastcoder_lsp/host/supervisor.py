@@ -28,14 +28,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-HEALTHY_S = 60.0
-"""A host that lived this long, or answered a question, ends a series of losses."""
+HEALTHY_S = 60.0  # a host that lived this long, or answered a question, ends a series of losses
 _HINT = (
     "The server tries again. To find the cause, run `fastcoder-lsp host log`. With `host.enabled = false`, each "
     "editor's server loads its own model."
 )
-_SAID_BEFORE_ERROR = 3
-"""Losses in a row that are reported as a restart; more are reported as an error."""
+_SAID_BEFORE_ERROR = 3  # losses in a row that are reported as a restart; more are reported as an error
 
 
 Reach = Callable[[Settings], GreetedHost]

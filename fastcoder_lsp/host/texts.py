@@ -43,8 +43,7 @@ from fastcoder_lsp.workspace.paths import path_of
 
 PIECE = 1_000_000
 """Most characters of a difference: a longer text is sent in several, each of which appends to the one before."""
-HASHED_EVERY = 16
-"""Texts of a slot from one hash to the next, at most."""
+HASHED_EVERY = 16  # texts of a slot from one hash to the next, at most
 _HASH_BYTES = 8
 _NOWHERE = CursorContext("", "")
 

@@ -21,8 +21,7 @@ from fastcoder_lsp.core.bounds import MOST_EXTRAS, MOST_NAMES, MOST_TOLD, Name, 
 PROTOCOL: Final = 9
 """Incremented with every change of a message. Clients and hosts of different versions rarely meet, because the build is
 part of the address."""
-MOST_BYTES: Final = 8_000_000
-"""Longest message."""
+MOST_BYTES: Final = 8_000_000  # longest message
 
 Share: TypeAlias = Annotated[float, Meta(ge=0, le=1)]
 Value: TypeAlias = bool | int | Share | str | Annotated[list[str], Meta(max_length=MOST_NAMES)]

@@ -51,10 +51,8 @@ def metrics_text(statistics: Sequence[Statistics], busy: int) -> str:
     )
 
 
-ANSWER_S = 120.0
-"""How long an answer may take, including loading the model."""
-_CLIENT_CLOSED = 499
-"""The status logged for a request whose client disconnected."""
+ANSWER_S = 120.0  # how long an answer may take, including loading the model
+_CLIENT_CLOSED = 499  # the status logged for a request whose client disconnected
 
 
 def make_app(sessions: SessionPool, rules: AccessRules, context_tokens: int, answer_s: float = ANSWER_S) -> ASGIApp:

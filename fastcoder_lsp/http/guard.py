@@ -19,8 +19,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 WEB_PAGE = 403, "requests from web pages are refused (Origin header)"
 FOREIGN_HOST = 403, "the Host header does not name this server"
 NO_KEY = 401, "a key is required: Authorization: Bearer KEY"
-MAX_OPEN = 64
-"""Requests at a time, including those that wait."""
+MAX_OPEN = 64  # requests at a time, including those that wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +91,7 @@ def presented_key(headers: Headers) -> str:
 
 
 BODY_BYTES = 8_000_000
-BODY_S = 10.0
-"""How long a body may take to arrive."""
+BODY_S = 10.0  # how long a body may take to arrive
 
 
 async def read_body(request: Request) -> bytes:

@@ -64,12 +64,10 @@ def _inserted(infill: InfillRequest, completion: Completion) -> tuple[str, str]:
     return text[:at], word
 
 
-MAX_EXTRA = 50_000
-"""Characters of a chunk: a longer one fits no prompt, and reading it would block the model's thread."""
+MAX_EXTRA = 50_000  # characters of a chunk: a longer one fits no prompt, and reading it would block the model's thread
 MOST_EXTRAS, EXTRA_CHARACTERS = 256, 200_000
 """Chunks of a document, and their characters together: far more than fit a prompt."""
-MAX_EXTRA_NAME = 4096
-"""Characters; the model's process disconnects after 65,536 bytes of one."""
+MAX_EXTRA_NAME = 4096  # characters; the model's process disconnects after 65,536 bytes of one
 
 
 def within_bounds(extras: Sequence[Extra]) -> tuple[Extra, ...]:

@@ -112,8 +112,7 @@ def timings(answer: InfillAnswer) -> dict[str, float]:
     }
 
 
-_PIECE = 8000
-"""Characters of a text in one event; JSON takes up to six bytes for each."""
+_PIECE = 8000  # characters of a text in one event; JSON takes up to six bytes for each
 
 
 def select_fields(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:

@@ -21,14 +21,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from fastcoder_lsp.errors import UsageError
 
-HEAD_S = 10.0
-"""How long a request's head may take to arrive, from the connection or the last answer on."""
-READ_S = 30.0
-"""How long an answer may wait for the client to read it."""
-MAX_CONNECTIONS = 256
-"""At a time, with or without a request."""
-MAX_AHEAD = 65_536
-"""Bytes of further requests that are buffered during a request; reading pauses above."""
+HEAD_S = 10.0  # how long a request's head may take to arrive, from the connection or the last answer on
+READ_S = 30.0  # how long an answer may wait for the client to read it
+MAX_CONNECTIONS = 256  # at a time, with or without a request
+MAX_AHEAD = 65_536  # bytes of further requests that are buffered during a request; reading pauses above
 
 logger = logging.getLogger(__name__)
 
@@ -104,8 +100,7 @@ class HttpConnection(H11Protocol):
             self._read_timer = None
 
 
-_END_S = 5
-"""How long open requests may run on at shutdown."""
+_END_S = 5  # how long open requests may run on at shutdown
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -19,17 +19,12 @@ from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.http.infill import InfillRequest, within_bounds
 from fastcoder_lsp.http.responses import RequestError
 
-OpenSessionHost = Callable[[HostListener], ModelHost]
-"""Opens a host for one more listener."""
-MAX_SESSIONS = 4
-"""Requests that run at a time, in turns; others wait."""
-_SAME_DOCUMENT = 0.5
-"""The share of common lines from which two texts are versions of one document."""
+OpenSessionHost = Callable[[HostListener], ModelHost]  # opens a host for one more listener
+MAX_SESSIONS = 4  # requests that run at a time, in turns; others wait
+_SAME_DOCUMENT = 0.5  # the share of common lines from which two texts are versions of one document
 _PATIENCE_FACTOR = 2.0
-RAW = Policy(background_ms=1, ahead=False)
-"""For raw prompts: no rules about places, and nothing is done ahead."""
-_MAX_LENGTHS = 8
-"""Answer lengths for which a session keeps its document open."""
+RAW = Policy(background_ms=1, ahead=False)  # for raw prompts: no rules about places, and nothing is done ahead
+_MAX_LENGTHS = 8  # answer lengths for which a session keeps its document open
 
 
 class DisconnectedError(Exception):

@@ -14,14 +14,10 @@ import numpy as np
 from fastcoder_lsp.index.part import LARGEST_ID, Tokens32
 from fastcoder_lsp.tokenizer import Tokenizer
 
-SMALL = 1_000
-"""Fewest characters of a chunk, if the text goes on."""
-LARGE = 3_000
-"""From so many characters on, a chunk ends before any line that is not blank."""
-REMEMBERED = 8_000_000
-"""Characters of remembered chunks: a longer text is tokenized again at each of its changes."""
-AT_ONCE = 1_000_000
-"""Characters that the tokenizer gets at once: while it works it takes some hundred bytes for each."""
+SMALL = 1_000  # fewest characters of a chunk, if the text goes on
+LARGE = 3_000  # from so many characters on, a chunk ends before any line that is not blank
+REMEMBERED = 8_000_000  # characters of remembered chunks: a longer text is tokenized again at each of its changes
+AT_ONCE = 1_000_000  # characters that the tokenizer gets at once: while it works it takes some hundred bytes for each
 
 
 def split(text: str) -> list[str]:

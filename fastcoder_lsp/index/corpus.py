@@ -22,10 +22,8 @@ log = logging.getLogger(__name__)
 
 _INFO = "corpus.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
-BATCH_CHARACTERS = 4_000_000
-"""Text that is tokenised and sorted at once, over a million tokens: it bounds memory."""
-OnShard = Callable[[int, int], None]
-"""Called after each shard with the numbers of files and tokens so far."""
+BATCH_CHARACTERS = 4_000_000  # text that is tokenised and sorted at once, over a million tokens: it bounds memory
+OnShard = Callable[[int, int], None]  # called after each shard with the numbers of files and tokens so far
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from fastcoder_lsp.index.liveness import Liveness, liveness
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
 from fastcoder_lsp.index.searcher import NOTHING, LivePart, StoreSnapshot
 
-_FEW = 64
-"""Up to so many keys are inserted one by one; more are merged at once."""
+_FEW = 64  # up to so many keys are inserted one by one; more are merged at once
 
 
 class SortedKeys:
@@ -72,8 +71,7 @@ class HeldPart:
     kind: PartKind
     dead: set[int] = field(default_factory=set)
     hidden: set[int] = field(default_factory=set)
-    busy: bool = False
-    """The part is being merged into another one and must stay in its place."""
+    busy: bool = False  # the part is being merged into another one and must stay in its place
     entry: LivePart | None = None
 
     def refresh(self) -> LivePart:
@@ -253,8 +251,7 @@ def _same(record: FileRecord, stored: FileRecord | None) -> bool:
     return stored is not None and record.digest == stored.digest
 
 
-TAIL_PARTS = 6
-"""Most parts of one kind in memory; beyond them, all but the newest are merged into one."""
+TAIL_PARTS = 6  # most parts of one kind in memory; beyond them, all but the newest are merged into one
 
 
 class HeldFiles:

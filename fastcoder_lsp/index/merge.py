@@ -19,12 +19,9 @@ from fastcoder_lsp.index.search_kernel import int32_array, int64_array, uint64_a
 from fastcoder_lsp.kernels import NONE, inner, kernel
 
 DEPTH = 64
-GROWTH = 3
-"""A segment is settled while it is more than this many times as large as all smaller ones together."""
-DEAD_SHARE = 0.25
-"""A segment with a larger dead share is rewritten."""
-TOGETHER = 6
-"""Most segments in one merge: every entry is compared with all of them."""
+GROWTH = 3  # a segment is settled while it is more than this many times as large as all smaller ones together
+DEAD_SHARE = 0.25  # a segment with a larger dead share is rewritten
+TOGETHER = 6  # most segments in one merge: every entry is compared with all of them
 _STRIDE = 1 << 16
 
 _TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _STARTS, _SHIFTS, _FILES = range(8)

@@ -19,8 +19,7 @@ Tokens32 = npt.NDArray[np.int32]
 
 SEPARATOR = -1
 LARGEST_ID = 2**24 - 1
-MOST_TOKENS = 500_000_000
-"""Bound on a part's tokens: four bytes a token must stay below 2^31 bytes for the sorter."""
+MOST_TOKENS = 500_000_000  # bound on a part's tokens: four bytes a token must stay below 2^31 bytes for the sorter
 
 
 def file_starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:

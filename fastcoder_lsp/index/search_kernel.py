@@ -42,10 +42,8 @@ def _array_at(element: Any) -> Any:
 
 int32_array = _array_at(types.int32)
 """`int32_array(address, size)`: int32 values at an address (of integers), in compiled code."""
-int64_array = _array_at(types.int64)
-"""As `int32_array`, of int64 values."""
-uint64_array = _array_at(types.uint64)
-"""As `int32_array`, of uint64 values."""
+int64_array = _array_at(types.int64)  # as `int32_array`, of int64 values
+uint64_array = _array_at(types.uint64)  # as `int32_array`, of uint64 values
 
 
 @kernel

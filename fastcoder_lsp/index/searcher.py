@@ -18,8 +18,7 @@ from fastcoder_lsp.index.liveness import Liveness, liveness
 from fastcoder_lsp.index.merge import weave
 from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, Tokens32, build_part
 
-LONGEST = merge.DEPTH
-"""The greatest n_max: orders are exact up to it."""
+LONGEST = merge.DEPTH  # the greatest n_max: orders are exact up to it
 
 
 @dataclass(frozen=True, slots=True)

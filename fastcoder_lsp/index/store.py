@@ -90,8 +90,7 @@ class StoreStatus:
 
 log = logging.getLogger(__name__)
 
-MOST_SEGMENTS = 16
-"""With more segments, as while a large repository is first read, adding one merges at once."""
+MOST_SEGMENTS = 16  # with more segments, as while a large repository is first read, adding one merges at once
 
 
 class Store(HeldFiles):

@@ -13,18 +13,13 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-TERMS = 1 << 20
-"""Numbers that a word may have."""
+TERMS = 1 << 20  # numbers that a word may have
 LEAST_LETTERS = 2
-LONGEST = 80
-"""Letters of an identifier that are read: longer ones are data."""
-_KNOWN = 10_000
-"""Identifiers whose numbers are remembered: three megabytes."""
+LONGEST = 80  # letters of an identifier that are read: longer ones are data
+_KNOWN = 10_000  # identifiers whose numbers are remembered: three megabytes
 _IDENTIFIER = re.compile(r"\n|[^\W\d]\w+")
-_IDENTIFIER_ASCII = re.compile(r"\n|[A-Za-z_]\w+", re.ASCII)
-"""The same for ASCII texts, in less time."""
-_LINE_END = -1
-"""The end of a line, among the numbers of words."""
+_IDENTIFIER_ASCII = re.compile(r"\n|[A-Za-z_]\w+", re.ASCII)  # the same for ASCII texts, in less time
+_LINE_END = -1  # the end of a line, among the numbers of words
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 
 

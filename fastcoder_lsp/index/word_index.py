@@ -29,8 +29,7 @@ import numpy.typing as npt
 from fastcoder_lsp.core.files import appearing, check_room, private_folder
 from fastcoder_lsp.index.terms import TERMS
 
-_WORDS_AT_ONCE = TERMS // 64
-"""Words merged at once: it bounds the memory of a merge to a fraction of the lists."""
+_WORDS_AT_ONCE = TERMS // 64  # words merged at once: it bounds the memory of a merge to a fraction of the lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +131,7 @@ def _add(
 
 MAGIC = b"FCLSPWRD"
 VERSION = 1
-MOST_BYTES = 1_000_000_000
-"""Bound on a file that is read: larger than any that is written."""
+MOST_BYTES = 1_000_000_000  # bound on a file that is read: larger than any that is written
 _HEADER = struct.Struct("<8s5qI")
 _HEADER_SIZE = 64
 _BLOCK = 1 << 22
@@ -220,21 +218,14 @@ def _whole(header: bytes, blocks: Iterator[bytes]) -> bool:
     return bool(crc == stored)
 
 
-MOST_FILES = 60_000
-"""Numbers are 16 bits; some are left for files that changed since the last merge."""
-LEAST_MERGED, MOST_MERGED = 256, 2048
-"""Changed files that trigger a merge: a quarter of all, within these limits."""
-MOST_TERMS = 600
-"""Different words of one file: a longer one is data, or is found by its first words."""
-MOST_POSTINGS = 18_000_000
-"""Bound over all files: 36 MB. Files beyond it are not indexed."""
-MOST_ASKED = 64
-"""Most words of a question that are looked up: the rarest."""
-COMMON = 0.4
-"""Words that a larger share of many files has are not looked up: they say little, and their lists are long."""
+MOST_FILES = 60_000  # numbers are 16 bits; some are left for files that changed since the last merge
+LEAST_MERGED, MOST_MERGED = 256, 2048  # changed files that trigger a merge: a quarter of all, within these limits
+MOST_TERMS = 600  # different words of one file: a longer one is data, or is found by its first words
+MOST_POSTINGS = 18_000_000  # Bound over all files: 36 MB. Files beyond it are not indexed.
+MOST_ASKED = 64  # most words of a question that are looked up: the rarest
+COMMON = 0.4  # words that a larger share of many files has are not looked up: they say little, and their lists are long
 _MANY = 1000
-_SPARE = 256
-"""Files that may be added before the arrays by number have to grow."""
+_SPARE = 256  # files that may be added before the arrays by number have to grow
 _NUMBERS = np.iinfo(np.uint16).max
 
 

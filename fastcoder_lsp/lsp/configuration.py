@@ -11,8 +11,7 @@ from fastcoder_lsp.config import Problem, Settings, SettingsLayer, languages_of,
 from fastcoder_lsp.workspace.folders import Folder, read_settings_file
 
 SECTION = "fastcoder"
-_MOST_LANGUAGES: Final = 100
-"""Languages that are looked at: a repository may name any number."""
+_MOST_LANGUAGES: Final = 100  # languages that are looked at: a repository may name any number
 _NO_SETTINGS: Final = ("client", "editorInfo", "editorPluginInfo")
 """Of `initializationOptions`: the first describes the client and is read elsewhere, the others are those that
 configurations of Copilot's server have."""

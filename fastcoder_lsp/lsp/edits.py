@@ -15,8 +15,7 @@ from fastcoder_lsp.lsp.reasons import Reasons
 from fastcoder_lsp.lsp.usage import UsageCounter
 from fastcoder_lsp.observe import SpanStatistics
 
-_MOST_SENT: Final = 64
-"""Edits that were sent and may still be accepted or rejected."""
+_MOST_SENT: Final = 64  # edits that were sent and may still be accepted or rejected
 
 
 @dataclass(slots=True)

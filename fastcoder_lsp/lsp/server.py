@@ -36,8 +36,7 @@ from fastcoder_lsp.workspace.folders import Folders
 
 logger = logging.getLogger(__name__)
 
-GRACE_S: Final = 5.0
-"""How long the event loop has to end the process after its input has ended."""
+GRACE_S: Final = 5.0  # how long the event loop has to end the process after its input has ended
 _INTERVAL_S: Final = 1.0
 _NO_CLIENT: Final = """\
 fastcoder-lsp: the input ended before a client connected

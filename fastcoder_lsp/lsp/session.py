@@ -133,10 +133,8 @@ class Traces(LatestDocuments[Completion]):
             self.put(uri, completion)
 
 
-_MOST_PATH = 1_000
-"""Characters of a path in a question for an edit."""
-SHUTDOWN_S = 1.0
-"""The host's time to stop; editors kill a server that takes longer than two seconds."""
+_MOST_PATH = 1_000  # characters of a path in a question for an edit
+SHUTDOWN_S = 1.0  # the host's time to stop; editors kill a server that takes longer than two seconds
 
 
 class Session:

@@ -142,8 +142,7 @@ class Reporter:
         self._sent_host: dict[str, object] | None = None
         self._sent_context = (False, False)
         self._sent_notes: tuple[int, bool, str] = (0, False, "")
-        self._edit_model = ""
-        """The progress of the edit model's loading, in words."""
+        self._edit_model = ""  # the progress of the edit model's loading, in words
         self._succession, self._sent_model = Succession(), ""
         self._noticed: set[str] = set()
         self._explained: set[str] = set()
@@ -295,8 +294,7 @@ class Reporter:
 
 
 SILENT_S: Final = 60.0
-PAUSE_S: Final = 15.0
-"""After such a pause the user is not typing: the minute starts again with the next question."""
+PAUSE_S: Final = 15.0  # after such a pause the user is not typing: the minute starts again with the next question
 _MIN_ANSWERS: Final = 10
 _INTENDED: Final = frozenset(
     (

@@ -21,12 +21,9 @@ from fastcoder_lsp.usage import CountKey, UsageStore, language_name, today, wait
 logger = logging.getLogger(__name__)
 
 WRITE_S: Final = 60.0
-KEPT_S: Final = 60.0
-"""An accepted text that stands in the document after this time was kept."""
-_MOST_JUDGED: Final = 256
-"""Accepted texts that wait for their judgement."""
-_BEFORE: Final = 40
-"""Characters before an accepted text by which it is found again."""
+KEPT_S: Final = 60.0  # an accepted text that stands in the document after this time was kept
+_MOST_JUDGED: Final = 256  # accepted texts that wait for their judgement
+_BEFORE: Final = 40  # characters before an accepted text by which it is found again
 
 
 class UsageCounter:

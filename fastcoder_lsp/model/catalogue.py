@@ -8,10 +8,8 @@ from fastcoder_lsp.errors import UsageError
 GIB = 1 << 30
 WHEELS_PREFIX = "wheels:"
 
-BITS = (8, 4)
-"""Bits of a weight in the CPU engines, the more exact first."""
-GPU_BITS = (16, 8, 4)
-"""The same of the graph engine."""
+BITS = (8, 4)  # bits of a weight in the CPU engines, the more exact first
+GPU_BITS = (16, 8, 4)  # the same of the graph engine
 BESIDE_BYTES = 270_000_000
 """Of a server's memory, beside the weights: its two processes with the default model (docs/benchmarks.md)."""
 _GROUPED = {16: 16.0, 8: 8.0, 4: 5.0}

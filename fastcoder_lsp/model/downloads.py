@@ -66,10 +66,8 @@ class Dialogue:
     note: Callable[[str], None]
 
 
-RECENT_S = 10.0
-"""The speed is that of the last seconds: it changes while a download runs."""
-WRITE_S = 0.5
-"""Least time between two writes of the file."""
+RECENT_S = 10.0  # the speed is that of the last seconds: it changes while a download runs
+WRITE_S = 0.5  # least time between two writes of the file
 _LONGEST_S = 360_000.0
 
 

@@ -16,8 +16,7 @@ from fastcoder_lsp.model.tensors import SafetensorsTensors
 
 RECORD, WEIGHTS = "fastcoder-drafter.json", "drafter.safetensors"
 VERSION = 1
-LARGEST = 4096
-"""Largest size that a record may name: sizes take memory before the weights are checked."""
+LARGEST = 4096  # largest size that a record may name: sizes take memory before the weights are checked
 _HINT = "Train or import it again. See: fastcoder-lsp train --help"
 
 
@@ -117,8 +116,7 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
     return DrafterFiles(record, path.parent)
 
 
-Sizes = Mapping[str, tuple[int | None, ...]]
-"""Of tensors, by their names; None: any."""
+Sizes = Mapping[str, tuple[int | None, ...]]  # of tensors, by their names; None: any
 
 
 def require_sizes(tensors: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:

@@ -96,8 +96,7 @@ def _shards(index: Path) -> list[str]:
 
 
 ORIGIN = "origin.json"
-FORMAT = 1
-"""Of the note. 0: every file was converted; 1: only those that must be."""
+FORMAT = 1  # Of the note. 0: every file was converted; 1: only those that must be.
 
 
 @dataclass(frozen=True, slots=True)

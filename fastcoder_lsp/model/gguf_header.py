@@ -21,13 +21,10 @@ DAMAGED_HINT = "The file is damaged or cut short. Download it again."
 VERSIONS = (2, 3)
 MOST_FIELDS = 4096
 MOST_TENSORS = 1 << 16
-MOST_ITEMS = 1 << 20
-"""Of one list: four times the largest vocabularies, twice the most merges that are known."""
-MOST_TEXT = 1 << 20
-"""Bytes of one text; templates of chats take some thousand."""
+MOST_ITEMS = 1 << 20  # of one list: four times the largest vocabularies, twice the most merges that are known
+MOST_TEXT = 1 << 20  # bytes of one text; templates of chats take some thousand
 MOST_DIMENSIONS = 4
-MOST_NUMBERS = 1 << 40
-"""In one tensor."""
+MOST_NUMBERS = 1 << 40  # in one tensor
 
 _TEXT, _LIST = 8, 9
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
@@ -191,8 +188,7 @@ def _tensor(reader: _HeaderReader) -> TensorHead:
 
 
 EMBEDDING = "token_embd.weight"
-MOST_SIZE = 1 << 26
-"""Largest number in a model's description; the longest contexts are ten million tokens."""
+MOST_SIZE = 1 << 26  # largest number in a model's description; the longest contexts are ten million tokens
 KIND_HINT = "Use the same model in another form, such as Q4_K_M, Q8_0 or BF16."
 _BLOCK = re.compile(r"blk\.(\d{1,5})\.")
 _SIZES = ("_length", "_count", "vocab_size")

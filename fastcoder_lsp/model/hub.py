@@ -232,8 +232,7 @@ def _snapshots(repository: Path) -> list[Path]:
     return sorted(others, key=lambda folder: folder.name != main)
 
 
-TRIES = 4
-"""Tries in a row without a byte before the download fails."""
+TRIES = 4  # tries in a row without a byte before the download fails
 PAUSE_S = 1.0
 TIMEOUT_S = 30.0
 

@@ -29,8 +29,7 @@ from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.core.files import private_folder, put_in_place, read_cached, replace_file
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors of a write without space: disk, quota, limit."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of a write without space: disk, quota, limit
 FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 """Errors of a forbidden write: a read-only file system, another owner."""
 

@@ -63,8 +63,7 @@ _TYPES: dict[str, type[np.generic]] = {
     "U8": np.uint8,
     "BOOL": np.bool_,
 }
-FRACTIONS = ("F64", "F32", "F16", "BF16")
-"""Kinds that hold numbers with a fraction."""
+FRACTIONS = ("F64", "F32", "F16", "BF16")  # kinds that hold numbers with a fraction
 
 
 class SafetensorsTensors:

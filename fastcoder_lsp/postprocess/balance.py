@@ -12,11 +12,9 @@ from fastcoder_lsp.postprocess.overwrite import written_over
 from fastcoder_lsp.postprocess.text_around import Closer, TextAround, wanted
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, SCRIPT, Lexed, Quote, indent, lexis_of, width
 
-_ENDS = ")]};,: \t\n"
-"""Characters that may follow the last word of a text."""
+_ENDS = ")]};,: \t\n"  # characters that may follow the last word of a text
 Stack = list[tuple[int, str]]
-Columns = Callable[[int], int]
-"""The indentation of the line at an offset."""
+Columns = Callable[[int], int]  # the indentation of the line at an offset
 
 
 def balance(text: str, around: TextAround) -> str:

@@ -14,14 +14,10 @@ from fastcoder_lsp.postprocess.rubbish import control_text, fence, repetition, r
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import KNOWN
 
-_SURE = 4
-"""A repetition of the whole rest of the line with so many characters is not a coincidence."""
-_OPERATORS = "*/-=+<>&|#~!."
-"""Signs whose meaning depends on their neighbours."""
-_TRIVIAL = 2
-"""A line of so few signs may occur twice."""
-_SURE_PART = 12
-"""The same for the beginning of the rest of the line."""
+_SURE = 4  # a repetition of the whole rest of the line with so many characters is not a coincidence
+_OPERATORS = "*/-=+<>&|#~!."  # signs whose meaning depends on their neighbours
+_TRIVIAL = 2  # a line of so few signs may occur twice
+_SURE_PART = 12  # the same for the beginning of the rest of the line
 
 
 def overlap(text: str, around: TextAround) -> str:

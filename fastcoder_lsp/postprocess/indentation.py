@@ -7,12 +7,9 @@ from fastcoder_lsp import syntax
 from fastcoder_lsp.postprocess.text_around import NEAR, Blocks, TextAround, stand
 from fastcoder_lsp.syntax import KNOWN, indent, lex, width
 
-_DEEPEST_STEP = 8
-"""The largest step of indentation in columns."""
-_SELDOM = 4
-"""A step of indentation that is so many times rarer than another one is that one, incompletely typed."""
-_SAMPLE = 400
-"""Lines that are read to learn a document's style."""
+_DEEPEST_STEP = 8  # the largest step of indentation in columns
+_SELDOM = 4  # a step of indentation that is so many times rarer than another one is that one, incompletely typed
+_SAMPLE = 400  # lines that are read to learn a document's style
 
 
 def indentation(text: str, around: TextAround) -> str:

@@ -6,11 +6,9 @@ Such signs are closers that an editor inserted, and an operator alone, as in `or
 from fastcoder_lsp.postprocess.text_around import NEAR, TextAround, wanted
 from fastcoder_lsp.syntax import KNOWN, Lexed, indent, width
 
-_PASSIVE = ";, \t>"
-"""Characters among closers that close nothing."""
+_PASSIVE = ";, \t>"  # characters among closers that close nothing
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
-_SELECTORS = (".", "?.", "->", "::")
-"""Operators that select a member, and so need a name on their right."""
+_SELECTORS = (".", "?.", "->", "::")  # operators that select a member, and so need a name on their right
 
 
 def replaces(text: str, before: str, after: str, language: str = "") -> int:

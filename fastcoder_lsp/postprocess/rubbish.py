@@ -12,20 +12,16 @@ _CONTROL = re.compile(
     r"<\|[a-z_]+\|>|<(?:fim_(?:prefix|middle|suffix|pad)|file_sep)>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd"
 )
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
-_SHORTEST_LOOP = 3
-"""Equal runs of lines in a row that make a loop."""
-_ROUNDS, _LONGEST_ROUND = 8, 40
-"""Equal pieces in a row at the end of a line that make a loop, and the longest piece."""
+_SHORTEST_LOOP = 3  # equal runs of lines in a row that make a loop
+_ROUNDS, _LONGEST_ROUND = 8, 40  # equal pieces in a row at the end of a line that make a loop, and the longest piece
 
 
-_TELLING = 40
-"""Characters of a block's distinct lines that hardly repeat by chance."""
+_TELLING = 40  # characters of a block's distinct lines that hardly repeat by chance
 _LINES_ABOVE = 60
 _ENTRIES = 3
 _BELOW = 3
 _HALF_TYPED = 8
-_OPEN_ENDS = tuple("=.+-*/%&|^")
-"""Signs after which a line continues."""
+_OPEN_ENDS = tuple("=.+-*/%&|^")  # signs after which a line continues
 _NAMES_ALONE = re.compile(r"\s*(?:[\w$]*$|(?:import|from|use|using|case|package)\b)")
 """Lines with little more than a name, which may begin another name."""
 _ENDS = frozenset({"end", "end;", "end,", "end)", "fi", "done", "esac", "endif", "#endif"})

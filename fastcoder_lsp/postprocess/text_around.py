@@ -93,10 +93,8 @@ def _opens(code: str, lexed: Lexed, end: int) -> bool:
         end = begin
 
 
-NEAR = 8000
-"""Characters before and after the cursor whose lines are read."""
-FAR = 32_000
-"""Characters before and after the cursor that are read for brackets, about 5 ms each."""
+NEAR = 8000  # characters before and after the cursor whose lines are read
+FAR = 32_000  # characters before and after the cursor that are read for brackets, about 5 ms each
 _CLOSING = re.compile(r"""[ \t]*("{3}|'{3}|["'`])?[)\]}>;, \t]*""")
 _MOST_CLOSERS = 200
 _UNINDENTED = re.compile(r"\n(?=[\w@#/])")

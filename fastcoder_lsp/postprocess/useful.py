@@ -15,12 +15,9 @@ from fastcoder_lsp.postprocess.overwrite import written_over
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import indent
 
-_LINES_TRIED = 6
-"""Beginnings that are tried, longest first; each costs a round of post-processing."""
-_MORE_LINES = 96
-"""More lines than any rule allows a single statement."""
-_DEEP = 120
-"""A column inside any block."""
+_LINES_TRIED = 6  # beginnings that are tried, longest first; each costs a round of post-processing
+_MORE_LINES = 96  # more lines than any rule allows a single statement
+_DEEP = 120  # a column inside any block
 _GOING_ON = (
     *("elif ", "else", "elsif ", "elseif ", "except", "finally", "rescue", "ensure", "catch", "case ", "when "),
     *("end", "fi", "done", "esac", "until "),
@@ -110,20 +107,13 @@ SURE = 0.9
 
 Otherwise the user is about as likely to continue inside, and the closer is in the way at every key.
 """
-SURE_MARKS = 0.98
-"""Punctuation alone, such as `...`, is shown only if it was so probable."""
-FEWEST_MARKS = 3
-"""Less punctuation alone, such as `:` or `()`, is never shown: accepting it takes a key, too."""
-LIKELY_WORD = 0.5
-"""A complete word is continued only if the model found that at least as likely as its end."""
-OVER_END = 2.0
-"""An addition to a word must be so many times as likely as the word's end."""
-SURE_WORD = 0.8
-"""The same for a name of the file, in code, and for the longer name if the file does not have it."""
-_MOST_TYPED = 120
-"""Characters of a text whose rests are judged, as the user types along."""
-_MOST_MARKS = 40
-"""Characters at a text's end that are judged as punctuation, blanks included."""
+SURE_MARKS = 0.98  # punctuation alone, such as `...`, is shown only if it was so probable
+FEWEST_MARKS = 3  # less punctuation alone, such as `:` or `()`, is never shown: accepting it takes a key, too
+LIKELY_WORD = 0.5  # a complete word is continued only if the model found that at least as likely as its end
+OVER_END = 2.0  # an addition to a word must be so many times as likely as the word's end
+SURE_WORD = 0.8  # the same for a name of the file, in code, and for the longer name if the file does not have it
+_MOST_TYPED = 120  # characters of a text whose rests are judged, as the user types along
+_MOST_MARKS = 40  # characters at a text's end that are judged as punctuation, blanks included
 _WORD_AT_END = re.compile(r"\w+\Z")
 _WORD = re.compile(r"\w+")
 

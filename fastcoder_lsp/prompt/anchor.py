@@ -17,10 +17,8 @@ import numpy.typing as npt
 from fastcoder_lsp.prompt.context import NOTHING, PromptContext
 from fastcoder_lsp.tokenizer import Tokenizer, printable
 
-_MAX_TOKEN_CHARACTERS = 12
-"""An upper bound of the mean characters a token: text beyond budget × this is not read."""
-CLOSERS = frozenset(")]}>\"'`;,")
-"""Characters that editors insert right of the cursor."""
+_MAX_TOKEN_CHARACTERS = 12  # an upper bound of the mean characters a token: text beyond budget × this is not read
+CLOSERS = frozenset(")]}>\"'`;,")  # characters that editors insert right of the cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +165,8 @@ def _first_tokens(tokenizer: Tokenizer, line: str, budget: int) -> str:
     return line
 
 
-MAX_HEALED_BYTES = 48
-"""The last bytes of a half-typed word, which are healed; each healed token costs a forward pass."""
-_MAX_SEARCHED = 400
-"""Characters that are searched for the start of a word."""
+MAX_HEALED_BYTES = 48  # the last bytes of a half-typed word, which are healed; each healed token costs a forward pass
+_MAX_SEARCHED = 400  # characters that are searched for the start of a word
 
 
 def heal_start(tokenizer: Tokenizer, text: str) -> int:

@@ -16,10 +16,8 @@ from fastcoder_lsp.prompt.retrieval import LatestPrompt
 from fastcoder_lsp.prompt.templates import Template, template_of
 from fastcoder_lsp.tokenizer import Tokenizer, printable
 
-_BLOCK = 16
-"""Lines whose anchors share the start of a window."""
-_MARKS = 4
-"""Control tokens of a prompt."""
+_BLOCK = 16  # lines whose anchors share the start of a window
+_MARKS = 4  # control tokens of a prompt
 
 
 @dataclass(frozen=True, slots=True)

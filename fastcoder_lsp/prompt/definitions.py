@@ -21,19 +21,13 @@ from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.prompt.context import ContextSnippet
 from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, Load, WordQuery, around, imports_above, worth
 
-MAX_CHARACTERS = 500
-"""Of all heads, some 150 tokens, a quarter of the other code."""
-MAX_LINES = 14
-"""Of a head."""
+MAX_CHARACTERS = 500  # of all heads, some 150 tokens, a quarter of the other code
+MAX_LINES = 14  # of a head
 MAX_SIGNATURE_LINES = 6
-MAX_SCANNED_LINES = 120
-"""Of a class that are searched for members."""
-MAX_LINE = 200
-"""Longer lines are left out: a part of a secret need not look like one."""
-MAX_MOVE = 20
-"""Lines that a definition may have moved since its place was given."""
-MOST_HELD = 6
-"""Pieces that are probably shown; a head inside one of them is not shown twice."""
+MAX_SCANNED_LINES = 120  # of a class that are searched for members
+MAX_LINE = 200  # longer lines are left out: a part of a secret need not look like one
+MAX_MOVE = 20  # lines that a definition may have moved since its place was given
+MOST_HELD = 6  # pieces that are probably shown; a head inside one of them is not shown twice
 _CLASS = re.compile(
     r"\b(?:class|struct|interface|enum|trait|type|record|object|protocol|impl|union|module|namespace)\b"
 )
@@ -124,10 +118,8 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-MAX_IMPORTED_CHARACTERS = 1_200
-"""Of all definitions, some 300 tokens, half of the other code."""
-MAX_NAMES = 4
-"""Imported names that are looked up, the nearest above the cursor."""
+MAX_IMPORTED_CHARACTERS = 1_200  # of all definitions, some 300 tokens, half of the other code
+MAX_NAMES = 4  # imported names that are looked up, the nearest above the cursor
 _SCRIPTS = ("javascript", "javascriptreact", "typescript", "typescriptreact")
 _ENDINGS = (".ts", ".tsx", ".js", ".jsx", ".mjs", "/index.ts", "/index.js")
 _FROM = re.compile(r"from\s+(\.*)([\w.]*)\s+import\s+(.+)")
@@ -232,12 +224,9 @@ def _block(lines: Sequence[str], at: int) -> list[str]:
     return "\n".join(lines[at:end]).rstrip().split("\n")
 
 
-MAX_OUTLINE = 800
-"""Of the lines shown."""
-MAX_OUTLINE_LINE = 160
-"""Longer lines are left out: a part of a secret need not look like one."""
-MAX_EXAMINED = 2_000
-"""Names that are compared, and lines of a file that are read."""
+MAX_OUTLINE = 800  # of the lines shown
+MAX_OUTLINE_LINE = 160  # longer lines are left out: a part of a secret need not look like one
+MAX_EXAMINED = 2_000  # names that are compared, and lines of a file that are read
 _AFFIXES = re.compile(
     r"(?:test_|Test(?=[A-Z]))(.+)|(.+?)(?:_(?:test|tests|spec|unittest)|[.-](?:test|spec)|(?:Tests?|Spec|IT))"
 )

@@ -21,29 +21,19 @@ from fastcoder_lsp.index.terms import LineTerms, Terms, words_of
 from fastcoder_lsp.index.word_index import WordIndex
 from fastcoder_lsp.prompt.context import ContextSnippet, PromptContext
 
-STEP = 8
-"""Lines between the starts of two pieces."""
-PIECE = 2 * STEP
-"""Lines of a piece."""
-ABOVE, BELOW = 12, 6
-"""Lines around the cursor that make up the query."""
+STEP = 8  # lines between the starts of two pieces
+PIECE = 2 * STEP  # lines of a piece
+ABOVE, BELOW = 12, 6  # lines around the cursor that make up the query
 CLOSE_ABOVE, CLOSE_BELOW = 5, 2
-CLOSE = 1.5
-"""The factor of words in the closest lines."""
-MAX_FILES = 8
-"""Files that are searched, in the word index' ranking. 16 files gave no better pieces."""
-MAX_RANKED = 6 * MAX_FILES
-"""Files that the index ranks, since some may not be read."""
+CLOSE = 1.5  # the factor of words in the closest lines
+MAX_FILES = 8  # Files that are searched, in the word index' ranking. 16 files gave no better pieces.
+MAX_RANKED = 6 * MAX_FILES  # files that the index ranks, since some may not be read
 MAX_PIECES = 10
 MOST_OF_A_FILE = 2
-COPY = 0.9
-"""A file with this share of its lines in the document is a copy: of a build, a worktree, an older version."""
-KNOWN = 0.8
-"""A piece with this share of its lines in the window and better pieces is not new."""
-MAX_WORDS = 160
-"""Of a query; those with the greatest weights are kept."""
-MAX_OWN = 100_000
-"""Characters of the document on each side of the cursor that pieces are made of."""
+COPY = 0.9  # a file with this share of its lines in the document is a copy: of a build, a worktree, an older version
+KNOWN = 0.8  # a piece with this share of its lines in the window and better pieces is not new
+MAX_WORDS = 160  # of a query; those with the greatest weights are kept
+MAX_OWN = 100_000  # characters of the document on each side of the cursor that pieces are made of
 _COMMON = (
     "and as assert async await bool break case catch char class cls const continue def default define del delete "
     "dict do double elif else end enum except export extends false final finally float fn for from func function "
@@ -54,11 +44,9 @@ _COMMON = (
     "one only other so than that the their them then there they to was what when which will"
 )
 """Words without a topic. In a large folder their weights show that; in a small one they do not."""
-MIN_WORTH = 0.2
-"""A piece that is worth less than this share of the best one shares words only by chance."""
+MIN_WORTH = 0.2  # a piece that is worth less than this share of the best one shares words only by chance
 _K1, _B = 0.6, 0.75
-_MAX_CELLS = 1_000_000
-"""Pieces times words of the query in one file."""
+_MAX_CELLS = 1_000_000  # pieces times words of the query in one file
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +260,8 @@ def _counted(query: WordQuery, lines: LineTerms) -> tuple[npt.NDArray[np.float32
     return counts[:-1] + counts[1:], lengths[:-1] + lengths[1:]
 
 
-MAX_REASONS = 6
-"""Names listed for a piece."""
-RECENT = "recently edited, visited or copied, or its tests"
-"""The reason for a piece that shares no names."""
+MAX_REASONS = 6  # names listed for a piece
+RECENT = "recently edited, visited or copied, or its tests"  # the reason for a piece that shares no names
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 
 
@@ -315,12 +301,9 @@ def reasons(piece: ContextSnippet, text: str, offset: int) -> list[str]:
     return sorted(near, key=lambda name: (-len(name), name))[:MAX_REASONS]
 
 
-MAX_IMPORT_CHARACTERS = 700
-"""Of all imports, some 200 tokens; the first ones are kept."""
-MAX_SCANNED_LINES = 2_000
-"""Of a document's beginning that are read."""
-MAX_IMPORT_LINES = 40
-"""Of one import."""
+MAX_IMPORT_CHARACTERS = 700  # of all imports, some 200 tokens; the first ones are kept
+MAX_SCANNED_LINES = 2_000  # of a document's beginning that are read
+MAX_IMPORT_LINES = 40  # of one import
 _BEGINNINGS = {
     "python": ("import ", "from "),
     "javascript": ("import ", "import{", "const ", "var "),

@@ -24,10 +24,8 @@ from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.target import Target
 
-HEAD_BYTES: Final = 65_536
-"""From the request to the end of the response's head."""
-BODY_BYTES: Final = 8_000_000
-"""From the end of the head on."""
+HEAD_BYTES: Final = 65_536  # from the request to the end of the response's head
+BODY_BYTES: Final = 8_000_000  # from the end of the head on
 
 
 class BoundedStream(httpcore2.AsyncNetworkStream):
@@ -92,12 +90,10 @@ class BoundedBackend(httpcore2.AsyncNetworkBackend):
         await self._backend.sleep(seconds)
 
 
-_MAX_BYTES: Final = 4_000_000
-"""Of one answer."""
+_MAX_BYTES: Final = 4_000_000  # of one answer
 _MAX_EVENT_BYTES: Final = 1_000_000
 _MAX_CHUNKS: Final = 20_000
-_MAX_ERROR_BYTES: Final = 16_000
-"""Of the body of an error response."""
+_MAX_ERROR_BYTES: Final = 16_000  # of the body of an error response
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 

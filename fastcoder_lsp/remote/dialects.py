@@ -16,8 +16,7 @@ from fastcoder_lsp.prompt.templates import Template
 from fastcoder_lsp.remote.excerpt import Excerpt
 
 _VARIANT_TEMPERATURE = 0.8
-_ANCHOR_LINES = 4
-"""The anchor moves by so many lines at a time."""
+_ANCHOR_LINES = 4  # the anchor moves by so many lines at a time
 
 
 @dataclass(frozen=True, slots=True)

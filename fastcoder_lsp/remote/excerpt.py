@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from fastcoder_lsp.host.workspace import FrontWorkspace
     from fastcoder_lsp.prompt import PromptContext
 
-_MAX_RULES: Final = 16
-"""Folders whose rules are cached; a workspace may have hundreds of folders."""
+_MAX_RULES: Final = 16  # folders whose rules are cached; a workspace may have hundreds of folders
 
 
 class SendingRules:
@@ -68,16 +67,11 @@ class SendingRules:
         return kept[key]
 
 
-BEFORE = 8_000
-"""Characters before the cursor, at most."""
-AFTER = 3_000
-"""Characters after the cursor, at most."""
-REACH = FAR + 1
-"""The same on both sides for our own server: one more than it reads shows that there is more."""
-_STRIDE = 2_000
-"""The start moves by so many characters at a time."""
-_SECRET_REACH = 16_000
-"""Characters before the cursor that are searched for the start of a secret."""
+BEFORE = 8_000  # characters before the cursor, at most
+AFTER = 3_000  # characters after the cursor, at most
+REACH = FAR + 1  # the same on both sides for our own server: one more than it reads shows that there is more
+_STRIDE = 2_000  # the start moves by so many characters at a time
+_SECRET_REACH = 16_000  # characters before the cursor that are searched for the start of a secret
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Halves of characters, which UTF-8 cannot encode: an edit may have split them."""
 _MARK = re.compile(
@@ -235,8 +229,7 @@ def _prefix_window(before: str) -> str:
     return before[line or at :]
 
 
-MAX_CHARACTERS: Final = 6_000
-"""Of all snippets of a question."""
+MAX_CHARACTERS: Final = 6_000  # of all snippets of a question
 _PAUSE_MS: Final = 2_000.0
 """After such a pause in typing a new search may replace the snippets; while there are none, after the last search."""
 

@@ -15,10 +15,8 @@ import httpx2
 
 from fastcoder_lsp.core import Reason
 
-_MAX_MESSAGE: Final = 160
-"""Characters of a server's message that are shown."""
-_MAX_CAUSES: Final = 12
-"""Causes of an exception that are examined."""
+_MAX_MESSAGE: Final = 160  # characters of a server's message that are shown
+_MAX_CAUSES: Final = 12  # causes of an exception that are examined
 _MAX_WAIT_S: Final = 3600.0
 
 

@@ -28,16 +28,12 @@ from fastcoder_lsp.scheduling.budget import BackgroundBudget, Budgets
 from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import Loaded
 
-MAX_CHARACTERS_PER_TOKEN: Final = 32
-"""An upper bound, for servers that ignore `max_tokens`."""
+MAX_CHARACTERS_PER_TOKEN: Final = 32  # an upper bound, for servers that ignore `max_tokens`
 _MAX_CHUNKS_PER_TOKEN: Final = 4
-_MAX_ANSWER_S: Final = 120.0
-"""The longest answer, however slowly it arrives."""
-AUTOMATIC_MS: Final = 400.0
-"""Users type on after that; a later text is shown as a late suggestion."""
+_MAX_ANSWER_S: Final = 120.0  # the longest answer, however slowly it arrives
+AUTOMATIC_MS: Final = 400.0  # users type on after that; a later text is shown as a late suggestion
 INVOKED_MS: Final = 5_000.0
-IDLE_MS: Final = 30_000.0
-"""How long an answer may continue with no pending question."""
+IDLE_MS: Final = 30_000.0  # how long an answer may continue with no pending question
 
 
 def budgets_of(policy: Policy) -> Budgets:
@@ -156,8 +152,7 @@ class RemoteGeneration(Generation):
         self._text, self._finish, self._chunks = "", "", 0
         self._cut = self._rule.follow()
         self._others: tuple[Suggestion, ...] | None = None
-        self._variants: list[RemoteGeneration] = []
-        """Requests for alternatives at the same place."""
+        self._variants: list[RemoteGeneration] = []  # requests for alternatives at the same place
         self._spans = Spans()
         self._arrived: deque[AnswerChunk | Exception] = deque()
         self._stream = asyncio.run_coroutine_threadsafe(self._stream_answer(), model.loop)

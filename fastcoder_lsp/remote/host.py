@@ -109,8 +109,7 @@ def _while_standing_in(status: Status, why: Reason) -> Status:
     return replace(status, message=message, hint=status.hint or why.hint)
 
 
-_SAYS_LOADING_S: Final = 5.0
-"""After this time the status says what a server may be doing."""
+_SAYS_LOADING_S: Final = 5.0  # after this time the status says what a server may be doing
 
 
 class ServerHost:

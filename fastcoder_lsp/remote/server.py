@@ -153,8 +153,7 @@ async def _reads_suffix(client: RemoteClient, model: str) -> bool | None:
     return tokens >= _SUFFIX_TOKENS if isinstance(tokens, int) else None
 
 
-_MAX_READ_TIMEOUTS: Final = 3
-"""Pages about the server may take so many read timeouts, however slowly bytes arrive."""
+_MAX_READ_TIMEOUTS: Final = 3  # pages about the server may take so many read timeouts, however slowly bytes arrive
 
 
 class RemoteServer:

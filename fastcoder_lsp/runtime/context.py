@@ -26,12 +26,9 @@ from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines, without_secrets
 
-OPEN_DOCUMENTS = 16
-"""The most recent open documents are searched whatever the index says."""
-MOST_OPEN = 200_000
-"""Longest open document, in characters, that is searched whatever the index says."""
-MOST_CHARACTERS = 400_000
-"""Characters read from the disk for one prompt at most: a fraction of a second for any text."""
+OPEN_DOCUMENTS = 16  # the most recent open documents are searched whatever the index says
+MOST_OPEN = 200_000  # longest open document, in characters, that is searched whatever the index says
+MOST_CHARACTERS = 400_000  # characters read from the disk for one prompt at most: a fraction of a second for any text
 GOOD_ENOUGH = 0.7
 """A prompt keeps its snippets while their score is at least this share of the best that could be found."""
 MOST_AHEAD = 600
@@ -40,13 +37,10 @@ code gets the room that is left."""
 FEW = 4
 """With fewer pieces than this the document has too few words for a query: its tests, or what it tests, are shown."""
 
-_LEAST_LINES = 2
-"""Lines that are left of a piece, for it to be shown."""
+_LEAST_LINES = 2  # lines that are left of a piece, for it to be shown
 RECENT_PLACES = 4
-RECENT_LINES = 6
-"""Lines shown on each side of a place."""
-VISITED_PLACES = 2
-"""Visited places shown after the edited ones, which tell more."""
+RECENT_LINES = 6  # lines shown on each side of a place
+VISITED_PLACES = 2  # visited places shown after the edited ones, which tell more
 
 _Places = OrderedDict[tuple[str, int], ContextSnippet]
 

@@ -21,29 +21,19 @@ from fastcoder_lsp.core import DraftTree, Engine, Progress, StepCosts
 from fastcoder_lsp.core.files import private_folder, read_cached, replace_file
 from fastcoder_lsp.prompt import PromptOptions
 
-WIDTHS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
-"""Rows that are timed; costs are nearly linear between them."""
+WIDTHS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)  # rows that are timed; costs are nearly linear between them
 FORMAT = 1
-CHUNK = 128
-"""Tokens in the cache while steps are timed, and tokens of the timed prefill."""
-ROUNDS = 5
-"""Rounds over all widths, so that a burst of other work does not fall on a single width."""
-SECONDS = 1.5
-"""No new round begins after this time, because a user waits; there is at least one."""
+CHUNK = 128  # tokens in the cache while steps are timed, and tokens of the timed prefill
+ROUNDS = 5  # rounds over all widths, so that a burst of other work does not fall on a single width
+SECONDS = 1.5  # no new round begins after this time, because a user waits; there is at least one
 PROBES = 3
-PROBED_ROWS = 16
-"""A later start probes a few steps, of one row and of at most this many."""
-SLOWER = 0.75
-"""A probe below this share of the stored cost shows that the stored one was measured on a busy machine."""
-DOUBTFUL = 1.5
-"""A time is measured again if it exceeds the bound from the other widths by this factor."""
-LEAST_MS = 1e-3
-"""No step is quicker than this; a smaller time comes from a clock that stands still."""
+PROBED_ROWS = 16  # a later start probes a few steps, of one row and of at most this many
+SLOWER = 0.75  # a probe below this share of the stored cost shows that the stored one was measured on a busy machine
+DOUBTFUL = 1.5  # a time is measured again if it exceeds the bound from the other widths by this factor
+LEAST_MS = 1e-3  # no step is quicker than this; a smaller time comes from a clock that stands still
 _ROUNDING = 1.0 + 1e-6
-_TOKEN = 7
-"""Any token; the time does not depend on it."""
-PROMPT_TOKENS: Final = 1400
-"""Longest prompt: a CPU prefills it once in a few seconds, and keeps it from then on."""
+_TOKEN = 7  # any token; the time does not depend on it
+PROMPT_TOKENS: Final = 1400  # longest prompt: a CPU prefills it once in a few seconds, and keeps it from then on
 READ_MS: Final = 10_000.0
 """A larger model gets the prompt that it prefills in this time: users give up on a first suggestion after half a
 minute."""
@@ -51,12 +41,9 @@ LEAST_PROMPT: Final = 512
 """The prompt never gets shorter: with fewer tokens it does not hold the function around the cursor."""
 CONTEXT_TOKENS: Final = 600
 """Tokens for code of other files, on top of the longest prompt; the value that `bench quality` measured."""
-_TYPED_SHARE: Final = 0.24
-"""Share of a prompt without that code which is left for text typed later."""
-LEAST_TOKENS: Final = 300
-"""With fewer tokens there is no room for the imports and two or three pieces."""
-LATER_MS: Final = 200.0
-"""The first suggestion in a document may come this much later: a typical pause between two keys."""
+_TYPED_SHARE: Final = 0.24  # share of a prompt without that code which is left for text typed later
+LEAST_TOKENS: Final = 300  # with fewer tokens there is no room for the imports and two or three pieces
+LATER_MS: Final = 200.0  # the first suggestion in a document may come this much later: a typical pause between two keys
 BESIDE_MS: Final = 1500.0
 """Longest background prefill, between keys, for code of other files: it is then of use within about ten keys. With a
 longer one, a minute's work in a document would gain little."""

@@ -30,29 +30,20 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-CONTEXT_TOKENS: Final = 8192
-"""Size of the context, at most: every published format's prompt and answer fit into it."""
-MOST_PROMPT_TOKENS: Final = 4096
-"""Of a prompt; Zed's bound."""
-LEAST_PROMPT_TOKENS: Final = 1024
-"""Of a prompt, on slow machines too: a window, and a few changes."""
-READ_MS: Final = 4000.0
-"""Bound on reading a whole prompt: a later suggestion is too late."""
+CONTEXT_TOKENS: Final = 8192  # size of the context, at most: every published format's prompt and answer fit into it
+MOST_PROMPT_TOKENS: Final = 4096  # of a prompt; Zed's bound
+LEAST_PROMPT_TOKENS: Final = 1024  # of a prompt, on slow machines too: a window, and a few changes
+READ_MS: Final = 4000.0  # bound on reading a whole prompt: a later suggestion is too late
 MOST_ROWS: Final = 64
 """Of a step: an answer repeats most of the old text, so that many drafts are accepted; prices decide how many."""
 FILES_MS: Final = 600.0
 """Bound on reading code of other files, with `auto`: the first edit in a document waits for it, later ones do not."""
-KV_MB: Final = 128
-"""Megabytes for the KV caches of its prompts."""
-RETRY_S: Final = 30.0
-"""Time before a failed load is tried again: the user has to fix its cause first."""
+KV_MB: Final = 128  # megabytes for the KV caches of its prompts
+RETRY_S: Final = 30.0  # time before a failed load is tried again: the user has to fix its cause first
 _TIMED = "timed"
-CHUNK_MS: Final = 150.0
-"""Of a prefill that is timed: a key that comes meanwhile waits for it."""
-_LEAST_CHUNK: Final = 32
-"""Tokens of it, on slow machines too."""
-_BESIDE = ", beside other work"
-"""Suffix of the identity of costs that were measured so."""
+CHUNK_MS: Final = 150.0  # of a prefill that is timed: a key that comes meanwhile waits for it
+_LEAST_CHUNK: Final = 32  # tokens of it, on slow machines too
+_BESIDE = ", beside other work"  # suffix of the identity of costs that were measured so
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,9 @@ from fastcoder_lsp.model.choice import PROMPT_TOKENS, Choice, Speed
 from fastcoder_lsp.model.store import size_text
 
 HOUR_S = 3600.0
-PAUSE_S = 60.0
-"""A longer time without work is no use."""
-KEEP_S = 300.0
-"""Of use, between two writes."""
-WORSE = 1.5
-"""Times what was promised."""
+PAUSE_S = 60.0  # a longer time without work is no use
+KEEP_S = 300.0  # of use, between two writes
+WORSE = 1.5  # times what was promised
 
 
 def _nobody(_text: str) -> None:

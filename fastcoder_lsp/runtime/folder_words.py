@@ -24,20 +24,14 @@ from fastcoder_lsp.workspace.secret_lines import KEYS
 
 log = logging.getLogger(__name__)
 
-LEAST_BETWEEN_S = 60.0
-"""Least time between two scans of a folder."""
-SHARE = 0.01
-"""Largest share of time spent on scans."""
-MOST_HELD = 2_000_000
-"""Characters of file texts kept in memory."""
-MOST_INDEXED = 200_000
-"""Longest indexed file, in characters: longer ones mostly hold data."""
-WORTH_KEEPING = 0.01
-"""Share of files that must change before the index is written; a start reads the others again."""
+LEAST_BETWEEN_S = 60.0  # least time between two scans of a folder
+SHARE = 0.01  # largest share of time spent on scans
+MOST_HELD = 2_000_000  # characters of file texts kept in memory
+MOST_INDEXED = 200_000  # longest indexed file, in characters: longer ones mostly hold data
+WORTH_KEEPING = 0.01  # share of files that must change before the index is written; a start reads the others again
 KEPT_AFTER = 10_000
 """Changes after which a scan writes the index before its end, so that a short session's work is not lost."""
-FEW = 64
-"""Changed files that are too few to merge after a scan."""
+FEW = 64  # changed files that are too few to merge after a scan
 _Stamp = tuple[int, int, int]
 
 

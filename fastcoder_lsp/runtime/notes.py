@@ -18,16 +18,12 @@ from fastcoder_lsp.workspace.secret_lines import secret_lines, tells_secret, wit
 MOST_DIAGNOSTICS: Final = 4
 NEAR_LINES: Final = 40
 """Errors and warnings further from the cursor than this are left out; unused code counts wherever it is."""
-MOST_MESSAGE: Final = 160
-"""Characters of a message."""
+MOST_MESSAGE: Final = 160  # characters of a message
 SHOWN_CHANGES: Final = 3
-MOST_CHANGED: Final = 500
-"""Characters of both sides of a change; a longer one is left out."""
+MOST_CHANGED: Final = 500  # characters of both sides of a change; a longer one is left out
 DIAGNOSTICS: Final = ".diagnostics"
-CHANGES: Final = ".diff"
-"""Suffix of a file's name, for the model and for users."""
-_SHIFT: Final = 40
-"""Lines that a line may have moved since the diagnostic."""
+CHANGES: Final = ".diff"  # suffix of a file's name, for the model and for users
+_SHIFT: Final = 40  # lines that a line may have moved since the diagnostic
 _UNUSED: Final = 4
 _KINDS: Final = {1: "error", 2: "warning", _UNUSED: "unused"}
 

@@ -27,15 +27,13 @@ if TYPE_CHECKING:
     from fastcoder_lsp.draft.base import Pin
     from fastcoder_lsp.runtime.succession import Successor
 
-CPU_NODES = 8
-"""Least rows of a verification on a CPU: with AVX-512 VNNI eight rows cost a quarter more than one."""
+CPU_NODES = 8  # least rows of a verification on a CPU: with AVX-512 VNNI eight rows cost a quarter more than one
 DEARER = 1.4
 """Longest step for drafters that ignore costs, in times of a single row; with AMX sixteen rows stay below it."""
 GPU_NODES = 64
 """Rows on a GPU, where a step of this width costs hardly more than one row (the published setting), and for drafters
 that choose the width by its cost."""
-FEW: Final = 16
-"""Most new tokens of a prompt whose window stays: those of a typed line."""
+FEW: Final = 16  # most new tokens of a prompt whose window stays: those of a typed line
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +49,7 @@ class WorkspaceView:
     context: Context = NO_CONTEXT
 
 
-ALONE = WorkspaceView()
-"""No workspace."""
+ALONE = WorkspaceView()  # no workspace
 
 
 @dataclass(frozen=True, slots=True)

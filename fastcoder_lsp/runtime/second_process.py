@@ -27,10 +27,8 @@ from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.inventory import engine_conversions
 from fastcoder_lsp.runtime.compile_ahead import BITS, shape_of
 
-LOOK_S = 1.0
-"""Time between two looks at whether the process is still wanted."""
-SILENT_S = 900.0
-"""The process reports far more often; after so long without a report it hangs, and is ended."""
+LOOK_S = 1.0  # time between two looks at whether the process is still wanted
+SILENT_S = 900.0  # the process reports far more often; after so long without a report it hangs, and is ended
 _NICENESS = 10
 
 

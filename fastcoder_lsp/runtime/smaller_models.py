@@ -22,8 +22,7 @@ from fastcoder_lsp.model.find import AUTO
 from fastcoder_lsp.model.machine import available_bytes, installed_bytes
 from fastcoder_lsp.tokenizer import Tokenizer
 
-LEAST_KV_MB = 32
-"""Least memory for the KV caches of smaller models, however much their weights need."""
+LEAST_KV_MB = 32  # least memory for the KV caches of smaller models, however much their weights need
 _PRECISE = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.6, "cuda-int4": 0.5, "cpu-fp32": 4.0, "auto": 1.0}
 """Bytes of a weight by kind of engine; other kinds have two."""
 

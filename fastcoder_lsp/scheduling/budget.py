@@ -16,38 +16,27 @@ from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.runtime.costs import believable
 from fastcoder_lsp.runtime.first_hour import FirstHour
 
-ANSWER_MS = 12.0
-"""Reserved in every budget for the way to the client, besides the time that the answer itself needs."""
+ANSWER_MS = 12.0  # reserved in every budget for the way to the client, besides the time that the answer itself needs
 FIRST_MS, FIRST_INVOKED_MS = 1000.0, 1200.0
 """Bound on the prefill of the first prompt at a new place, while the user types or waits after asking by a key: the
 window is shortened to fit, and the whole prompt is prefilled between keys."""
-_LEAST_FIRST = 192
-"""The fewest tokens of a first prompt, however slow the machine is."""
-_LEAST_TOKEN_MS = 1e-6
-"""Lower bound on a prefill's time: a clock that stood still shows none."""
-CHUNK_MS = 60.0
-"""Bound on one stretch of a prefill, so that a newer request need not wait."""
+_LEAST_FIRST = 192  # the fewest tokens of a first prompt, however slow the machine is
+_LEAST_TOKEN_MS = 1e-6  # lower bound on a prefill's time: a clock that stood still shows none
+CHUNK_MS = 60.0  # bound on one stretch of a prefill, so that a newer request need not wait
 MOST = 6.0
 """Bound on estimates, as a multiple of the measured cost. Slower work is late by one piece; an unbounded estimate
 would find that nothing fits, and suppress every later answer."""
-FORGET_MS = 5000.0
-"""Older observations are ignored."""
-_EFFICIENT = 2.5
-"""A stretch may take this many times the time of a single token, on slow machines too."""
+FORGET_MS = 5000.0  # older observations are ignored
+_EFFICIENT = 2.5  # a stretch may take this many times the time of a single token, on slow machines too
 _SEEN, _IN_A_ROW = 8, 3
-_OVER = 1.5
-"""After a few pieces in a row, the next one rarely exceeds this multiple of the slowest of them."""
-_ALONE = 2.0
-"""Bound on the estimate after a single slow piece, as a multiple of the usual value."""
+_OVER = 1.5  # after a few pieces in a row, the next one rarely exceeds this multiple of the slowest of them
+_ALONE = 2.0  # bound on the estimate after a single slow piece, as a multiple of the usual value
 _BEGINNING_MS, _MOST_BEGINNING_MS = 3.0, 40.0
 _UNKNOWN = StepCosts((1, 8, 64), (30.0, 40.0, 120.0), 1.0)
 """Costs of an unmeasured machine; measurements soon replace them."""
-LINE_STEPS = 16
-"""Steps without drafts that usually make a line."""
-_LINE_PREFILL = 256
-"""New tokens of a prompt after a move within the same file."""
-_MOST_INVOKED_MS = 60_000.0
-"""The user has given up after this time; longer than the settings allow."""
+LINE_STEPS = 16  # steps without drafts that usually make a line
+_LINE_PREFILL = 256  # new tokens of a prompt after a move within the same file
+_MOST_INVOKED_MS = 60_000.0  # the user has given up after this time; longer than the settings allow
 MOST_MS = 8500.0
 """Bound on all work after a request, whatever the setting: ten seconds later the machine is idle…"""
 PREPARING_MS = 14_000.0
@@ -55,8 +44,7 @@ PREPARING_MS = 14_000.0
 OWED_MS = 30_000.0
 """…unless nothing was shown at the place yet and no other limit is set: then the text is made for the waiting client
 first, and the time reserved for preparing comes after it."""
-_CHARGED_MS = 1000.0
-"""A longer piece of work was interrupted; the budget is charged no more than this for it."""
+_CHARGED_MS = 1000.0  # a longer piece of work was interrupted; the budget is charged no more than this for it
 
 
 @dataclass(frozen=True, slots=True)

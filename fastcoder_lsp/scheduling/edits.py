@@ -31,15 +31,11 @@ from fastcoder_lsp.scheduling.budget import LatencyEstimator
 from fastcoder_lsp.scheduling.model import Loaded, LocalModel, first_stop, logged
 from fastcoder_lsp.workspace.paths import path_of
 
-LOADING_MS: Final = 100.0
-"""Time between two looks at whether the edit model is loaded."""
-_SAME_PLACE: Final = 30
-"""Lines that the cursor may move before code of other files is searched for again."""
+LOADING_MS: Final = 100.0  # time between two looks at whether the edit model is loaded
+_SAME_PLACE: Final = 30  # lines that the cursor may move before code of other files is searched for again
 _DOCUMENTS: Final = 16
-_LEAST_PROMPT: Final = 128
-"""Tokens of a prompt; in fewer there is hardly a window."""
-_CHANGES: Final = 6
-"""Latest changes that the answer may repeat."""
+_LEAST_PROMPT: Final = 128  # tokens of a prompt; in fewer there is hardly a window
+_CHANGES: Final = 6  # latest changes that the answer may repeat
 _LONGER, _MORE_TOKENS = 2, 64
 """Bound on an answer: so many times the old text's tokens, and so many more. A longer one is a loop of the model."""
 
@@ -54,8 +50,7 @@ class EditRequest:
         self._runtime: EditRuntime | None = None
         self._latency: tuple[EditModel, LatencyEstimator] | None = None
         self._other_code = OtherCode()
-        self._loading: Status | None = None
-        """The progress of the model's loading that was told last."""
+        self._loading: Status | None = None  # the progress of the model's loading that was told last
 
     @property
     def wants_turn(self) -> bool:

@@ -33,8 +33,7 @@ logger = logging.getLogger(__name__)
 NOT_LOADED = "The model could not be loaded"
 _CHARACTERS = 16
 """Characters of a raw prompt that are encoded for each token of the context, at most: that takes the model's time."""
-RETRY_MS = 5000.0
-"""Time before a failed load is tried again: the user has to fix its cause first."""
+RETRY_MS = 5000.0  # time before a failed load is tried again: the user has to fix its cause first
 
 
 class ModelResources(Protocol):

@@ -70,8 +70,7 @@ class Prefetch:
         self._settling: tuple[Question, Prefill] | None = None
         self._settled: Question | None = None
         self._planned: _Planned | None = None
-        self._lead_ms = 0.0
-        """How far finishing is ahead of preparing, while they take turns."""
+        self._lead_ms = 0.0  # how far finishing is ahead of preparing, while they take turns
 
     def work(self, loaded: "Loaded", budget: BackgroundBudget, asked_ms: float, *, unserved: bool) -> float:
         """Do one piece of work; returns 0, or how many milliseconds to wait.

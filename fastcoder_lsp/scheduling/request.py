@@ -22,12 +22,9 @@ from fastcoder_lsp.scheduling.prefetch import Prefill
 if TYPE_CHECKING:
     from fastcoder_lsp.scheduling.client import Client
 
-EARLY_TOKENS = 8
-"""Candidates branch from the first one within so many tokens; later branches would look the same."""
-TOP_K = 3
-"""How many tokens are considered at each position."""
-ATTEMPTS = 5
-"""The most branches that are decoded in search of candidates that look different."""
+EARLY_TOKENS = 8  # candidates branch from the first one within so many tokens; later branches would look the same
+TOP_K = 3  # how many tokens are considered at each position
+ATTEMPTS = 5  # the most branches that are decoded in search of candidates that look different
 
 
 @dataclass(frozen=True, slots=True)

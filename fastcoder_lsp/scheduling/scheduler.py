@@ -26,8 +26,7 @@ from fastcoder_lsp.scheduling.edits import LOADING_MS
 from fastcoder_lsp.scheduling.generation import Generation
 from fastcoder_lsp.scheduling.model import ClientModel, Loaded, LocalModel, SharedModel, SomeModel, logged
 
-IDLE_MS = 1000.0
-"""After so long without a question the document in view is prepared for the next one."""
+IDLE_MS = 1000.0  # after so long without a question the document in view is prepared for the next one
 STEPS_AT_ONCE = 8
 """Steps in a row for a client that lost its KV cache: most of the work must not be computing its prompt again."""
 
@@ -98,12 +97,9 @@ class Scheduler(Generic[SomeModel]):
         self._arrived: deque[Callable[[], None]] = deque()
         self._model = SharedModel(load, self._progress, clock)
         self._clients = RoundRobin()
-        self._heard: set[Client] = set()
-        """The clients that were told of the current load's progress."""
-        self._acting: Client | None = None
-        """The client being served: an error is its failure, and no other client's."""
-        self._served: Client | None = None
-        """The client whose question had the last piece of work."""
+        self._heard: set[Client] = set()  # the clients that were told of the current load's progress
+        self._acting: Client | None = None  # the client being served: an error is its failure, and no other client's
+        self._served: Client | None = None  # the client whose question had the last piece of work
         self._successor: Callable[[], None] | None = None
         """Puts another model in place of this one, once no client waits for an answer."""
 

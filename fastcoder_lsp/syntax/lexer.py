@@ -10,8 +10,7 @@ from typing import Literal
 
 from fastcoder_lsp.syntax.lexis import Quote, lexis_of
 
-CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
-"""Opening bracket → closing bracket."""
+CLOSER_OF = {"(": ")", "[": "]", "{": "}"}  # opening bracket → closing bracket
 
 _TEMPLATE = "`"
 _BRACKETS = frozenset("()[]{}")
@@ -31,8 +30,7 @@ _REGEX_AFTER = frozenset("(,=:[!&|?{;+-*%^~")
 _REGEX_AFTER_WORD = re.compile(
     r"\b(?:return|typeof|case|in|of|delete|void|throw|do|else|yield|await|when|if|unless|and|or)$"
 )
-_FAR = 80
-"""Characters before a slash that are searched for the sign or word that makes it a division or a pattern."""
+_FAR = 80  # characters before a slash that are searched for the sign or word that makes it a division or a pattern
 _HEREDOC = re.compile(r"<<([~-]?[\"']?)(\w+)")
 _BRANCH = re.compile(r"^[ \t]*#[ \t]*(if|el|endif)", re.MULTILINE)
 

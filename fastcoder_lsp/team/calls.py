@@ -12,12 +12,9 @@ from dataclasses import dataclass
 
 from fastcoder_lsp.http.infill import InfillAnswer, InfillRequest
 
-DOCUMENTS = 128
-"""Most documents of a replica whose last calls are kept."""
-CHARACTERS = 8_000_000
-"""Most characters of these calls together."""
-AGE_S = 120.0
-"""How long a call is kept: a client without requests since then may never come back."""
+DOCUMENTS = 128  # most documents of a replica whose last calls are kept
+CHARACTERS = 8_000_000  # most characters of these calls together
+AGE_S = 120.0  # how long a call is kept: a client without requests since then may never come back
 READ_S, READ_SOON_S = 10.0, 3.0
 """Seconds that a starting replica prefills: in an upgrade, while others do the work; and if one died or more are
 needed, so that it is needed soon."""

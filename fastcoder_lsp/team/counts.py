@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any
 
 _BUCKETS_MS = (25, 50, 100, 200, 300, 500, 800, 1200, 2000, 5000, 10_000, 30_000)
-_PLACES = 20_000
-"""Most documents whose last replica is remembered."""
+_PLACES = 20_000  # most documents whose last replica is remembered
 TRACES_PACKAGE, TRACES_MODULE = "opentelemetry-exporter-otlp-proto-http", "opentelemetry.exporter.otlp.proto.http"
 """The exporter's package, which Ray does not install."""
-EXPORTER = f"{__name__}:processors"
-"""The function that Serve imports."""
+EXPORTER = f"{__name__}:processors"  # the function that Serve imports
 
 
 @dataclass(slots=True)

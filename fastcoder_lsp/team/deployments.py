@@ -25,17 +25,13 @@ from fastcoder_lsp.team.replica import TeamReplica
 from fastcoder_lsp.team.repositories import Repositories
 from fastcoder_lsp.team.scripted import MODULE, PREFIX
 
-TRIES = 4
-"""Most replicas to ask, one after the other, if each dies during the request; completions may be retried."""
+TRIES = 4  # most replicas to ask, one after the other, if each dies during the request; completions may be retried
 _PAUSE_S = 0.05
 _HEALTH_S = 3.0
-_RECENT = 200
-"""Recent answers that the reported time to first text is computed from."""
+_RECENT = 200  # recent answers that the reported time to first text is computed from
 _HELD_S = 2.0
-_LOADS = 3
-"""Attempts to start a replica before the server reports that it cannot start."""
-_GATEWAY_OPEN = 2000
-"""Most open requests of a gateway, including those with an incomplete body."""
+_LOADS = 3  # attempts to start a replica before the server reports that it cannot start
+_GATEWAY_OPEN = 2000  # most open requests of a gateway, including those with an incomplete body
 
 
 class ModelReplica:

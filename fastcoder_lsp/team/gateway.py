@@ -38,10 +38,8 @@ logger = logging.getLogger(__name__)
 
 DOCUMENT, WORKSPACE = "x-fastcoder-document", "x-fastcoder-workspace"
 REPLICA, HOST_MS = "x-fastcoder-replica", "x-fastcoder-host-ms"
-_NAME = 1024
-"""Longest name of a document or a workspace, in characters."""
-_HEAD = 400
-"""Characters at the beginning of an unnamed text that its replica is chosen by."""
+_NAME = 1024  # longest name of a document or a workspace, in characters
+_HEAD = 400  # characters at the beginning of an unnamed text that its replica is chosen by
 _NOBODY = 499
 Answer = Callable[[Call], Awaitable[ReplicaAnswer | ReplicaRefusal | Refusal]]
 

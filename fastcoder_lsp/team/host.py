@@ -28,10 +28,8 @@ from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import secret_lines, without_lines, without_secrets
 
-MOST_TREES = 64
-"""Most trees with a word index; old trees of an updated repository drop out."""
-_OWN = 0.5
-"""A piece with this share of the document's lines counts as the document's own text, as committed."""
+MOST_TREES = 64  # most trees with a word index; old trees of an updated repository drop out
+_OWN = 0.5  # a piece with this share of the document's lines counts as the document's own text, as committed
 
 
 class RepositoryWords:
@@ -147,10 +145,8 @@ def _name(folders: Collection[Path]) -> str:
     return next(iter(folders)).parent.name if len(folders) == 1 else "repository"
 
 
-TENANT_ENDS = "\0"
-"""Separates the tenant from the rest of a cache's name."""
-_NEVER_TEXT = (0,)
-"""The contents of a cache taken from another tenant: one token, the same for all."""
+TENANT_ENDS = "\0"  # separates the tenant from the rest of a cache's name
+_NEVER_TEXT = (0,)  # the contents of a cache taken from another tenant: one token, the same for all
 
 
 def apart(engines: Engines) -> Engines:

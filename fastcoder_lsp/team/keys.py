@@ -29,12 +29,9 @@ _PREFIX = "fck"
 _PERSON = b"fastcoder-team"
 _SECRET_BYTES = 32
 _SALT_BYTES = 16
-_LOOK_S = 1.0
-"""Seconds between two checks whether the file has changed."""
-_BURST = 0.2
-"""Size of the bucket, as a share of a minute's requests."""
-_FORGET = 10_000
-"""Most keys with counts; the buckets of others are full again anyway."""
+_LOOK_S = 1.0  # seconds between two checks whether the file has changed
+_BURST = 0.2  # size of the bucket, as a share of a minute's requests
+_FORGET = 10_000  # most keys with counts; the buckets of others are full again anyway
 
 
 class Key(Struct, frozen=True, forbid_unknown_fields=True):

@@ -30,10 +30,8 @@ from fastcoder_lsp.team.calls import Call, RecentCalls, ReplicaAnswer, ReplicaCa
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.host import TeamCore
 
-SESSIONS = 4
-"""Most documents of one tenant that a replica works on at a time, in turns."""
-PROBE_S = 10.0
-"""The model's thread counts as stuck if a piece of work takes this long."""
+SESSIONS = 4  # most documents of one tenant that a replica works on at a time, in turns
+PROBE_S = 10.0  # the model's thread counts as stuck if a piece of work takes this long
 _END_S = 5.0
 Folders = Callable[[tuple[str, ...]], Mapping[Path, Settings]]
 """Gives the folders of the available repositories with these names, with their settings."""

@@ -24,17 +24,14 @@ from fastcoder_lsp.workspace import git
 
 logger = logging.getLogger(__name__)
 
-LONGEST_BYTES = 1_000_000
-"""Longest file; longer ones are rarely written by hand."""
-MOST_BYTES = 2_000_000_000
-"""Most bytes of a repository's tree."""
+LONGEST_BYTES = 1_000_000  # longest file; longer ones are rarely written by hand
+MOST_BYTES = 2_000_000_000  # most bytes of a repository's tree
 _NO_NAMES = frozenset(
     (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOENT)
 )
 """Errors that concern a single name; any other error concerns the disk, and an incomplete tree is discarded."""
 _LOOK_S = 5.0
-_KEPT = 2
-"""Trees kept of a repository: replicas may read the previous one until they have opened the new one."""
+_KEPT = 2  # trees kept of a repository: replicas may read the previous one until they have opened the new one
 
 
 class Repositories:

@@ -41,8 +41,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 PREFIX = "scripted:"
 MODULE = __name__
 _END, _MIDDLE = 0, 1
-_PREFILL_TOKENS = 256
-"""Tokens between two checks whether to stop."""
+_PREFILL_TOKENS = 256  # tokens between two checks whether to stop
 
 
 def said_after(before: str, letters: int = 8) -> str:

@@ -33,8 +33,7 @@ _LARGEST = 256 << 20
 """Most characters of a description: five times the largest known one; a longer one is cut and is no JSON."""
 # The rest of a word, where a tokenizer has no pre-tokenizer to ask.
 _WORD = re.compile(r"[^\S\n]?\w+|[^\S\n]?[^\s\w]+|\n+|[^\S\n]+")
-_MOST: Final = 4
-"""Files that are kept, the latest; one takes some 8 MB."""
+_MOST: Final = 4  # files that are kept, the latest; one takes some 8 MB
 
 
 def prepared(description: str, kept: Path | None) -> Prepared:

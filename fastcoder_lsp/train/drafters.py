@@ -46,8 +46,7 @@ from fastcoder_lsp.train.samples import (
 from fastcoder_lsp.train.session import Result, TrainingSession
 from fastcoder_lsp.train.trainable import load_trainable, write_model
 
-TOKENS, ROWS = 48, 16
-"""A drafter is evaluated on so many tokens of each held-out text, by passes of so many rows."""
+TOKENS, ROWS = 48, 16  # a drafter is evaluated on so many tokens of each held-out text, by passes of so many rows
 
 
 class DrafterSession(TrainingSession):

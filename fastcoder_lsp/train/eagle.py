@@ -28,8 +28,7 @@ from fastcoder_lsp.core import NORMED
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.train.samples import DrafterLesson, Sample, states_of
 
-THETA = 10_000.0
-"""Of the rotation in layers that are trained here: their texts are short."""
+THETA = 10_000.0  # of the rotation in layers that are trained here: their texts are short
 
 
 def attention_numbers(shape: Shape) -> dict[str, float]:
@@ -103,12 +102,9 @@ class Steps:
         return mixed
 
 
-SAYING = 0.1
-"""EAGLE's weight of the cross-entropy beside the distance of the features (published)."""
-FITTED = 60_000
-"""Most tokens that the linear guess is fitted to."""
-RIDGE = 1e-2
-"""The ridge of that fit, relative to each number's own square mean."""
+SAYING = 0.1  # EAGLE's weight of the cross-entropy beside the distance of the features (published)
+FITTED = 60_000  # most tokens that the linear guess is fitted to
+RIDGE = 1e-2  # the ridge of that fit, relative to each number's own square mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,23 +51,17 @@ CHANGED, COPIED, QUIET = "changed", "copied", "quiet"
 The gate's probability is that of the first ones."""
 WEIGHTS: Final = {CHANGED: 0.3, COPIED: 1.0, QUIET: 1.0}
 """Each term is a mean, and a tenth of an edit's tokens change something: one of them counts as three others."""
-HELD_OUT_SHARE = 0.1
-"""Of a repository's examples: those of the latest commits."""
-MOST_EXAMPLES = 100_000
-"""As many as Sweep had; those of older commits are left out."""
-MOST_HUNKS = 12
-"""Of a file; more are a rewrite, whose order cannot be guessed."""
+HELD_OUT_SHARE = 0.1  # of a repository's examples: those of the latest commits
+MOST_EXAMPLES = 100_000  # as many as Sweep had; those of older commits are left out
+MOST_HUNKS = 12  # of a file; more are a rewrite, whose order cannot be guessed
 PROMPT_SHARE = 0.85
 """Of an example's tokens, estimated as for prompts, a third too high for code. The answer needs about a quarter."""
-APART_MS = 5_000.0
-"""Time between two hunks: they are changes of their own."""
-MOST_EARLIER = 2
-"""Changes of another file that an example's history may begin with, as a user's does."""
+APART_MS = 5_000.0  # time between two hunks: they are changes of their own
+MOST_EARLIER = 2  # changes of another file that an example's history may begin with, as a user's does
 _MOST_EARLIER_CHARACTERS = 400
 _FEWEST_AROUND, _MOST_AROUND = 1, 9
 """Lines that an example shows above the first hunk and below the last one: files of every length occur."""
-_RENAMED_LINES = 24
-"""Lines of a file that a name is changed in."""
+_RENAMED_LINES = 24  # lines of a file that a name is changed in
 _WORD = re.compile(r"\w+|[^\w\s]")
 _NAME = re.compile(
     r"\b(?!(?:and|async|await|bool|boolean|break|case|catch|class|const|continue|def|default|del|elif|else|enum|except|"

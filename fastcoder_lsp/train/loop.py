@@ -21,8 +21,7 @@ from fastcoder_lsp.train.run_folder import Curve, Point, RunFolder
 from fastcoder_lsp.train.trainable import Trainable
 
 CHECKPOINT_SECONDS = 120.0
-MEASURED = 4
-"""Evaluations on held-out text during the run, evenly spread, beside those before and after."""
+MEASURED = 4  # evaluations on held-out text during the run, evenly spread, beside those before and after
 
 
 class TrainingTask(Protocol):

@@ -23,8 +23,7 @@ import torch
 
 from fastcoder_lsp.train.example import Example, Ids, Labels
 
-CHUNK_CPU, CHUNK_GPU = 1 << 20, 1 << 26
-"""Numbers of one chunk: few enough for a CPU's cache, many enough to fill a GPU."""
+CHUNK_CPU, CHUNK_GPU = 1 << 20, 1 << 26  # numbers of one chunk: few enough for a CPU's cache, many enough to fill a GPU
 TOLERANCE = 2e-3
 """Of logits, relative to the largest: more than fp32 sums in another order differ, less than a wrong mask does."""
 

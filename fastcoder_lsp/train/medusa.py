@@ -26,16 +26,11 @@ from fastcoder_lsp.train import example
 from fastcoder_lsp.train.samples import DrafterLesson, Sample, Teacher, states_of
 from fastcoder_lsp.train.trainable import Trainable
 
-FADE = 0.8
-"""λ: the weight of a head's loss over that of the head before it."""
-RANKS = 10
-"""Candidates of a head whose accuracies are measured."""
-HEADS_SHARE = 0.2
-"""λ0 of Medusa-2: the weight of the heads' loss beside the model's."""
-FASTER = 4.0
-"""The heads' rate over the model's."""
-ALONE = 0.2
-"""The share of steps in which the heads learn alone."""
+FADE = 0.8  # λ: the weight of a head's loss over that of the head before it
+RANKS = 10  # candidates of a head whose accuracies are measured
+HEADS_SHARE = 0.2  # λ0 of Medusa-2: the weight of the heads' loss beside the model's
+FASTER = 4.0  # the heads' rate over the model's
+ALONE = 0.2  # the share of steps in which the heads learn alone
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from fastcoder_lsp.errors import UsageError
 Method = Literal["cllm", "sdsat", "distill", "medusa", "medusa-2", "eagle", "dflash", "edits"]
 Tuning = Literal["full", "lora"]
 
-DRAFTERS = ("medusa", "eagle", "dflash")
-"""Methods that train a drafter's own weights; the others tune a model."""
+DRAFTERS = ("medusa", "eagle", "dflash")  # methods that train a drafter's own weights; the others tune a model
 SHORT, LONG = (384, 2048), (512, 4096)
 """Tokens of a window on a CPU, and on one device; the longer ones hold an edit model's whole prompt and answer."""
 FROZEN_ON_CPU = 1 / 3

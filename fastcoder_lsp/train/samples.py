@@ -32,15 +32,11 @@ from fastcoder_lsp.train.example import Ids, order
 
 Own = TypeVar("Own")
 
-HELD_OUT = 8
-"""Texts for evaluation: of the losses, and of the drafter at the end."""
+HELD_OUT = 8  # texts for evaluation: of the losses, and of the drafter at the end
 CPU_SAMPLES = 400
-SHARE = 0.4
-"""The share of --max-minutes for collecting samples or trajectories."""
-EACH = 16
-"""Samples of a file."""
-QUICK = "recycling"
-"""The drafter while the target generates text, which is the same with any drafter."""
+SHARE = 0.4  # the share of --max-minutes for collecting samples or trajectories
+EACH = 16  # samples of a file
+QUICK = "recycling"  # the drafter while the target generates text, which is the same with any drafter
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +235,7 @@ class SampleLesson(ABC):
     `half`: compute products in bf16 on a CPU; weights, sums and the optimiser stay in fp32.
     """
 
-    fade = 0.8
-    """The weight of each term of a sample's loss over that of the term before it."""
+    fade = 0.8  # the weight of each term of a sample's loss over that of the term before it
 
     def __init__(
         self, samples: Sequence[Sample], held: Sequence[Sample], *, batch: int, seed: int, half: bool = False
@@ -308,8 +303,7 @@ class DrafterLesson(SampleLesson, Generic[Own]):
     def beginning(self) -> dict[str, torch.Tensor]:
         """The parameters before the first step."""
 
-    method: ClassVar[str]
-    """The name of the drafter."""
+    method: ClassVar[str]  # the name of the drafter
 
     @staticmethod
     def layers(shape: Shape, settings: Any) -> tuple[int, ...]:  # noqa: ARG004 by default the same for all

@@ -80,8 +80,7 @@ class TrainingSession(ABC):
     """One training; see `run`. Raises FastcoderError without model or data, or if the folder holds another run."""
 
     method: ClassVar[Method]
-    used: ClassVar[float] = 0.9
-    """The share of the remaining time for steps; evaluation and writing take the rest."""
+    used: ClassVar[float] = 0.9  # the share of the remaining time for steps; evaluation and writing take the rest
 
     def __init__(self, job: TrainingJob, cache: Path, should_stop: Callable[[], bool], listener: Listener) -> None:
         self.job, self.own, self.cache, self.should_stop, self.listener = job, job.own, cache, should_stop, listener

@@ -12,10 +12,8 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.texts import read_texts
 
-LENGTH = 384
-"""Most tokens of a text, from its start."""
-KV_MB = 1024
-"""For the caches of all places, which are read once."""
+LENGTH = 384  # most tokens of a text, from its start
+KV_MB = 1024  # for the caches of all places, which are read once
 
 
 def search_skipped(

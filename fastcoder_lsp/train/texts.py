@@ -27,8 +27,7 @@ from fastcoder_lsp.workspace.secret_lines import secret_lines, without_lines
 
 STANDARD_LIBRARY = "stdlib"
 CORPUS_PREFIX = "corpus:"
-SHORTEST = 200
-"""Fewest characters of a file: a shorter one is too little to predict several tokens."""
+SHORTEST = 200  # fewest characters of a file: a shorter one is too little to predict several tokens
 _NO_CODE = frozenset(("plaintext", "json", "jsonc", "diff", "xml"))
 _SOURCES = "Name folders, archives, code files, corpus:NAME (see: fastcoder-lsp corpus list), or stdlib."
 
@@ -104,16 +103,12 @@ def _corpus(name: str, tokenizer: Tokenizer, cache: Path) -> Iterator[str]:
         store.close()
 
 
-MOST_FILES = 20
-"""Files of a commit that is read; one that changes more moves or reformats code."""
+MOST_FILES = 20  # files of a commit that is read; one that changes more moves or reformats code
 MOST_FILE_BYTES = 200_000
-MOST_BYTES = 200_000_000
-"""Of all versions together; older commits are left out."""
-_LISTED = 100
-"""Commits that are read together."""
+MOST_BYTES = 200_000_000  # of all versions together; older commits are left out
+_LISTED = 100  # commits that are read together
 _SMALL_FILE = 16_000_000
-_LINKS = 5
-"""Names that `HEAD` may lead through, as in git."""
+_LINKS = 5  # names that `HEAD` may lead through, as in git
 _HEX = frozenset("0123456789abcdef")
 
 

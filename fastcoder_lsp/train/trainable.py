@@ -27,8 +27,7 @@ from fastcoder_lsp.model.store import combined, publish, sha256_file
 from fastcoder_lsp.train.options import TrainSettings
 
 ROWS = "adaptive_rows"
-ROUND = 16
-"""Rows of an embedding come in multiples of it, which the int8 engine wants."""
+ROUND = 16  # rows of an embedding come in multiples of it, which the int8 engine wants
 
 _TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "merges.txt")
 _OTHER = ("tokenizer.model", "added_tokens.json", "chat_template.jinja", "generation_config.json", "LICENSE")

@@ -31,8 +31,7 @@ from fastcoder_lsp.train.trainable import Trainable, embedding_rows, load_traina
 from fastcoder_lsp.train.trajectories import JacobiCollector, Trajectory, cleaned, load, prompts, save
 
 CPU_TRAJECTORIES = 400
-PUBLISHED_TRAJECTORIES = 100_000
-"""CLLM, figure 4: from 20,000 on it pays."""
+PUBLISHED_TRAJECTORIES = 100_000  # CLLM, figure 4: from 20,000 on it pays
 TRIES = 4
 """Most prompts, as a multiple of the trajectories wanted: where nearly all outputs loop, there is little to learn."""
 
@@ -40,8 +39,7 @@ TRIES = 4
 class TuningSession(TrainingSession):
     """A session that writes a model: that of a run's newest checkpoint, merged."""
 
-    trained: ClassVar[bool] = False
-    """Whether the losses on training text are among the record's figures."""
+    trained: ClassVar[bool] = False  # whether the losses on training text are among the record's figures
 
     @property
     def place(self) -> Path:

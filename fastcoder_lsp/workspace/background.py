@@ -14,8 +14,7 @@ from typing import Final
 log = logging.getLogger(__name__)
 
 MIN_PAUSE_S, MAX_PAUSE_S = 5.0, 300.0
-_ROOM = 1_000_000
-"""A full disk is retried early once so many bytes have become free."""
+_ROOM = 1_000_000  # a full disk is retried early once so many bytes have become free
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 _CLOSED = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
 
@@ -89,8 +88,7 @@ def lower_priority() -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
-SLEEP_S: Final = 60.0
-"""A wait takes a second; even a busy machine does not add so much."""
+SLEEP_S: Final = 60.0  # a wait takes a second; even a busy machine does not add so much
 
 
 class SleepDetector:

@@ -139,12 +139,10 @@ def _may_exist(path: Path) -> bool:
         return False
 
 
-BURST = MAX_CHANGES
-"""After so many changed files everything is scanned, on systems whose queue loses changes silently."""
+BURST = MAX_CHANGES  # after so many changed files everything is scanned, on systems whose queue loses changes silently
 _SILENT = sys.platform != "linux"
 _TICK_S = 1.0
-_RESCAN_S = 20.0
-"""The time between scans where not all changes are reported, if a scan is cheap (see `_BLIND_SHARE`)."""
+_RESCAN_S = 20.0  # the time between scans where not all changes are reported, if a scan is cheap (see `_BLIND_SHARE`)
 _SHARE, _BLIND_SHARE = 2, 20
 """A scan waits this many times the CPU time of the last: after bursts, and where changes are not reported."""
 _MAX_SCAN_PAUSE_S = 30.0

@@ -56,8 +56,7 @@ class CommonCode:
         self._tables: dict[TableShape, FrozenTable | None] = {}
         self._stopping = threading.Event()
         self.builder: threading.Thread | None = None
-        self._write_failed = False
-        """Whether the disk failed the present job, which is retried."""
+        self._write_failed = False  # whether the disk failed the present job, which is retried
 
     def join(self, user: Installed) -> None:
         """Add a workspace. Missing corpora are built in the background, once."""

@@ -27,17 +27,13 @@ from fastcoder_lsp.workspace.rules import is_secret, resolved
 
 MAX_FILE_BYTES = 1_000_000
 MAX_LINE = 5_000
-DEPENDENCY_BYTES = 40_000_000
-"""For all dependencies of a workspace together: some 10 M tokens."""
+DEPENDENCY_BYTES = 40_000_000  # for all dependencies of a workspace together: some 10 M tokens
 _NO_CODE = frozenset(("plaintext", "json", "jsonc", "markdown", "diff", "xml", "html", "latex", "restructuredtext"))
 _SKIPPED = re.compile(r"(tests?|testing|idle_test|__pycache__|pydoc_data|\..*)")
 _INSTALLED = frozenset(("site-packages", "dist-packages", "node_modules"))
-_MAX_ENTRIES = 300_000
-"""Entries of a workspace's installed packages that are listed to find out their sizes."""
-_MAX_VERSIONS = 8
-"""Pythons of one virtual environment."""
-Texts = Iterator[tuple[str, str]]
-"""Key and text of each file."""
+_MAX_ENTRIES = 300_000  # entries of a workspace's installed packages that are listed to find out their sizes
+_MAX_VERSIONS = 8  # Pythons of one virtual environment
+Texts = Iterator[tuple[str, str]]  # key and text of each file
 
 
 def texts_of(paths: Iterable[Path]) -> Texts:
@@ -183,8 +179,7 @@ def _is_code_member(name: str) -> bool:
 
 
 ARCHIVES: Final = (".zip", ".whl", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
-MAX_BYTES: Final = 2_000_000_000
-"""Of everything that an archive yields or unpacks."""
+MAX_BYTES: Final = 2_000_000_000  # of everything that an archive yields or unpacks
 MAX_MEMBERS: Final = 500_000
 _ZIPPED: Final = (".zip", ".whl")
 _DAMAGED: Final = (

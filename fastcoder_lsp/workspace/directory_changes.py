@@ -18,10 +18,8 @@ from fastcoder_lsp.workspace.watch import Gaps
 
 log = logging.getLogger(__name__)
 
-BATCH, BATCH_S = 64, 0.05
-"""The most buffers that are reported together, and the pause in seconds that ends a batch."""
-Buffer = tuple[bytes, bool]
-"""The result of a call, and which of two forms it has."""
+BATCH, BATCH_S = 64, 0.05  # the most buffers that are reported together, and the pause in seconds that ends a batch
+Buffer = tuple[bytes, bool]  # the result of a call, and which of two forms it has
 
 
 class Observer(BaseObserver):

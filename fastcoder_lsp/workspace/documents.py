@@ -12,10 +12,8 @@ from fastcoder_lsp.core import Snapshot, Yank
 from fastcoder_lsp.workspace.document import Document
 from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines
 
-MAX_NEIGHBOURS = 24
-"""Cells above the current one that the model sees."""
-MAX_YANKS = 2
-"""Older yanks served another purpose."""
+MAX_NEIGHBOURS = 24  # cells above the current one that the model sees
+MAX_YANKS = 2  # older yanks served another purpose
 YANK_TTL_S = 600.0
 
 
@@ -98,8 +96,7 @@ class Documents:
         return tuple(document.clean_text for document in above[-MAX_NEIGHBOURS:] if document is not None)
 
 
-MAX_YANK_CHARACTERS = 2_000
-"""Longer text is data, or is being moved elsewhere."""
+MAX_YANK_CHARACTERS = 2_000  # longer text is data, or is being moved elsewhere
 
 
 def yank_of(document: Document, first: int, last: int) -> Yank | None:

@@ -17,8 +17,7 @@ from fastcoder_lsp.workspace.rules import reading_settings, resolved
 SETTINGS_FILE = "fastcoder.toml"
 _MAX_NAME = 1_000
 _MAX_SETTINGS_BYTES = 100_000
-_MAX_DOTS = 2_000
-"""The cost of reading a dotted name grows with the square of its parts."""
+_MAX_DOTS = 2_000  # the cost of reading a dotted name grows with the square of its parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,8 @@ _OPTIONS = (
 )
 _LONGEST_PATH = 4096
 _REGULAR = frozenset(("100644", "100755"))
-_LISTED_BYTES = 128_000_000
-"""Longest list of files, over a million of them; a small repository can list any number."""
-_TOGETHER = 100
-"""Objects that are read in one batch."""
+_LISTED_BYTES = 128_000_000  # longest list of files, over a million of them; a small repository can list any number
+_TOGETHER = 100  # objects that are read in one batch
 
 
 def check_url(url: str) -> None:

@@ -24,18 +24,14 @@ from fastcoder_lsp.workspace.regular import NotRegularError, read_regular
 
 IGNORE_FILES = (".gitignore", ".fastcoderignore")
 OWN_IGNORE_FILE = ".fastcoderignore"
-MAX_BYTES: Final = 250_000
-"""Of an ignore file."""
-MAX_LEVELS: Final = 100
-"""Folders below the root. No project has more, but a path of 4,096 characters may have 2,000."""
-MAX_ELEMENTS: Final = 400_000
-"""Of all ignore files together that apply to one folder."""
+MAX_BYTES: Final = 250_000  # of an ignore file
+MAX_LEVELS: Final = 100  # Folders below the root. No project has more, but a path of 4,096 characters may have 2,000.
+MAX_ELEMENTS: Final = 400_000  # of all ignore files together that apply to one folder
 _MAX_CACHED_FOLDERS: Final = 512
 
 logger = logging.getLogger(__name__)
 
-_Stamp = tuple[int, int, int] | None
-"""Modification time, size and inode of an ignore file; None if it does not exist."""
+_Stamp = tuple[int, int, int] | None  # modification time, size and inode of an ignore file; None if it does not exist
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +189,9 @@ _SECTION: Final = re.compile(r"""\s*\[((?:[^\]"]|"(?:\\.|[^"\\])*")*)\]\s*""")
 _VALUE: Final = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*)")
 _CHARACTER: Final = re.compile(r"\\.|.")
 _ESCAPED: Final = {"n": "\n", "t": "\t", "b": "\b"}
-_MAX_DEPTH: Final = 5
-"""Of included configurations; git allows ten."""
+_MAX_DEPTH: Final = 5  # of included configurations; git allows ten
 _MAX_CONFIGS: Final = 100
-_MAX_EXCLUDES: Final = 8
-"""Of the user, for one repository."""
+_MAX_EXCLUDES: Final = 8  # of the user, for one repository
 
 
 def repository_exclude(folder: Path) -> Path | None:

@@ -19,16 +19,12 @@ from fastcoder_lsp.workspace.rules import ExclusionReason, ReadingRules, resolve
 
 log = logging.getLogger(__name__)
 
-_TICK_NS = 100_000_000
-"""File systems' clocks tick in steps of up to 10 ms; some network ones in longer steps."""
-BATCH_CHARACTERS = 4_000_000
-"""Text that is tokenised and sorted at once, about 1,200,000 tokens: it bounds memory."""
+_TICK_NS = 100_000_000  # file systems' clocks tick in steps of up to 10 ms; some network ones in longer steps
+BATCH_CHARACTERS = 4_000_000  # text that is tokenised and sorted at once, about 1,200,000 tokens: it bounds memory
 _MAX_TOUCHED = 100_000
 _ABSENT = frozenset((ExclusionReason.UNREADABLE, ExclusionReason.NOT_A_FILE))
-Progress = Callable[[int, int], None]
-"""Receives the number of files that are done, and of all files."""
-_Stamp = tuple[int, int, int]
-"""Modification time, size and change time: they change with a file's text."""
+Progress = Callable[[int, int], None]  # receives the number of files that are done, and of all files
+_Stamp = tuple[int, int, int]  # modification time, size and change time: they change with a file's text
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,8 @@ from fastcoder_lsp.workspace.regular import walk
 from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.watch import EXCLUDE_FILE, NOISY_FOLDERS, Watcher
 
-MAX_IMMEDIATE = 32
-"""Changed files that the first thread stores itself; it leaves more to the second."""
-_PAUSE_FACTOR = 4
-"""After storing files, the first thread takes only documents for this many times as long."""
+MAX_IMMEDIATE = 32  # changed files that the first thread stores itself; it leaves more to the second
+_PAUSE_FACTOR = 4  # after storing files, the first thread takes only documents for this many times as long
 
 
 class OpenStores:

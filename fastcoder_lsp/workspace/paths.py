@@ -19,12 +19,10 @@ from pathlib import Path, PureWindowsPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-MAX_SHORT_PATH: Final = 247
-"""Characters of a folder's path that every Windows takes; a file in it may have twelve more."""
+MAX_SHORT_PATH: Final = 247  # characters of a folder's path that every Windows takes; a file in it may have twelve more
 _PREFIX, _SHARE = "\\\\?\\", "\\\\"
 _ON_DISK = ("file", "vscode-notebook-cell", "vscode-notebook")
-MAX_PATH_CHARACTERS = 32_768
-"""No system has longer paths, and looking one up would take long."""
+MAX_PATH_CHARACTERS = 32_768  # no system has longer paths, and looking one up would take long
 _DRIVE = re.compile(r"/[A-Za-z]:")
 
 
@@ -42,8 +40,7 @@ def openable(path: Path) -> Path:
 
 
 HAS_DISK_SPELLING: Final = sys.platform == "darwin"
-_F_GETPATH, _MAX_PATH = 50, 1024
-"""fcntl's command, and the bytes that it may write (macOS: sys/fcntl.h, MAXPATHLEN)."""
+_F_GETPATH, _MAX_PATH = 50, 1024  # fcntl's command, and the bytes that it may write (macOS: sys/fcntl.h, MAXPATHLEN)
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_EVTONLY", 0)
 """For reading the name only: opening does not block, and the disk can still be ejected."""
 

@@ -133,10 +133,8 @@ class Automaton:
         return int.from_bytes(bits, "little")
 
 
-MAX_ELEMENTS: Final = 65_536
-"""Of all patterns of a file together. It bounds the work for a character."""
-MAX_SETS: Final = 500
-"""Bracket expressions and ranges in a file: each new character tests all of them once."""
+MAX_ELEMENTS: Final = 65_536  # Of all patterns of a file together. It bounds the work for a character.
+MAX_SETS: Final = 500  # bracket expressions and ranges in a file: each new character tests all of them once
 IGNORES_CASE: Final = sys.platform in ("darwin", "win32")
 """Whether names that differ only in case are the same, by git's defaults (`core.ignorecase`)."""
 

@@ -74,10 +74,8 @@ def open_real(real: Path) -> FileIO:
     raise NotRegularError(real)
 
 
-MAX_ENTRIES: Final = 1_000_000
-"""Entries that are examined, of any kind."""
-MAX_DEPTH: Final = 200
-"""Deeper folders are a trap, and soon have no path that can be opened."""
+MAX_ENTRIES: Final = 1_000_000  # entries that are examined, of any kind
+MAX_DEPTH: Final = 200  # deeper folders are a trap, and soon have no path that can be opened
 
 
 def walk(top: Path, may_enter: Callable[[Path], bool], max_entries: int = MAX_ENTRIES) -> Iterator[Path]:

@@ -12,12 +12,9 @@ from dataclasses import dataclass, replace
 from fastcoder_lsp.workspace.secret_names import NameSecrecy, name_words, secrecy_of, words
 from fastcoder_lsp.workspace.secret_values import LiteralShape, shape_of
 
-_MAX_LINES = 20
-"""Of an entry."""
-_MIN_SUM = 4
-"""The least sum of a name's secrecy and a value's shape that makes a secret."""
-_MAX_COMMENT_WORDS = 4
-"""A longer comment describes more than the argument below it."""
+_MAX_LINES = 20  # of an entry
+_MIN_SUM = 4  # the least sum of a name's secrecy and a value's shape that makes a secret
+_MAX_COMMENT_WORDS = 4  # a longer comment describes more than the argument below it
 _LIKELY = re.compile(
     r"""(?i)(?:-\s+)?(?:<\w[\w:.-]{0,60}\s{1,8}|[<"'])?(?:\w{0,20}name|key|id|var|param|option|val|default|content|"""
     r"""plaintext|secret_?value|string)|[\[\#/]|["']--"""
@@ -144,8 +141,7 @@ def _shape(text: str, *, bare: bool) -> LiteralShape:
 
 _NETRC_BEGINS = re.compile(r"""(?:^|["'`])[\s+-]*(?:machine|default)(?=\s|\\[nrt]|$)""")
 _NETRC_BREAK = re.compile(r"(?:\s|\\[nrt])+")
-_NETRC_AROUND = " \t\r\"'`+,;()"
-"""Around the line of a netrc entry in a string, or in a list of strings."""
+_NETRC_AROUND = " \t\r\"'`+,;()"  # around the line of a netrc entry in a string, or in a list of strings
 _NETRC_WORDS = frozenset(("machine", "login", "account", "password"))
 
 
@@ -189,10 +185,8 @@ def read_netrc(entry: NetrcEntry | None, line: str) -> tuple[bool, NetrcEntry | 
 """The least sum of a name's secrecy and a returned literal's shape that makes a secret."""
 
 _DEFINES = words("def fn func function fun sub get")
-_LAST_VALUE = words("rust ruby elixir scala crystal julia r")
-"""Languages whose functions return their last value."""
-_PROPERTIES = words("csharp swift kotlin ruby crystal elixir scala")
-"""Languages whose properties need no brackets."""
+_LAST_VALUE = words("rust ruby elixir scala crystal julia r")  # languages whose functions return their last value
+_PROPERTIES = words("csharp swift kotlin ruby crystal elixir scala")  # languages whose properties need no brackets
 _NO_FUNCTIONS = words(
     "markdown plaintext restructuredtext properties ini yaml toml dockerfile dotenv makefile diff xml html json jsonc "
     "sql css terraform http"
@@ -203,8 +197,7 @@ _NOT_RETURNED = words(
 )
 """Verbs of functions that do not return the secret."""
 _STATEMENTS = words("return new else throw await yield if for while switch catch assert raise print case with elif")
-_RECEIVER = re.compile(r"^(\s*func\s*)\([^()]*\)")
-"""Of a method in Go."""
+_RECEIVER = re.compile(r"^(\s*func\s*)\([^()]*\)")  # of a method in Go
 _FUNCTION = re.compile(r"\b([^\W\d]\w*+)\??!?\s*+(?:[=:]\s*+(?:async\s*+)?(?:function\s*+)?)?$")
 _PROPERTY = re.compile(r"^\s*(?:[\w<>?]++\s++)+([^\W\d]\w*+)\s*+(?::\s*+\w++\??\s*+)?(?:\{|do|=)?\s*$")
 _STRING = r"""[A-Za-z]{0,2}(?:"([^"\\]{1,200})"|'([^'\\]{1,200})'|`([^`\\]{1,200})`)"""

@@ -23,23 +23,17 @@ from fastcoder_lsp.workspace.secret_text import (
 )
 from fastcoder_lsp.workspace.secret_values import ends_in_random, has_key_literal
 
-KEYS = "PRIVATE KEY"
-"""Excludes a file that is available only in parts."""
-_MAX_LEFT = 400
-"""Characters left of the cursor that are read."""
-_MAX_KEY_BLOCK = 16_000
-"""Characters above in which the beginning of a key's block counts, whatever is between."""
-_MAX_LINE = 2_000
-"""A longer line, in characters, counts as a secret unread, so that no line takes long."""
-_MAX_CACHED_LINE = 1_000
-"""The longest line, in characters, whose judgement is cached."""
+KEYS = "PRIVATE KEY"  # excludes a file that is available only in parts
+_MAX_LEFT = 400  # characters left of the cursor that are read
+_MAX_KEY_BLOCK = 16_000  # characters above in which the beginning of a key's block counts, whatever is between
+_MAX_LINE = 2_000  # a longer line, in characters, counts as a secret unread, so that no line takes long
+_MAX_CACHED_LINE = 1_000  # the longest line, in characters, whose judgement is cached
 
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _KEY_OPENS = re.compile(_KEY_BEGINS.pattern + r"""(?:\\[rn])*["'`]?[\s,+.;&\\(]*$""")
 _KEY_ENDS = "-----END "
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/=]*(?:\\[rn])*")
-_KEY_QUOTES = " \t\r\"'`,.;&\\()"
-"""Around the lines of a key in source code."""
+_KEY_QUOTES = " \t\r\"'`,.;&\\()"  # around the lines of a key in source code
 _WORDS, _PIECES = re.compile(r"\w{4,}"), re.compile(r"""[^\s"'`()\[\]{},;…]{4,}""")
 _KIND = re.compile(r"^kind:\s*[\"']?Secret\b", re.MULTILINE)
 

@@ -12,8 +12,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-NAME = re.compile(r"[^\W\d_]\w*+(?:-\w++)*+")
-"""A whole name in a line."""
+NAME = re.compile(r"[^\W\d_]\w*+(?:-\w++)*+")  # a whole name in a line
 _WORDS = words(
     "password passwd pswd pwd passphrase passcode passkey secret credential cred creds apikey passin passout psk "
     "passwort kennwort contraseña contrasena senha motdepasse mdp пароль парола пароли hasło haslo heslo wachtwoord "
@@ -22,8 +21,7 @@ _WORDS = words(
     "stringdata chararray identified basicauth bearerauth securestring pgpass seedphrase recoveryphrase "
     "totpseed otpseed mfaseed"
 )
-_LAST = frozenset(("pass", "pw"))
-"""Last words that mark a secret."""
+_LAST = frozenset(("pass", "pw"))  # last words that mark a secret
 _ENDINGS = (
     *("password", "passwd", "passphrase", "apikey", "secret", "token", "passwort", "secretkey", "privatekey"),
     *("accesskey", "pw", "pass"),

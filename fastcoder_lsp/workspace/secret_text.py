@@ -19,10 +19,8 @@ from fastcoder_lsp.workspace.secret_values import (
     tokens_of,
 )
 
-MAX_LINES = 400
-"""Of one secret."""
-_MAX_PAIR_LINES = 2
-"""Lines between a name that is itself a value, as in a list of pairs, and its own value."""
+MAX_LINES = 400  # of one secret
+_MAX_PAIR_LINES = 2  # lines between a name that is itself a value, as in a list of pairs, and its own value
 _PROSE = frozenset(("markdown", "plaintext", "restructuredtext"))
 BARE_LANGUAGES = _PROSE | words(
     "shellscript properties ini yaml toml dockerfile dotenv makefile fish bat http diff tcl"
@@ -36,13 +34,10 @@ _NO_BACKTICKS = words("python c cpp java csharp rust swift emacs-lisp")
 """Languages in which a backtick begins no string."""
 
 _IS = words("eq ne ceq cne ieq = := ::= :::= == === != !== ?= += ||= |= &= .= ??= => ~> -> <- : ~= :- is as was")
-_ENDS = words(", ; & | ) } ] \\ < */ -- # =")
-"""Tokens that may follow an unquoted value."""
+_ENDS = words(", ; & | ) } ] \\ < */ -- # =")  # tokens that may follow an unquoted value
 _EQUALS = words("== === != !==")
-_JOINS = _IS | words("+ . .. & <> || ?? or \\ ( [ {")
-"""Tokens at the end of a line that continue it on the next one."""
-_NO_KEY = words("? case == === != !==")
-"""Tokens that no key follows."""
+_JOINS = _IS | words("+ . .. & <> || ?? or \\ ( [ {")  # tokens at the end of a line that continue it on the next one
+_NO_KEY = words("? case == === != !==")  # tokens that no key follows
 _DOTS = words(". :: -> ?. : !")
 _OPENS, _CLOSES = words("( [ {"), words(") ] }")
 _NEUTRAL = words(
@@ -69,8 +64,7 @@ _HEREDOC = re.compile(
 )
 _DEFINE = re.compile(r"\s*(?:override\s+|export\s+)?define\s")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|digest)\s+(?=\S+$)")
-_FALLBACK = re.compile(r"\$\{[\w.]*:[-=]?([^}]*)\}")
-"""The default of a variable, `${PASSWORD:-…}`."""
+_FALLBACK = re.compile(r"\$\{[\w.]*:[-=]?([^}]*)\}")  # the default of a variable, `${PASSWORD:-…}`
 _TRIM = "`.;()[]{}<>*_!?"
 _BYTE = re.compile("0x[0-9a-fA-F]{1,2}")
 _TABLES = frozenset(("users", "logins"))
@@ -140,15 +134,11 @@ class OpenConstructs:
     netrc: NetrcEntry | None = None
 
 
-_THRESHOLD = 3
-"""In a secret, a name's secrecy and a literal's shape add up to more."""
-_MAX_COUNT_DIGITS = 4
-"""A longer number is not a count."""
+_THRESHOLD = 3  # in a secret, a name's secrecy and a literal's shape add up to more
+_MAX_COUNT_DIGITS = 4  # a longer number is not a count
 _MAX_NAME = 60
-_MAX_WORDS_OF_MAP = 3
-"""A name of more words is a description, as in an interface's `ListVoiceConnectorCredentials`."""
-_MAX_DEPTH = 2
-"""Levels of nested strings that are read."""
+_MAX_WORDS_OF_MAP = 3  # a name of more words is a description, as in an interface's `ListVoiceConnectorCredentials`
+_MAX_DEPTH = 2  # levels of nested strings that are read
 _MAX_FRAMES = 12
 NOTHING_OPEN = OpenConstructs()
 DEEPER = "deeper"

@@ -84,8 +84,7 @@ class LiteralShape(IntEnum):
     LONG = 3
 
 
-_MAX_LENGTH = 400
-"""Characters of a value that are read."""
+_MAX_LENGTH = 400  # characters of a value that are read
 _MIN_MIXED = 6
 _MIN_LONG = 12
 
@@ -109,10 +108,8 @@ KNOWN_PREFIX = re.compile(
 _RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}")
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F-]+")
 _CASED = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
-_MIN_WORD = 5
-"""Letters of a word in a name of many words."""
-_MIN_PART = 12
-"""The length of a random value's longest part, in characters; shorter parts make a name of many words."""
+_MIN_WORD = 5  # letters of a word in a name of many words
+_MIN_PART = 12  # the length of a random value's longest part, in characters; shorter parts make a name of many words
 _MIN_RANDOM_BITS = 3.5
 """The entropy of twenty random characters, in bits a character; hexadecimal digits have at most four."""
 _CHECKSUM_WORDS = re.compile(r"(?i)sha(?!red)|commit|hash|rev|digest|blob|etag|md5|sum\b|snapshot|tree|oid|uuid|guid")
@@ -308,8 +305,7 @@ _PROGRAM = re.compile(
     r"redis-cli|ldap\w{2,10}|openssl|useradd|usermod|gpg)\b"
 )
 _FLAG = re.compile(r"""\s-(?:pw|[apPkw])[ =]{0,2}["'{]{0,2}([^\s"'=,-][^\s"'=,]+)""")
-_LISTED = re.compile(r"""["'],\s?["']""")
-"""The separator between the words of a command in a list."""
+_LISTED = re.compile(r"""["'],\s?["']""")  # the separator between the words of a command in a list
 
 
 def has_unnamed_password(line: str) -> bool:

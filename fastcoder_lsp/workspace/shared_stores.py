@@ -19,8 +19,7 @@ from fastcoder_lsp.workspace.rules import reading_settings, resolved
 
 Report = Callable[[IndexProgress], None]
 Notice = Callable[[str], None]
-Key = tuple[object, ...]
-"""Of an index: the tokenizer, each folder and its reading rules."""
+Key = tuple[object, ...]  # of an index: the tokenizer, each folder and its reading rules
 
 
 def group_nested(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]:

@@ -39,14 +39,10 @@ class Gaps:
     """Unwatched folders, and whether events were lost. A watcher's threads set the attributes."""
 
     def __init__(self) -> None:
-        self.limit: OSError | None = None
-        """The error for a folder without a watch: the system has no more watches."""
-        self.closed: set[Path] = set()
-        """Folders that this user may not enter."""
-        self.lost = False
-        """The system's queue overflowed."""
-        self.broken = False
-        """The watcher cannot tell events' folders any more, and must be restarted."""
+        self.limit: OSError | None = None  # the error for a folder without a watch: the system has no more watches
+        self.closed: set[Path] = set()  # folders that this user may not enter
+        self.lost = False  # the system's queue overflowed
+        self.broken = False  # the watcher cannot tell events' folders any more, and must be restarted
 
 
 Changed = Callable[[Iterable[Path], Iterable[Path]], None]
@@ -56,8 +52,7 @@ NOISY_FOLDERS = frozenset(
     (".git", ".hg", ".svn", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 )
 """Folders whose events are dropped, because tools write to them all the time."""
-EXCLUDE_FILE = (".git", "info", "exclude")
-"""The one file in them that contains reading rules."""
+EXCLUDE_FILE = (".git", "info", "exclude")  # the one file in them that contains reading rules
 _EVENT_TYPES: list[type[FileSystemEvent]] = [
     *(FileCreatedEvent, FileModifiedEvent, FileClosedEvent, FileDeletedEvent, FileMovedEvent),
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
@@ -72,8 +67,7 @@ _NETWORK_FILE_SYSTEMS = frozenset(
 )
 """File systems that do not report changes made on other machines."""
 _POLL_S = 5.0
-_MIN_RESTART_S = 10.0
-"""The least time between two starts of a watcher that keeps ending or cannot start."""
+_MIN_RESTART_S = 10.0  # the least time between two starts of a watcher that keeps ending or cannot start
 _LIMITS = Path("/proc/sys/fs/inotify")
 
 

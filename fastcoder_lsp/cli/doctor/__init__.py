@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from fastcoder_lsp.host.transport import Fronts
     from fastcoder_lsp.runtime.start_record import ModelStart
 
-_TOKENS, _WHOLE_S = 24, 60.0
-"""Limits on the answer to the sample: its size, and its whole time."""
+_TOKENS, _WHOLE_S = 24, 60.0  # limits on the answer to the sample: its size, and its whole time
 
 
 def check_remote(settings: Settings) -> Iterator[Check]:
@@ -124,8 +123,7 @@ def _at_work(told: "Fronts", details: dict[str, object]) -> Check:
     return Check("host", "ok", text, details=details)
 
 
-_WAITING_S = 1.0
-"""Shorter stages are listed only in the details."""
+_WAITING_S = 1.0  # shorter stages are listed only in the details
 
 
 def check_last_start() -> Iterator[Check]:

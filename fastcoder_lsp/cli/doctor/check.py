@@ -49,8 +49,7 @@ def show(check: Check) -> None:
 
 HIDDEN = "<hidden>"
 _SECRET_NAME = re.compile(r"token|key|secret|passw|credential|auth", re.IGNORECASE)
-_LEAST_SECRET = 6
-"""Letters: shorter values of such variables are settings, not secrets, and occur in many words."""
+_LEAST_SECRET = 6  # letters: shorter values of such variables are settings, not secrets, and occur in many words
 _PATTERNS = (
     (re.compile(r"(?<=://)[^/\s@]+@"), f"{HIDDEN}@"),  # user:password in an address
     (re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+"), HIDDEN),  # e-mail
@@ -59,8 +58,7 @@ _PATTERNS = (
     (re.compile(r"(?i)\b([\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key)[\w-]*\s*[=:]\s*)[^\s&,;]+"), rf"\1{HIDDEN}"),
     (re.compile(r"«.*?»", re.DOTALL), f"«{HIDDEN}»"),  # text of a model
 )
-_MODELS_WORDS = frozenset({"text"})
-"""Keys of details that hold text of a model."""
+_MODELS_WORDS = frozenset({"text"})  # keys of details that hold text of a model
 
 
 class Redaction:

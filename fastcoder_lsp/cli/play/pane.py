@@ -30,10 +30,8 @@ KEYS = (
 )
 LOADING_CELLS = 10
 SHORT_NAME = 18
-ENOUGH_ANSWERS = 3
-"""Fewest times for a meaningful median."""
-LONG_MS = 300.0
-"""Slower answers are explained: the prompt's share, and waiting of this length."""
+ENOUGH_ANSWERS = 3  # fewest times for a meaningful median
+LONG_MS = 300.0  # slower answers are explained: the prompt's share, and waiting of this length
 
 
 def tabs(session: PlaySession, width: int) -> StyleAndTextTuples:

@@ -15,10 +15,8 @@ from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.workspace.languages import language_of
 
-LEAST_LINE = 12
-"""Shorter lines are not worth typing again."""
-CODE_SIGNS = frozenset("=({[")
-"""A line with none of them is more likely prose than code."""
+LEAST_LINE = 12  # shorter lines are not worth typing again
+CODE_SIGNS = frozenset("=({[")  # a line with none of them is more likely prose than code
 FILES = (
     "expenses/reports.py",
     "web/src/chart.ts",

@@ -23,10 +23,8 @@ from fastcoder_lsp.cli.play.playground import Playground
 from fastcoder_lsp.cli.play.session import OpenFile, PlaySession
 from fastcoder_lsp.client.client import Ghost, ServerGoneError
 
-ESCAPE_WAIT_S = 0.05
-"""Escape is also the first byte of other keys: how long to wait for the next one."""
-OPENERS = (":", "{", "(", "[", "=>")
-"""Ends of lines whose next line is indented one step more."""
+ESCAPE_WAIT_S = 0.05  # escape is also the first byte of other keys: how long to wait for the next one
+OPENERS = (":", "{", "(", "[", "=>")  # ends of lines whose next line is indented one step more
 STYLE = Style.from_dict(
     {
         "ghost": "ansibrightblack italic",

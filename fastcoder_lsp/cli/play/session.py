@@ -25,8 +25,7 @@ from fastcoder_lsp.completion.status import Status
 OUTDATED_CODES = frozenset({-32800, -32801, -32802})
 """Request cancelled, content modified, server cancelled: errors that mean nothing to the user."""
 
-LOADING = frozenset({"starting", "loading"})
-"""States in which the model is not ready yet."""
+LOADING = frozenset({"starting", "loading"})  # states in which the model is not ready yet
 
 WORK = ("prompt", "prefill", "draft", "verify", "post")
 """Parts of a request's time (`observe.SPANS`) in which the model works for it."""

@@ -60,8 +60,7 @@ from fastcoder_lsp.draft.smaller import no_models
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.drafter_files import open_drafter
 
-_TOKEN_MS = 20.0
-"""Time of a token if the engine is unmeasured."""
+_TOKEN_MS = 20.0  # time of a token if the engine is unmeasured
 _NO_FROZEN = np.zeros((0, 1), np.int32)
 _WITH_WEIGHTS: dict[str, type[MedusaDrafter | EagleDrafter | DflashDrafter]] = {
     "medusa": MedusaDrafter,
@@ -228,8 +227,7 @@ class AutoDrafter(Drafter):
         self._scratch = new_scratch(0, self._found.capacity)
         self._grown, self._spare = new_grown(0), new_grown(0)
         self._steps: deque[_Step] = deque(maxlen=2)
-        self._told = 0
-        """Tokens of the text that were observed."""
+        self._told = 0  # tokens of the text that were observed
         self._frozen_VR, self._changed = _NO_FROZEN, False
         self._silence = TokenChain(), new_table(8)
 

@@ -41,24 +41,17 @@ GROUPED: Final = (
     Source("frozen", "datastore"),
 )
 """In the order of their numbers; of several sources with equal odds for a token, the first is named."""
-SOURCES: Final = tuple(source.name for source in GROUPED)
-"""The names of all sources, by their numbers."""
+SOURCES: Final = tuple(source.name for source in GROUPED)  # the names of all sources, by their numbers
 TEXT, PAST, REPOSITORY, CORPUS, OUTDATED, TRAINED, RECYCLED, PAIRS, FROZEN = range(9)
 LENGTHS = 8
-ABSENT = 120
-"""The first of the cells for a source that names other tokens here."""
+ABSENT = 120  # the first of the cells for a source that names other tokens here
 CELLS = 136
-VERSION = 2
-"""Version of the file of counts, and of the priors that they correct; 2: the priors of a multinomial logit."""
-PRIORS = "priors.json"
-"""Beside this file; made by `fastcoder-lsp bench priors`, see docs/drafters.md."""
-RANKS = 8
-"""Candidates that are kept of a row."""
-SURENESS = 10
-"""Levels of sureness of a candidate, 0 the surest."""
+VERSION = 2  # version of the file of counts, and of the priors that they correct; 2: the priors of a multinomial logit
+PRIORS = "priors.json"  # beside this file; made by `fastcoder-lsp bench priors`, see docs/drafters.md
+RANKS = 8  # candidates that are kept of a row
+SURENESS = 10  # levels of sureness of a candidate, 0 the surest
 _EDGES = (0.97, 0.9, 0.75, 0.5, 0.3, 0.15, 0.07, 0.03, 0.01)
-_NO_TOKEN = np.int64(-1)
-"""No token, in the type of keys: numba infers types from constants (`kernels.NONE`)."""
+_NO_TOKEN = np.int64(-1)  # no token, in the type of keys: numba infers types from constants (`kernels.NONE`)
 Floats = npt.NDArray[np.float32]
 
 

@@ -28,18 +28,13 @@ from fastcoder_lsp.index.searcher import Searcher
 logger = logging.getLogger(__name__)
 
 _BUCKETS = 4096
-_HALVED_AT = 4096.0
-"""Searches after a token before they and their gains count half."""
-_GAIN, _STRENGTH = 0.2, 4.0
-"""Prior for the tokens that a search brings, and its weight in searches."""
+_HALVED_AT = 4096.0  # searches after a token before they and their gains count half
+_GAIN, _STRENGTH = 0.2, 4.0  # prior for the tokens that a search brings, and its weight in searches
 _BELIEVED, _FADE = 5.0, 0.98
 """Prior for the tokens that adaptive rows brought, and were expected to bring; old counts decay at each step."""
-_NODES = 16
-"""Guesses that another drafter is asked for at once."""
-_SURE = 0.5
-"""The probability from which the first token of a path counts as a match of `TAIL`."""
-_WINDOW = 8192
-"""Newest tokens of the prompt that an alignment searches."""
+_NODES = 16  # guesses that another drafter is asked for at once
+_SURE = 0.5  # the probability from which the first token of a path counts as a match of `TAIL`
+_WINDOW = 8192  # newest tokens of the prompt that an alignment searches
 
 
 class FoundContinuations:
@@ -441,10 +436,8 @@ class DrafterSource(ContinuationSource):
         self._price = Price(costs, priced=priced)
         self._asked = False
         self._since = 0.0
-        self._guessed: dict[tuple[int, int], int] = {}
-        """The nodes of its last tree, by parent and token."""
-        self._lent = False
-        """Whether the engine ever kept hidden states for it: once kept, they stay so."""
+        self._guessed: dict[tuple[int, int], int] = {}  # the nodes of its last tree, by parent and token
+        self._lent = False  # whether the engine ever kept hidden states for it: once kept, they stay so
         self.asked = self.left_out = 0
 
     @property

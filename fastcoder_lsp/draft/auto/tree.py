@@ -37,19 +37,15 @@ from fastcoder_lsp.kernels import NONE, inlined, kernel
 from fastcoder_lsp.kernels.decorators import FixedTypes
 
 S = len(SOURCES)
-TAIL = 16
-"""Longest match that is distinguished from shorter ones."""
+TAIL = 16  # longest match that is distinguished from shorter ones
 _BRANCHES = 64
 _PLACES_AT_ROOT, _PLACES_BELOW = 96, 24
-WEIGHT_GROWTH = 1.6
-"""How much more a hit weighs among its source's hits for one more token of its match."""
+WEIGHT_GROWTH = 1.6  # how much more a hit weighs among its source's hits for one more token of its match
 _WEIGHTS = np.array([WEIGHT_GROWTH**match for match in range(TAIL + 1)], np.float32)
 """Weight of a hit among its source's hits, by the length of its match."""
 _TEXT, _PAST, _RECYCLED, _PAIRS = map(np.int64, (TEXT, PAST, RECYCLED, PAIRS))
-_NO_TOKEN = np.int32(-1)
-"""No token, in the type of tokens: numba infers types from constants (`kernels.NONE`)."""
-_SUREST = 30.0
-"""Upper bound of log odds, so that nothing overflows."""
+_NO_TOKEN = np.int32(-1)  # no token, in the type of tokens: numba infers types from constants (`kernels.NONE`)
+_SUREST = 30.0  # upper bound of log odds, so that nothing overflows
 
 
 class Continuations(NamedTuple):
@@ -269,8 +265,7 @@ def _add_up(weights: Any, branches: Any, count: Any, total: Any, absent_S: Any) 
 
 DEEPEST = 32
 _FRONTIER = 2048
-_LEAST = 1e-3
-"""Paths less probable than this are not followed."""
+_LEAST = 1e-3  # paths less probable than this are not followed
 
 
 class GrownNodes(NamedTuple):
@@ -449,8 +444,7 @@ def _pop(heap: Any, size: Any, likely_F: Any) -> Any:
     return first
 
 
-DRAFT_MS = 0.15
-"""Time of drafting and observing in each step, with or without drafts."""
+DRAFT_MS = 0.15  # time of drafting and observing in each step, with or without drafts
 
 
 @lru_cache(maxsize=256)

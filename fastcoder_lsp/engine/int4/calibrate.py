@@ -54,11 +54,9 @@ Floats = npt.NDArray[np.float32]
 DAMPING = 0.2
 """Damping: this part of the mean diagonal is added to each diagonal element. The paper's 0.01 is for forty times as
 many tokens as ours; with so few, correlations are partly chance, and were overfitted (docs/rejected.md)."""
-ROWS = 4096
-"""Rows that are rounded together, to bound their memory."""
+ROWS = 4096  # rows that are rounded together, to bound their memory
 _TRIED = 2 * NEIGHBOURS
-_SMALL = 64
-"""Up to so many rows a triangle is inverted at once."""
+_SMALL = 64  # up to so many rows a triangle is inverted at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +224,7 @@ def _walk(
 
 Multiply = Callable[[Floats], Floats]
 WHAT = "calibrating four-bit weights"
-HEAD_ROWS = 8192
-"""Rows of the head that are rounded together: it may be larger than all else."""
+HEAD_ROWS = 8192  # rows of the head that are rounded together: it may be larger than all else
 
 
 def calibrate(

@@ -21,11 +21,9 @@ from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.simd import I32, I64, broadcast, intrinsic, load_at, store_at
 from fastcoder_lsp.engine.int8.tiles import Loop, offset, put_rows, register_of
 
-SIZE = 32
-"""Bytes of a register."""
+SIZE = 32  # bytes of a register
 BYTES, WORDS, SUMS = (ir.VectorType(ir.IntType(bits), 8 * SIZE // bits) for bits in (8, 16, 32))
-FOURS = 2 * PIECES
-"""Fours of numbers in a group."""
+FOURS = 2 * PIECES  # fours of numbers in a group
 NEXT_BLOCK = 8192
 """Distance in bytes of the prefetches of a tile that unpacks. The tiles after it read no memory for a while, in which
 the following block arrives; without prefetches the products of eight rows take a quarter longer."""

@@ -18,10 +18,8 @@ from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, VECTOR_I32, intr
 from fastcoder_lsp.engine.int8.tiles import AHEAD, Loop, offset, prefetch, put_rows
 
 BYTES, PART, WORDS = ir.VectorType(I8, 4 * LANES), ir.VectorType(I8, LANES), ir.VectorType(ir.IntType(16), 2 * LANES)
-LARGEST = 15
-"""Sizes of g: there are tables for −15…15."""
-PARTS = 4
-"""Of a register; and registers of the codes of 16 columns, in a line."""
+LARGEST = 15  # sizes of g: there are tables for −15…15
+PARTS = 4  # of a register; and registers of the codes of 16 columns, in a line
 
 
 class Unfolding(NamedTuple):
@@ -29,10 +27,8 @@ class Unfolding(NamedTuple):
 
     ready: list[ir.Value]
     """Bytes of its first half, each fours of numbers of 16 columns; they are the low halves of its codes."""
-    codes: list[ir.Value]
-    """Codes: four columns each, one for each part."""
-    tables: list[ir.Value]
-    """Tables: the products of the column's factor, in each part."""
+    codes: list[ir.Value]  # codes: four columns each, one for each part
+    tables: list[ir.Value]  # tables: the products of the column's factor, in each part
 
 
 def lookup_tile(kind: DotKind, rows: int, *, add: bool) -> Any:

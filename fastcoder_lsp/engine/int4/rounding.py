@@ -31,13 +31,10 @@ from fastcoder_lsp.engine.int8.tiles import store_bytes
 from fastcoder_lsp.kernels import inlined, inner, kernel
 
 Floats = npt.NDArray[np.float32]
-MOST = 15
-"""The largest factor of a group."""
-TRIES = 6
-"""Candidate scales of a row, each `STEP` below the one before; the first one holds the largest weight."""
+MOST = 15  # the largest factor of a group
+TRIES = 6  # candidate scales of a row, each `STEP` below the one before; the first one holds the largest weight
 STEP = np.float32(0.06)
-NEIGHBOURS = 3
-"""Candidate factors of a group for each sign: the smallest one that holds all of it, and those below."""
+NEIGHBOURS = 3  # candidate factors of a group for each sign: the smallest one that holds all of it, and those below
 
 
 @kernel

@@ -19,13 +19,11 @@ from fastcoder_lsp.engine.int8.dot import GROUP, UNFOLDING, DotKind
 from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, intrinsic, load_at, store_at
 from fastcoder_lsp.engine.int8.tiles import Loop, offset, prefetch, put_rows, register_of
 
-PIECES = GROUP // 8
-"""Pieces of a line, with eight numbers of each column."""
+PIECES = GROUP // 8  # pieces of a line, with eight numbers of each column
 AHEAD = 1024
 """Distance in bytes of a single row's prefetches. More rows take longer over a line, and the hardware prefetcher
 suffices: explicit prefetches cost them up to a third."""
-Place = tuple[int, int]
-"""A register of a block's columns: its vector of 16, and the part of that."""
+Place = tuple[int, int]  # a register of a block's columns: its vector of 16, and the part of that
 
 
 def folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:

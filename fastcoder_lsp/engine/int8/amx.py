@@ -14,8 +14,7 @@ from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.simd import F32, I8, I64, VECTOR_I32, intrinsic, load_at, pointer
 from fastcoder_lsp.engine.int8.tiles import AHEAD, Loop, columns_at, offset, prefetch, put_row
 
-SIDE = 16
-"""Rows of a tile, and 32-bit sums in one of them."""
+SIDE = 16  # rows of a tile, and 32-bit sums in one of them
 _TILES, _TILE_BYTES = 8, 1024
 
 

@@ -30,10 +30,8 @@ from fastcoder_lsp.engine.int8.tiles import BLOCK
 from fastcoder_lsp.kernels import KernelCache, compiling
 
 CHUNK = 128
-_FUNCTIONS = 26
-"""The parameters of a compiled pass."""
-LOGIT_ROWS = 8
-"""Memory for logits grows in steps of so many rows."""
+_FUNCTIONS = 26  # the parameters of a compiled pass
+LOGIT_ROWS = 8  # memory for logits grows in steps of so many rows
 
 
 @dataclass(slots=True)

@@ -23,10 +23,8 @@ from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, broadcast
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.kernels.processor import features, is_arm
 
-FOUR, BYTES = ir.VectorType(I32, 4), ir.VectorType(I8, 16)
-"""A register as sums, and as bytes."""
-SIZE = 16
-"""Bytes of a register."""
+FOUR, BYTES = ir.VectorType(I32, 4), ir.VectorType(I8, 16)  # a register as sums, and as bytes
+SIZE = 16  # bytes of a register
 
 
 def sdot(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
@@ -75,10 +73,8 @@ def _call(builder: ir.IRBuilder, name: str, sums: ir.Value, first: ir.Value, sec
     return builder.call(function, [sums, builder.bitcast(first, BYTES), builder.bitcast(second, BYTES)])
 
 
-GROUP = 32
-"""Numbers of a row that share a factor in four-bit weights."""
-UNFOLDING = 3
-"""Vectors of constants for unpacking a vector of columns."""
+GROUP = 32  # numbers of a row that share a factor in four-bit weights
+UNFOLDING = 3  # vectors of constants for unpacking a vector of columns
 Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value, ir.Value], ir.Value]
 
 

@@ -14,8 +14,7 @@ from fastcoder_lsp.engine.int8.product import make_multiply
 from fastcoder_lsp.engine.int8.row_kernels import centre_rows, gate_rows, gelu_rows, keep_rows, norm_rows, quantise_rows
 from fastcoder_lsp.kernels import NONE, tagged
 
-PHASES = 11
-"""Phases of one layer, the last for hidden states; the head needs two."""
+PHASES = 11  # phases of one layer, the last for hidden states; the head needs two
 
 
 @dataclass(frozen=True, slots=True)

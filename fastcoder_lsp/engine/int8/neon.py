@@ -22,12 +22,10 @@ from fastcoder_lsp.engine.int8.dot import BYTES, FOUR, GROUP, SIZE, DotKind, loa
 from fastcoder_lsp.engine.int8.simd import F32, I8, I32, I64, LANES, intrinsic, load_at
 from fastcoder_lsp.engine.int8.tiles import Loop, columns_at, offset, put_row
 
-PARTS = LANES // 4
-"""Registers of sums of 16 columns."""
+PARTS = LANES // 4  # registers of sums of 16 columns
 FOLDED_ROWS_OF_NEON = 2
 """The most rows for which four-bit weights are unpacked in registers: a group's sums fit only beside those of four."""
-Sums = list[list[ir.Value]]
-"""Of each row, the sums of four columns each."""
+Sums = list[list[ir.Value]]  # of each row, the sums of four columns each
 
 
 def neon_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
@@ -198,10 +196,8 @@ def _lanes(places: list[int]) -> ir.Constant:
     return ir.Constant(ir.VectorType(I32, len(places)), places)
 
 
-PAIRS = LANES // 2
-"""Registers of eight bytes each of two columns, for all columns."""
-TURN = 16
-"""Registers of the row per iteration of the long loop: 327 instructions do 4,096 byte products."""
+PAIRS = LANES // 2  # registers of eight bytes each of two columns, for all columns
+TURN = 16  # registers of the row per iteration of the long loop: 327 instructions do 4,096 byte products
 
 
 def product_of_a_row_in_eights(

@@ -21,8 +21,7 @@ from fastcoder_lsp.engine.int8.packing import Array
 from fastcoder_lsp.model.store import write_error
 
 UNFINISHED = ".partial"
-STALLED_S = 60.0
-"""After this time without progress a process counts as stopped, and another one repeats its work."""
+STALLED_S = 60.0  # after this time without progress a process counts as stopped, and another one repeats its work
 Layout = Mapping[str, tuple[str, tuple[int, ...]]]
 _TYPES: Mapping[str, type[np.generic]] = {
     "I8": np.int8,

@@ -20,8 +20,7 @@ from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 Array = npt.NDArray[np.generic]
 Floats = npt.NDArray[np.float32]
 
-IN_HEAD = "head"
-"""Instead of a type of numbers: the head's rows serve as embeddings, and are stored only there."""
+IN_HEAD = "head"  # instead of a type of numbers: the head's rows serve as embeddings, and are stored only there
 ALIKE = 0.01
 """Relative squared difference of two roundings of a row, up to which they count as equal: the error of four bits."""
 AT_ONCE = 1 << 18
@@ -101,8 +100,7 @@ def memory_bytes(shape: Shape, kind: DotKind) -> int:
     return sum((1 if what == "I8" else 4) * prod(sizes) for what, sizes in arrays.values())
 
 
-Piece = tuple[Array, Array, Array]
-"""Packed rows of a matrix in whole blocks, Σ w·128 of each, and their scales."""
+Piece = tuple[Array, Array, Array]  # packed rows of a matrix in whole blocks, Σ w·128 of each, and their scales
 Products = Callable[[Matrix, int], Iterable[Piece]]
 """A matrix of a layer in such pieces, from its first row to the last."""
 

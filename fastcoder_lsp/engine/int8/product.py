@@ -18,8 +18,7 @@ from fastcoder_lsp.kernels import tagged
 
 FOLDED_EACH, FOLDED_ROWS = 4, 8
 """Rows for which four-bit weights are unpacked in registers: at a time, and at most; more rows unpack them once."""
-LOOKED_UP = 16
-"""The most rows per looked-up byte."""
+LOOKED_UP = 16  # the most rows per looked-up byte
 
 
 def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
@@ -131,8 +130,7 @@ def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     return multiply_block
 
 
-Tile = Callable[..., Any]
-"""Makes the product of so many rows, `tile(kind, rows, add=…)`."""
+Tile = Callable[..., Any]  # makes the product of so many rows, `tile(kind, rows, add=…)`
 
 
 def _rows_block(

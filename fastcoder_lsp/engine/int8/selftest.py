@@ -17,8 +17,7 @@ from fastcoder_lsp.engine.int8.product import LOOKED_UP, make_block
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.kernels import KernelCache, tagged
 
-GROUPS = 1216
-"""Fours of bytes in a row of the test: as long as the longest row of the 0.5B model."""
+GROUPS = 1216  # fours of bytes in a row of the test: as long as the longest row of the 0.5B model
 
 
 def exact_kind(shape: Shape, kernels: Path, bits: int = 8) -> DotKind | None:

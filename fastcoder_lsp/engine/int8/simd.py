@@ -202,8 +202,7 @@ def v_exp(x: Any) -> Any:
     return v_zero_below(v_times_power(value, power), x, low)
 
 
-PAIR = 2 * LANES
-"""Numbers that are stored together."""
+PAIR = 2 * LANES  # numbers that are stored together
 _I16 = ir.IntType(16)
 
 

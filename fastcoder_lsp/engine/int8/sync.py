@@ -23,8 +23,7 @@ from fastcoder_lsp.engine.int8.simd import I32, I64, intrinsic, pointer
 from fastcoder_lsp.kernels import inlined
 from fastcoder_lsp.kernels.processor import is_arm, sysctl
 
-MOST = 8
-"""More threads would only wait for memory."""
+MOST = 8  # more threads would only wait for memory
 CAPACITIES = Path("/sys/devices/system/cpu")
 """Linux reports the capacity of each core of an ARM CPU here (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
 
@@ -87,10 +86,8 @@ def _capacities(folder: Path) -> list[int]:
 
 
 Counters = npt.NDArray[np.int64]
-STRIDE = 16
-"""int64 places between two counters: two cache lines, so that prefetching them in pairs does no harm."""
-SPINS = 4096
-"""Polls of a counter before the thread yields its core."""
+STRIDE = 16  # int64 places between two counters: two cache lines, so that prefetching them in pairs does no harm
+SPINS = 4096  # polls of a counter before the thread yields its core
 
 _give_way = nt.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", nt.int32())
 

@@ -31,19 +31,14 @@ from fastcoder_lsp.engine.int8.simd import (
 )
 from fastcoder_lsp.kernels.processor import features, is_arm
 
-BLOCK = 32
-"""Columns of a key block, [D][32]: one score of 32 columns reads memory sequentially."""
-AHEAD = 4096
-"""Prefetch distance in bytes."""
-REGISTERS_OF_NEON = 5
-"""Vectors of 16 sums with 32 registers of four floats each: the other registers are for operands."""
-REGISTERS_OF_AVX2 = 5
-"""Vectors of 16 sums with 16 registers of eight floats each."""
+BLOCK = 32  # columns of a key block, [D][32]: one score of 32 columns reads memory sequentially
+AHEAD = 4096  # prefetch distance in bytes
+REGISTERS_OF_NEON = 5  # vectors of 16 sums with 32 registers of four floats each: the other registers are for operands
+REGISTERS_OF_AVX2 = 5  # vectors of 16 sums with 16 registers of eight floats each
 REGISTERS = REGISTERS_OF_NEON if is_arm() else 24 if features().get("avx512f") else REGISTERS_OF_AVX2
 """Vectors of 16 sums that fit beside their operands: AVX-512 has 32 registers of one each."""
 
-PARTIAL_SUMS = 8
-"""Registers of partial sums, of AVX2's 16."""
+PARTIAL_SUMS = 8  # registers of partial sums, of AVX2's 16
 
 
 class Loop:
@@ -156,8 +151,7 @@ def put_rows(
         put_row(builder, totals, columns, load_at(builder, row_scales, F32, 4 * row), target, add=add)
 
 
-Columns = list[list[ir.Value]]
-"""For each vector of columns: sums·128, scales, biases."""
+Columns = list[list[ir.Value]]  # for each vector of columns: sums·128, scales, biases
 
 
 def columns_at(builder: ir.IRBuilder, kind: DotKind, sums: ir.Value, scales: ir.Value, biases: ir.Value) -> Columns:

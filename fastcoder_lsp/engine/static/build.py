@@ -53,8 +53,7 @@ def way(name: str) -> str:
 
 
 logger = logging.getLogger(__name__)
-SHELF_SHARE = 4
-"""The shelf takes at most this fraction of the memory that is free at the end."""
+SHELF_SHARE = 4  # the shelf takes at most this fraction of the memory that is free at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +222,7 @@ def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> St
     return StaticEngine(backend, info)
 
 
-ENDED_WIDTHS = (1, 32)
-"""Rows of the steps whose end is checked: one width, whose kernels compile only once."""
+ENDED_WIDTHS = (1, 32)  # rows of the steps whose end is checked: one width, whose kernels compile only once
 REPLAYED_WIDTHS = (1, 16)
 
 

@@ -43,8 +43,7 @@ class StaticCache:
         size = (2, shape.layers, shape.kv_heads, capacity, shape.head_dim)
         self._slots_2LKCD = torch.zeros(size, dtype=dtype, device=device.place)
         self._width = shape.width
-        self.state_layers: tuple[int, ...] = ()
-        """The layers behind which hidden states are kept, each from 1 on."""
+        self.state_layers: tuple[int, ...] = ()  # the layers behind which hidden states are kept, each from 1 on
         self._states_SCE = self._no_states(())
 
     def layer(self, layer: int, bucket: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -96,8 +95,7 @@ class StaticCache:
         return torch.zeros(len(layers), self.capacity, self._width, dtype=slots.dtype, device=slots.device)
 
 
-WORTH = 64
-"""Tokens that must be gained, or lost, for a copy to be worth it."""
+WORTH = 64  # tokens that must be gained, or lost, for a copy to be worth it
 ENTRIES = 8
 
 

@@ -15,8 +15,7 @@ import torch
 from fastcoder_lsp.core import Progress
 
 logger = logging.getLogger(__name__)
-Launch = Callable[[], None]
-"""Launches work that reads and writes fixed tensors; its shapes never change."""
+Launch = Callable[[], None]  # launches work that reads and writes fixed tensors; its shapes never change
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +29,10 @@ class Memory:
 class Device(Protocol):
     """A place for tensors and work."""
 
-    name: str
-    """The name for the user."""
+    name: str  # the name for the user
     place: torch.device
-    captures: bool
-    """Whether making a program is expensive, so that it is worth doing ahead of time."""
-    units: int
-    """Multiprocessors."""
+    captures: bool  # whether making a program is expensive, so that it is worth doing ahead of time
+    units: int  # multiprocessors
     chunk: int
     """Rows of a prefill's chunk: enough to keep the device busy, few enough for a cancelled request to wait for."""
 

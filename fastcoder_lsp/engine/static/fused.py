@@ -16,14 +16,10 @@ from fastcoder_lsp.engine.static.step_io import Inputs, Outputs
 from fastcoder_lsp.engine.static.transformer import TorchKernels, TreeView
 from fastcoder_lsp.engine.static.verifier import CHUNK
 
-MOST_ROWS = 128
-"""Above so many rows (prefill chunks), torch's attention runs."""
-MOST_BEST = 16
-"""Above so many best ids torch selects them: each is one more pass of a kernel's loop."""
-MOST_SPLITS = 128
-"""Most splits of the KV cache: more would not fit the registers of the kernel that joins them."""
-TILE = 64
-"""Slots of one attention tile."""
+MOST_ROWS = 128  # above so many rows (prefill chunks), torch's attention runs
+MOST_BEST = 16  # above so many best ids torch selects them: each is one more pass of a kernel's loop
+MOST_SPLITS = 128  # most splits of the KV cache: more would not fit the registers of the kernel that joins them
+TILE = 64  # slots of one attention tile
 PANELS, LANES = 16, 64
 """Panels of the KV cache whose slots one program moves, and numbers of each that it moves at a time."""
 

@@ -11,19 +11,13 @@ from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.static.weights import GROUP
 from fastcoder_lsp.errors import ResourceError
 
-MAX_NODES = 128
-"""Most rows of one step."""
-STEP_WIDTHS = (1, 2, 4, 8, 16, 32, 64, MAX_NODES)
-"""Rows of the captured steps; a tree takes the smallest that holds it."""
-STRICT_WIDTH = 64
-"""Rows of every step of a strict engine."""
-READ_WIDTHS = (32, 128, 512)
-"""Rows of the captured prefill chunks."""
+MAX_NODES = 128  # most rows of one step
+STEP_WIDTHS = (1, 2, 4, 8, 16, 32, 64, MAX_NODES)  # rows of the captured steps; a tree takes the smallest that holds it
+STRICT_WIDTH = 64  # rows of every step of a strict engine
+READ_WIDTHS = (32, 128, 512)  # rows of the captured prefill chunks
 FIRST_BUCKET = 512
-SLOTS = 64
-"""Lengths are multiples of attention's tile."""
-LEAST_CONTEXT = 512
-"""A smaller context is useless."""
+SLOTS = 64  # lengths are multiples of attention's tile
+LEAST_CONTEXT = 512  # a smaller context is useless
 
 
 @dataclass(frozen=True, slots=True)

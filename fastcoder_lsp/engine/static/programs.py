@@ -43,8 +43,7 @@ def follow(tree: DraftTree, said: Sequence[int], room: int) -> tuple[tuple[int, 
     return tuple(path), tuple(emitted)
 
 
-COUNTS = (8, 32)
-"""Moves of the captured programs; one more has as many as a step has rows."""
+COUNTS = (8, 32)  # moves of the captured programs; one more has as many as a step has rows
 
 
 class Moves:
@@ -113,8 +112,7 @@ class Moves:
         return inferring(lambda: self._cache.move(sources_M, targets_M))
 
 
-TOP_K = 16
-"""Best ids of every row, if any are requested; callers that need more get a program of their own."""
+TOP_K = 16  # best ids of every row, if any are requested; callers that need more get a program of their own
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,16 +23,11 @@ from fastcoder_lsp.core import Sampler
 from fastcoder_lsp.core.noise import seed_start
 from fastcoder_lsp.engine.static.device import Device
 
-HEAD = 8
-"""Numbers before the rows: cached, noise, top-k, pending, room, one unused, temperature, top-p, both floats."""
-FLOATS = 6
-"""Where the floats begin; they lie in the same buffer, bit for bit."""
-EDGES = 2
-"""Columns of a stretch beside the rows: the cached text before them, and the padding behind them."""
-FAR = 1 << 40
-"""A place that no row has."""
-NOWHERE = -2
-"""The parent of a row that is no draft, or cannot be accepted."""
+HEAD = 8  # numbers before the rows: cached, noise, top-k, pending, room, one unused, temperature, top-p, both floats
+FLOATS = 6  # where the floats begin; they lie in the same buffer, bit for bit
+EDGES = 2  # columns of a stretch beside the rows: the cached text before them, and the padding behind them
+FAR = 1 << 40  # a place that no row has
+NOWHERE = -2  # the parent of a row that is no draft, or cannot be accepted
 
 
 def input_size(width: int) -> int:
@@ -233,8 +228,7 @@ class Outputs:
     logits_TK: torch.Tensor
 
 
-WALK = -1
-"""In place of the number of accepted drafts: the tree was not followed, and nothing was moved."""
+WALK = -1  # in place of the number of accepted drafts: the tree was not followed, and nothing was moved
 
 
 class StepOutput:
@@ -246,8 +240,7 @@ class StepOutput:
         with torch.inference_mode(mode=False):
             self._device = torch.zeros(size, dtype=torch.int64, device=device.place)
             self._host = device.staging(size, torch.int64)
-        self.on_host = self._host.numpy()
-        """The copy's target, in numpy."""
+        self.on_host = self._host.numpy()  # the copy's target, in numpy
         self._copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def view(self, width: int) -> Outputs:

@@ -10,8 +10,7 @@ import triton.language as tl
 
 NOWHERE: tl.constexpr = tl.constexpr(-1e30)
 """The score of a masked slot; finite, so that differences of two of them are numbers."""
-GONE: tl.constexpr = tl.constexpr(-0x80000000)
-"""Below every logit's key."""
+GONE: tl.constexpr = tl.constexpr(-0x80000000)  # below every logit's key
 
 
 @triton.jit(
@@ -157,8 +156,7 @@ def best_of_row(
         left = tl.where(chunk == chosen, rest, left)
 
 
-ROWS: tl.constexpr = tl.constexpr(128)
-"""Most rows of a step: the walk holds all of them at once."""
+ROWS: tl.constexpr = tl.constexpr(128)  # most rows of a step: the walk holds all of them at once
 
 
 @triton.jit

@@ -12,8 +12,7 @@ import torch
 
 from fastcoder_lsp.engine.static.step_io import Inputs
 
-GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
-"""2^64 over the golden ratio, as a wrapped int64."""
+GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)  # 2^64 over the golden ratio, as a wrapped int64
 
 
 def keys_of(vocabulary: int, device: torch.device) -> torch.Tensor:
@@ -40,8 +39,7 @@ def _shift(values: torch.Tensor, bits: int) -> torch.Tensor:
     return (values >> bits) & ((1 << (64 - bits)) - 1)
 
 
-CHUNK = 128
-"""Ids in a chunk, which its highest represents."""
+CHUNK = 128  # ids in a chunk, which its highest represents
 
 
 def top_rows(logits_TV: torch.Tensor, count: int, chunk: int = CHUNK) -> tuple[torch.Tensor, torch.Tensor]:
@@ -84,8 +82,7 @@ HEAD, HEAD_CHUNK = 512, 16
 """Best ids that are read first under top-k or top-p; found in chunks so small that few others come along."""
 ROWS = 16
 """Rows that are drawn at a time: noise has 64 bits for every id, and a small card has no room for all rows at once."""
-UNDECIDED = -1
-"""The choice of a row whose token may lie outside of the best."""
+UNDECIDED = -1  # the choice of a row whose token may lie outside of the best
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,17 +18,14 @@ from fastcoder_lsp.engine.architecture import BROKEN_HINT, Shape
 from fastcoder_lsp.errors import ModelInvalidError
 
 logger = logging.getLogger(__name__)
-GROUP = 32
-"""Columns that share a scale in int4."""
-SLICE = 1024
-"""Rows of a matrix that are rounded at a time."""
+GROUP = 32  # columns that share a scale in int4
+SLICE = 1024  # rows of a matrix that are rounded at a time
 
 
 class Linear(Protocol):
     """x ↦ x·Wᵀ + b."""
 
-    bytes: int
-    """Bytes that one pass reads."""
+    bytes: int  # bytes that one pass reads
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
         """[T, E] → [T, N]."""
@@ -116,8 +113,7 @@ PRODUCTS: Mapping[str, Mapping[str, Make]] = {
 }
 """Precision → name → how a product is made of weight and bias. The last of each runs everywhere."""
 CHECKED_ROWS = (1, 16, 64)
-TOLERANCE = 0.05
-"""Tolerated relative difference of norms: ten times the effect of another order of summation in bf16."""
+TOLERANCE = 0.05  # tolerated relative difference of norms: ten times the effect of another order of summation in bf16
 
 
 def working_product(weight_NE: torch.Tensor, precision: str) -> str:

@@ -18,20 +18,15 @@ from fastcoder_lsp.workspace.secret_lines import secret_lines, tells_secret
 
 logger = logging.getLogger(__name__)
 
-MAX_DEFINITIONS: Final = 16
-"""For one document: the first ones, which are nearest to the cursor."""
-MAX_ENTRIES: Final = 64
-"""Of a message that are read."""
+MAX_DEFINITIONS: Final = 16  # for one document: the first ones, which are nearest to the cursor
+MAX_ENTRIES: Final = 64  # of a message that are read
 MAX_NAME: Final = 200
 MAX_PATH: Final = 4096
 LAST_LINE: Final = 1_000_000
-MAX_MESSAGE: Final = 300
-"""Characters of a diagnostic's message that are kept."""
-MAX_SOURCE: Final = 200
-"""Longest line, in characters, whose diagnostics are kept."""
+MAX_MESSAGE: Final = 300  # characters of a diagnostic's message that are kept
+MAX_SOURCE: Final = 200  # longest line, in characters, whose diagnostics are kept
 _WARNING, _HINT = 2, 4
-_UNNECESSARY: Final = 1
-"""The protocol's severities and its tag of unused code."""
+_UNNECESSARY: Final = 1  # the protocol's severities and its tag of unused code
 
 
 def definitions(session: Session, params: object) -> None:

@@ -50,10 +50,8 @@ from fastcoder_lsp.workspace.secret_lines import in_secret
 
 ACCEPT_COMMAND: Final = "github.copilot.didAcceptCompletionItem"
 _TITLE: Final = "Accept the edit"
-_MOST_NAME: Final = 1_000
-"""Characters of a language's name."""
-_TYPING_S: Final = 0.05
-"""Between two looks whether the user still types: clients ask once after a change, some at once."""
+_MOST_NAME: Final = 1_000  # characters of a language's name
+_TYPING_S: Final = 0.05  # between two looks whether the user still types: clients ask once after a change, some at once
 _INVOKED: Final = types.InlineCompletionTriggerKind.Invoked.value
 
 

@@ -15,8 +15,7 @@ from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.paths import path_of
 
 _MAX_LISTED = 8
-_NEOVIMS_UNNAMED = "file://"
-"""Neovim's URI for a buffer without a name."""
+_NEOVIMS_UNNAMED = "file://"  # Neovim's URI for a buffer without a name
 _TRIGGER_HINT = (
     "Type something. If no suggestion appears, press the key that requests one, and check that the editor's own "
     "setting for inline suggestions is on (VS Code: editor.inlineSuggest.enabled)."

@@ -16,8 +16,7 @@ from fastcoder_lsp.lsp.session import Session
 
 logger = logging.getLogger(__name__)
 
-SNOOZE_MINUTES: Final = 30
-"""How long a snooze lasts if the command names no time."""
+SNOOZE_MINUTES: Final = 30  # how long a snooze lasts if the command names no time
 
 
 def initialized(session: Session, _: types.InitializedParams) -> None:
