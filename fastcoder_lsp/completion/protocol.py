@@ -267,30 +267,19 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """The host's state, as it last reported it to a client.
+    """The host's state, as it last reported it to a client."""
 
-    Attributes:
-        model: empty while none is loaded.
-        budget_ms: the last question's budgets by kind.
-        fronts: how many clients share it.
-        shared: whether it is a process of its own.
-        asks: the server that questions are sent to; empty: nothing leaves the machine.
-        turn: whose question the scheduler works on, while this client waits for an answer.
-        context: whether prompts of this client hold other files' code; None before a model reports it.
-        succession: which model answers until a larger one is ready, in words; empty where none follows.
-    """
-
-    model: Short = ""
+    model: Short = ""  # empty while none is loaded
     engine: Short = ""
-    budget_ms: Mapping[str, float] = field(default_factory=dict)
+    budget_ms: Mapping[str, float] = field(default_factory=dict)  # the last question's budgets by kind
     resident_bytes: Natural = 0
     process_id: Natural = 0
-    fronts: Natural = 1
-    shared: bool = False
-    turn: Turn = ""
-    asks: str = ""
-    context: bool | None = None
-    succession: Short = ""
+    fronts: Natural = 1  # how many clients share it
+    shared: bool = False  # whether it is a process of its own
+    turn: Turn = ""  # whose question the scheduler works on, while this client waits for an answer
+    asks: str = ""  # the server that questions are sent to; empty: nothing leaves the machine
+    context: bool | None = None  # whether prompts of this client hold other files' code; None before a model reports it
+    succession: Short = ""  # which model answers until a larger one is ready, in words; empty where none follows
 
     @property
     def company(self) -> tuple[int, int, Turn, bool | None, str]:

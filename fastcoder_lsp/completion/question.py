@@ -29,28 +29,19 @@ _RESTING_MS = 700
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """The rules for a question; by default there are none.
+    """The rules for a question; by default there are none."""
 
-    Attributes:
-        delay_ms: how long to rest after a key.
-        invoked: whether only requests by key are answered.
-        snoozed: the same, for as long as the user said.
-        lines: the most lines; 0: no limit.
-        min_characters: the fewest characters, without blanks.
-        deletions: whether nothing comes after a deletion.
-        also_by_key: whether all of this holds for a key as well, because the client does not tell it from typing.
-    """
-
-    delay_ms: Natural = 0
-    invoked: bool = False
-    snoozed: bool = False
-    lines: Natural = 0
-    min_characters: Natural = 0
-    deletions: bool = False
+    delay_ms: Natural = 0  # how long to rest after a key
+    invoked: bool = False  # whether only requests by key are answered
+    snoozed: bool = False  # the same, for as long as the user said
+    lines: Natural = 0  # the most lines; 0: no limit
+    min_characters: Natural = 0  # the fewest characters, without blanks
+    deletions: bool = False  # whether nothing comes after a deletion
     comments: Where = "always"
     strings: Where = "always"
     prose: Where = "always"
     also_by_key: bool = False
+    """Whether all of this holds for a key as well, because the client does not tell it from typing."""
 
     @property
     def silent(self) -> bool:
@@ -100,28 +91,19 @@ MOST_ALTERNATIVES = 3  # candidates of an invoked request that a person still cy
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How a request is treated; by default it gets one whole answer, without a deadline.
-
-    Attributes:
-        automatic_ms: the budget of a request while typing; 0: chosen from the machine's speed; infinite: none.
-        invoked_ms: the budget of a request by key.
-        background_ms: the budget of background work after a request.
-        ahead: whether to work before the next request.
-        alternatives: the most candidates for an invoked request, the first included.
-        in_words: whether to suggest in the middle of words.
-        in_secrets: whether to suggest in text that looks like a secret.
-        quiet: when suggestions that nobody asked for by key stay away.
-    """
+    """How a request is treated; by default it gets one whole answer, without a deadline."""
 
     automatic_ms: BudgetMs = math.inf
-    invoked_ms: BudgetMs = math.inf
-    background_ms: BudgetMs = 0
-    ahead: bool = True
+    """The budget of a request while typing; 0: chosen from the machine's speed; infinite: none."""
+    invoked_ms: BudgetMs = math.inf  # the budget of a request by key
+    background_ms: BudgetMs = 0  # the budget of background work after a request
+    ahead: bool = True  # whether to work before the next request
     alternatives: Annotated[int, Meta(ge=1, le=16)] = 1
-    in_words: bool = True
-    in_secrets: bool = True
+    """The most candidates for an invoked request, the first included."""
+    in_words: bool = True  # whether to suggest in the middle of words
+    in_secrets: bool = True  # whether to suggest in text that looks like a secret
     rejections: Natural = 0
-    quiet: Quiet = field(default_factory=Quiet)
+    quiet: Quiet = field(default_factory=Quiet)  # when suggestions that nobody asked for by key stay away
 
 
 def policy_of(settings: Settings, *, on_battery: bool = False, snoozed: bool = False) -> Policy:
@@ -141,22 +123,16 @@ def policy_of(settings: Settings, *, on_battery: bool = False, snoozed: bool = F
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request on its way to the model.
+    """A request on its way to the model."""
 
-    Attributes:
-        number: counts questions; later ones have higher numbers.
-        asked_ms: its time on the service's clock.
-        opened_s: its time on the clock of `observe.Spans`.
-        again: whether it asks by key once more where an interim text is shown: it waits for the whole prompt's text.
-    """
-
-    number: Natural
+    number: Natural  # counts questions; later ones have higher numbers
     request: CompletionRequest
     place: CursorContext
     policy: Policy
-    asked_ms: Moment
-    opened_s: Moment
+    asked_ms: Moment  # its time on the service's clock
+    opened_s: Moment  # its time on the clock of `observe.Spans`
     again: bool = False
+    """Whether it asks by key once more where an interim text is shown: it waits for the whole prompt's text."""
 
     @property
     def uri(self) -> str:

@@ -38,10 +38,6 @@ def _call_in_thread(seconds: float, call: Callable[[], None]) -> None:
 class CompletionService:
     """Turns requests into completions, one at a time, the latest first.
 
-    Attributes:
-        host: the model's host; commands that concern neither requests nor answers go to it directly.
-        lock: each method holds it. The host's thread takes it to deliver events, while holding no other lock.
-
     Args:
         open_host: opens the host for this listener, with the current settings, which include whether completion is on.
         on_status: receives every change of state, on the host's thread.
@@ -68,6 +64,7 @@ class CompletionService:
         call_later: Callable[[float, Callable[[], None]], object] = _call_in_thread,
     ) -> None:
         self.lock = threading.RLock()
+        """Each method holds it. The host's thread takes it to deliver events, while holding no other lock."""
         self._clock, self._enabled, self._closing = clock, enabled, False
         self._on_status, self._on_late, self._on_indexing, self._on_notice = on_status, on_late, on_indexing, on_notice
         self._on_succession, self._on_edit_model, self._call_later = on_succession, on_edit_model, call_later
@@ -79,6 +76,7 @@ class CompletionService:
         self._known, self._tally = SuggestionCache(), Tally()
         self.on(protocol.StatusChanged(Status("starting" if enabled else "off")))
         self.host = open_host(self.on)
+        """The model's host; commands that concern neither requests nor answers go to it directly."""
         self.edits = EditService(self.host.send, self.lock, clock)
 
     # For the server, from any thread --------------------------------------------------------------------------------

@@ -47,23 +47,6 @@ class Statistics:
 
     `requests` is the sum of `shown`, `empty`, `typed_through`, `superseded`, `cancelled`, `failed` and those that are
     still open. `steps`, `tokens`, `accepted_drafts`, `prefilled`, `reused` and `prefill_ms` count all work.
-
-    Attributes:
-        typed_through: answered by the rest of an earlier suggestion.
-        superseded: replaced by a newer request.
-        cancelled: withdrawn by the client.
-        reused: prompt tokens found in the KV cache.
-        budgeted: shown answers that the budget cut short.
-        budgeted_empty: empty answers that had no whole line at their deadline.
-        adopted: requests that continued a running generation.
-        background: generations finished in the background.
-        ahead: prompts and completions made before a request.
-        alternatives: candidates beside the first.
-        resident_bytes: memory of the model's process.
-        suppressed: empty answers by the rule that suppressed a suggestion.
-        budget_ms: the budgets of requests by kind ("automatic", "invoked", "background"), once known.
-        accepted_by_source: `accepted_drafts` by draft source.
-        ms: span → {p50, p95}.
     """
 
     model: str = ""
@@ -71,24 +54,26 @@ class Statistics:
     requests: int = 0
     shown: int = 0
     empty: int = 0
-    typed_through: int = 0
-    superseded: int = 0
-    cancelled: int = 0
+    typed_through: int = 0  # answered by the rest of an earlier suggestion
+    superseded: int = 0  # replaced by a newer request
+    cancelled: int = 0  # withdrawn by the client
     failed: int = 0
     steps: int = 0
     tokens: int = 0
     accepted_drafts: int = 0
     prefilled: int = 0
-    reused: int = 0
+    reused: int = 0  # prompt tokens found in the KV cache
     prefill_ms: float = 0.0
-    budgeted: int = 0
-    budgeted_empty: int = 0
-    adopted: int = 0
-    background: int = 0
-    ahead: int = 0
-    alternatives: int = 0
-    resident_bytes: int = 0
+    budgeted: int = 0  # shown answers that the budget cut short
+    budgeted_empty: int = 0  # empty answers that had no whole line at their deadline
+    adopted: int = 0  # requests that continued a running generation
+    background: int = 0  # generations finished in the background
+    ahead: int = 0  # prompts and completions made before a request
+    alternatives: int = 0  # candidates beside the first
+    resident_bytes: int = 0  # memory of the model's process
     suppressed: Mapping[str, int] = field(default_factory=dict)
+    """Empty answers by the rule that suppressed a suggestion."""
     budget_ms: Mapping[str, float] = field(default_factory=dict)
-    accepted_by_source: Mapping[str, int] = field(default_factory=dict)
-    ms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """The budgets of requests by kind ("automatic", "invoked", "background"), once known."""
+    accepted_by_source: Mapping[str, int] = field(default_factory=dict)  # `accepted_drafts` by draft source
+    ms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # span → {p50, p95}

@@ -72,27 +72,21 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A suggestion for a place.
-
-    Attributes:
-        replaces: how many characters right of the place it replaces.
-        others: more candidates for this place; None if they were not computed.
-        work: the work for it, while it is stored; not compared.
-        reason: why the text is empty.
-        interim: its prompt was partial; a pause or a request by key replaces it by one with the whole prompt.
-        unsure: lengths of its beginnings after which only a request by key shows the rest (`postprocess.useful`).
-        finish: why it ended, "" while it may continue (`core.Completion.finish`).
-    """
+    """A suggestion for a place."""
 
     place: CursorContext
     text: str
-    replaces: Natural = 0
-    others: tuple["Suggestion", ...] | None = None
+    replaces: Natural = 0  # how many characters right of the place it replaces
+    others: tuple["Suggestion", ...] | None = None  # more candidates for this place; None if they were not computed
     work: Work | None = field(default=None, compare=False, repr=False)
-    reason: Reason | None = field(default=None, compare=False)
+    """The work for it, while it is stored; not compared."""
+    reason: Reason | None = field(default=None, compare=False)  # why the text is empty
     interim: bool = field(default=False, compare=False)
+    """Its prompt was partial; a pause or a request by key replaces it by one with the whole prompt."""
     unsure: tuple[Natural, ...] = field(default=(), compare=False, repr=False)
+    """Lengths of its beginnings after which only a request by key shows the rest (`postprocess.useful`)."""
     finish: Short = field(default="", compare=False)
+    """Why it ended, "" while it may continue (`core.Completion.finish`)."""
 
     def rest(self, place: CursorContext) -> CachedSuffix | None:
         """The rest of this suggestion at `place`; None where it does not fit there, or nothing is left."""

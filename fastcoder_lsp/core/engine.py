@@ -269,28 +269,21 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class DraftContext:
-    """A drafter's input before a step.
+    """A drafter's input before a step."""
 
-    Attributes:
-        tokens: prompt and output so far, including the pending ones.
-        document: the document's URI, for caches that live as long as the document.
-        outdated: earlier guesses at this output, from its first token: suggestions typed past, rejected or cut.
-        cached: the number of tokens in the KV cache: those before the pending ones.
-        engine: gives the hidden states of cached tokens, if the drafter asked for some and the engine keeps them.
-        target: the engine, if it can run a part of its model; its cache holds the text before the pending tokens, or
-            nothing if its memory was freed.
-        rewrite: the old text, if the answer is expected to repeat most of one.
-    """
-
-    tokens: Sequence[int]
+    tokens: Sequence[int]  # prompt and output so far, including the pending ones
     prompt_length: int
-    document: str = ""
+    document: str = ""  # the document's URI, for caches that live as long as the document
     outdated: tuple[tuple[int, ...], ...] = ()
-    cached: int = 0
+    """Earlier guesses at this output, from its first token: suggestions typed past, rejected or cut."""
+    cached: int = 0  # the number of tokens in the KV cache: those before the pending ones
     engine: KeepingEngine | None = None
+    """Gives the hidden states of cached tokens, if the drafter asked for some and the engine keeps them."""
     sampler: Sampler = GREEDY
     target: SkimmingEngine | None = None
-    rewrite: Rewrite | None = None
+    """The engine, if it can run a part of its model; its cache holds the text before the pending tokens, or nothing if
+    its memory was freed."""
+    rewrite: Rewrite | None = None  # the old text, if the answer is expected to repeat most of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,19 +306,13 @@ NO_DRAFT = Draft()
 
 @dataclass(frozen=True, slots=True)
 class DrafterTraits:
-    """Properties of a drafter for the decoding loop.
+    """Properties of a drafter for the decoding loop."""
 
-    Attributes:
-        top_k: the number of best ids that it observes for every verified row, including rejected ones; 0: none.
-        late: whether it may observe a step after it proposed the next draft.
-        weighs_costs: whether it ends its drafts where one more row costs more than it gains, so that it may be offered
-            many rows; other drafters use all rows.
-        skims: whether it drafts with a part of the model itself (`DraftContext.target`).
-        layers: the layers whose hidden states it reads, for all decided tokens (`KeepingEngine.keep_states`).
-    """
-
-    top_k: int = 0
-    late: bool = False
+    top_k: int = 0  # the number of best ids that it observes for every verified row, including rejected ones; 0: none
+    late: bool = False  # whether it may observe a step after it proposed the next draft
     weighs_costs: bool = False
+    """Whether it ends its drafts where one more row costs more than it gains, so that it may be offered many rows;
+    other drafters use all rows."""
     layers: tuple[int, ...] = ()
-    skims: bool = False
+    """The layers whose hidden states it reads, for all decided tokens (`KeepingEngine.keep_states`)."""
+    skims: bool = False  # whether it drafts with a part of the model itself (`DraftContext.target`)

@@ -66,58 +66,41 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change that the user made, in whole lines.
+    """One change that the user made, in whole lines."""
 
-    Attributes:
-        path: the file's path below its folder, with forward slashes.
-        line: where `old` begins, in the text before the change.
-        old: the lines that it replaced; empty for an insertion. Every line ends in a newline, the file's last one too.
-        new: the lines that it put there; empty for a deletion.
-        above: up to three lines before it, for diffs; `below`: after it.
-        accepted: whether the user accepted it from a suggestion.
-    """
-
-    path: Short
-    line: Natural
+    path: Short  # the file's path below its folder, with forward slashes
+    line: Natural  # where `old` begins, in the text before the change
     old: str
-    new: str
-    above: str = ""
+    """The lines that it replaced; empty for an insertion. Every line ends in a newline, the file's last one too."""
+    new: str  # the lines that it put there; empty for a deletion
+    above: str = ""  # up to three lines before it, for diffs; `below`: after it
     below: str = ""
-    accepted: bool = False
+    accepted: bool = False  # whether the user accepted it from a suggestion
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    r"""An immutable version of a document, for slow work while the user types on.
-
-    Attributes:
-        path: absolute; None for untitled documents.
-        language: the LSP language id.
-        version: the client's number of this version.
-        text: has `\n` line ends only; the front normalises them.
-        neighbours: texts of the same whole, the nearest last (a notebook's cells above this one).
-        extras: pieces of other files from the client, the most promising last.
-        definitions: definitions of names near the cursor, if the client sends them.
-        yanks: code copied last in any document, the newest first, if the client sends it.
-        diagnostics: reports about it, if the client sends them, the nearest to the cursor first.
-        changes: the user's last changes in its folder, oldest first; empty unless the settings want it.
-        edited: whether the text was changed since the document was opened.
-        deleted: whether its last change only removed text.
-    """
+    r"""An immutable version of a document, for slow work while the user types on."""
 
     uri: Name
-    path: Name | None
-    language: Name
-    version: Whole
-    text: str
+    path: Name | None  # absolute; None for untitled documents
+    language: Name  # the LSP language id
+    version: Whole  # the client's number of this version
+    text: str  # has `\n` line ends only; the front normalises them
     neighbours: Annotated[tuple[str, ...], Meta(max_length=MOST_NAMES)] = ()
+    """Texts of the same whole, the nearest last (a notebook's cells above this one)."""
     extras: Annotated[tuple[Extra, ...], Meta(max_length=MOST_EXTRAS)] = ()
+    """Pieces of other files from the client, the most promising last."""
     definitions: Annotated[tuple[Definition, ...], Meta(max_length=MOST_DEFINITIONS)] = ()
+    """Definitions of names near the cursor, if the client sends them."""
     yanks: Annotated[tuple[Yank, ...], Meta(max_length=MOST_YANKS)] = ()
+    """Code copied last in any document, the newest first, if the client sends it."""
     diagnostics: Annotated[tuple[Diagnostic, ...], Meta(max_length=MOST_DIAGNOSTICS)] = ()
+    """Reports about it, if the client sends them, the nearest to the cursor first."""
     changes: Annotated[tuple[Change, ...], Meta(max_length=MOST_CHANGES)] = ()
-    edited: bool = True
-    deleted: bool = False
+    """The user's last changes in its folder, oldest first; empty unless the settings want it."""
+    edited: bool = True  # whether the text was changed since the document was opened
+    deleted: bool = False  # whether its last change only removed text
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,29 +161,18 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One suggestion: `text` replaces start…end of the snapshot, and is empty if there is none.
-
-    Attributes:
-        counts: the model's work for it.
-        finish: why decoding ended ("stop", "eos", "length", "context", "cancelled", "typed-through", …).
-        ended: of a cached text ("typed-through"), why its decoding ended; "" if it was cut at a deadline.
-        ms: milliseconds by span (`observe.SPANS`).
-        trace: every step; empty if the model was not used.
-        others: more candidates for the same place, the likeliest first.
-        reason: why the text is empty, if it is.
-        context: the places of other code in the prompt, as PATH:LINE, the nearest to the text last.
-    """
+    """One suggestion: `text` replaces start…end of the snapshot, and is empty if there is none."""
 
     text: str
     start: int
     end: int
     model: str = ""
     engine: str = ""
-    counts: Counts = NO_COUNTS
-    finish: str = ""
-    ms: Mapping[str, float] = field(default_factory=dict)
-    trace: tuple[StepTrace, ...] = ()
-    others: tuple["Completion", ...] = ()
-    reason: Reason | None = None
-    context: tuple[str, ...] = ()
-    ended: str = ""
+    counts: Counts = NO_COUNTS  # the model's work for it
+    finish: str = ""  # why decoding ended ("stop", "eos", "length", "context", "cancelled", "typed-through", …)
+    ms: Mapping[str, float] = field(default_factory=dict)  # milliseconds by span (`observe.SPANS`)
+    trace: tuple[StepTrace, ...] = ()  # every step; empty if the model was not used
+    others: tuple["Completion", ...] = ()  # more candidates for the same place, the likeliest first
+    reason: Reason | None = None  # why the text is empty, if it is
+    context: tuple[str, ...] = ()  # the places of other code in the prompt, as PATH:LINE, the nearest to the text last
+    ended: str = ""  # of a cached text ("typed-through"), why its decoding ended; "" if it was cut at a deadline

@@ -40,34 +40,22 @@ PENDING_AT_MOST = 12
 
 @dataclass(frozen=True, slots=True)
 class DecodeRequest:
-    """A request to decode.
-
-    Attributes:
-        end_ids: tokens that end the text.
-        piece: gives the bytes of a token.
-        allow: gives the ids that may come next.
-        cut: gives the length of a text to keep once its end is known, else None; later text never changes its answer.
-        healing: bytes that the first tokens must spell; they are not part of the result.
-        document: the document's URI, or "".
-        nodes: most rows of a verification, including the pending ones.
-        outdated: an earlier guess at this output (`core.DraftContext`).
-        weighed: whether to record the model's confidence (`Decoding.certainty`).
-        rewrite: the old text, if the output is expected to repeat most of one.
-    """
+    """A request to decode."""
 
     prompt: tuple[int, ...]
     max_tokens: int
-    end_ids: frozenset[int]
-    piece: Piece
-    allow: Allow
+    end_ids: frozenset[int]  # tokens that end the text
+    piece: Piece  # gives the bytes of a token
+    allow: Allow  # gives the ids that may come next
     cut: Callable[[str], int | None]
-    healing: bytes = b""
+    """Gives the length of a text to keep once its end is known, else None; later text never changes its answer."""
+    healing: bytes = b""  # bytes that the first tokens must spell; they are not part of the result
     sampler: Sampler = GREEDY
-    document: str = ""
-    nodes: int = 16
-    outdated: tuple[tuple[int, ...], ...] = ()
-    weighed: bool = False
-    rewrite: Rewrite | None = None
+    document: str = ""  # the document's URI, or ""
+    nodes: int = 16  # most rows of a verification, including the pending ones
+    outdated: tuple[tuple[int, ...], ...] = ()  # an earlier guess at this output (`core.DraftContext`)
+    weighed: bool = False  # whether to record the model's confidence (`Decoding.certainty`)
+    rewrite: Rewrite | None = None  # the old text, if the output is expected to repeat most of one
 
 
 @dataclass(frozen=True, slots=True)

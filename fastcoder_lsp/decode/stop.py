@@ -54,22 +54,15 @@ class LineRule:
 
 @dataclass(frozen=True, slots=True)
 class BlockRule:
-    """A statement with the block that it opens, the body of a block, or a block's next lines.
+    """A statement with the block that it opens, the body of a block, or a block's next lines."""
 
-    Attributes:
-        head: the text from the start of the statement's line to the cursor, whose brackets count.
-        floor: the indentation, in columns, of the line that opened the block: lines indented no further are outside.
-            None: not known before the statement's first line.
-        goes_on: without a floor, whether the statement's own block goes on after it, at most to an empty line.
-        below: the next line with text under the cursor; the completion ends before repeating it.
-        lines: most lines.
-    """
-
-    head: str
+    head: str  # the text from the start of the statement's line to the cursor, whose brackets count
     floor: int | None
-    goes_on: bool
-    below: str
-    lines: int
+    """The indentation, in columns, of the line that opened the block: lines indented no further are outside. None: not
+    known before the statement's first line."""
+    goes_on: bool  # without a floor, whether the statement's own block goes on after it, at most to an empty line
+    below: str  # the next line with text under the cursor; the completion ends before repeating it
+    lines: int  # most lines
     language: str
 
     def cut(self, text: str) -> int | None:

@@ -54,33 +54,22 @@ FROM_ADAPTIVE = Source("sdsat-adaptive", "other")
 
 @dataclass(frozen=True, slots=True)
 class Specification(Generic[Parameters]):
-    """One name under which users select a drafter.
-
-    Attributes:
-        guesses_from: where its guesses come from, in the words of docs/drafters.md.
-        parameters: default values under this name; None if it has none.
-        paper: the paper, for people; empty if there is none.
-        sources: all sources its guesses may carry.
-        traits: with the default parameters, on a model without tuning.
-        reads: the parts of the datastore it reads; no datastore is kept for a drafter that reads none.
-        tuned_by: the tuning method that the model needs; empty if any model will do.
-        remembers: whether a decode in a document teaches it something for the next decode there.
-        smaller: whether it drafts by smaller models; without any it drafts nothing.
-        own_weights: whether it drafts by weights trained for the model, in the folder of its parameter `weights`.
-    """
+    """One name under which users select a drafter."""
 
     name: str
-    guesses_from: str
-    parameters: Parameters
+    guesses_from: str  # where its guesses come from, in the words of docs/drafters.md
+    parameters: Parameters  # default values under this name; None if it has none
     make: "Callable[[Parameters, DrafterParts], Drafter]"
-    paper: str = ""
-    sources: tuple[Source, ...] = ()
-    traits: DrafterTraits = PLAIN
+    paper: str = ""  # the paper, for people; empty if there is none
+    sources: tuple[Source, ...] = ()  # all sources its guesses may carry
+    traits: DrafterTraits = PLAIN  # with the default parameters, on a model without tuning
     reads: frozenset[Store] = frozenset()
-    tuned_by: Literal["", "sdsat"] = ""
-    remembers: bool = False
-    smaller: bool = False
+    """The parts of the datastore it reads; no datastore is kept for a drafter that reads none."""
+    tuned_by: Literal["", "sdsat"] = ""  # the tuning method that the model needs; empty if any model will do
+    remembers: bool = False  # whether a decode in a document teaches it something for the next decode there
+    smaller: bool = False  # whether it drafts by smaller models; without any it drafts nothing
     own_weights: bool = False
+    """Whether it drafts by weights trained for the model, in the folder of its parameter `weights`."""
 
     @property
     def replayable(self) -> bool:
@@ -164,26 +153,18 @@ def no_piece(token: int) -> bytes:  # noqa: ARG001 the interface
 
 @dataclass(frozen=True, slots=True)
 class DrafterParts:
-    """Everything a drafter may be made of.
-
-    Attributes:
-        piece: gives the bytes of a token.
-        costs: of the engine's steps, for drafters that choose a width by them.
-        kept: the file in which a drafter may store what it learns; None: it stores nothing.
-        skipped: sublayers that the model may leave out when it drafts for itself; empty: no search was made.
-        linear: makes products with a drafter's own weights.
-        skipped_speed: the speedup over plain decoding that the search promised for `skipped`; 0: unknown.
-    """
+    """Everything a drafter may be made of."""
 
     pin: Pin = nothing
-    piece: Callable[[int], bytes] = no_piece
-    costs: StepCosts | None = None
-    kept: Path | None = None
+    piece: Callable[[int], bytes] = no_piece  # gives the bytes of a token
+    costs: StepCosts | None = None  # of the engine's steps, for drafters that choose a width by them
+    kept: Path | None = None  # the file in which a drafter may store what it learns; None: it stores nothing
     trained: Trained = UNTRAINED
     smaller: Smaller = no_models
     skipped: frozenset[int] = frozenset()
-    linear: MakeLinear = exact
-    skipped_speed: float = 0.0
+    """Sublayers that the model may leave out when it drafts for itself; empty: no search was made."""
+    linear: MakeLinear = exact  # makes products with a drafter's own weights
+    skipped_speed: float = 0.0  # the speedup over plain decoding that the search promised for `skipped`; 0: unknown
 
 
 class Drafter:

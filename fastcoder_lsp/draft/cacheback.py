@@ -28,27 +28,16 @@ Leader = TypeVar("Leader", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class CachebackParameters:
-    """The paper's six parameters under the paper's names, its published setting as defaults.
+    """The paper's six parameters under the paper's names, its published setting as defaults."""
 
-    Attributes:
-        leader_length: LL, tokens of a leader.
-        leader_capacity: LC, leaders that are kept.
-        follower_length: FL, tokens of a follower.
-        follower_capacity: FC, followers that are kept of a leader.
-        total_draft_length: TDL, drafts and tokens not yet in the KV cache.
-        continuation_reserve: CRT, the part of that kept for the second and later query levels.
-        dynamic: whether to query the document's table (the paper's ablation).
-        frozen: whether to query the corpus' table (the paper's ablation).
-    """
-
-    leader_length: int = 1
-    leader_capacity: int = 2**20
-    follower_length: int = 3
-    follower_capacity: int = 128
-    total_draft_length: int = 96
-    continuation_reserve: int = 16
-    dynamic: bool = True
-    frozen: bool = True
+    leader_length: int = 1  # LL, tokens of a leader
+    leader_capacity: int = 2**20  # LC, leaders that are kept
+    follower_length: int = 3  # FL, tokens of a follower
+    follower_capacity: int = 128  # FC, followers that are kept of a leader
+    total_draft_length: int = 96  # TDL, drafts and tokens not yet in the KV cache
+    continuation_reserve: int = 16  # CRT, the part of that kept for the second and later query levels
+    dynamic: bool = True  # whether to query the document's table (the paper's ablation)
+    frozen: bool = True  # whether to query the corpus' table (the paper's ablation)
 
 
 CACHEBACK = Specification(

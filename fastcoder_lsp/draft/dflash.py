@@ -82,17 +82,11 @@ class BlockModel(BlockWeights):
 
 @dataclass(frozen=True, slots=True)
 class DflashParameters:
-    """Parameters of `dflash`.
+    """Parameters of `dflash`."""
 
-    Attributes:
-        weights: the folder of the model, as `train dflash` writes it.
-        branch: candidates of a place (published: 1).
-        window: tokens at the end of the text that are read (published: all).
-    """
-
-    weights: str = ""
-    branch: int = 4
-    window: int = 1024
+    weights: str = ""  # the folder of the model, as `train dflash` writes it
+    branch: int = 4  # candidates of a place (published: 1)
+    window: int = 1024  # tokens at the end of the text that are read (published: all)
 
 
 DFLASH = Specification(

@@ -41,22 +41,15 @@ FROM_SPECINFER = Source("specinfer", "other")
 
 @dataclass(frozen=True, slots=True)
 class DraftModelParameters:
-    """Parameters of `draft-model`.
-
-    Attributes:
-        shape: "chain", or "tree" by path probability. Always a chain where tokens are accepted by chance.
-        length: γ, tokens of the chain (Leviathan et al.: 3 to 10 by the models' speeds; Chen et al.: 4), or the tree's
-            depth.
-        branch: children of a node of the tree.
-        beam: nodes of each layer that are expanded (EAGLE-2: 10).
-        least: paths of a lower probability are not drafted; 0 as in the papers.
-    """
+    """Parameters of `draft-model`."""
 
     shape: Literal["chain", "tree"] = "chain"
+    """"chain", or "tree" by path probability. Always a chain where tokens are accepted by chance."""
     length: int = 5
-    branch: int = 8
-    beam: int = 8
-    least: float = 0.0
+    """Γ, tokens of the chain (Leviathan et al.: 3 to 10 by the models' speeds; Chen et al.: 4), or the tree's depth."""
+    branch: int = 8  # children of a node of the tree
+    beam: int = 8  # nodes of each layer that are expanded (EAGLE-2: 10)
+    least: float = 0.0  # paths of a lower probability are not drafted; 0 as in the papers
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,19 +117,12 @@ class EagleLayer(BlockWeights):
 
 @dataclass(frozen=True, slots=True)
 class EagleParameters:
-    """Parameters of `eagle`.
+    """Parameters of `eagle`."""
 
-    Attributes:
-        weights: the folder of the layer, as `train eagle` writes it.
-        depth: levels of the tree (published: 6 to 8).
-        top_k: nodes that are expanded at each level, and children of each (published: 10; 1 makes a chain).
-        window: tokens at the end of the text that the layer reads (published: all).
-    """
-
-    weights: str = ""
-    depth: int = 6
-    top_k: int = 8
-    window: int = 1024
+    weights: str = ""  # the folder of the layer, as `train eagle` writes it
+    depth: int = 6  # levels of the tree (published: 6 to 8)
+    top_k: int = 8  # nodes that are expanded at each level, and children of each (published: 10; 1 makes a chain)
+    window: int = 1024  # tokens at the end of the text that the layer reads (published: all)
 
 
 EAGLE = Specification(

@@ -50,51 +50,30 @@ text's last token *is* one. `next`: the next token *will be* one, for the line i
 
 @dataclass(frozen=True, slots=True)
 class FastcoderParameters:
-    """The paper's parameters with its published values, then what it leaves open, then our departures, all off.
+    """The paper's parameters with its published values, then what it leaves open, then our departures, all off."""
 
-    Attributes:
-        cache_minimum: l, sequences that the CACHE must hold before it is asked.
-        skip_probability: p, how often the search goes on at a skip token.
-        repository_weight: α; a node weighs α·t_r + β·t_c.
-        corpus_weight: β.
-        n_max: the longest suffix that is searched.
-        draft_tokens: nodes of a draft.
-        cut: the output enters the CACHE in pieces of so many tokens.
-        skip_reading: how "the context ends in a skip token" is read.
-        n_min: the shortest suffix that is searched.
-        depth: tokens of a continuation.
-        max_hits: continuations of each source, an even sample where there are more.
-        skip: whether searches are skipped at skip tokens (a switch of the paper's ablation, as the next four).
-        missing: whether what was missing before is not searched again.
-        cache: whether the CACHE is asked.
-        repository: whether D_r is asked.
-        corpus: whether D_c is asked.
-        seed: of the draws of p.
-        merge: whether to search the CACHE and text *and* the stores, each for its longest match, not only one of them.
-        growth: factor of a match's weight for each of its tokens, shared by a source's hits; 0: as published.
-        text_weight: the weight of the running text and the CACHE then.
-    """
-
-    cache_minimum: int = 50
-    skip_probability: float = 0.5
-    repository_weight: float = 1.0
-    corpus_weight: float = 1.0
-    n_max: int = 16
-    draft_tokens: int = 64
-    cut: int = 20
-    skip_reading: Reading = "ends"
-    n_min: int = 1
-    depth: int = 10
-    max_hits: int = 64
+    cache_minimum: int = 50  # l, sequences that the CACHE must hold before it is asked
+    skip_probability: float = 0.5  # p, how often the search goes on at a skip token
+    repository_weight: float = 1.0  # α; a node weighs α·t_r + β·t_c
+    corpus_weight: float = 1.0  # β
+    n_max: int = 16  # the longest suffix that is searched
+    draft_tokens: int = 64  # nodes of a draft
+    cut: int = 20  # the output enters the CACHE in pieces of so many tokens
+    skip_reading: Reading = "ends"  # how "the context ends in a skip token" is read
+    n_min: int = 1  # the shortest suffix that is searched
+    depth: int = 10  # tokens of a continuation
+    max_hits: int = 64  # continuations of each source, an even sample where there are more
     skip: bool = True
-    missing: bool = True
-    cache: bool = True
-    repository: bool = True
-    corpus: bool = True
-    seed: int = 0
+    """Whether searches are skipped at skip tokens (a switch of the paper's ablation, as the next four)."""
+    missing: bool = True  # whether what was missing before is not searched again
+    cache: bool = True  # whether the CACHE is asked
+    repository: bool = True  # whether D_r is asked
+    corpus: bool = True  # whether D_c is asked
+    seed: int = 0  # of the draws of p
     merge: bool = False
-    growth: float = 0.0
-    text_weight: float = 2.0
+    """Whether to search the CACHE and text *and* the stores, each for its longest match, not only one of them."""
+    growth: float = 0.0  # factor of a match's weight for each of its tokens, shared by a source's hits; 0: as published
+    text_weight: float = 2.0  # the weight of the running text and the CACHE then
 
 
 PRODUCT = FastcoderParameters(cache_minimum=1, skip=False, merge=True, growth=1.6, corpus_weight=0.5, max_hits=32)

@@ -86,22 +86,15 @@ class LookaheadParameters:
 
     Where the verification is narrower than W·(N-1) + G·(N-1) rows, the guesses take what they need first, half of it at
     most, and the window shrinks; the rest holds the beginning of one more guess.
-
-    Attributes:
-        window: W (paper: 15 for 7B models).
-        gram: N (paper: 5).
-        guesses: G (paper: 15).
-        seed: of the random start.
-        prompt: whether the pool starts with the n-grams of the prompt (the paper's ablation: "prompt as reference").
-        leaders_at_most: bounds one document's pool.
     """
 
-    window: int = 15
-    gram: int = 5
-    guesses: int = 15
-    seed: int = 0
+    window: int = 15  # W (paper: 15 for 7B models)
+    gram: int = 5  # N (paper: 5)
+    guesses: int = 15  # G (paper: 15)
+    seed: int = 0  # of the random start
     prompt: bool = False
-    leaders_at_most: int = 8192
+    """Whether the pool starts with the n-grams of the prompt (the paper's ablation: "prompt as reference")."""
+    leaders_at_most: int = 8192  # bounds one document's pool
 
 
 LOOKAHEAD_PAPER = Specification(

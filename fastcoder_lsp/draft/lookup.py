@@ -69,22 +69,15 @@ class LookupDrafter(Drafter):
 
 @dataclass(frozen=True, slots=True)
 class RestParameters:
-    """Parameters of `rest`.
+    """Parameters of `rest`."""
 
-    Attributes:
-        n_max: the longest suffix that is searched.
-        n_min: the shortest suffix that is searched.
-        depth: tokens of each continuation.
-        draft_tokens: nodes of a draft.
-        max_hits: continuations at most, an even sample of more. (REST takes the first 5,000; with D_c of 3 million
-            tokens a sample of 256 gives the same tree except its rarest nodes, in a twentieth of the time.)
-    """
-
-    n_max: int = 16
-    n_min: int = 1
-    depth: int = 10
-    draft_tokens: int = 64
+    n_max: int = 16  # the longest suffix that is searched
+    n_min: int = 1  # the shortest suffix that is searched
+    depth: int = 10  # tokens of each continuation
+    draft_tokens: int = 64  # nodes of a draft
     max_hits: int = 256
+    """Continuations at most, an even sample of more. (REST takes the first 5,000; with D_c of 3 million tokens a sample
+    of 256 gives the same tree except its rarest nodes, in a twentieth of the time.)."""
 
 
 REST = Specification(

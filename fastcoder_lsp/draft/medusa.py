@@ -24,18 +24,13 @@ FROM_MEDUSA = Source("medusa", "other")
 
 @dataclass(frozen=True, slots=True)
 class MedusaParameters:
-    """Parameters of `medusa`.
+    """Parameters of `medusa`."""
 
-    Attributes:
-        weights: the folder of the heads, as `train medusa` writes it.
-        branch: candidates of a head (paper: 10).
-        ranks: whether a candidate's chance is the measured accuracy of its rank, as in the paper, if the record has
-            one; else it is the probability that the head gives.
-    """
-
-    weights: str = ""
-    branch: int = 10
+    weights: str = ""  # the folder of the heads, as `train medusa` writes it
+    branch: int = 10  # candidates of a head (paper: 10)
     ranks: bool = True
+    """Whether a candidate's chance is the measured accuracy of its rank, as in the paper, if the record has one; else
+    it is the probability that the head gives."""
 
 
 MEDUSA = Specification(

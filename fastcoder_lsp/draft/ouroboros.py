@@ -24,21 +24,13 @@ FROM_PHRASE = Source("phrase", "cache")
 
 @dataclass(frozen=True, slots=True)
 class OuroborosParameters:
-    """Parameters of `ouroboros`.
+    """Parameters of `ouroboros`."""
 
-    Attributes:
-        length: γ, tokens that the smaller model drafts at least (published code: 6; by model 4 to 14).
-        phrases: K, phrases below the last of them (published code: 15 or 20; here what fits).
-        phrase: tokens of a phrase behind its first one (lookahead level 5: 4).
-        window: columns of the smaller model's window (published code: 15 or 20; 4 where rows cost).
-        rows: of one pass of the smaller model.
-    """
-
-    length: int = 6
-    phrases: int = 15
-    phrase: int = 4
-    window: int = 4
-    rows: int = 32
+    length: int = 6  # γ, tokens that the smaller model drafts at least (published code: 6; by model 4 to 14)
+    phrases: int = 15  # K, phrases below the last of them (published code: 15 or 20; here what fits)
+    phrase: int = 4  # tokens of a phrase behind its first one (lookahead level 5: 4)
+    window: int = 4  # columns of the smaller model's window (published code: 15 or 20; 4 where rows cost)
+    rows: int = 32  # of one pass of the smaller model
 
 
 OUROBOROS = Specification(

@@ -19,23 +19,17 @@ Matrix = dict[int, list[int]]
 
 @dataclass(frozen=True, slots=True)
 class RecyclingParameters:
-    """Parameters of `recycling`.
+    """Parameters of `recycling`."""
 
-    Attributes:
-        k: candidates of a token (paper: 8).
-        nodes: size of the static tree (paper: 80, without the root).
-        shares: how often the candidate of each rank is right. They shape the static tree, which the paper draws (Figure
-            3) and explains: earlier ranks get more nodes.
-        tokens_at_most: bounds one document's matrix.
-        prompt: whether a token without a row gets its successors in the prompt as candidates, latest first (a
-            departure: the paper starts from zeros, and the engine computes the head of a prefill's last row only).
-    """
-
-    k: int = 8
-    nodes: int = 80
+    k: int = 8  # candidates of a token (paper: 8)
+    nodes: int = 80  # size of the static tree (paper: 80, without the root)
     shares: tuple[float, ...] = (0.52, 0.15, 0.08, 0.05, 0.04, 0.03, 0.02, 0.02)
-    tokens_at_most: int = 16384
+    """How often the candidate of each rank is right. They shape the static tree, which the paper draws (Figure 3) and
+    explains: earlier ranks get more nodes."""
+    tokens_at_most: int = 16384  # bounds one document's matrix
     prompt: bool = False
+    """Whether a token without a row gets its successors in the prompt as candidates, latest first (a departure: the
+    paper starts from zeros, and the engine computes the head of a prefill's last row only)."""
 
 
 RECYCLING_PAPER = Specification(

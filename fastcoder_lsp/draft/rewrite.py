@@ -109,21 +109,15 @@ class RewriteDrafter(Drafter):
 
 
 class AlignedState(NamedTuple):
-    """How the answer stands to the old text.
-
-    Attributes:
-        place: the next token of the old text; unless it copies, the one where the answer left it.
-        run: tokens copied in a row, or written since the answer left.
-        at: copying: 1 if lines are indented more than before; quoting: the place in the running text of the next
-            token; replacing: the number of the replacement.
-        match: the length of a quote's match.
-    """
+    """How the answer stands to the old text."""
 
     mode: int
-    place: int
-    run: int = 0
+    place: int  # the next token of the old text; unless it copies, the one where the answer left it
+    run: int = 0  # tokens copied in a row, or written since the answer left
     at: int = 0
-    match: int = 0
+    """Copying: 1 if lines are indented more than before; quoting: the place in the running text of the next token;
+    replacing: the number of the replacement."""
+    match: int = 0  # the length of a quote's match
 
 
 Belief = Mapping[AlignedState, float]  # probabilities of states

@@ -26,21 +26,13 @@ PRIOR = 4.0  # guesses that the calibration starts with, which came true as ofte
 
 @dataclass(frozen=True, slots=True)
 class SdsatParameters:
-    """Parameters of `sdsat`.
+    """Parameters of `sdsat`."""
 
-    Attributes:
-        k: adaptive tokens, and so guesses, in a row (published: 5 to 13; more than L needs one id for all).
-        branch: candidates of a place (published for sampling: 10; one for greedy decoding).
-        top_p: candidates are taken up to this share of the place's probability.
-        least: expected tokens that a row must bring.
-        two_step: whether the passes alternate as in the paper.
-    """
-
-    k: int = 5
-    branch: int = 2
-    top_p: float = 0.95
-    least: float = 0.03
-    two_step: bool = False
+    k: int = 5  # adaptive tokens, and so guesses, in a row (published: 5 to 13; more than L needs one id for all)
+    branch: int = 2  # candidates of a place (published for sampling: 10; one for greedy decoding)
+    top_p: float = 0.95  # candidates are taken up to this share of the place's probability
+    least: float = 0.03  # expected tokens that a row must bring
+    two_step: bool = False  # whether the passes alternate as in the paper
 
 
 SDSAT = Specification(

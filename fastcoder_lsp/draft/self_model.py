@@ -44,26 +44,17 @@ BEST = 64  # ids of a row that make up its distribution
 
 @dataclass(frozen=True, slots=True)
 class SelfParameters:
-    """Parameters of `self`.
+    """Parameters of `self`."""
 
-    Attributes:
-        length: tokens of a draft at most (published code: 8; paper: 12).
-        threshold: its start (published code: 0.8).
-        accepted: the share of accepted guesses that it is adjusted to (published code: 0.9).
-        step: of an adjustment (0.01).
-        inertia: of the counted share (0.5), and of the threshold (0.9).
-        exit: E, layers after which the rest is left out; 0: the parts in `skip` are left out instead.
-        skip: parts to leave out, attention of layer l as 2l and its inner layer as 2l + 1; empty: the parts that a
-            search has found for this model, else `usual_parts`.
-    """
-
-    length: int = 8
-    threshold: float = 0.8
-    accepted: float = 0.9
-    step: float = 0.01
-    inertia: tuple[float, ...] = (0.5, 0.9)
-    exit: int = 0
+    length: int = 8  # tokens of a draft at most (published code: 8; paper: 12)
+    threshold: float = 0.8  # its start (published code: 0.8)
+    accepted: float = 0.9  # the share of accepted guesses that it is adjusted to (published code: 0.9)
+    step: float = 0.01  # of an adjustment (0.01)
+    inertia: tuple[float, ...] = (0.5, 0.9)  # of the counted share (0.5), and of the threshold (0.9)
+    exit: int = 0  # E, layers after which the rest is left out; 0: the parts in `skip` are left out instead
     skip: tuple[float, ...] = ()
+    """Parts to leave out, attention of layer l as 2l and its inner layer as 2l + 1; empty: the parts that a search has
+    found for this model, else `usual_parts`."""
 
 
 SELF = Specification(

@@ -43,21 +43,13 @@ _WINDOW = 8192  # tokens of the running text that `sam`'s dynamic automaton star
 
 @dataclass(frozen=True, slots=True)
 class SuffixParameters:
-    """Parameters of `suffix`.
+    """Parameters of `suffix`."""
 
-    Attributes:
-        factor: a match of m tokens drafts at most factor·m + offset nodes (SuffixDecoding: α·p).
-        offset: the offset in that.
-        least: the likelihood below which a node is not drafted.
-        window: newest tokens of the running text that are looked at.
-        history: tokens of earlier outputs that are kept for one document.
-    """
-
-    factor: float = 4.0
-    offset: float = 0.0
-    least: float = 0.02
-    window: int = 8192
-    history: int = 4096
+    factor: float = 4.0  # a match of m tokens drafts at most factor·m + offset nodes (SuffixDecoding: α·p)
+    offset: float = 0.0  # the offset in that
+    least: float = 0.02  # the likelihood below which a node is not drafted
+    window: int = 8192  # newest tokens of the running text that are looked at
+    history: int = 4096  # tokens of earlier outputs that are kept for one document
 
 
 SUFFIX = Specification(
@@ -155,17 +147,11 @@ class SuffixDrafter(Drafter):
 
 @dataclass(frozen=True, slots=True)
 class SamParameters:
-    """Parameters of `sam`.
+    """Parameters of `sam`."""
 
-    Attributes:
-        length: tokens of a draft (n_predicts).
-        bias: tokens that the static automaton's match must be longer than the dynamic one's (l_bias).
-        threshold: the shortest match that is drafted from (l_threshold).
-    """
-
-    length: int = 40
-    bias: int = 5
-    threshold: int = 5
+    length: int = 40  # tokens of a draft (n_predicts)
+    bias: int = 5  # tokens that the static automaton's match must be longer than the dynamic one's (l_bias)
+    threshold: int = 5  # the shortest match that is drafted from (l_threshold)
 
 
 SAM = Specification(

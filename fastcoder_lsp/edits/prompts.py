@@ -39,28 +39,18 @@ class EditLimits:
 
 @dataclass(frozen=True, slots=True)
 class EditPrompt:
-    r"""A prompt, and the parameters for reading its answer.
+    r"""A prompt, and the parameters for reading its answer."""
 
-    Attributes:
-        parts: text and marks, in order.
-        region_start, region_end: the characters of the question's text that the answer rewrites.
-        region: their text, with `\n` line ends.
-        old: the answer that changes nothing, without its end mark where that is a control token: the draft.
-        stops: the answer ends before the first of these.
-        max_tokens: of the answer.
-        prefill: the beginning of the region that already ends the prompt.
-        newline: the line end of the region's text in the document.
-    """
-
-    parts: tuple[str, ...]
+    parts: tuple[str, ...]  # text and marks, in order
     region_start: int
     region_end: int
-    region: str
-    old: str
-    stops: tuple[str, ...]
-    max_tokens: int
-    prefill: str = ""
-    newline: str = "\n"
+    """`region_start`, `region_end`: the characters of the question's text that the answer rewrites."""
+    region: str  # their text, with `\n` line ends
+    old: str  # the answer that changes nothing, without its end mark where that is a control token: the draft
+    stops: tuple[str, ...]  # the answer ends before the first of these
+    max_tokens: int  # of the answer
+    prefill: str = ""  # the beginning of the region that already ends the prompt
+    newline: str = "\n"  # the line end of the region's text in the document
 
     @property
     def text(self) -> str:

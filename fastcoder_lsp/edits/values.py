@@ -26,46 +26,30 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class EditQuestion:
-    """A request for the next edit of a document.
+    """A request for the next edit of a document."""
 
-    Attributes:
-        number: counts questions; later ones have higher numbers.
-        path: its path below its folder, with forward slashes.
-        language: its LSP language id.
-        offset: the cursor.
-        history: changes in this and other files, oldest first.
-        asked_ms: its time on the service's clock.
-        invoked: whether the user asked by key: gates about timing do not apply.
-    """
-
-    number: Natural
+    number: Natural  # counts questions; later ones have higher numbers
     uri: Name
-    path: Short
-    language: Short
+    path: Short  # its path below its folder, with forward slashes
+    language: Short  # its LSP language id
     version: int
     text: str
-    offset: Natural
+    offset: Natural  # the cursor
     history: Annotated[tuple[Change, ...], Meta(max_length=MOST_CHANGES)]
-    asked_ms: Moment
-    invoked: bool = False
+    """Changes in this and other files, oldest first."""
+    asked_ms: Moment  # its time on the service's clock
+    invoked: bool = False  # whether the user asked by key: gates about timing do not apply
 
 
 @dataclass(frozen=True, slots=True)
 class EditAnswer:
-    """The answer to an `EditQuestion`.
-
-    Attributes:
-        edits: of the question's text, in its order, without overlaps; empty where nothing is worth showing.
-        probability: the joint probability of the tokens that differ from the old text; 1 where none does.
-        source: the edit model, or `analogy`.
-        cut: whether the answer reached the token limit.
-        ms: milliseconds by span.
-    """
+    """The answer to an `EditQuestion`."""
 
     edits: Annotated[tuple[Edit, ...], Meta(max_length=MOST_EDITS)] = ()
-    probability: float = 1.0
-    source: Short = ""
+    """Of the question's text, in its order, without overlaps; empty where nothing is worth showing."""
+    probability: float = 1.0  # the joint probability of the tokens that differ from the old text; 1 where none does
+    source: Short = ""  # the edit model, or `analogy`
     reason: Reason | None = None
-    cut: bool = False
+    cut: bool = False  # whether the answer reached the token limit
     counts: Counts = field(default_factory=Counts)
-    ms: Mapping[str, float] = field(default_factory=dict)
+    ms: Mapping[str, float] = field(default_factory=dict)  # milliseconds by span

@@ -8,27 +8,18 @@ from fastcoder_lsp.core import Completion, Extra, RawPrompt
 
 @dataclass(frozen=True, slots=True)
 class InfillRequest:
-    r"""A request for the text between two texts, which have `\n` line ends only.
-
-    Attributes:
-        extras: code of other files, the most relevant last.
-        language: an LSP language id, "" if unknown.
-        max_tokens: None for the model's own limit; 0 for no answer: the place is only prefetched.
-        stop: the answer ends before the first of these.
-        alternatives: answers at most; more than one takes longer.
-        patience_ms: after that the first useful beginning is the answer; None: the answer is always complete.
-        raw: `before` is a whole prompt of an edit model's client.
-    """
+    r"""A request for the text between two texts, which have `\n` line ends only."""
 
     before: str
     after: str = ""
-    extras: tuple[Extra, ...] = ()
-    language: str = ""
-    max_tokens: int | None = None
-    stop: tuple[str, ...] = ()
-    alternatives: int = 1
+    extras: tuple[Extra, ...] = ()  # code of other files, the most relevant last
+    language: str = ""  # an LSP language id, "" if unknown
+    max_tokens: int | None = None  # None for the model's own limit; 0 for no answer: the place is only prefetched
+    stop: tuple[str, ...] = ()  # the answer ends before the first of these
+    alternatives: int = 1  # answers at most; more than one takes longer
     patience_ms: float | None = None
-    raw: RawPrompt | None = None
+    """After that the first useful beginning is the answer; None: the answer is always complete."""
+    raw: RawPrompt | None = None  # `before` is a whole prompt of an edit model's client
 
 
 @dataclass(frozen=True, slots=True)

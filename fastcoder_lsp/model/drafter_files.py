@@ -22,28 +22,18 @@ _HINT = "Train or import it again. See: fastcoder-lsp train --help"
 
 @dataclass(frozen=True, slots=True)
 class DrafterRecord:
-    """The description of a drafter's weights.
+    """The description of a drafter's weights."""
 
-    Attributes:
-        method: the drafter's name, such as "medusa".
-        target: the hash of the target's weights; empty if unknown.
-        width: E, of the target's hidden states.
-        layers: the layers whose hidden states it reads (`core.NORMED`: the last one's, normed).
-        numbers: sizes and constants of the method.
-        lists: likewise, those of several numbers.
-        data: the sources of the training texts, as named.
-        figures: losses, and tokens a pass on held-out text.
-    """
-
-    method: str
-    target: str
+    method: str  # the drafter's name, such as "medusa"
+    target: str  # the hash of the target's weights; empty if unknown
     target_name: str
-    width: int
-    layers: tuple[int, ...]
-    numbers: Mapping[str, float] = field(default_factory=dict)
+    width: int  # E, of the target's hidden states
+    layers: tuple[int, ...]  # the layers whose hidden states it reads (`core.NORMED`: the last one's, normed)
+    numbers: Mapping[str, float] = field(default_factory=dict)  # sizes and constants of the method
     lists: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
-    data: tuple[str, ...] = ()
-    figures: Mapping[str, float] = field(default_factory=dict)
+    """Likewise, those of several numbers."""
+    data: tuple[str, ...] = ()  # the sources of the training texts, as named
+    figures: Mapping[str, float] = field(default_factory=dict)  # losses, and tokens a pass on held-out text
     version: int = VERSION
 
     def write(self, folder: Path) -> None:

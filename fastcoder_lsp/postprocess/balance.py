@@ -52,20 +52,14 @@ def last_closers(text: str, around: TextAround) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _BracketScan:
-    """The brackets of a suggestion, in order.
+    """The brackets of a suggestion, in order."""
 
-    Attributes:
-        open: the brackets open at its end.
-        own: how many of these the suggestion opened.
-        closes: (offset, brackets open before it) of closers that close a bracket open at the cursor, or one that
-            replaced it in the line where it was closed, as in `} else {`.
-        impossible: the offset of a closer without a bracket; None if there is none.
-    """
-
-    open: Stack
-    own: int
+    open: Stack  # the brackets open at its end
+    own: int  # how many of these the suggestion opened
     closes: list[tuple[int, Stack]]
-    impossible: int | None = None
+    """(offset, brackets open before it) of closers that close a bracket open at the cursor, or one that replaced it in
+    the line where it was closed, as in `} else {`."""
+    impossible: int | None = None  # the offset of a closer without a bracket; None if there is none
 
     @classmethod
     def over(cls, text: str, lexed: Lexed, around: TextAround) -> "_BracketScan":

@@ -120,8 +120,6 @@ class TextAround:
     """A cursor between `before` and `after` in a document of `language`.
 
     Attributes:
-        left: the cursor's line up to the cursor.
-        right: the cursor's line from the cursor.
         closing: the text right of the cursor if it is only closers and blanks, as editors insert them.
         below: the near lines below the cursor's.
         near_before: the part that is read before the cursor, whole lines if possible.
@@ -130,9 +128,9 @@ class TextAround:
 
     def __init__(self, before: str, after: str, language: str) -> None:
         self.language = language
-        self.left = before[before.rfind("\n") + 1 :]
+        self.left = before[before.rfind("\n") + 1 :]  # the cursor's line up to the cursor
         end = after.find("\n")
-        self.right = after if end < 0 else after[:end]
+        self.right = after if end < 0 else after[:end]  # the cursor's line from the cursor
         self.closing = self._closing()
         self.below = [] if end < 0 else _whole_lines(after[end + 1 : end + 1 + NEAR], len(after) - end - 1 <= NEAR)
         self.near_before, self.whole_before = _near_before(before, language)

@@ -38,28 +38,18 @@ NO_CONTEXT_YET = EncodedContext((), NOTHING, searched=False)
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The parts of one document's prompt that stay fixed.
+    """The parts of one document's prompt that stay fixed."""
 
-    Attributes:
-        start: where the prefix begins in the text.
-        at: where it ends; the text from here to the cursor follows the middle mark.
-        prefix: `text[start:at]` when the anchor was set.
-        suffix: the text right of the cursor then, without the closers there, which an editor may have inserted.
-        whole: whether `suffix` reached the end of the text.
-        length: characters of the text last seen.
-        short: whether the window is smaller than allowed, because a request waited for it.
-    """
-
-    start: int
-    at: int
-    prefix: str
-    suffix: str
-    whole: bool
-    length: int
+    start: int  # where the prefix begins in the text
+    at: int  # where it ends; the text from here to the cursor follows the middle mark
+    prefix: str  # `text[start:at]` when the anchor was set
+    suffix: str  # the text right of the cursor then, without the closers there, which an editor may have inserted
+    whole: bool  # whether `suffix` reached the end of the text
+    length: int  # characters of the text last seen
     prefix_tokens: tuple[int, ...]
     suffix_tokens: tuple[int, ...]
     context: EncodedContext
-    short: bool = False
+    short: bool = False  # whether the window is smaller than allowed, because a request waited for it
 
 
 def shift_of(anchor: Anchor, text: str, offset: int) -> int | None:

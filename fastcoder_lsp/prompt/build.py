@@ -22,32 +22,21 @@ _MARKS = 4  # control tokens of a prompt
 
 @dataclass(frozen=True, slots=True)
 class PromptOptions:
-    """Budgets in tokens, all inside `limit`; the rest is for the typed part and the control tokens.
+    """Budgets in tokens, all inside `limit`; the rest is for the typed part and the control tokens."""
 
-    Attributes:
-        limit: the longest prompt, context included.
-        prefix_share: share of the tokens without context for the text before the anchor.
-        refill_share: share of the prefix budget that a new window fills, so that it can grow before it must move.
-        suffix_share: the same for the text after the cursor.
-        context_tokens: budget for snippets of other files.
-        context_later: whether a document's first prompt omits them while the user types on.
-        lines_above: lines above the cursor's that a new anchor leaves after the middle mark.
-        typed_lines, typed_tokens: the anchor moves when more than this follows the middle mark.
-        anchored: False for the plain order, with all text before the cursor in the prefix part.
-        documents: how many documents' anchors are kept.
-    """
-
-    limit: int = 1400
-    prefix_share: float = 0.56
+    limit: int = 1400  # the longest prompt, context included
+    prefix_share: float = 0.56  # share of the tokens without context for the text before the anchor
     refill_share: float = 0.75
-    suffix_share: float = 0.20
-    context_tokens: int = 0
-    context_later: bool = False
-    lines_above: int = 8
+    """Share of the prefix budget that a new window fills, so that it can grow before it must move."""
+    suffix_share: float = 0.20  # the same for the text after the cursor
+    context_tokens: int = 0  # budget for snippets of other files
+    context_later: bool = False  # whether a document's first prompt omits them while the user types on
+    lines_above: int = 8  # lines above the cursor's that a new anchor leaves after the middle mark
     typed_lines: int = 24
     typed_tokens: int = 320
-    anchored: bool = True
-    documents: int = 32
+    """`typed_lines`, `typed_tokens`: the anchor moves when more than this follows the middle mark."""
+    anchored: bool = True  # False for the plain order, with all text before the cursor in the prefix part
+    documents: int = 32  # how many documents' anchors are kept
 
     @property
     def prefix_tokens(self) -> int:

@@ -14,24 +14,17 @@ _DASHES = frozenset({"lua", "sql", "haskell", "elm", "ada"})
 
 @dataclass(frozen=True, slots=True)
 class ContextSnippet:
-    """Whole lines of another file, whose `path` is as the user knows it.
-
-    Attributes:
-        score: expected worth; more is better.
-        source: the file's absolute path, for checking the rules again before each use; empty for a piece of the
-            document.
-        tokens: its tokens in a prompt; 0 before it is in one.
-        line: its first line in the file, from 1; 0 if it is not from one place.
-        reason: why it is shown, for users, where that is not the names that it shares: it is a note, and no code.
-    """
+    """Whole lines of another file, whose `path` is as the user knows it."""
 
     path: str
     text: str
-    score: float = 0.0
+    score: float = 0.0  # expected worth; more is better
     source: str = ""
-    tokens: int = 0
-    line: int = 0
+    """The file's absolute path, for checking the rules again before each use; empty for a piece of the document."""
+    tokens: int = 0  # its tokens in a prompt; 0 before it is in one
+    line: int = 0  # its first line in the file, from 1; 0 if it is not from one place
     reason: str = ""
+    """Why it is shown, for users, where that is not the names that it shares: it is a note, and no code."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,32 +15,22 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Names of control tokens around the parts of a prompt; empty if the family has none.
+    """Names of control tokens around the parts of a prompt; empty if the family has none."""
 
-    Attributes:
-        name: for `doctor`.
-        prefix, suffix, middle: the marks before each part; all empty for a model that only continues text. Only
-            `middle` is empty if the middle follows the prefix without a mark.
-        suffix_first: whether the suffix precedes the prefix.
-        lead: text that the family's training put before the prefix.
-        repository: mark before the repository's name, if the family has a form for snippets of other files.
-        file: mark before each file's path; empty if the family has no such form: snippets are comments then.
-        path_inside: whether the current file's path follows the prefix mark instead of preceding it.
-        tokens: further control tokens that distinguish this family from another with the same marks.
-        unbiased: values of `model_type` that do the same; such a model also has no biases in its attention.
-    """
-
-    name: str
+    name: str  # for `doctor`
     prefix: str = ""
     suffix: str = ""
     middle: str = ""
-    suffix_first: bool = False
-    lead: str = ""
-    repository: str = ""
-    file: str = ""
-    path_inside: bool = False
-    tokens: tuple[str, ...] = ()
+    """`prefix`, `suffix`, `middle`: the marks before each part; all empty for a model that only continues text. Only
+    `middle` is empty if the middle follows the prefix without a mark."""
+    suffix_first: bool = False  # whether the suffix precedes the prefix
+    lead: str = ""  # text that the family's training put before the prefix
+    repository: str = ""  # mark before the repository's name, if the family has a form for snippets of other files
+    file: str = ""  # mark before each file's path; empty if the family has no such form: snippets are comments then
+    path_inside: bool = False  # whether the current file's path follows the prefix mark instead of preceding it
+    tokens: tuple[str, ...] = ()  # further control tokens that distinguish this family from another with the same marks
     unbiased: tuple[str, ...] = ()
+    """Values of `model_type` that do the same; such a model also has no biases in its attention."""
 
     @property
     def marks(self) -> tuple[str, ...]:

@@ -48,24 +48,16 @@ _BESIDE = ", beside other work"  # suffix of the identity of costs that were mea
 
 @dataclass(frozen=True, slots=True)
 class EditModel:
-    """A loaded edit model, shared by all fronts.
+    """A loaded edit model, shared by all fronts."""
 
-    Attributes:
-        engines: the weights, with a KV cache for each document.
-        tokenizer: its own, which may differ from the code model's.
-        format: of its prompts and answers.
-        make_drafter: makes a front's drafter.
-        shows_files: whether its prompts hold code of other files; `train edits` trains without.
-        timing: times its steps anew, where that was done beside other work; None where the costs hold.
-    """
-
-    engines: Engines
-    tokenizer: Tokenizer
+    engines: Engines  # the weights, with a KV cache for each document
+    tokenizer: Tokenizer  # its own, which may differ from the code model's
     costs: StepCosts
-    format: EditFormat
-    make_drafter: Callable[[], Drafter]
-    shows_files: bool = True
+    format: EditFormat  # of its prompts and answers
+    make_drafter: Callable[[], Drafter]  # makes a front's drafter
+    shows_files: bool = True  # whether its prompts hold code of other files; `train edits` trains without
     timing: "Callable[[EditModel], Generator[None, None, EditModel]] | None" = None
+    """Times its steps anew, where that was done beside other work; None where the costs hold."""
 
     def limits(self) -> EditLimits:
         """Sizes of its prompts on this machine."""

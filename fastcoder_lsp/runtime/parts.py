@@ -62,27 +62,18 @@ class DecodeLimits:
 
 @dataclass(frozen=True, slots=True)
 class Model(Preparing):
-    """A loaded model, shared by all fronts.
+    """A loaded model, shared by all fronts."""
 
-    Attributes:
-        engines: the weights, with a KV cache for each of the fronts' documents.
-        digest: identifies its weights.
-        edits: the edit models beside it, if there may be any.
-        news: to be told to the user, empty for nothing.
-        first_hour: compares its times with those that `auto` promised, if it chose this model.
-        successor: makes the wanted model ready, if this one only answers meanwhile.
-    """
-
-    engines: Engines
+    engines: Engines  # the weights, with a KV cache for each of the fronts' documents
     tokenizer: Tokenizer
     costs: StepCosts
     trained: Trained = UNTRAINED
-    digest: str = ""
+    digest: str = ""  # identifies its weights
     smaller: SmallerModels | None = None
-    edits: EditModels | None = None
-    news: str = ""
-    first_hour: FirstHour | None = None
-    successor: "Successor | None" = None
+    edits: EditModels | None = None  # the edit models beside it, if there may be any
+    news: str = ""  # to be told to the user, empty for nothing
+    first_hour: FirstHour | None = None  # compares its times with those that `auto` promised, if it chose this model
+    successor: "Successor | None" = None  # makes the wanted model ready, if this one only answers meanwhile
 
     @property
     def info(self) -> EngineInfo:
@@ -114,25 +105,18 @@ def _nothing_more() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Everything a completion of one front needs; only the scheduler's thread touches it.
+    """Everything a completion of one front needs; only the scheduler's thread touches it."""
 
-    Attributes:
-        slots: the engine, with a KV cache for each of the front's documents.
-        prompts: builds prompts, and remembers each document's earlier ones.
-        allow: the ids that may come next while bytes are left to heal.
-        closing: closes what belongs to this runtime: nothing if the model is shared.
-    """
-
-    slots: Slots
+    slots: Slots  # the engine, with a KV cache for each of the front's documents
     tokenizer: Tokenizer
-    prompts: PromptBuilder
+    prompts: PromptBuilder  # builds prompts, and remembers each document's earlier ones
     drafter: Drafter
-    allow: Callable[[bytes], npt.NDArray[np.int64]]
+    allow: Callable[[bytes], npt.NDArray[np.int64]]  # the ids that may come next while bytes are left to heal
     limits: DecodeLimits
     costs: StepCosts
     context: Context = NO_CONTEXT
     edit_model: EditModelOf = no_edit_model
-    closing: Callable[[], None] = _nothing_more
+    closing: Callable[[], None] = _nothing_more  # closes what belongs to this runtime: nothing if the model is shared
 
     @property
     def info(self) -> EngineInfo:

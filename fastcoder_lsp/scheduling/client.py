@@ -25,11 +25,6 @@ from fastcoder_lsp.scheduling.request import ActiveRequest
 class Client:
     """One editor's client; the scheduler works only on its newest request.
 
-    Attributes:
-        upcoming: the likely next question, and whether its answer is known.
-        edits: the newest question for an edit.
-        budgets: of the last request; None before the first one.
-
     Args:
         changed: the scheduler's; called when the client is switched off, or leaves.
         clock: milliseconds.
@@ -52,16 +47,16 @@ class Client:
         self._ready, self._changed, self._clock = ready, changed, clock
         self.request: ActiveRequest | None = None
         self._active: ActiveRequest | None = None  # the request being served
-        self.upcoming: tuple[Question, bool] | None = None
+        self.upcoming: tuple[Question, bool] | None = None  # the likely next question, and whether its answer is known
         self.generation: Generation | None = None
-        self.edits = EditRequest(emit, clock)
+        self.edits = EditRequest(emit, clock)  # the newest question for an edit
         self._outdated = OutdatedSuggestions()
         self._prefetch = Prefetch(self, clock, idle_ms)
         self._unserved: Question | None = None
         """The last question, if its answer showed nothing: the background generates its text."""
         self._background: BackgroundBudget | None = None
         self._asked_ms = clock()
-        self.budgets: Budgets | None = None
+        self.budgets: Budgets | None = None  # of the last request; None before the first one
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 

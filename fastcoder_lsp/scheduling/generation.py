@@ -45,15 +45,13 @@ class Generation(ABC):
         begun_ms: when the first question it served was asked.
         ahead: whether no request has asked for it yet.
         told: the work that was reported to its client.
-        context: the other files whose code is in the prompt (`core.Completion.context`).
         interim: whether the prompt is only a part of the whole one.
-        raw: the request, if the text answers a raw prompt.
         grows: whether its text is usable as it grows; otherwise it serves no other place before it is whole.
     """
 
-    context: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()  # the other files whose code is in the prompt (`core.Completion.context`)
     interim = False
-    raw: RawPrompt | None = None
+    raw: RawPrompt | None = None  # the request, if the text answers a raw prompt
     grows = True
 
     def __init__(self, snapshot: Snapshot, place: CursorContext) -> None:

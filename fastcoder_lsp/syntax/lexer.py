@@ -46,25 +46,18 @@ class LexerState:
 
 @dataclass(slots=True)
 class Lexed:
-    """The result of a scan.
-
-    Attributes:
-        signs: (offset, sign) of brackets outside strings and comments.
-        closers: those without an opening bracket.
-        stack: (offset, sign) of the open ones, outermost first; a backtick for a template.
-        spans: (begin, end) of strings and comments.
-        quote: the end of the string that the text ends in, or "".
-        comment: the end of the comment that it ends in, or "".
-        last_line: where a scan may resume: at the beginning of the last line, or before the string that crosses it.
-    """
+    """The result of a scan."""
 
     signs: list[tuple[int, str]] = field(default_factory=list)
-    closers: list[tuple[int, str]] = field(default_factory=list)
+    """(offset, sign) of brackets outside strings and comments."""
+    closers: list[tuple[int, str]] = field(default_factory=list)  # those without an opening bracket
     stack: list[tuple[int, str]] = field(default_factory=list)
-    spans: list[tuple[int, int]] = field(default_factory=list)
-    quote: str = ""
-    comment: str = ""
+    """(offset, sign) of the open ones, outermost first; a backtick for a template."""
+    spans: list[tuple[int, int]] = field(default_factory=list)  # (begin, end) of strings and comments
+    quote: str = ""  # the end of the string that the text ends in, or ""
+    comment: str = ""  # the end of the comment that it ends in, or ""
     last_line: LexerState = field(default_factory=LexerState)
+    """Where a scan may resume: at the beginning of the last line, or before the string that crosses it."""
 
     @property
     def openers(self) -> tuple[tuple[int, str], ...]:

@@ -34,25 +34,16 @@ class Quote(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Lexis:
-    """The strings and comments of a language.
+    """The strings and comments of a language."""
 
-    Attributes:
-        start: finds the next sign that matters.
-        line: signs that begin a comment to the end of the line.
-        block: sign that begins a comment of several lines → sign that ends it.
-        quotes: quote → where its string ends.
-        special: (beginning, end) of strings whose end depends on their beginning; the end is for `Match.expand`.
-        spaced: whether a line comment begins only after a blank, and a backslash outside strings escapes.
-        nested: whether comments of several lines nest.
-    """
-
-    start: re.Pattern[str]
-    line: tuple[str, ...]
-    block: Mapping[str, str]
-    quotes: Mapping[str, Quote]
+    start: re.Pattern[str]  # finds the next sign that matters
+    line: tuple[str, ...]  # signs that begin a comment to the end of the line
+    block: Mapping[str, str]  # sign that begins a comment of several lines → sign that ends it
+    quotes: Mapping[str, Quote]  # quote → where its string ends
     special: tuple[tuple[re.Pattern[str], str], ...]
-    spaced: bool
-    nested: bool
+    """(beginning, end) of strings whose end depends on their beginning; the end is for `Match.expand`."""
+    spaced: bool  # whether a line comment begins only after a blank, and a backslash outside strings escapes
+    nested: bool  # whether comments of several lines nest
 
 
 def _lexis(

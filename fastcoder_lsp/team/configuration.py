@@ -30,36 +30,25 @@ class Listen(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReplicaConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """The number of replicas, and the resources and limits of each.
+    """The number of replicas, and the resources and limits of each."""
 
-    Attributes:
-        least: least number of replicas.
-        most: most replicas; 0: `least`.
-        open: most requests that a replica works on at a time, in turns.
-        waiting: most requests that wait for all replicas together; more are refused.
-        target_open: autoscaling's target of open requests a replica.
-        first_text_ms: autoscaling's target for the 95th percentile of the time to first text, in milliseconds.
-        cpus: cores that Ray reserves for a replica; 0: none, so that any number of replicas fits a machine.
-        gpus: GPUs that Ray reserves for a replica.
-        tenants: most tenants with sessions in a replica; the least recently used one gives way.
-        drain_s: seconds for open requests when a replica ends.
-        surge: whether an upgrade starts a new replica before it ends an old one; false if there is no room for it.
-        at_once: replicas that an upgrade starts at a time; with all at once, documents move once, and for a while there
-            are twice as many replicas.
-    """
-
-    least: _Count = 2
-    most: Annotated[int, Meta(ge=0, le=10_000)] = 0
-    open: _Count = 8
+    least: _Count = 2  # least number of replicas
+    most: Annotated[int, Meta(ge=0, le=10_000)] = 0  # most replicas; 0: `least`
+    open: _Count = 8  # most requests that a replica works on at a time, in turns
     waiting: Annotated[int, Meta(ge=0, le=10_000)] = 4
-    target_open: _Positive = 3.0
+    """Most requests that wait for all replicas together; more are refused."""
+    target_open: _Positive = 3.0  # autoscaling's target of open requests a replica
     first_text_ms: _Positive = 600.0
-    cpus: _Share = 0.0
-    gpus: _Share = 0.0
-    tenants: _Count = 64
-    drain_s: _Positive = 30.0
+    """Autoscaling's target for the 95th percentile of the time to first text, in milliseconds."""
+    cpus: _Share = 0.0  # cores that Ray reserves for a replica; 0: none, so that any number of replicas fits a machine
+    gpus: _Share = 0.0  # GPUs that Ray reserves for a replica
+    tenants: _Count = 64  # most tenants with sessions in a replica; the least recently used one gives way
+    drain_s: _Positive = 30.0  # seconds for open requests when a replica ends
     surge: bool = True
+    """Whether an upgrade starts a new replica before it ends an old one; false if there is no room for it."""
     at_once: _Count = 1
+    """Replicas that an upgrade starts at a time; with all at once, documents move once, and for a while there are twice
+    as many replicas."""
 
     @property
     def surge_percent(self) -> int:
@@ -86,20 +75,13 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RepositoryConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """A git repository that drafts, and optionally enters prompts, for keys that may read it.
+    """A git repository that drafts, and optionally enters prompts, for keys that may read it."""
 
-    Attributes:
-        name: the repository's name in keys.
-        url: the address to fetch from: https, ssh, or a folder of this machine by `file:`.
-        every_s: seconds between two fetches.
-        context: whether prompts may have pieces of it.
-    """
-
-    name: _Name
-    url: str
+    name: _Name  # the repository's name in keys
+    url: str  # the address to fetch from: https, ssh, or a folder of this machine by `file:`
     branch: str = "HEAD"
-    every_s: Annotated[float, Meta(ge=10)] = 300.0
-    context: bool = False
+    every_s: Annotated[float, Meta(ge=10)] = 300.0  # seconds between two fetches
+    context: bool = False  # whether prompts may have pieces of it
 
 
 class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,32 +21,19 @@ EXPORTER = f"{__name__}:processors"  # the function that Serve imports
 
 @dataclass(slots=True)
 class RequestOutcome:
-    """The outcome of a request.
+    """The outcome of a request."""
 
-    Attributes:
-        route: the path; "" for an unknown one.
-        key: the key's name; "" before it is known.
-        code: the HTTP status.
-        ms: milliseconds in the gateway.
-        host_ms: the part of them in the replica.
-        tokens: tokens of the model's forward passes.
-        prefilled: prompt tokens that were computed.
-        reused: prompt tokens that were in the KV cache.
-        empty: whether the answer has no text.
-        again: whether the same replica answered the document's last request; None for the first one.
-    """
-
-    route: str
-    key: str = ""
-    code: int = 0
-    ms: float = 0.0
-    host_ms: float = 0.0
+    route: str  # the path; "" for an unknown one
+    key: str = ""  # the key's name; "" before it is known
+    code: int = 0  # the HTTP status
+    ms: float = 0.0  # milliseconds in the gateway
+    host_ms: float = 0.0  # the part of them in the replica
     replica: str = ""
-    tokens: int = 0
-    prefilled: int = 0
-    reused: int = 0
-    empty: bool = False
-    again: bool | None = None
+    tokens: int = 0  # tokens of the model's forward passes
+    prefilled: int = 0  # prompt tokens that were computed
+    reused: int = 0  # prompt tokens that were in the KV cache
+    empty: bool = False  # whether the answer has no text
+    again: bool | None = None  # whether the same replica answered the document's last request; None for the first one
 
 
 class RequestCounts:

@@ -32,25 +32,15 @@ _MOST_GAPS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A prepared description.
+    """A prepared description."""
 
-    Attributes:
-        identity: names the tokenizer in stored formats.
-        control: name → id of the tokens that are no text.
-        start_ids: the ids that the model expects before everything else.
-        pieces: the bytes of every id, one after the other; none for control tokens and gaps.
-        ends_V: where each id's bytes end in `pieces`.
-        order_S: the ids that have bytes, in the order of those, equal ones by id.
-        encoder: the description of an encoder for text, as the `tokenizers` library reads it.
-    """
-
-    identity: str
-    control: Mapping[str, int]
-    start_ids: tuple[int, ...]
-    pieces: bytes
-    ends_V: npt.NDArray[np.int64]
-    order_S: npt.NDArray[np.int64]
-    encoder: str
+    identity: str  # names the tokenizer in stored formats
+    control: Mapping[str, int]  # name → id of the tokens that are no text
+    start_ids: tuple[int, ...]  # the ids that the model expects before everything else
+    pieces: bytes  # the bytes of every id, one after the other; none for control tokens and gaps
+    ends_V: npt.NDArray[np.int64]  # where each id's bytes end in `pieces`
+    order_S: npt.NDArray[np.int64]  # the ids that have bytes, in the order of those, equal ones by id
+    encoder: str  # the description of an encoder for text, as the `tokenizers` library reads it
 
 
 def prepare(description: str) -> Prepared:

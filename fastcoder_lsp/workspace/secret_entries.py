@@ -41,27 +41,18 @@ _SCALAR = re.compile(r"[|>][-+\d]{0,2}\s{0,8}(?:#.*)?$")
 
 @dataclass(frozen=True, slots=True)
 class SecretEntry:
-    """An open entry.
+    """An open entry."""
 
-    Attributes:
-        depth: the indentation of its lines; its least, where `loose`.
-        loose: whether the next line decides the indentation, as after the beginning of a call.
-        left: lines that it may still have.
-        secrecy: of the name that its lines give.
-        comment: whether a comment gives the name of a lone argument.
-        values: the lines above with values: how many lines above the last one read, and the shape of each.
-        hidden: the lines above, counted from this one, whose values the name of this line makes secret.
-        scalar: whether the lines below that are indented more belong to its value.
-    """
-
-    depth: int
-    loose: bool = False
-    left: int = _MAX_LINES
-    secrecy: NameSecrecy = NameSecrecy.NONE
-    comment: bool = False
+    depth: int  # the indentation of its lines; its least, where `loose`
+    loose: bool = False  # whether the next line decides the indentation, as after the beginning of a call
+    left: int = _MAX_LINES  # lines that it may still have
+    secrecy: NameSecrecy = NameSecrecy.NONE  # of the name that its lines give
+    comment: bool = False  # whether a comment gives the name of a lone argument
     values: tuple[tuple[int, LiteralShape], ...] = ()
+    """The lines above with values: how many lines above the last one read, and the shape of each."""
     hidden: tuple[int, ...] = ()
-    scalar: bool = False
+    """The lines above, counted from this one, whose values the name of this line makes secret."""
+    scalar: bool = False  # whether the lines below that are indented more belong to its value
 
 
 def read_entry(entry: SecretEntry | None, line: str, language: str, *, bare: bool) -> tuple[bool, SecretEntry | None]:

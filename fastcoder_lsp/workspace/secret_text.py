@@ -82,53 +82,32 @@ _PUTS = words("with set use add put")
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An open bracket.
+    """An open bracket."""
 
-    Attributes:
-        secrecy: of the name before it.
-        plural: whether that name has several values, as a map's.
-        call: whether it holds the arguments of a call that logs in, signs or encrypts.
-        current: the secrecy of the names since the last comma.
-        other: whether the current key belongs to something else; None for a key whose value is never a secret.
-        peak: the highest secrecy of all names in it.
-        key: whether it holds a key, as in `settings["name"]`.
-        table: the depth of brackets within a table of users; 0 outside one.
-        maps: the depth of brackets within a map or list of a short plural name, as in `tokens`; 0 outside one.
-    """
-
-    secrecy: NameSecrecy = NameSecrecy.NONE
-    plural: bool = False
-    call: bool = False
+    secrecy: NameSecrecy = NameSecrecy.NONE  # of the name before it
+    plural: bool = False  # whether that name has several values, as a map's
+    call: bool = False  # whether it holds the arguments of a call that logs in, signs or encrypts
     commas: int = 0
-    current: NameSecrecy = NameSecrecy.NONE
+    current: NameSecrecy = NameSecrecy.NONE  # the secrecy of the names since the last comma
     other: bool | None = False
-    peak: NameSecrecy = NameSecrecy.NONE
-    key: bool = False
-    table: int = 0
-    maps: int = 0
+    """Whether the current key belongs to something else; None for a key whose value is never a secret."""
+    peak: NameSecrecy = NameSecrecy.NONE  # the highest secrecy of all names in it
+    key: bool = False  # whether it holds a key, as in `settings["name"]`
+    table: int = 0  # the depth of brackets within a table of users; 0 outside one
+    maps: int = 0  # the depth of brackets within a map or list of a short plural name, as in `tokens`; 0 outside one
 
 
 @dataclass(frozen=True, slots=True)
 class OpenConstructs:
-    """Constructs that the lines above left open, and that the next line may continue.
+    """Constructs that the lines above left open, and that the next line may continue."""
 
-    Attributes:
-        end: the end mark of a secret text, or "deeper" for lines indented more than `depth`.
-        depth: the indentation of its first line.
-        left: lines that it may still have.
-        frames: the open brackets behind names of secrets.
-        current: the secrecy of a name whose value follows.
-        pair: the secrecy of a name that is itself a value, and whose own value follows.
-        manifest: whether the file is a Kubernetes manifest of secrets.
-    """
-
-    end: str = ""
-    depth: int = 0
-    left: int = 0
-    frames: tuple[Frame, ...] = ()
-    current: NameSecrecy = NameSecrecy.NONE
-    pair: NameSecrecy = NameSecrecy.NONE
-    manifest: bool = False
+    end: str = ""  # the end mark of a secret text, or "deeper" for lines indented more than `depth`
+    depth: int = 0  # the indentation of its first line
+    left: int = 0  # lines that it may still have
+    frames: tuple[Frame, ...] = ()  # the open brackets behind names of secrets
+    current: NameSecrecy = NameSecrecy.NONE  # the secrecy of a name whose value follows
+    pair: NameSecrecy = NameSecrecy.NONE  # the secrecy of a name that is itself a value, and whose own value follows
+    manifest: bool = False  # whether the file is a Kubernetes manifest of secrets
     body: Body | None = None
     entry: SecretEntry | None = None
     netrc: NetrcEntry | None = None

@@ -71,26 +71,19 @@ _WITH_WEIGHTS: dict[str, type[MedusaDrafter | EagleDrafter | DflashDrafter]] = {
 
 @dataclass(frozen=True, slots=True)
 class AutoParameters:
-    """Parameters of `auto`.
-
-    Attributes:
-        width: "cost" ends the tree where it stops paying, if the engine's costs are known; "fixed" fills it.
-        hits: continuations of each store.
-        history: tokens of earlier outputs that are kept for one document.
-        skips: whether to leave out searches that seldom give anything.
-        without: sources to leave out, by their names in `evidence.SOURCES`, separated by `/`.
-        weights: the folder of a drafter's own weights (`medusa`, `eagle`, `dflash`), which is asked where that pays.
-        priced: whether drafters that run a model are left out where they do not pay; false asks them in every step.
-    """
+    """Parameters of `auto`."""
 
     width: Literal["cost", "fixed"] = "cost"
-    hits: int = 32
-    history: int = 8192
-    skips: bool = True
+    """"cost" ends the tree where it stops paying, if the engine's costs are known; "fixed" fills it."""
+    hits: int = 32  # continuations of each store
+    history: int = 8192  # tokens of earlier outputs that are kept for one document
+    skips: bool = True  # whether to leave out searches that seldom give anything
     learns: bool = True
-    without: str = ""
+    without: str = ""  # sources to leave out, by their names in `evidence.SOURCES`, separated by `/`
     weights: str = ""
+    """The folder of a drafter's own weights (`medusa`, `eagle`, `dflash`), which is asked where that pays."""
     priced: bool = True
+    """Whether drafters that run a model are left out where they do not pay; false asks them in every step."""
 
     def silent(self) -> frozenset[str]:
         """The sources to leave out. Raises UsageError if one of the names is no source."""
