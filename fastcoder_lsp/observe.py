@@ -29,14 +29,12 @@ class _Measurement:
 
 
 class Spans:
-    """The spans of one request, summed if a span is entered more than once.
-
-    `opened_s`: when the request arrived, `waited_ms` ago, by `time.perf_counter`.
-    """
+    """The spans of one request, summed if a span is entered more than once."""
 
     def __init__(self, waited_ms: float = 0.0) -> None:
         self._ms = dict.fromkeys(SPANS, 0.0)
         self.opened_s = time.perf_counter() - waited_ms / 1e3
+        """When the request arrived, `waited_ms` ago, by `time.perf_counter`."""
 
     @classmethod
     def since(cls, opened_s: float) -> "Spans":

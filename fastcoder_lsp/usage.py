@@ -37,17 +37,14 @@ ON CONFLICT (day, language, source, what) DO UPDATE SET number = number + exclud
 
 
 class CountKey(NamedTuple):
-    """A count's name.
+    """A count's name."""
 
-    `day`: as YYYY-MM-DD. `language`: an LSP language id, or `other`. `source`: of the suggestion: `model`, `cache` or
-    `edit`. `what`: `shown`, `accepted`, `characters`, `judged` (a minute has passed since it was accepted), `kept` (its
-    text still stands there), or a class of waiting times, such as `wait 100`.
-    """
-
-    day: str
-    language: str
-    source: str
+    day: str  # as YYYY-MM-DD
+    language: str  # an LSP language id, or `other`
+    source: str  # of the suggestion: `model`, `cache` or `edit`
     what: str
+    """`shown`, `accepted`, `characters`, `judged` (a minute has passed since it was accepted), `kept` (its text still
+    stands there), or a class of waiting times, such as `wait 100`."""
 
 
 @dataclass(frozen=True, slots=True)

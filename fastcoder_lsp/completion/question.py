@@ -172,19 +172,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The model's answer to a question.
+    """The model's answer to a question."""
 
-    `outcome`: a field of `Statistics`: "shown", "empty" or "failed". `candidates`: texts for the question's place, the
-    likeliest first; none where nothing is worth showing. `finish`: see `core.Completion.finish`. `reason`: why it is
-    empty. `ms`: milliseconds by span; empty without the model.
-    """
-
-    outcome: Short
+    outcome: Short  # a field of `Statistics`: "shown", "empty" or "failed"
     candidates: tuple[CachedSuffix, ...]
-    finish: Short
-    reason: Reason | None = None
+    """Texts for the question's place, the likeliest first; none where nothing is worth showing."""
+    finish: Short  # see `core.Completion.finish`
+    reason: Reason | None = None  # why it is empty
     counts: Counts = field(default_factory=Counts)
-    ms: Mapping[str, float] = field(default_factory=dict)
+    ms: Mapping[str, float] = field(default_factory=dict)  # milliseconds by span; empty without the model
     model: Short = ""
     engine: Short = ""
     trace: tuple[StepTrace, ...] = ()

@@ -34,16 +34,13 @@ class CursorContext:
 
 @dataclass(frozen=True, slots=True)
 class CachedSuffix:
-    """The rest of a suggestion: insert `text`, replacing `replaces` characters to the right; `interim` as it has it.
-
-    `unsure`: only a request by key shows it. `finish`: why the suggestion ended, "" while it may continue.
-    """
+    """The rest of a suggestion: insert `text`, replacing `replaces` characters to the right; `interim` as it has it."""
 
     text: str
     replaces: Natural
     interim: bool = field(default=False, compare=False)
-    unsure: bool = field(default=False, compare=False)
-    finish: Short = field(default="", compare=False)
+    unsure: bool = field(default=False, compare=False)  # only a request by key shows it
+    finish: Short = field(default="", compare=False)  # why the suggestion ended, "" while it may continue
 
     def first_lines(self, most: int, after: str) -> "CachedSuffix":
         """Its first `most` lines, not counting blank ones that it begins with; `after`: the text right of the cursor.

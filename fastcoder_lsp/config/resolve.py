@@ -19,15 +19,11 @@ _MAX_NAME: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class SettingsLayer:
-    """Values from one source, whose name `origin` is for problems.
-
-    `values`: nested tables or dotted names; null means "not set". `trusted`: the user set them; otherwise a repository
-    may have.
-    """
+    """Values from one source, whose name `origin` is for problems."""
 
     origin: str
-    values: Mapping[str, Any]
-    trusted: bool
+    values: Mapping[str, Any]  # nested tables or dotted names; null means "not set"
+    trusted: bool  # the user set them; otherwise a repository may have
 
 
 @dataclass(frozen=True, slots=True)

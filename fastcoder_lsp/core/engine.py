@@ -61,14 +61,11 @@ class EngineInfo:
 
 @dataclass(frozen=True, slots=True)
 class StepCosts:
-    """The costs of an engine's work on this machine: `ms[i]` for a step of `widths[i]` rows (ascending, from 1).
-
-    `prefill_ms`: milliseconds for one more prompt token in a prefill chunk.
-    """
+    """The costs of an engine's work on this machine: `ms[i]` for a step of `widths[i]` rows (ascending, from 1)."""
 
     widths: tuple[int, ...]
     ms: tuple[float, ...]
-    prefill_ms: float
+    prefill_ms: float  # milliseconds for one more prompt token in a prefill chunk
 
     def step_ms(self, rows: int) -> float:
         """Milliseconds of a step of `rows` rows: linear between the timed widths, and beyond the last."""
@@ -256,15 +253,12 @@ class Engines(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """An answer that repeats most of an old text: the tokens of the answer that changes nothing, without its end.
-
-    `ends`: tokens that may end it, the likeliest first. `changes`: the user's earlier ones, oldest first: old side, new
-    side.
-    """
+    """An answer that repeats most of an old text: the tokens of the answer that changes nothing, without its end."""
 
     old: tuple[int, ...]
-    ends: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()  # tokens that may end it, the likeliest first
     changes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    """The user's earlier ones, oldest first: old side, new side."""
 
 
 @dataclass(frozen=True, slots=True)

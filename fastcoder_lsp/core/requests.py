@@ -52,16 +52,12 @@ class Yank:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A report of another of the editor's servers about a line (from 0).
-
-    `severity`: 1 for an error, 2 for a warning; 4 for code that is not used. `message`: one line. `source`: the line's
-    text, stripped: the report holds while the line is there.
-    """
+    """A report of another of the editor's servers about a line (from 0)."""
 
     line: Natural
-    severity: Annotated[int, Meta(ge=1, le=4)]
-    message: Short
-    source: Short
+    severity: Annotated[int, Meta(ge=1, le=4)]  # 1 for an error, 2 for a warning; 4 for code that is not used
+    message: Short  # one line
+    source: Short  # the line's text, stripped: the report holds while the line is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,30 +110,23 @@ class SelectedCompletion:
 
 @dataclass(frozen=True, slots=True)
 class RawPrompt:
-    """A whole prompt that another program built: its control tokens are parsed, and its answer is not cleaned.
+    """A whole prompt that another program built: its control tokens are parsed, and its answer is not cleaned."""
 
-    `likely`: the probable answer, as a draft. `stops`: the answer ends before the first of these.
-    """
-
-    likely: str
-    stops: Annotated[tuple[Name, ...], Meta(max_length=64)]
+    likely: str  # the probable answer, as a draft
+    stops: Annotated[tuple[Name, ...], Meta(max_length=64)]  # the answer ends before the first of these
     max_tokens: Annotated[int, Meta(ge=1, le=100_000)]
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A request for a completion at `offset`, in characters of the snapshot's text.
-
-    `invoked`: the user triggered it manually. `selected`: the entry of the completion menu. `max_tokens`: None: the
-    model's limit. `raw`: the snapshot's text is a whole prompt, and the cursor is at its end.
-    """
+    """A request for a completion at `offset`, in characters of the snapshot's text."""
 
     snapshot: Snapshot
     offset: Natural
-    invoked: bool = False
-    selected: SelectedCompletion | None = None
-    max_tokens: Annotated[int, Meta(ge=1, le=100_000)] | None = None
-    raw: RawPrompt | None = None
+    invoked: bool = False  # the user triggered it manually
+    selected: SelectedCompletion | None = None  # the entry of the completion menu
+    max_tokens: Annotated[int, Meta(ge=1, le=100_000)] | None = None  # None: the model's limit
+    raw: RawPrompt | None = None  # the snapshot's text is a whole prompt, and the cursor is at its end
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,10 +42,8 @@ class DraftTree:
 
     The first `pending` nodes (at least one) are a chain: node 0 hangs from the cache (parent -1), node i from node i-1.
     Each further node is a guess below a node before it (`parents[i] < i`), and no two children of a node hold the same
-    token. The last pending node is the root of the drafts; node i stands at position `cached + depth(i)`.
-    `sources[i]` is the source of node i ("" for pending ones), and `matches[i]` the length of its match. `draws`: the
-    sampled guesses in the order of drawing; a node that was drawn twice below its parent is there twice, and a node
-    that was not sampled never.
+    token. The last pending node is the root of the drafts; node i stands at position `cached + depth(i)`. `sources[i]`
+    is the source of node i ("" for pending ones), and `matches[i]` the length of its match.
     """
 
     tokens: tuple[int, ...]
@@ -54,6 +52,8 @@ class DraftTree:
     sources: tuple[str, ...] = ()
     matches: tuple[int, ...] = ()
     draws: tuple[Draw, ...] = ()
+    """The sampled guesses in the order of drawing; a node that was drawn twice below its parent is there twice, and a
+    node that was not sampled never."""
 
     @classmethod
     def chain(cls, pending: Tokens) -> "DraftTree":
@@ -112,15 +112,12 @@ class TracedToken:
 
 @dataclass(frozen=True, slots=True)
 class StepTrace:
-    """The trace of one forward pass: the output tokens, drafts first, the model's own one last.
-
-    `pieces`: the bytes of the tree's nodes. `path`: the accepted drafts.
-    """
+    """The trace of one forward pass: the output tokens, drafts first, the model's own one last."""
 
     tokens: tuple[TracedToken, ...]
     tree: DraftTree
-    pieces: tuple[bytes, ...]
-    path: tuple[int, ...]
+    pieces: tuple[bytes, ...]  # the bytes of the tree's nodes
+    path: tuple[int, ...]  # the accepted drafts
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,15 +60,12 @@ class DecodeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A decode's outcome so far: text without the healed bytes, cut by the stop rule, and the emitted tokens.
-
-    `finish`: why it ended: "stop", "eos", "length", "context"; "" while it may go on.
-    """
+    """A decode's outcome so far: text without the healed bytes, cut by the stop rule, and the emitted tokens."""
 
     text: str
     tokens: tuple[int, ...]
     counts: Counts
-    finish: str
+    finish: str  # why it ended: "stop", "eos", "length", "context"; "" while it may go on
 
 
 @dataclass(slots=True)

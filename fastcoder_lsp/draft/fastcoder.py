@@ -106,8 +106,7 @@ class RetrievalCounts:
     """Outcomes of the retrievals; the paper reports such shares.
 
     `asked` (drafts that were wanted) is the sum of `cached` (the CACHE answered), `missing` (line 3 spared the search),
-    `skipped` (line 4), `found` and `empty` (the stores were searched), unless `merge` asks all sources. `sequences`:
-    the most that a document's CACHE ever held.
+    `skipped` (line 4), `found` and `empty` (the stores were searched), unless `merge` asks all sources.
     """
 
     asked: int = 0
@@ -116,7 +115,7 @@ class RetrievalCounts:
     skipped: int = 0
     found: int = 0
     empty: int = 0
-    sequences: int = 0
+    sequences: int = 0  # the most that a document's CACHE ever held
 
 
 class SequenceCache:

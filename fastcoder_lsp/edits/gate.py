@@ -57,14 +57,10 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True)
 class EditFacts:
-    """A document's state as the gate sees it, from `EditHistory.facts`.
+    """A document's state as the gate sees it, from `EditHistory.facts`."""
 
-    `now_ms`: on the clock of `inserted`, its latest changes, the newest last. `modified`: the user has changed the
-    document since it was opened.
-    """
-
-    now_ms: float
-    modified: bool = True
+    now_ms: float  # on the clock of `inserted`, its latest changes, the newest last
+    modified: bool = True  # the user has changed the document since it was opened
     inserted: tuple[Inserted, ...] = ()
 
 

@@ -45,10 +45,7 @@ KeyAbove: TypeAlias = Callable[[str, int], str]
 
 @dataclass(slots=True, eq=False)
 class _HistoryEntry:
-    """One entry; `above` is text from up to `_SECRET_REACH` characters above, `below` up to three lines.
-
-    `change`: the entry as others see it, None if they may not; "" until it has been judged.
-    """
+    """One entry; `above` is text from up to `_SECRET_REACH` characters above, `below` up to three lines."""
 
     uri: str
     path: str
@@ -58,7 +55,7 @@ class _HistoryEntry:
     patch: Patch
     above: str
     below: tuple[str, ...]
-    change: Change | str | None = ""
+    change: Change | str | None = ""  # the entry as others see it, None if they may not; "" until it has been judged
 
 
 class EditHistory:

@@ -27,14 +27,10 @@ class Mark(str):
 
 @dataclass(frozen=True, slots=True)
 class EditLimits:
-    """Sizes of a prompt, in tokens, three bytes each.
+    """Sizes of a prompt, in tokens, three bytes each."""
 
-    `prompt_tokens`: the whole prompt; Zed's is 4,096. `region_tokens`: the region that may be rewritten, at most: the
-    answer repeats it.
-    """
-
-    prompt_tokens: int = 4096
-    region_tokens: int = 768
+    prompt_tokens: int = 4096  # the whole prompt; Zed's is 4,096
+    region_tokens: int = 768  # the region that may be rewritten, at most: the answer repeats it
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +119,15 @@ class EditFormat(Protocol):
 class Window:
     r"""Whole lines of a document, the last one without its line end, as a prompt shows them.
 
-    `start` and `end` are characters in the document, `cursor` in `text` (with `\n` line ends). `line`: the number of
-    the first line. `newline`: the line end in the document.
+    `start` and `end` are characters in the document, `cursor` in `text` (with `\n` line ends).
     """
 
     start: int
     end: int
     text: str
     cursor: int
-    line: int
-    newline: str
+    line: int  # the number of the first line
+    newline: str  # the line end in the document
 
     @property
     def cursor_line(self) -> int:

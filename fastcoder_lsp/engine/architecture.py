@@ -32,10 +32,7 @@ _HEAD_DIMS = {"qwen3": 128}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of a model. `angles_H`: radians that one position turns each half pair of a head by.
-
-    `positions`: how many tokens it can attend to.
-    """
+    """Sizes of a model. `angles_H`: radians that one position turns each half pair of a head by."""
 
     kind: str
     layers: int
@@ -46,7 +43,7 @@ class Shape:
     inner: int
     vocabulary: int
     eps: float
-    positions: int
+    positions: int  # how many tokens it can attend to
     angles_H: npt.NDArray[np.float64]
 
     @property
@@ -145,15 +142,11 @@ def longest(config: Mapping[str, Any]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Multipliers:
-    """Constants that weights are multiplied with as they are read, so that no engine has to know them (Granite).
-
-    `attention`: of queries, whose scores are divided by the root of a head's size; `residual`: of the output of each
-    part of a layer.
-    """
+    """Constants that weights are multiplied with as they are read, so that no engine has to know them (Granite)."""
 
     embedding: float = 1.0
-    attention: float = 1.0
-    residual: float = 1.0
+    attention: float = 1.0  # of queries, whose scores are divided by the root of a head's size
+    residual: float = 1.0  # of the output of each part of a layer
     logits: float = 1.0
 
 

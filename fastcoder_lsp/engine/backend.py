@@ -20,8 +20,6 @@ class Rows:
 
     Row i holds `tokens[i]`, writes slot `cached + i`, stands at position `cached + depths[i]`, and sees the cache, its
     ancestors by `parents` (-1: the cache), and itself. The pass computes logits for the rows from `logits_from` on.
-    `skipped`: parts of the model that are left out, of layer l its attention as 2l and its inner layer as 2l + 1; only
-    backends with `sublayers` support it.
     """
 
     tokens: npt.NDArray[np.int64]
@@ -30,6 +28,8 @@ class Rows:
     cached: int
     logits_from: int
     skipped: frozenset[int] = frozenset()
+    """Parts of the model that are left out, of layer l its attention as 2l and its inner layer as 2l + 1; only backends
+    with `sublayers` support it."""
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -22,14 +22,11 @@ _LOOK_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class FoundHost:
-    """A host that listens.
-
-    `told`: its report; None if it does not answer, or has a version with another protocol. `process_id`: 0 if unknown.
-    """
+    """A host that listens."""
 
     address: Address
-    told: Fronts | None
-    process_id: int
+    told: Fronts | None  # its report; None if it does not answer, or has a version with another protocol
+    process_id: int  # 0 if unknown
 
 
 def find_hosts(folders: Sequence[Path] | None = None) -> tuple[FoundHost, ...]:

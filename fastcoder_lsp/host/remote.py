@@ -27,11 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class DesiredState:
-    """The state that a new host must be told.
-
-    `upcoming`: the next expected question, while the editor waits there for a late suggestion. `ready`: the model was
-    loaded, so that a new host loads it at once.
-    """
+    """The state that a new host must be told."""
 
     settings: Settings
     folders: Mapping[Path, Settings]
@@ -39,9 +35,9 @@ class DesiredState:
     texts: OpenTexts
     question: Question | None = None
     edit: EditQuestion | None = None
-    upcoming: Question | None = None
+    upcoming: Question | None = None  # the next expected question, while the editor waits there for a late suggestion
     loads: set[int] = field(default_factory=set)
-    ready: bool = False
+    ready: bool = False  # the model was loaded, so that a new host loads it at once
 
     def follow(self, command: protocol.Command) -> None:  # noqa: C901, PLR0912 a case for each command
         """Apply a command."""

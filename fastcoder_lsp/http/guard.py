@@ -24,14 +24,10 @@ MAX_OPEN = 64  # requests at a time, including those that wait
 
 @dataclass(frozen=True, slots=True)
 class AccessRules:
-    """The requests that a server accepts, at most `max_open` at a time.
+    """The requests that a server accepts, at most `max_open` at a time."""
 
-    `key`: required from every request; "": none. `hosts`: names of this server that a request may use; empty: any,
-    which requires a key.
-    """
-
-    key: str = ""
-    hosts: frozenset[str] = LOOPBACK
+    key: str = ""  # required from every request; "": none
+    hosts: frozenset[str] = LOOPBACK  # names of this server that a request may use; empty: any, which requires a key
     max_open: int = MAX_OPEN
 
 

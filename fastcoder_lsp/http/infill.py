@@ -24,14 +24,11 @@ class InfillRequest:
 
 @dataclass(frozen=True, slots=True)
 class InfillAnswer:
-    """The answer, with alternatives (`others`), the likeliest first.
-
-    `finish`: why it ended, in OpenAI's words: "stop" or "length". `word`: the stop word that ended it, or "".
-    """
+    """The answer, with alternatives (`others`), the likeliest first."""
 
     text: str
-    finish: str
-    word: str
+    finish: str  # why it ended, in OpenAI's words: "stop" or "length"
+    word: str  # the stop word that ended it, or ""
     completion: Completion
     others: tuple[str, ...] = ()
 

@@ -25,13 +25,10 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 
 @dataclass(frozen=True, slots=True)
 class LineTerms:
-    """The words of a text, line by line.
+    """The words of a text, line by line."""
 
-    `terms_W`: int32, the words' numbers in their order. `starts_L`: int32, the start of each line's words, and the end.
-    """
-
-    terms_W: npt.NDArray[np.int32]
-    starts_L: npt.NDArray[np.int32]
+    terms_W: npt.NDArray[np.int32]  # int32, the words' numbers in their order
+    starts_L: npt.NDArray[np.int32]  # int32, the start of each line's words, and the end
 
     @property
     def lines(self) -> int:

@@ -34,12 +34,10 @@ _WORDS_AT_ONCE = TERMS // 64  # words merged at once: it bounds the memory of a 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The files that hold each word.
-
-    `starts`: int32 (TERMS + 1), the start of each word's list in `files`, uint16 numbers of files, each list unordered.
-    """
+    """The files that hold each word."""
 
     starts: npt.NDArray[np.int32]
+    """Int32 (TERMS + 1), the start of each word's list in `files`, uint16 numbers of files, each list unordered."""
     files: npt.NDArray[np.uint16]
 
     def counts(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
@@ -55,13 +53,10 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class FewPostings:
-    """The same for a few files, made in little time and memory.
+    """The same for a few files, made in little time and memory."""
 
-    `terms`: int32, ascending. `files`: uint16, the file that holds the word at the same place in `terms`.
-    """
-
-    terms: npt.NDArray[np.int32]
-    files: npt.NDArray[np.uint16]
+    terms: npt.NDArray[np.int32]  # int32, ascending
+    files: npt.NDArray[np.uint16]  # uint16, the file that holds the word at the same place in `terms`
 
     def counts(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The number of files that hold each of these words."""
@@ -139,15 +134,12 @@ _BLOCK = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class StoredWords:
-    """The content of an index, by files' numbers.
-
-    `lengths`: float32, how many different words each file has. `stamps`: int64, which change when a file changes.
-    """
+    """The content of an index, by files' numbers."""
 
     postings: Postings
     keys: tuple[str, ...]
-    lengths: npt.NDArray[np.float32]
-    stamps: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.float32]  # float32, how many different words each file has
+    stamps: npt.NDArray[np.int64]  # int64, which change when a file changes
 
 
 def write(path: Path, words: StoredWords) -> None:

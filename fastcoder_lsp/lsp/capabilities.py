@@ -28,10 +28,7 @@ class EditorFeatures:
     """The client's abilities and wishes.
 
     `command_suffix` makes our commands' names unique if one editor starts several servers (VS Code registers them for
-    the whole window). `reports_answers`: send times and counts of each answer. `shows_status`: it shows loading and
-    errors itself, from `fastcoder/status`, so they are sent in no other way. `shows_late`: on `fastcoder/late` it asks
-    again for a suggestion that came too late. `protects_machine_settings`: it keeps a repository's values out of
-    settings of machine scope; without this promise such settings are taken only from `initializationOptions`.
+    the whole window).
     """
 
     name: str = ""
@@ -47,9 +44,12 @@ class EditorFeatures:
     registers_completion: bool = False
     command_suffix: str = ""
     protects_machine_settings: bool = False
-    reports_answers: bool = False
+    """It keeps a repository's values out of settings of machine scope; without this promise such settings are taken
+    only from `initializationOptions`."""
+    reports_answers: bool = False  # send times and counts of each answer
     shows_status: bool = False
-    shows_late: bool = False
+    """It shows loading and errors itself, from `fastcoder/status`, so they are sent in no other way."""
+    shows_late: bool = False  # on `fastcoder/late` it asks again for a suggestion that came too late
 
 
 def read_client(params: object) -> EditorFeatures:

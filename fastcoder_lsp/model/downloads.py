@@ -54,16 +54,12 @@ class ProgressStep:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """The listener of a download.
+    """The listener of a download."""
 
-    `announce`: the download begins. `accept`: whether to take a replacement. `advance`: progress, from any thread.
-    `note`: a line for the user.
-    """
-
-    announce: Callable[[DownloadOffer], None]
-    accept: Callable[[DownloadOffer], bool]
-    advance: Callable[[ProgressStep], None]
-    note: Callable[[str], None]
+    announce: Callable[[DownloadOffer], None]  # the download begins
+    accept: Callable[[DownloadOffer], bool]  # whether to take a replacement
+    advance: Callable[[ProgressStep], None]  # progress, from any thread
+    note: Callable[[str], None]  # a line for the user
 
 
 RECENT_S = 10.0  # the speed is that of the last seconds: it changes while a download runs
@@ -94,8 +90,7 @@ class TransferRate:
 class Download:
     """The state of the download of a model, named as `model pull` takes it: a hub id, or `wheels:KEY`.
 
-    `done` and `total` in bytes, `rate` in bytes a second, 0 while unknown. `process`: the one that downloads, -1 once
-    it has given up; it `began` at so many seconds since 1970, because ids are used again.
+    `done` and `total` in bytes, `rate` in bytes a second, 0 while unknown.
     """
 
     name: str
@@ -103,6 +98,8 @@ class Download:
     total: int
     rate: float = 0.0
     process: int = 0
+    """The one that downloads, -1 once it has given up; it `began` at so many seconds since 1970, because ids are used
+    again."""
     began: float = 0.0
 
     @property

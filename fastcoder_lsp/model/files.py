@@ -33,17 +33,15 @@ PICKLE_HINT = "fastcoder never loads pickles. Use a model with safetensors or GG
 class ModelFiles:
     """A model on this disk.
 
-    `folder` holds config.json, tokenizer.json and the weights, or a note that names a GGUF with them. `source`: their
-    origin. `variant`: the difference from the requested model, empty for none. `digest`: hash of the weights; names
-    everything that is converted from them. `hub_id`: the hub's model that it is or replaces, where that is known.
+    `folder` holds config.json, tokenizer.json and the weights, or a note that names a GGUF with them.
     """
 
     name: str
     folder: Path
-    source: str
-    variant: str
-    digest: str
-    hub_id: str = ""
+    source: str  # their origin
+    variant: str  # the difference from the requested model, empty for none
+    digest: str  # hash of the weights; names everything that is converted from them
+    hub_id: str = ""  # the hub's model that it is or replaces, where that is known
 
 
 def open_folder(folder: Path, *, name: str, source: str, memory: Path, variant: str = "") -> ModelFiles:
@@ -214,29 +212,21 @@ _HINT = "Export it again with `fastcoder-lsp train export`, or use the model tha
 
 @dataclass(frozen=True, slots=True)
 class TrainingRecord:
-    """One tuning.
+    """One tuning."""
 
-    `base`, `base_digest`: the model that was tuned, and the hash of its weights; `weights`: that of the tuned ones.
-    `method`: "cllm", "sdsat", "distill", "medusa" or "edits". `data`: the sources as named; `data_digest`: hash of
-    their texts. `arguments`: every setting of the run. `figures`: losses and counts, before and after. `adaptive`:
-    SDSAT's token ids, none for CLLM on a plain base; `longest`: L, the longest run of them in training. `block`: CLLM's
-    n. `edit_format`: the name of the format of an edit model's prompts, empty for other models. `earlier`: records of
-    tunings of the base itself, oldest first.
-    """
-
-    method: str
-    base: str
-    base_digest: str
-    weights: str
-    data: tuple[str, ...]
-    data_digest: str
-    arguments: Mapping[str, Any]
-    figures: Mapping[str, float] = field(default_factory=dict)
-    adaptive: tuple[int, ...] = ()
-    longest: int = 0
-    block: int = 0
-    edit_format: str = ""
-    earlier: tuple[Mapping[str, Any], ...] = ()
+    method: str  # "cllm", "sdsat", "distill", "medusa" or "edits"
+    base: str  # the model that was tuned
+    base_digest: str  # hash of its weights
+    weights: str  # hash of the tuned ones
+    data: tuple[str, ...]  # the sources as named
+    data_digest: str  # hash of their texts
+    arguments: Mapping[str, Any]  # every setting of the run
+    figures: Mapping[str, float] = field(default_factory=dict)  # losses and counts, before and after
+    adaptive: tuple[int, ...] = ()  # SDSAT's token ids, none for CLLM on a plain base
+    longest: int = 0  # L, the longest run of them in training
+    block: int = 0  # CLLM's n
+    edit_format: str = ""  # the name of the format of an edit model's prompts, empty for other models
+    earlier: tuple[Mapping[str, Any], ...] = ()  # records of tunings of the base itself, oldest first
     version: int = VERSION
 
     def write(self, folder: Path) -> None:

@@ -223,16 +223,12 @@ class TokenType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PreTokenizer:
-    """A pre-tokenizer: its `steps` in the form of `tokenizer.json`.
-
-    `normaliser`: runs before, None for none. `whole_first`: a piece that is a token itself is not merged. `starts`:
-    every text begins with the BOS token, unless the file says otherwise.
-    """
+    """A pre-tokenizer: its `steps` in the form of `tokenizer.json`."""
 
     steps: tuple[dict[str, Any], ...]
-    normaliser: dict[str, Any] | None = None
-    whole_first: bool = False
-    starts: bool = False
+    normaliser: dict[str, Any] | None = None  # runs before, None for none
+    whole_first: bool = False  # a piece that is a token itself is not merged
+    starts: bool = False  # every text begins with the BOS token, unless the file says otherwise
 
 
 def _split(pattern: str) -> dict[str, Any]:

@@ -49,16 +49,13 @@ class TensorHead:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """`fields`: the single values; `lengths`: of the lists; `data_from`: the offset of the tensors' bytes.
-
-    `lists`: the items of the requested lists.
-    """
+    """`fields`: the single values; `lengths`: of the lists; `data_from`: the offset of the tensors' bytes."""
 
     fields: Mapping[str, Scalar]
     lengths: Mapping[str, int]
     tensors: tuple[TensorHead, ...]
     data_from: int
-    lists: Mapping[str, Sequence[Scalar]]
+    lists: Mapping[str, Sequence[Scalar]]  # the items of the requested lists
 
 
 def read_header(path: Path, lists: Collection[str] = ()) -> Header:

@@ -15,13 +15,10 @@ from fastcoder_lsp.syntax import CLOSER_OF, Lexed, indent, lex, width
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The blocks open below a line, by the columns of their statements, ascending; empty before the first statement.
-
-    `opened`: that line opens another block, whose statements are deeper than all of these.
-    """
+    """The blocks open below a line, by the columns of their statements, ascending; empty before the first statement."""
 
     columns: tuple[int, ...] = ()
-    opened: bool = False
+    opened: bool = False  # that line opens another block, whose statements are deeper than all of these
 
     def allow(self, column: int) -> bool:
         """Whether the next statement may begin at `column`."""

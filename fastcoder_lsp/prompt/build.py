@@ -51,15 +51,11 @@ class PromptOptions:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The model's input, never empty, by the family's `template`.
-
-    `healing`: the bytes before the cursor that the first generated tokens must spell. `typed`: the text after the
-    middle mark, without those.
-    """
+    """The model's input, never empty, by the family's `template`."""
 
     tokens: tuple[int, ...]
-    healing: bytes
-    typed: str
+    healing: bytes  # the bytes before the cursor that the first generated tokens must spell
+    typed: str  # the text after the middle mark, without those
     template: str
 
 

@@ -29,16 +29,12 @@ class ContextSnippet:
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """Other code for a prompt: snippets of other files, and of the document outside its window, best first.
-
-    `repository`: the workspace folder's name. `path`: the document's path from there, like the snippets'. `copied`:
-    file and line, from 1, of recently copied code that comes first if it fits.
-    """
+    """Other code for a prompt: snippets of other files, and of the document outside its window, best first."""
 
     snippets: tuple[ContextSnippet, ...] = ()
-    repository: str = "repository"
-    path: str = ""
-    copied: tuple[str, int] | None = None
+    repository: str = "repository"  # the workspace folder's name
+    path: str = ""  # the document's path from there, like the snippets'
+    copied: tuple[str, int] | None = None  # file and line, from 1, of recently copied code that comes first if it fits
 
 
 NOTHING = PromptContext()

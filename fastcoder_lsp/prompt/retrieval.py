@@ -267,15 +267,12 @@ _NAME = re.compile(r"[^\W\d]\w{2,}")
 
 @dataclass(frozen=True, slots=True)
 class LatestPrompt:
-    """The latest prompt of a document: `text` of all tokens, control tokens by name, and the other code in it.
-
-    `prefill_ms`: the time to prefill a token on this machine; 0 if unknown.
-    """
+    """The latest prompt of a document: `text` of all tokens, control tokens by name, and the other code in it."""
 
     text: str
     tokens: int
     found: PromptContext
-    prefill_ms: float = 0.0
+    prefill_ms: float = 0.0  # the time to prefill a token on this machine; 0 if unknown
 
 
 def account(shown: LatestPrompt, text: str, offset: int) -> Iterator[str]:

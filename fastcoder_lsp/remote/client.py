@@ -111,13 +111,12 @@ class Timeouts:
 class NetworkOptions:
     """How this machine reaches servers.
 
-    `key` reads the key, "" for none; it may raise UsageError. `proxy`: None: a direct connection. `tls`: trusted
-    certificates; None: the system's.
+    `key` reads the key, "" for none; it may raise UsageError.
     """
 
     key: Callable[[], str]
-    proxy: str | None = None
-    tls: ssl.SSLContext | None = None
+    proxy: str | None = None  # None: a direct connection
+    tls: ssl.SSLContext | None = None  # trusted certificates; None: the system's
 
 
 class RemoteClient:

@@ -23,14 +23,13 @@ _ANCHOR_LINES = 4  # the anchor moves by so many lines at a time
 class AnswerChunk:
     """A chunk of an answer.
 
-    `text` continues the last chunk's. `finish`: why the answer ends here ("stop", "eos", "length"); "" while it
-    continues. `failure`: the server's error, in its own form. `others`: alternatives to the answer.
+    `text` continues the last chunk's.
     """
 
     text: str = ""
-    finish: str = ""
-    failure: object = None
-    others: tuple[str, ...] = ()
+    finish: str = ""  # why the answer ends here ("stop", "eos", "length"); "" while it continues
+    failure: object = None  # the server's error, in its own form
+    others: tuple[str, ...] = ()  # alternatives to the answer
 
 
 class Dialect(ABC):

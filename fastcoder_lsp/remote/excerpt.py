@@ -92,19 +92,17 @@ class ExcerptSnippet:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """All text of the user's that a question sends, with `snippets` of other files, the best last.
-
-    `name`: the file's, without folders. `one_line`: the answer ends with the cursor's line. If the server knows, it
-    ends the response itself, and the connection is kept.
-    """
+    """All text of the user's that a question sends, with `snippets` of other files, the best last."""
 
     before: str
     after: str
     snippets: tuple[ExcerptSnippet, ...]
-    name: str
+    name: str  # the file's, without folders
     language: str
     max_tokens: int
     one_line: bool = False
+    """The answer ends with the cursor's line. If the server knows, it ends the response itself, and the connection is
+    kept."""
 
     def with_escaped_marks(self) -> "Excerpt":
         """A copy for servers that interpret marks in a text: a blank splits each mark."""

@@ -37,15 +37,11 @@ PAUSES_S: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0, 60.0)
 
 @dataclass(slots=True)
 class Backoff:
-    """How long a failing server is not asked: longer after each consecutive failure, or as long as it demands.
+    """How long a failing server is not asked: longer after each consecutive failure, or as long as it demands."""
 
-    `pauses_s`: after the first failure, the second, and so on; the last one repeats. `failure`: the last one; None
-    after an answer. `until_ms`: the server is not asked before.
-    """
-
-    pauses_s: tuple[float, ...]
-    failure: RemoteError | None = None
-    until_ms: float = 0.0
+    pauses_s: tuple[float, ...]  # after the first failure, the second, and so on; the last one repeats
+    failure: RemoteError | None = None  # the last one; None after an answer
+    until_ms: float = 0.0  # the server is not asked before
     _consecutive: int = 0
 
     def failed(self, error: RemoteError, now_ms: float) -> None:

@@ -200,19 +200,15 @@ class RepositoryContext:
 
 @dataclass(slots=True)
 class _QuestionFiles:
-    """The files of the query's language, with the editor's text for open documents; bounded.
-
-    `itself`: the document's own file, links resolved; never given. `elsewhere`: whether a file below a folder belongs
-    to another one. `room`: characters that may still be read from the disk.
-    """
+    """The files of the query's language, with the editor's text for open documents; bounded."""
 
     words: FolderWords
     opened: Mapping[Path, FileWords]
     kind: str
-    itself: str
+    itself: str  # the document's own file, links resolved; never given
     may_show: Callable[[str, str], bool]
-    elsewhere: Callable[[Path, Path], bool]
-    room: int
+    elsewhere: Callable[[Path, Path], bool]  # whether a file below a folder belongs to another one
+    room: int  # characters that may still be read from the disk
 
     def __call__(self, key: str) -> FileWords | None:
         path = self.words.root / key

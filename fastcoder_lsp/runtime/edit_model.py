@@ -67,15 +67,12 @@ class EditModel:
 
 @dataclass(frozen=True, slots=True)
 class EditRuntime:
-    """An edit model as one front has it: only the scheduler's thread touches it.
-
-    `slots`: a KV cache for each of the front's documents. `files_tokens`: room for code of other files in its prompts.
-    """
+    """An edit model as one front has it: only the scheduler's thread touches it."""
 
     model: EditModel
-    slots: Slots
+    slots: Slots  # a KV cache for each of the front's documents
     drafter: Drafter
-    files_tokens: int = 0
+    files_tokens: int = 0  # room for code of other files in its prompts
 
 
 EditModelOf: TypeAlias = Callable[[], EditRuntime | Reason | Status]

@@ -29,16 +29,13 @@ _PRECISE = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.6, "cuda-int4": 0.5
 
 @dataclass(frozen=True, slots=True)
 class SmallerModelOptions:
-    """How smaller models are loaded: their names, the kind of their engines, and `context` tokens that each holds.
-
-    `threads`: None: one for each core. `memory_mb`: for the weights and KV caches of all.
-    """
+    """How smaller models are loaded: their names, the kind of their engines, and `context` tokens that each holds."""
 
     names: tuple[str, ...]
     kind: str
     context: int
-    threads: int | None
-    memory_mb: int
+    threads: int | None  # None: one for each core
+    memory_mb: int  # for the weights and KV caches of all
     cache: Path
 
     @classmethod

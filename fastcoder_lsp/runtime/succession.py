@@ -40,17 +40,15 @@ Tell = Callable[[str, int | None], None]
 class SuccessionPlan:
     """Which model answers first, and which one follows.
 
-    `first` and `wanted` are settings that load them; `name` is the wanted model's, for the user. `here`: its files are
-    all on this disk. `on_gpu`: a GPU may run it; it holds no two models at once, and nothing is prepared for it.
-    `automatic`: `auto` chose it.
+    `first` and `wanted` are settings that load them; `name` is the wanted model's, for the user.
     """
 
     first: Settings
     wanted: Settings
     name: str
-    here: bool
-    on_gpu: bool
-    automatic: bool
+    here: bool  # its files are all on this disk
+    on_gpu: bool  # a GPU may run it; it holds no two models at once, and nothing is prepared for it
+    automatic: bool  # `auto` chose it
 
 
 def load_first(settings: Settings, progress: Progress) -> Model:

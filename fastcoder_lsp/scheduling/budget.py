@@ -87,21 +87,15 @@ def first_tokens(question: Question, latency: "LatencyEstimator") -> int | None:
 
 @dataclass(slots=True)
 class BackgroundBudget:
-    """The time left for background work after `question`, in milliseconds.
-
-    `owed_ms`: extra, if nothing was shown at the question's place. `kept_ms`: extra for preparing alone, since
-    finishing a long text on a slow machine takes all the rest. `again_ms`: extra for a text by a prepared prompt, since
-    prefilling that may take all the rest. `prepare`: whether to prepare the document for the next question, when the
-    user pauses.
-    """
+    """The time left for background work after `question`, in milliseconds."""
 
     question: Question
     granted_ms: float
     left_ms: float
-    owed_ms: float
-    kept_ms: float
-    again_ms: float
-    prepare: bool
+    owed_ms: float  # extra, if nothing was shown at the question's place
+    kept_ms: float  # extra for preparing alone, since finishing a long text on a slow machine takes all the rest
+    again_ms: float  # extra for a text by a prepared prompt, since prefilling that may take all the rest
+    prepare: bool  # whether to prepare the document for the next question, when the user pauses
 
     @classmethod
     def of(cls, question: Question, budgets: Budgets) -> "BackgroundBudget":

@@ -22,14 +22,11 @@ needed, so that it is needed soon."""
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """The owner of a request; tenants never see each other's texts.
+    """The owner of a request; tenants never see each other's texts."""
 
-    `key`: the key's id; "" without keys. `workspace`: the client's name for it. `repositories`: those that may draft.
-    """
-
-    key: str = ""
-    workspace: str = ""
-    repositories: tuple[str, ...] = ()
+    key: str = ""  # the key's id; "" without keys
+    workspace: str = ""  # the client's name for it
+    repositories: tuple[str, ...] = ()  # those that may draft
 
 
 @dataclass(frozen=True, slots=True)

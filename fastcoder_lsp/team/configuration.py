@@ -64,14 +64,10 @@ class KeyLimits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Records(Struct, frozen=True, forbid_unknown_fields=True):
-    """Records of requests, which never have a text, a document's name, or a key.
+    """Records of requests, which never have a text, a document's name, or a key."""
 
-    `requests`: the file with a line for each request. `traces`: the address of an OpenTelemetry collector (OTLP over
-    HTTP). "": none.
-    """
-
-    requests: str = ""
-    traces: str = ""
+    requests: str = ""  # the file with a line for each request
+    traces: str = ""  # the address of an OpenTelemetry collector (OTLP over HTTP). "": none.
 
 
 class RepositoryConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,15 +81,11 @@ class RepositoryConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole configuration.
-
-    `keys`: the file of keys; "": no keys, which requires loopback. `model`: the language server's settings of the
-    model, by name ("model", "engine", …).
-    """
+    """The whole configuration."""
 
     listen: Listen = Listen()
-    keys: str = ""
-    model: dict[str, Any] = {}
+    keys: str = ""  # the file of keys; "": no keys, which requires loopback
+    model: dict[str, Any] = {}  # the language server's settings of the model, by name ("model", "engine", …)
     replicas: ReplicaConfig = ReplicaConfig()
     limits: KeyLimits = KeyLimits()
     records: Records = Records()

@@ -38,8 +38,7 @@ class Key(Struct, frozen=True, forbid_unknown_fields=True):
     """One key, without its secret.
 
     `id` identifies it in the key; `salt` and `hash` (of the secret) are in base64; `made` is in Unix seconds. `open`
-    and `a_minute` are limits; None: the default. `repositories` may draft for it. `metrics`: it may read the metrics,
-    which cover all keys.
+    and `a_minute` are limits; None: the default. `repositories` may draft for it.
     """
 
     id: str
@@ -50,7 +49,7 @@ class Key(Struct, frozen=True, forbid_unknown_fields=True):
     open: Annotated[int, Meta(ge=1)] | None = None
     a_minute: Annotated[int, Meta(ge=1)] | None = None
     repositories: tuple[str, ...] = ()
-    metrics: bool = False
+    metrics: bool = False  # it may read the metrics, which cover all keys
 
 
 class _File(Struct, frozen=True, forbid_unknown_fields=True):

@@ -109,13 +109,10 @@ RIDGE = 1e-2  # the ridge of that fit, relative to each number's own square mean
 
 @dataclass(frozen=True, slots=True)
 class EagleSettings:
-    """`steps` of training-time test (published: 7; EAGLE: 1); `inner`: width of the inner layer, 0: the target's.
-
-    `version`: 3 for EAGLE-3's layer, 1 for that of EAGLE and EAGLE-2.
-    """
+    """`steps` of training-time test (published: 7; EAGLE: 1); `inner`: width of the inner layer, 0: the target's."""
 
     steps: int = 4
-    version: int = 3
+    version: int = 3  # 3 for EAGLE-3's layer, 1 for that of EAGLE and EAGLE-2
     inner: int = 0
 
 

@@ -44,15 +44,11 @@ class RequestedOptions:
 
 @dataclass(frozen=True, slots=True)
 class SampleOptions:
-    """The samples to collect.
+    """The samples to collect."""
 
-    `samples`: number of texts, None: as the machine allows. `said`: tokens that the target generates after each text's
-    first half, 0: none. `vocabulary`: most tokens that the drafter can predict.
-    """
-
-    samples: int | None = None
-    said: int = 0
-    vocabulary: int = 16_384
+    samples: int | None = None  # number of texts, None: as the machine allows
+    said: int = 0  # tokens that the target generates after each text's first half, 0: none
+    vocabulary: int = 16_384  # most tokens that the drafter can predict
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,14 +41,11 @@ QUICK = "recycling"  # the drafter while the target generates text, which is the
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One text as the target read it: tokens, the first one to learn (the prompt is before), and the hidden states.
-
-    `states_TLE`: behind each collected layer, in half precision.
-    """
+    """One text as the target read it: tokens, the first one to learn (the prompt is before), and the hidden states."""
 
     tokens: Ids
     first: int
-    states_TLE: npt.NDArray[np.float16]
+    states_TLE: npt.NDArray[np.float16]  # behind each collected layer, in half precision
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -56,15 +53,12 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """Makes samples of the target, with the hidden states of `layers`.
-
-    `said`: tokens that the target generates after the first half of a text; 0: it reads the text as it is.
-    """
+    """Makes samples of the target, with the hidden states of `layers`."""
 
     engine: KeepingEngine
     tokenizer: Tokenizer
     layers: tuple[int, ...]
-    said: int
+    said: int  # tokens that the target generates after the first half of a text; 0: it reads the text as it is
 
     def samples(
         self,
@@ -142,18 +136,13 @@ def _load(path: Path) -> list[Sample]:
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """Frozen tensors of the target.
-
-    `ids_D`: the tokens that the drafter can predict, ascending; `places_V`: each token's place among them, or -1.
-    `head_DE`: their rows of the head. `known_U`: the tokens of the samples and of `ids_D`, ascending, with
-    `embedding_UE`.
-    """
+    """Frozen tensors of the target."""
 
     shape: Shape
-    ids_D: torch.Tensor
-    places_V: torch.Tensor
-    head_DE: torch.Tensor
-    known_U: torch.Tensor
+    ids_D: torch.Tensor  # the tokens that the drafter can predict, ascending
+    places_V: torch.Tensor  # each token's place among them, or -1
+    head_DE: torch.Tensor  # their rows of the head
+    known_U: torch.Tensor  # the tokens of the samples and of `ids_D`, ascending, with `embedding_UE`
     embedding_UE: torch.Tensor
 
     def embed(self, tokens: torch.Tensor) -> torch.Tensor:

@@ -27,16 +27,13 @@ _FILLING = re.compile(r"\[PAD\d+\]")
 
 @dataclass(frozen=True, slots=True)
 class SdsatSettings:
-    """Published: `longest` L = 5 (7B) or 7 (13B), `weight` w = 1, a tenth of positions `starts` a window, one id.
-
-    `distinct`: SDSAT-D, L different ids, the j-th token of a window being the j-th of them.
-    """
+    """Published: `longest` L = 5 (7B) or 7 (13B), `weight` w = 1, a tenth of positions `starts` a window, one id."""
 
     longest: int = 5
     weight: float = 1.0
     starts: float = 0.1
     stream: Stream = "improved"
-    distinct: bool = False
+    distinct: bool = False  # SDSAT-D, L different ids, the j-th token of a window being the j-th of them
 
     def weights(self) -> dict[str, float]:
         """The weights of the loss terms."""

@@ -65,15 +65,12 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`record` of the model or drafter in `folder`; None if the run was stopped before its first step.
-
-    `model`: the one that `--model` names, or that the result's heads were tuned with.
-    """
+    """`record` of the model or drafter in `folder`; None if the run was stopped before its first step."""
 
     outcome: RunOutcome
     record: TrainingRecord | DrafterRecord | None
     folder: Path
-    model: str
+    model: str  # the one that `--model` names, or that the result's heads were tuned with
 
 
 class TrainingSession(ABC):

@@ -24,15 +24,14 @@ MAX_REST_S = 2.0
 class ChangeBatch:
     """The changes that `Inbox.take` returns.
 
-    A document's text is None if it was closed. `folders` appeared or disappeared. `lost`: more happened than is listed.
-    `waiting`: events to set once the batch is stored.
+    A document's text is None if it was closed. `folders` appeared or disappeared.
     """
 
     documents: dict[Path, str | None]
     paths: tuple[Path, ...]
     folders: tuple[Path, ...]
-    lost: bool
-    waiting: tuple[threading.Event, ...]
+    lost: bool  # more happened than is listed
+    waiting: tuple[threading.Event, ...]  # events to set once the batch is stored
 
 
 class Inbox:
@@ -152,15 +151,14 @@ class Backlog:
     """The pending work. Any thread may call the methods above `next_round`, the working thread those below.
 
     `lock` guards everything and is notified of every change. `pause_over` says whether failed work may be retried.
-    `requested`: folders whose stores are not yet open by their settings. `scanned_at`: the end of the last scan
-    (monotonic, s).
     """
 
     def __init__(self, folders: Mapping[Path, Settings], pause_over: Callable[[], bool]) -> None:
         self.lock = threading.Condition()
         self.requested: Mapping[Path, Settings] | None = dict(folders)
+        """Folders whose stores are not yet open by their settings."""
         self.stopping = False
-        self.scanned_at = time.monotonic()
+        self.scanned_at = time.monotonic()  # the end of the last scan (monotonic, s)
         self._scan_s = 0.0
         self._pause_over = pause_over
         self._failed_folders: Mapping[Path, Settings] | None = None

@@ -258,14 +258,12 @@ def user_excludes(folder: Path) -> UserExcludes:
 
 
 class _UserConfig:
-    """The user's configuration of git, as it holds in the repository with the git folder `git`; None outside of any.
-
-    `sources`: the files that decided, the one with the branch too, with their stamps before they were read.
-    """
+    """The user's configuration of git, as it holds in the repository with the git folder `git`; None outside of any."""
 
     def __init__(self, home: Path, git: Path | None) -> None:
         self._home, self._git = home, git
         self.sources: list[tuple[str, _Stamp]] = []
+        """The files that decided, the one with the branch too, with their stamps before they were read."""
 
     def values(self, config: Path, depth: int = 0, *, certain: bool = True) -> Iterator[tuple[str, str, bool]]:
         """(section.key in lower case, value, whether it certainly holds) of a file, and of those that it includes."""

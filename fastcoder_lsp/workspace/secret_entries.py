@@ -138,14 +138,10 @@ _NETRC_WORDS = frozenset(("machine", "login", "account", "password"))
 
 @dataclass(frozen=True, slots=True)
 class NetrcEntry:
-    """An open entry of a netrc file, with `left` lines at most.
+    """An open entry of a netrc file, with `left` lines at most."""
 
-    `expects`: the word whose value is next; "" if a word is. `named`: it names a machine or a login, so that a password
-    in it is one.
-    """
-
-    expects: str = ""
-    named: bool = False
+    expects: str = ""  # the word whose value is next; "" if a word is
+    named: bool = False  # it names a machine or a login, so that a password in it is one
     left: int = _MAX_LINES
 
 

@@ -57,17 +57,14 @@ class Continuations(NamedTuple):
 
 
 class DraftEvidence(NamedTuple):
-    """All evidence for one draft, and the weights of its cells.
-
-    `frozen_VR`: the corpus' commonest next tokens (`FrozenTable.commonest_VR`).
-    """
+    """All evidence for one draft, and the weights of its cells."""
 
     text: Chains
     past: Chains
     continuations: Continuations
     recycled: RowTable
     pairs: RowTable
-    frozen_VR: npt.NDArray[np.int32]
+    frozen_VR: npt.NDArray[np.int32]  # the corpus' commonest next tokens (`FrozenTable.commonest_VR`)
     weights: EvidenceWeights
 
 

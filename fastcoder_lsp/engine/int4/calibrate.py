@@ -61,15 +61,11 @@ _SMALL = 64  # up to so many rows a triangle is inverted at once
 
 @dataclass(frozen=True, slots=True)
 class InputStatistics:
-    """The inputs of a matrix, as `Σ x·xᵀ` over a text.
+    """The inputs of a matrix, as `Σ x·xᵀ` over a text."""
 
-    `gram_KK`: the mean over tokens. `order_K`: the columns in the order of rounding, whole groups. `upper_KK`: U of
-    that order, where `UᵀU` is the inverse of the damped sum.
-    """
-
-    gram_KK: Floats
-    order_K: npt.NDArray[np.int64]
-    upper_KK: Floats
+    gram_KK: Floats  # the mean over tokens
+    order_K: npt.NDArray[np.int64]  # the columns in the order of rounding, whole groups
+    upper_KK: Floats  # U of that order, where `UᵀU` is the inverse of the damped sum
 
     @classmethod
     def of(cls, gram_KK: Floats) -> "InputStatistics":

@@ -47,12 +47,10 @@ Floats = npt.NDArray[np.float32]
 
 
 class Product(NamedTuple):
-    """Matrices of one size, packed. `sums`: Σ w·128.
-
-    `weights_LBKx`: per block of columns [K/4][vectors][16][4], or [K/32] lines of four-bit weights (`int4.unfold`).
-    """
+    """Matrices of one size, packed. `sums`: Σ w·128."""
 
     weights_LBKx: npt.NDArray[np.int8]
+    """Per block of columns [K/4][vectors][16][4], or [K/32] lines of four-bit weights (`int4.unfold`)."""
     sums_LN: npt.NDArray[np.int32]
     scales_LN: Floats
     biases_LN: Floats
@@ -61,8 +59,7 @@ class Product(NamedTuple):
 class Packed(NamedTuple):
     """A model's weights in the kernels' layout.
 
-    Offsets of a LayerNorm follow its scales. `head_norms_L2D`: scales of queries and keys, of size 0 if they are not
-    normed.
+    Offsets of a LayerNorm follow its scales.
     """
 
     qkv: Product
@@ -73,7 +70,7 @@ class Packed(NamedTuple):
     norm1_LE: Floats
     norm2_LE: Floats
     norm_E: Floats
-    head_norms_L2D: Floats
+    head_norms_L2D: Floats  # scales of queries and keys, of size 0 if they are not normed
     cos_CH: Floats
     sin_CH: Floats
     eps: np.float32
@@ -101,22 +98,16 @@ class Scratch(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Keys in blocks of 32 columns, rotated; values column by column; both in 16 bits, as in `simd`.
-
-    `states_CSE`: the hidden states of each slot; `wanted_L`: which of the S is taken behind each layer, -1 for none.
-    """
+    """Keys in blocks of 32 columns, rotated; values column by column; both in 16 bits, as in `simd`."""
 
     keys_LKBDx: npt.NDArray[np.uint16]
     values_LKCD: npt.NDArray[np.uint16]
-    states_CSE: Floats
-    wanted_L: npt.NDArray[np.int64]
+    states_CSE: Floats  # the hidden states of each slot
+    wanted_L: npt.NDArray[np.int64]  # which of the S is taken behind each layer, -1 for none
 
 
 class VisibleSlots(NamedTuple):
-    """The slots that rows see: 0…`plain_M`, then those of `rest`[`rest_from_M`…]; `position_M` rotates the keys.
-
-    `skipped_L2`: whether a layer's attention, and its inner layer, are left out.
-    """
+    """The slots that rows see: 0…`plain_M`, then those of `rest`[`rest_from_M`…]; `position_M` rotates the keys."""
 
     cached: int
     rows: int
@@ -125,7 +116,7 @@ class VisibleSlots(NamedTuple):
     plain_M: npt.NDArray[np.int64]
     rest_from_M: npt.NDArray[np.int64]
     rest: npt.NDArray[np.int64]
-    skipped_L2: npt.NDArray[np.int64]
+    skipped_L2: npt.NDArray[np.int64]  # whether a layer's attention, and its inner layer, are left out
 
 
 _EACH = np.dtype(np.uint16).itemsize
@@ -135,7 +126,7 @@ class SlotMemory:
     """Keys and values of at least `capacity` slots, and hidden states behind some `layers`, counted from 1.
 
     `arrays` is for the kernels; `keys`, `values` and `states` [slots, one for each of `layers`, width] are their
-    memory. `touched`: slots from the first on that take memory.
+    memory.
     """
 
     def __init__(self, shape: Shape, capacity: int, layers: Sequence[int] = ()) -> None:
@@ -151,7 +142,7 @@ class SlotMemory:
         self.states = LazyMemory((slots, len(self.layers), shape.width), np.float32)
         self._state_bytes = len(self.layers) * shape.width * np.dtype(np.float32).itemsize
         self.arrays = Cache(self.keys.array, self.values.array, self.states.array, wanted_L)
-        self.touched = 0
+        self.touched = 0  # slots from the first on that take memory
 
     def bytes_of(self, slots: int) -> int:
         """Memory of so many slots, in whole blocks."""

@@ -60,9 +60,7 @@ SHELF_SHARE = 4  # the shelf takes at most this fraction of the memory that is f
 class Recipe:
     """The parameters of a build.
 
-    `open_source` opens the weights. `precision`: of the weights, a key of `PRODUCTS`. `kernels`: see `way`.
-    `product`: a way of `PRODUCTS[precision]`, or "auto" for the first that works. `warm_up`: capture every size now,
-    else each when it is first needed.
+    `open_source` opens the weights.
     """
 
     name: str
@@ -73,11 +71,11 @@ class Recipe:
     context: int
     dtype: torch.dtype
     progress: Progress
-    precision: str = "plain"
-    kernels: str = "auto"
-    product: str = "auto"
+    precision: str = "plain"  # of the weights, a key of `PRODUCTS`
+    kernels: str = "auto"  # see `way`
+    product: str = "auto"  # a way of `PRODUCTS[precision]`, or "auto" for the first that works
     strict: bool = False
-    warm_up: bool = True
+    warm_up: bool = True  # capture every size now, else each when it is first needed
     notes: list[str] = field(default_factory=list)
 
 

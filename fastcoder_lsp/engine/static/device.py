@@ -283,7 +283,7 @@ class GraphSet(Generic[Key]):
     """Programs by key; making one runs it, so it must give the same results however often it runs.
 
     With `later`, programs that were not captured ahead of time are launched operation by operation until a call of
-    `prepare`; else a program is captured at its first run. `notes`: programs that could not be captured, for the user.
+    `prepare`; else a program is captured at its first run.
     """
 
     def __init__(self, device: Device, program: Callable[[Key], Launch]) -> None:
@@ -291,7 +291,7 @@ class GraphSet(Generic[Key]):
         self._captured: dict[Key, Launch] = {}
         self._wanted: dict[Key, Launch] = {}
         self._captures, self.later = True, False
-        self.notes: set[str] = set()
+        self.notes: set[str] = set()  # programs that could not be captured, for the user
 
     def run(self, key: Key) -> None:
         """Launch the program of `key`."""

@@ -123,9 +123,7 @@ lay_out: Callable[
 class Inputs:
     """A program's view of its inputs, all on the device.
 
-    `ids_T`: embeddings to take; `positions_T`: in the text; `slots_T`: of keys and values. `stretches_2E`: see
-    `lay_out`; `parents_T`: of drafts. The scalars are the sampler's parameters, the number of cached tokens, of pending
-    rows, and of drafts that may be accepted.
+    The scalars are the sampler's parameters, and the numbers of cached tokens, of pending rows, and of acceptable drafts.
     """
 
     cached: torch.Tensor
@@ -135,11 +133,11 @@ class Inputs:
     room: torch.Tensor
     temperature: torch.Tensor
     top_p: torch.Tensor
-    ids_T: torch.Tensor
-    positions_T: torch.Tensor
-    slots_T: torch.Tensor
-    parents_T: torch.Tensor
-    stretches_2E: torch.Tensor
+    ids_T: torch.Tensor  # embeddings to take
+    positions_T: torch.Tensor  # in the text
+    slots_T: torch.Tensor  # of keys and values
+    parents_T: torch.Tensor  # of drafts
+    stretches_2E: torch.Tensor  # see `lay_out`
 
 
 @lru_cache(maxsize=64)

@@ -87,17 +87,13 @@ UNDECIDED = -1  # the choice of a row whose token may lie outside of the best
 
 @dataclass(frozen=True, slots=True)
 class StepVariant:
-    """A step's request besides every row's choice; each combination is a program of its own.
+    """A step's request besides every row's choice; each combination is a program of its own."""
 
-    `sampled`: by noise, else greedy; `nucleus`: under top-k or top-p, with `whole` vocabularies sorted for it; `bound`:
-    some rows may be followed only by certain ids; `top_k`: best ids of every row.
-    """
-
-    sampled: bool = False
-    nucleus: bool = False
+    sampled: bool = False  # by noise, else greedy
+    nucleus: bool = False  # under top-k or top-p, with `whole` vocabularies sorted for it
     whole: bool = False
-    bound: bool = False
-    top_k: int = 0
+    bound: bool = False  # some rows may be followed only by certain ids
+    top_k: int = 0  # best ids of every row
 
 
 def choose_rows(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: StepVariant) -> torch.Tensor:
