@@ -25,11 +25,9 @@ class ProgressDisplay(Protocol):
 
     def advance(self, step: ProgressStep) -> None:
         """Show the progress of a piece of work."""
-        ...
 
     def pause(self) -> None:
         """Pause drawing until the next step."""
-        ...
 
 
 def shares(shown: ProgressDisplay) -> Callable[[float, str], None]:

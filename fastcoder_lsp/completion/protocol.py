@@ -292,15 +292,12 @@ class ModelHost(Protocol):
 
     def send(self, command: Command) -> None:
         """Send a command; the host runs commands in the order of the calls."""
-        ...
 
     def facts(self) -> HostFacts:
         """The latest report."""
-        ...
 
     def close(self, wait_s: float) -> None:
         """Disconnect; waits at most this long for an orderly end."""
-        ...
 
 
 HostListener: TypeAlias = Callable[[Event], None]

@@ -89,11 +89,9 @@ class Engine(Protocol):
     @property
     def info(self) -> EngineInfo:
         """Facts of the engine."""
-        ...
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         """Make the cache hold `tokens`, chunk by chunk; results before a stop are kept for the next call."""
-        ...
 
     def step(
         self,
@@ -114,15 +112,12 @@ class Engine(Protocol):
             CacheLost: the cache was freed since the last `prefill`.
             ResourceError: the context is full or memory is out.
         """
-        ...
 
     def cached(self) -> tuple[int, ...]:
         """The tokens in the cache; none if it was freed."""
-        ...
 
     def close(self) -> None:
         """Free the memory; the engine may not be used afterwards."""
-        ...
 
 
 @runtime_checkable
@@ -137,11 +132,9 @@ class LaunchingEngine(Engine, Protocol):
         top_k: int = 0,
     ) -> None:
         """Begin a step; the next call must be `collect`. Arguments and errors as of `step`."""
-        ...
 
     def collect(self) -> Verified:
         """Wait for the step that was launched, and end it."""
-        ...
 
 
 class Preparing(ABC):
@@ -164,7 +157,6 @@ class SkimmingEngine(Engine, Protocol):
     @property
     def sublayers(self) -> int:
         """The number of parts that may be left out: 2l is layer l's attention, 2l + 1 its inner layer; 0: none."""
-        ...
 
     def skim(
         self, tokens: Tokens, after: int, skipped: "frozenset[int]", top_k: int
@@ -177,7 +169,6 @@ class SkimmingEngine(Engine, Protocol):
         Raises:
             CacheLost: the cache was freed since the last `prefill`.
         """
-        ...
 
 
 NORMED = -1  # as a layer: the last layer's hidden state after the final norm, before the head
@@ -192,15 +183,12 @@ class KeepingEngine(Engine, Protocol):
 
         If it kept fewer before, the KV cache is freed: the next `prefill` computes all of it again.
         """
-        ...
 
     def states(self, layers: Sequence[int], start: int, stop: int) -> "npt.NDArray[np.float32]":
         """The hidden states of the cached tokens `start`…`stop`, [tokens, layers, E]; the layers must be kept ones."""
-        ...
 
     def embed(self, tokens: Tokens) -> "npt.NDArray[np.float32]":
         """The embeddings of tokens, [tokens, E]."""
-        ...
 
 
 class Engines(Protocol):
@@ -213,14 +201,12 @@ class Engines(Protocol):
     @property
     def info(self) -> EngineInfo:
         """Facts of the engine."""
-        ...
 
     def slot(self, name: str) -> Engine:
         """The engine whose KV cache has this name, created empty if needed; the same object every time.
 
         It stays usable when its memory is freed. Its `close` only frees the memory.
         """
-        ...
 
     def beside(self, name: str) -> Engine | None:
         """A second KV cache for this name, for the text's next prompt; None if all names share a single cache.
@@ -228,27 +214,21 @@ class Engines(Protocol):
         It never evicts a recently used cache: without room its `prefill` computes nothing and is not done, and it is
         freed first if others need room. It is forgotten and renamed with the slot of its name.
         """
-        ...
 
     def exchange(self, name: str) -> None:
         """Replace the first cache of this name by the second, and free the first one's memory."""
-        ...
 
     def swap(self, name: str) -> None:
         """Swap the two caches of this name."""
-        ...
 
     def forget(self, name: str) -> None:
         """Free this slot's memory, if there is such a slot."""
-        ...
 
     def rename(self, old: str, new: str) -> None:
         """Rename a slot, if there is one, and free the one that had the new name."""
-        ...
 
     def close(self) -> None:
         """Free all memory, including the weights'; nothing may be used afterwards."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,9 @@ class StopRule(Protocol):
 
     def cut(self, text: str) -> int | None:
         """The length of `text` to keep, once its end is known; else None."""
-        ...
 
     def follow(self) -> Callable[[str], int | None]:
         """`cut` for one text that grows from call to call; reads no line twice."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,15 +59,12 @@ class Backend(Protocol):
 
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
-        ...
 
     def compact(self, cached: int, path: Sequence[int]) -> None:
         """Move the slots `cached + path[i]` to `cached + i`; `path` ascends, so the order of copying is safe."""
-        ...
 
     def close(self) -> None:
         """Free the memory."""
-        ...
 
 
 @runtime_checkable
@@ -77,7 +74,6 @@ class SkimmingBackend(Backend, Protocol):
     @property
     def sublayers(self) -> int:
         """How many parts there are: two a layer."""
-        ...
 
 
 @runtime_checkable
@@ -87,28 +83,22 @@ class KeepingBackend(Backend, Protocol):
     @property
     def layers(self) -> int:
         """Blocks of the model."""
-        ...
 
     @property
     def kept_layers(self) -> tuple[int, ...]:
         """The layers behind which hidden states are kept, each from 1 on."""
-        ...
 
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
         """The weights of the norm before the head, and its ε: scales [E], or scales and offsets [2 E] for LayerNorm."""
-        ...
 
     def keep_states(self, layers: Sequence[int]) -> None:
         """Keep the states behind these layers from now on; empties the KV cache."""
-        ...
 
     def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
         """The states of the slots `start`…`stop`, [slots, kept layers, E]."""
-        ...
 
     def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """The embeddings of tokens, [tokens, E]."""
-        ...
 
 
 def can_keep(backend: Backend, layers: Sequence[int]) -> TypeGuard[KeepingBackend]:

@@ -43,26 +43,21 @@ class SharingBackend(Backend, Protocol):
     @property
     def touched(self) -> int:
         """Slots of the cache, from the first on, that take memory."""
-        ...
 
     def another(self) -> Self:
         """Another backend over the same weights, with an empty cache; its `close` frees only its cache."""
-        ...
 
     def take(self, other: Self, start: int, stop: int) -> None:
         """Copy the slots `start`…`stop` of another backend's cache, and perhaps some beside them.
 
         Both caches agree up to `start`; the content after `stop` is undefined.
         """
-        ...
 
     def bytes_of(self, slots: int) -> int:
         """Memory of the cache with so many slots written."""
-        ...
 
     def trim(self, slots: int) -> None:
         """Free the memory beyond the first `slots` where possible; its content becomes undefined."""
-        ...
 
 
 def several(engine: Engine, kv_mb: int) -> Engines:

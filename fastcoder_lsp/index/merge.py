@@ -54,11 +54,9 @@ class MergeTarget(Protocol):
 
     def finish(self) -> Part:
         """The part, once both arrays are filled."""
-        ...
 
     def discard(self) -> None:
         """Cancel the merge and delete its output."""
-        ...
 
 
 MakeRoom: TypeAlias = Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], MergeTarget]

@@ -28,23 +28,18 @@ class Tensors(Protocol):
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Its sizes, rows first."""
-        ...
 
     def kind(self, name: str) -> str:
         """The type of its numbers: "F32", "BF16", "I32", "Q5_0"."""
-        ...
 
     def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
         """The rows `start` to `stop`, as fp32."""
-        ...
 
     def raw(self, name: str) -> npt.NDArray[np.generic]:
         """The whole tensor, in the precision of its file; bfloat16 as 16-bit patterns, blocks of a GGUF as fp32."""
-        ...
 
     def close(self) -> None:
         """Close the files."""
-        ...
 
 
 DAMAGED_HINT = "Download the model again: fastcoder-lsp model pull"

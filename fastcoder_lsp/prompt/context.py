@@ -45,7 +45,6 @@ class Context(Protocol):
 
     def observe(self, snapshot: Snapshot) -> None:
         """A prompt is built for this text: edits may matter to the next one."""
-        ...
 
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
@@ -55,11 +54,9 @@ class Context(Protocol):
         `shown`: the prompt's window, characters from…to; no snippet overlaps it. `kept`: the prompt's snippets so far,
         returned if an exchange would gain too little.
         """
-        ...
 
     def may_show(self, sources: Collection[str]) -> bool:
         """Whether a prompt may show the code of all these files now."""
-        ...
 
 
 class NoContext:

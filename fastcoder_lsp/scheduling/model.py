@@ -42,11 +42,9 @@ class ModelResources(Protocol):
     @property
     def costs(self) -> StepCosts:
         """The measured costs of its work."""
-        ...
 
     def close(self) -> None:
         """Free the memory."""
-        ...
 
 
 SomeModel = TypeVar("SomeModel", bound=ModelResources)
@@ -58,21 +56,17 @@ class Loaded(Protocol):
     @property
     def info(self) -> EngineInfo:
         """The running engine."""
-        ...
 
     def budgets(self, policy: Policy) -> Budgets:
         """The budgets of a request with `policy`."""
-        ...
 
     def background(self, question: Question) -> BackgroundBudget:
         """The budget of background work after `question`."""
-        ...
 
     def begin(
         self, question: Question, expected: Sequence[str], spans: Spans, clock: Clock, *, whole: bool
     ) -> Generation:
         """A generation for `question`. `expected`: likely beginnings. `whole`: with the whole prompt."""
-        ...
 
     def awaits(self, question: Question) -> bool:  # noqa: ARG002 see below
         """Whether a question waits until another model is loaded, which no other question needs."""

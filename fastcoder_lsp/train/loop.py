@@ -30,15 +30,12 @@ class TrainingTask(Protocol):
     @property
     def weights(self) -> Mapping[str, float]:
         """Loss term → its weight."""
-        ...
 
     def examples(self, step: int) -> Sequence[Example]:
         """The examples of a step: always the same for the same step."""
-        ...
 
     def held_out(self) -> Sequence[Example]:
         """Examples that no step trains on."""
-        ...
 
 
 class Lesson(Protocol):
@@ -46,15 +43,12 @@ class Lesson(Protocol):
 
     def parameters(self) -> Mapping[str, torch.nn.Parameter]:
         """The trained parameters by name, in a fixed order."""
-        ...
 
     def gradients(self, step: int) -> dict[str, float]:
         """Add the gradients of a step to the parameters, and return the mean of each loss term."""
-        ...
 
     def held_out(self) -> dict[str, float]:
         """The mean of each loss term on held-out text; empty where nothing is held out."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

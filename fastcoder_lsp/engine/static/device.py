@@ -43,39 +43,30 @@ class Device(Protocol):
             torch.OutOfMemoryError: there is no memory for it.
             RuntimeError: it holds an operation that cannot be captured.
         """
-        ...
 
     def staging(self, count: int, dtype: torch.dtype) -> torch.Tensor:
         """A tensor on the host that is copied to and from the device without waiting."""
-        ...
 
     def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
         """Launch a copy from a staging tensor, which must not change until a wait for the copy."""
-        ...
 
     def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
         """Launch a copy to a staging tensor, which is undefined until a wait for the copy."""
-        ...
 
     def mark(self) -> None:
         """Mark the end of the work launched so far."""
-        ...
 
     def wait(self) -> None:
         """Wait until the work before the mark is done."""
-        ...
 
     def memory(self) -> Memory:
         """The device's memory, total and free."""
-        ...
 
     def release(self) -> None:
         """Return memory that no tensor holds to the system."""
-        ...
 
     def failed(self, why: RuntimeError) -> None:
         """Record that work failed; if this process has lost the device, the process ends."""
-        ...
 
 
 class CpuDevice:

@@ -123,7 +123,7 @@ lay_out: Callable[
 class Inputs:
     """A program's view of its inputs, all on the device.
 
-    The scalars are the sampler's parameters, and the numbers of cached tokens, of pending rows, and of acceptable drafts.
+    The scalars are the sampler's parameters, and the numbers of cached tokens, pending rows and acceptable drafts.
     """
 
     cached: torch.Tensor

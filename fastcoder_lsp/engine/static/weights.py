@@ -29,7 +29,6 @@ class Linear(Protocol):
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
         """[T, E] → [T, N]."""
-        ...
 
 
 class PlainProduct:
@@ -188,7 +187,6 @@ class TensorSource(Protocol):
 
     def raw(self, name: str, *shape: int) -> torch.Tensor:
         """The tensor in its own precision and on its own device; raises ModelInvalidError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
