@@ -40,7 +40,6 @@ class Options(Reported):
 
 
 def run(options: Options) -> int:
-    """Measure, and print a table."""
     threads, clock = options.threads or default_threads(), time.perf_counter
     if options.shared:
         threads, clock = 1, time.thread_time

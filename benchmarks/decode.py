@@ -55,7 +55,6 @@ class Options(DraftOptions):
 
 
 def run(options: Options) -> int:
-    """Run the command."""
     parts = load_parts(options)
     engine = parts.engine()
     names = drafter_names(options.drafters)
@@ -127,7 +126,6 @@ def run_round(
 
 
 def sampler_of(options: Options) -> Sampler:
-    """How tokens are chosen, by the options."""
     return Sampler(temperature=options.temperature, rule=options.rule)
 
 

@@ -44,7 +44,6 @@ class Options(DraftOptions):
 
 
 def run(options: Options) -> int:
-    """Run the command."""
     if options.heatmap:
         require_packages("a picture", "matplotlib")
     parts = load_parts(options)
@@ -112,7 +111,6 @@ class Replayed:
         return sum(step.emitted for steps in chosen for step in steps) / passes if passes else 0.0
 
     def figures(self) -> dict[str, Any]:
-        """The figures of the report."""
         each = [sum(step.emitted for step in steps) / len(steps) for steps in self.steps.values()]
         every = [step for steps in self.steps.values() for step in steps]
         us = [step.us for step in every]

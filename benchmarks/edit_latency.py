@@ -88,7 +88,6 @@ class EditTimes:
 
 
 def measure(model: str, form: str, cases: Sequence[EditCase]) -> dict[str, Any]:
-    """Measure a model's weights with a format, and print a table."""
     found: dict[str, list[EditTimes]] = {}
     with tempfile.TemporaryDirectory(prefix="fastcoder-edits-") as place:
         says = Script()

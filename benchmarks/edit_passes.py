@@ -56,7 +56,6 @@ class EditTrace:
 
 
 def run(options: Options) -> int:
-    """Run the benchmark."""
     tokenizer = find_model(options.model).tokenizer
     cases = load(options.cases or require("next_edit") / "cases.jsonl")
     results: dict[str, Any] = {}

@@ -74,7 +74,6 @@ class CaseResult:
 
 
 def run(options: Options) -> int:
-    """Run the benchmark."""
     cases = load(options.cases or require("next_edit") / FILE)
     if options.latency:
         write(options, "edits", {"latency": measure(options.latency, options.form, cases)})

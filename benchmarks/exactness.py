@@ -63,7 +63,6 @@ class ExactnessCounts:
     differences: tuple[FirstDifference, ...] = ()
 
     def figures(self) -> dict[str, Any]:
-        """The figures of the report."""
         return {
             "identical": not self.differences,
             "greedy_prompts": self.greedy,
@@ -76,7 +75,6 @@ class ExactnessCounts:
 
 
 def run(options: Options) -> int:
-    """Run the command."""
     parts = load_parts(options)
     names = drafter_names(options.drafters) if options.drafters else all_names(parts.trained, len(parts.smaller))
     for name in names:

@@ -243,5 +243,4 @@ class TransformersReference:
         return text
 
     def close(self) -> None:
-        """Give the memory back."""
         del self._model

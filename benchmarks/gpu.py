@@ -120,7 +120,6 @@ def _part(command: Sequence[str], files: Path, seconds: float) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run as a program of its own: `scripts/bench_gpu.py`."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_options(parser, Options)
     arguments: Any = parser.parse_args(words)

@@ -138,7 +138,6 @@ class Answers(KeptRows):
     """key → the text that was generated."""
 
     def get(self, name: str) -> str | None:
-        """The answer kept under `name`."""
         row = self.rows.get(name)
         return None if row is None else str(row["text"])
 
@@ -159,8 +158,6 @@ def _plain(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over tasks and its standard error."""
-
     mean: float
     standard_error: float
     tasks: int
@@ -174,7 +171,6 @@ class Mean:
         return cls(fmean(values), spread, len(values))
 
     def to_json(self) -> dict[str, Any]:
-        """The scores as JSON, for reports."""
         return asdict(self)
 
 

@@ -58,8 +58,6 @@ class Options(Reported):
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """The percentiles of one measurement."""
-
     p50: float
     p99: float
 
@@ -77,7 +75,6 @@ class StoreFigures:
 
 
 def run(options: Options) -> int:
-    """Measure, print the table, write the report."""
     tokenizer = find_model(options.model).tokenizer
     with tempfile.TemporaryDirectory(prefix="fastcoder-bench-") as folder:
         files = ChunkedEncoder(tokenizer).encode_many([text for _, text in standard_library()])
@@ -282,13 +279,11 @@ def _live_times(live: LiveIndex, path: Path, lines: list[str], times: int, *, by
 
 
 def _holds(live: LiveIndex, digest: str) -> bool:
-    """Whether a text can be found, as an edit of this session."""
     recent = (entry for snapshot in live.pin() for entry in snapshot.parts if entry.recent)
     return any(record.digest == digest for entry in recent for record in entry.part.records)
 
 
 def _percentiles(seconds: Sequence[float], scale: float) -> Percentiles:
-    """p50 and p99, in another unit."""
     values = [value * scale for value in seconds]
     return Percentiles(percentile(values, 0.50), percentile(values, 0.99))
 

@@ -94,12 +94,10 @@ class Options(ServerOptions):
 
     @property
     def taker(self) -> hands.Accepter:
-        """The rule by which suggestions are accepted."""
         return hands.STRICT if self.strict else hands.TAB
 
 
 def run(options: Options) -> int:
-    """Run the command."""
     if options.html is not None:
         require_packages("a picture", "matplotlib")
     if options.source is not None:

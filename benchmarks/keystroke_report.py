@@ -212,7 +212,6 @@ def in_the_way(found: Found) -> tuple[float | None, ...]:
 
 
 def _sessions(full: Found) -> dict[str, Found]:
-    """Name and speed → the figures of a session."""
     return {
         f"{name}, {speed}/s": at_speed
         for table in ("drafters", "ablation")

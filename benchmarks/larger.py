@@ -73,7 +73,6 @@ class Felt:
 
 
 def run(options: Options) -> int:
-    """Measure, and print a table."""
     found: dict[str, Felt] = {}
     for size, bits in itertools.product(options.sizes.split(","), options.bits.split(",")):
         with tempfile.TemporaryDirectory(prefix="fastcoder-larger-", dir=Path.home() / ".cache") as folder:
@@ -136,7 +135,6 @@ class Typing:
 
 
 def felt(settings: Settings, keys: int, speed: float) -> Felt:
-    """Load the model, open a file, and type into it."""
     typing, pause_s, text = Typing(settings), 1 / speed, BEFORE
     try:
         typing.ask("x = ", _LONGEST_S)  # loads the model

@@ -66,7 +66,6 @@ class CutLine:
 
     @property
     def language(self) -> str:
-        """The language id of the file."""
         return language_of(Path(self.path))
 
 
@@ -101,7 +100,6 @@ class PlaceResult:
         return first_line(self.rested) == first_line(self.complete)
 
     def to_json(self) -> dict[str, Any]:
-        """The place, for a report."""
         return asdict(self) | {"exact": self.exact, "agrees": self.agrees}
 
 
@@ -115,7 +113,6 @@ class ShownTexts:
 
 
 def run(options: Options) -> int:
-    """Run the command."""
     if options.places < 1:
         raise UsageError("--places wants at least one")
     folder, name = histories.named(options.base)
@@ -156,7 +153,6 @@ async def _served(
     rest_s: float,
     on_place: Callable[[int], None],
 ) -> list[ShownTexts]:
-    """Start the server, ask at every place, end it."""
     server = BenchmarkServer("leisure")
     await server.start(command, root, settings, environment)
     try:

@@ -86,7 +86,6 @@ class Peer:
         raise NotImplementedError
 
     def memory_bytes(self) -> int:
-        """The memory of its processes."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -151,7 +150,6 @@ class HttpServer(Peer):
             raise
 
     def first(self) -> None:
-        """Ask for the answer that ends the start."""
         self.post("/infill", _FIRST)
 
     def post(self, route: str, body: Mapping[str, Any]) -> Any:

@@ -89,7 +89,6 @@ class PluginTypist(Typist):
         self._pressed: float | None = None
 
     async def type(self, subset: Subset) -> None:
-        """Type, and wait for the last answers."""
         for seconds in self.keys(subset):
             await asyncio.sleep(seconds)
         await asyncio.gather(*self._tasks)
@@ -127,7 +126,6 @@ class PluginTypist(Typist):
         """Tell nobody: `/infill` has no message for it."""
 
     def here(self) -> PluginContext:
-        """The context of the cursor."""
         return PluginContext.at(self.text(), self.cursor)
 
     def show(self, context: PluginContext, content: str, *, came: bool) -> str:
@@ -146,7 +144,6 @@ class PluginTypist(Typist):
         return str(first.get("content", ""))
 
     def start(self, doing: Coroutine[object, object, None]) -> None:
-        """Run a coroutine beside the typing."""
         self._tasks.append(asyncio.get_running_loop().create_task(doing))
 
     def _now(self) -> float:

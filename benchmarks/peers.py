@@ -82,7 +82,6 @@ class Options(TaskOptions):
 
     @property
     def cores(self) -> int:
-        """Threads of every engine."""
         return self.threads or int(machine()["cores"] or 1)
 
 
@@ -102,7 +101,6 @@ class Lineup:
 
 
 def run(options: Options) -> int:
-    """Run the command."""
     parts, lineup = load_parts(replace(options, draft_model=[])), Lineup({}, {})
     tables = list[tuple[str, Sequence[str], list[Row]]]()
     if options.limit:
@@ -148,7 +146,6 @@ def _decode(options: Options, parts: TaskParts, lineup: Lineup) -> list[Row]:
 
 
 def _ours(options: Options, parts: TaskParts, pin: TaskPin, stack: ExitStack) -> Iterator[tuple[str, Start]]:
-    """Our engines, plain and with `auto`."""
     for kind in options.engine.split(","):
         with closing(our_server(options.model, kind)) as server:
             known = server.start_s, server.memory_bytes()
@@ -257,6 +254,5 @@ def typed_row(name: str, with_text: float, waits: Sequence[float], saved: float,
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Row]) -> str:
-    """A table in Markdown."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

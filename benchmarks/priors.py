@@ -68,7 +68,6 @@ class PriorExample:
 
 
 def run(options: Options) -> int:
-    """Run the command."""
     parts = load_parts(options)
     recorder = RowRecorder(parts)
     try:

@@ -84,7 +84,6 @@ class FullAnswer:
         return prompt
 
     def text(self, request: CompletionRequest) -> str:
-        """The text to insert at the cursor, made without a deadline."""
         return _suggest(self._runtime, request)
 
     def forget(self, uri: str) -> None:
@@ -92,7 +91,6 @@ class FullAnswer:
         self._runtime.prompts.forget(uri)
 
     def close(self) -> None:
-        """Give the model's memory back."""
         self._runtime.close()
 
 
@@ -185,7 +183,6 @@ class EditHost:
         self._host = open_alone(self._load, make_runtime, self._hear, settings, {}, OpenTexts())
 
     def ask(self, question: EditQuestion) -> EditAnswer:
-        """Ask, and wait for the answer."""
         number = next(self._numbers)
         self._host.send(AskEdit(replace(question, number=number)))
         with self._news:
@@ -193,7 +190,6 @@ class EditHost:
             return self._answers.pop(number)
 
     def close(self) -> None:
-        """Free the models."""
         self._host.close(30)
 
     def _load(self, settings: Settings, progress: Progress) -> Model:

@@ -26,7 +26,6 @@ SECONDS: Final = 0.3
 
 
 def main() -> None:
-    """Time both precisions of the fastest kind, and print microseconds and products a cycle."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     kind = kinds_here()[0]
     columns, found = list[str](), list[list[object]]()
@@ -42,7 +41,6 @@ def main() -> None:
 
 
 def _times(kind: DotKind) -> dict[int, float]:
-    """Rows → microseconds."""
     run, blocks = _runner(kind), OUTPUTS // (kind.vectors * LANES)
     weights = aligned((blocks, INPUTS // kind.line * kind.line_bytes), np.int8)
     weights[:] = np.random.default_rng(0).integers(0, 16, weights.shape)  # factors of four-bit weights are at most 15

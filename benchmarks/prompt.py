@@ -63,7 +63,6 @@ class KeystrokeCosts:
 
 
 def run(options: Options) -> int:
-    """Run the benchmark."""
     folder = require("replay")
     tokenizer = find_model(options.model).tokenizer
     order = PromptOptions(anchored=not options.plain)

@@ -113,7 +113,6 @@ class Suite:
 
 
 def run(options: Options) -> int:
-    """Run the benchmark."""
     model = find_model(options.model)
     arms = [arm(name) for name in options.arms.split(",")]
     names = options.suites.split(",")
@@ -371,7 +370,6 @@ class AskedModel:
         self._context = 0
 
     def ask(self, title: str, asks: Sequence[ModelQuestion]) -> dict[str, str]:
-        """task → what the model said."""
         said = {}
         longest = max((len(ask.prompt.tokens) + ask.request.max_tokens for ask in asks), default=0)
         with shown(f"{title} {self.kind}", len(asks)) as tell:
@@ -386,7 +384,6 @@ class AskedModel:
         return said
 
     def close(self) -> None:
-        """Give the engine's memory back."""
         if self._engine is not None:
             self._engine.close()
             self._engine = None

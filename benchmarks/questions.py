@@ -109,12 +109,10 @@ class RepositoryFiles:
 
     @cached_property
     def words(self) -> Mapping[str, FileWords]:
-        """Path → text and words."""
         return {path: FileWords(text, self.terms.of_lines(text)) for path, text in self.files.items()}
 
     @cached_property
     def index(self) -> WordIndex:
-        """Which files use which words."""
         index = WordIndex()
         for path, file in self.words.items():
             index.put(path, file.lines.terms_W)
@@ -209,7 +207,6 @@ class _ByWords:
         return PromptContext(found, around.name, snapshot.path or "")
 
     def may_show(self, sources: Collection[str]) -> bool:  # noqa: ARG002 the interface
-        """A question's files are all there to be shown."""
         return True
 
 

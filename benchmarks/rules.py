@@ -142,7 +142,6 @@ def score_line(task: PublishedTask, answer: str) -> Scores:
 
 
 def code_lines(text: str) -> list[str]:
-    """The lines that are not blank."""
     return [line for line in text.split("\n") if line.strip()]
 
 

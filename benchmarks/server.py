@@ -35,8 +35,6 @@ _SCRATCH = "untitled:before-typing.py"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions(Reported):
-    """Which server, with which settings."""
-
     model: str = option("as the setting `model`", "auto")
     engine: str = option("as the setting `engine`", "auto")
     set: list[str] = option(
@@ -50,7 +48,6 @@ class ServerOptions(Reported):
     here: Path | None = None
 
     def command(self) -> tuple[str, ...]:
-        """The command that starts it."""
         return server_command(self.server, self.here)
 
     def settings(self, *more: str) -> dict[str, Any]:
@@ -129,7 +126,6 @@ class BenchmarkServer:
     async def start(
         self, command: Sequence[str], root: Path, settings: Mapping[str, Any], environment: Mapping[str, str]
     ) -> None:
-        """Start it on `root`."""
         options = {**settings, "client": {"reportsAnswers": True}}
         await self.client.start(command, root, options, environment)
 

@@ -110,15 +110,12 @@ class Options(Reported):
 
 @dataclass(frozen=True, slots=True)
 class NamedShape:
-    """A model by name: its configuration and its shape."""
-
     name: str
     config: Mapping[str, Any]
     shape: Shape
 
 
 def named(models: Mapping[str, Mapping[str, Any]]) -> list[NamedShape]:
-    """The models with their shapes."""
     found = []
     for name, config in models.items():
         shape = fast_shape(config)
@@ -138,7 +135,6 @@ class ShapeCost:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Measure the shapes that are named, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_options(parser, Options)
     options = filled(Options, parser.parse_args(words))

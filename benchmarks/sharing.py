@@ -58,7 +58,6 @@ class Options(Reported):
 
 
 def run(options: Options) -> int:
-    """Run the command."""
     return _starts(options) if options.part == "starts" else _people(options)
 
 

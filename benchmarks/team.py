@@ -54,7 +54,6 @@ class Options(Reported):
 
 
 def run(options: Options) -> int:
-    """Measure, and print what was found."""
     with ExitStack() as stack:
         own = None if options.url else stack.enter_context(OwnServer(options.model, options.replicas, _PLAIN))
         server = _server(options, own)
@@ -157,7 +156,6 @@ def _cell(value: object) -> str:
 
 
 def figures(asked: Sequence[RequestRecord], seconds: float, typists: int) -> dict[str, Any]:
-    """The figures of a run."""
     taken = [one for one in asked if one.code == 200]
     found, again = prefixes(taken)
     prompt = sum(one.prefilled + one.reused for one in taken)
@@ -233,7 +231,6 @@ def felt_s(taken: Sequence[RequestRecord], at_s: float, until_s: float) -> float
 
 
 def percentiles(ms: Sequence[float]) -> Mapping[str, float | None]:
-    """The median and the 95th and 99th percentile."""
     names = ("p50", "p95", "p99")
     if not ms:
         return dict.fromkeys(names)

@@ -50,7 +50,6 @@ class TypistConnection:
         self._client = httpx2.AsyncClient(base_url=url, headers=headers, timeout=None, trust_env=False, limits=limits)
 
     async def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Reply:
-        """Send a request and wait for its answer."""
         begun = time.perf_counter()
         try:
             response = await self._client.post(path, json=body, headers=headers)
@@ -89,8 +88,6 @@ class TargetServer:
 
 @dataclass(frozen=True, slots=True)
 class DocumentCursor:
-    """A cursor in a document."""
-
     document: str
     before: str
     after: str

@@ -217,12 +217,10 @@ class OwnServer:
         self._folder.cleanup()
 
     def said(self) -> str:
-        """Its standard error so far."""
         self.log.flush()
         return Path(self.log.name).read_text(encoding="utf-8")
 
     def healthy(self) -> bool:
-        """Whether it says that it can answer."""
         connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
         with suppress(OSError, HTTPException):
             connection.request("GET", "/health")
@@ -236,7 +234,6 @@ class OwnServer:
         return victim
 
     def replica_processes(self) -> list[int]:
-        """The processes of the model's replicas."""
         children = psutil.Process(self._process.pid).children(recursive=True)
         return [child.pid for child in children if _names_replica(child)]
 

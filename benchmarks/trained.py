@@ -84,7 +84,6 @@ class LoadedModel:
 
 
 def run(options: Options) -> int:
-    """Run the command."""
     tuned = find_model(options.model).files
     record = read_record(tuned.folder, tuned.digest)
     if record is None:
@@ -103,7 +102,6 @@ def run(options: Options) -> int:
 
 
 def _measure(model: BenchModel, options: Options) -> dict[str, Any]:
-    """All figures of one model."""
     engine = model.engine(options.engine, CONTEXT)
     files = model.files
     loaded = LoadedModel(model, engine, load_trained(files.folder, files.digest))
@@ -335,7 +333,6 @@ def _wide(request: DecodeRequest, nodes: int) -> DecodeRequest:
 
 
 def tell(results: Mapping[str, Any]) -> None:
-    """Print short tables of the results."""
     sides = [side for side in ("before", "after") if side in results]
     if "note" in results:
         print(f"Note: {results['note']}.")

@@ -115,7 +115,6 @@ MakeWithContext = Callable[[Model, str, Context], Runtime]
 
 
 def run(options: Options) -> int:
-    """Run the command."""
     arms = options.arms.split(",")
     if unknown := [arm for arm in arms if arm not in ARMS]:
         raise UsageError(f"there is no arm '{unknown[0]}'", f"Take some of: {', '.join(ARMS)}")

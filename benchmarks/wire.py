@@ -70,7 +70,6 @@ class Options(Reported):
 
 
 def run(options: Options) -> int:
-    """Type, ask, and print what the wire took."""
     with tempfile.TemporaryDirectory() as folder:
         command = python_command(__name__, folder)
         process = subprocess.Popen(command, cwd=neutral_folder(), stdin=subprocess.DEVNULL)
@@ -174,7 +173,6 @@ class AskingFront:
         self._answer = (0, 0.0, 0.0)
 
     def question(self, number: int, text: str, offset: int) -> Question:
-        """A question at a place of a document."""
         request = CompletionRequest(Snapshot("file:///project/a.py", "/project/a.py", "python", number, text), offset)
         now = time.perf_counter()
         return Question(number, request, place_of(request), Policy(), time.monotonic() * 1e3, now)
@@ -189,7 +187,6 @@ class AskingFront:
         return self._answer[1:]
 
     def on(self, event: Event) -> None:
-        """Keep the answer."""
         if isinstance(event, Answered):
             if TAKEN in event.answer.ms:  # else the host is not there yet
                 self._answer = (event.number, event.answer.ms[TAKEN], time.perf_counter() * 1e3)

@@ -37,11 +37,9 @@ class TaskSet:
     files: Mapping[str, Mapping[str, str]]
 
     def before(self, task: FunctionTask) -> str:
-        """The text up to the body."""
         return self.files[task.repo][task.path][: task.start]
 
     def body(self, task: FunctionTask) -> str:
-        """The body as it was written."""
         return self.files[task.repo][task.path][task.start : task.end]
 
     def without_body(self, task: FunctionTask) -> str:

@@ -68,5 +68,4 @@ def all_names(trained: Trained, smaller: int = 0) -> list[str]:
 
 
 def label(name: str) -> str:
-    """A drafter's name in tables."""
     return ABLATION.get(name, name)

@@ -40,15 +40,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A task decoded plainly and then with a drafter."""
-
     task: str
     plain: Run
     drafted: Run
 
     @property
     def speedup(self) -> float:
-        """How many times faster the drafter was."""
         return self.plain.ms / self.drafted.ms
 
 
@@ -68,7 +65,6 @@ def run_once(engine: Engine, drafter: Drafter, request: DecodeRequest) -> Run:
 
 
 def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
-    """One drafter's figures over all its pairs."""
     tokens = sum(pair.drafted.emitted for pair in pairs)
     drafted_ms, plain_ms = sum(pair.drafted.ms for pair in pairs), sum(pair.plain.ms for pair in pairs)
     by_task: dict[str, list[Pair]] = defaultdict(list)

@@ -117,7 +117,6 @@ class RowRecorder:
         return found if found.tokens else None
 
     def close(self) -> None:
-        """Give the engine's memory back, if one was needed."""
         if self._engine is not None:
             self._engine.close()
 

@@ -46,8 +46,6 @@ _GROUPS = "names, with parameters after a colon, or a group: `ablation`, `sweep-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOptions(Reported):
-    """Which tasks, which model."""
-
     tasks: Path | None = option("tasks.jsonl and repos.tar.gz (default: RepoEval)", None, metavar="DIR")
     limit: int | None = option("take N tasks, evenly spread over all", None, metavar="N")
     model: str = option("as the setting `model`", "auto")
@@ -96,7 +94,6 @@ class TaskStores:
         return self._frozen[shape]
 
     def corpus_tokens(self) -> int:
-        """The size of D_c in tokens."""
         return self._corpus_part().size
 
     def _repository(self, task: repoeval.FunctionTask) -> Searcher:
@@ -167,7 +164,6 @@ class TaskParts:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the model."""
         return self.model.tokenizer
 
     def in_file_order(self) -> list[repoeval.FunctionTask]:
@@ -198,7 +194,6 @@ class TaskParts:
         return self_model.kept(self.model.cache, self.model.files.digest)
 
     def lend(self) -> Sequence[Slots]:
-        """The smaller models, loaded when they are first asked for."""
         return self.smaller.of("")
 
     def require(self, name: str) -> None:
@@ -238,7 +233,6 @@ class TaskPin:
     task: repoeval.FunctionTask
 
     def __call__(self, _document: str) -> Pinned:
-        """The stores of the task, whatever the document."""
         return self.stores.pin(self.task)
 
 

@@ -42,12 +42,10 @@ class Ceiling:
 
     @property
     def saved(self) -> int:
-        """The keys that accepts make unnecessary."""
         return sum(self.saved_in.values())
 
     @property
     def share(self) -> float:
-        """The share of the keys that need not be typed."""
         return self.saved / self.keys if self.keys else 0.0
 
 

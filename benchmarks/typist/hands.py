@@ -97,7 +97,6 @@ def history_parts(steps: Sequence[Step], most_keys: int | None, seed: int) -> li
 
 
 def keys_of(step: RecordedEdit) -> tuple[str, ...]:
-    """The keys of a run."""
     return keys(step.text.removesuffix("\n"))
 
 

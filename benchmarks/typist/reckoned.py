@@ -74,7 +74,6 @@ class Clock:
         self.ms = 0.0
 
     def now(self) -> float:
-        """The time."""
         return self.ms
 
 
@@ -307,7 +306,6 @@ class Person(Typist):
         self._asked_ms = 0.0
 
     def load(self) -> "Future[bool]":
-        """Have the model loaded."""
         return self._service.preload()
 
     def press(self) -> bool:

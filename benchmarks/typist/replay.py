@@ -97,7 +97,6 @@ class ServerWork:
     mechanisms: Mapping[str, int] = field(default_factory=dict)
 
     def since(self, before: "ServerWork") -> "ServerWork":
-        """The work done after `before`."""
         return ServerWork(
             self.steps - before.steps,
             self.tokens - before.tokens,
@@ -154,11 +153,9 @@ class Editor:
             self._write(path)
 
     def uri(self, path: str) -> str:
-        """How the server knows a file."""
         return self._file(path).as_uri()
 
     def text(self, path: str) -> str:
-        """A file as the editor shows it."""
         return self._files[path]
 
     def take(self, step: Step) -> None:
@@ -417,7 +414,6 @@ def _budget_ms(stats: Params) -> float:
 
 
 def read_server_work(stats: Mapping[str, Any]) -> ServerWork:
-    """The counts of a `fastcoder/stats` answer."""
     requests = stats["requests"]
     told = {
         name: requests[name]
