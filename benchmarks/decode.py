@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from benchmarks.datasets import repoeval
-from benchmarks.drafting.drafters import drafter_names, label, make, warm_up
-from benchmarks.drafting.pairs import Pair, figures, run_once
+from benchmarks.drafting.drafters import Pair, drafter_names, figures, label, make, run_once, warm_up
 from benchmarks.drafting.tasks import (
     LEAKAGE,
     PAPER_TOKENS,

@@ -17,8 +17,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from benchmarks.datasets.next_edit import EditCase
+from benchmarks.harness import WrappedEngine, WrappedEngines
 from benchmarks.product import EditHost
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.core import (
@@ -26,7 +28,6 @@ from fastcoder_lsp.core import (
     Change,
     DraftTree,
     Engine,
-    EngineInfo,
     Engines,
     Prefilled,
     Sampler,
@@ -203,68 +204,22 @@ class Script:
 
     def engines(self, engines: Engines) -> Engines:
         """Engines that say it."""
-        return AnsweringEngines(engines, self)
+        return WrappedEngines(engines, lambda engine, _: AnsweringEngine(engine, self))
 
 
-class AnsweringEngines:
-    """Engines that say a script (`core.Engines`)."""
-
-    def __init__(self, engines: Engines, script: Script) -> None:
-        self._engines, self._script = engines, script
-        self._slots: dict[str, AnsweringEngine] = {}
-
-    @property
-    def info(self) -> EngineInfo:
-        """As of the engines."""
-        return self._engines.info
-
-    def slot(self, name: str) -> Engine:
-        """An engine that says the script."""
-        return self._slots.setdefault(name, AnsweringEngine(self._engines.slot(name), self._script))
-
-    def beside(self, name: str) -> Engine | None:
-        """As of the engines; edits use none."""
-        return self._engines.beside(name)
-
-    def exchange(self, name: str) -> None:
-        """As of the engines."""
-        self._engines.exchange(name)
-
-    def swap(self, name: str) -> None:
-        """As of the engines."""
-        self._engines.swap(name)
-
-    def forget(self, name: str) -> None:
-        """As of the engines."""
-        self._slots.pop(name, None)
-        self._engines.forget(name)
-
-    def rename(self, old: str, new: str) -> None:
-        """As of the engines."""
-        self._slots.pop(old, None)
-        self._engines.rename(old, new)
-
-    def close(self) -> None:
-        """As of the engines."""
-        self._engines.close()
-
-
-class AnsweringEngine:
+class AnsweringEngine(WrappedEngine):
     """An engine whose steps give the script's tokens after the last prefill (`core.Engine`)."""
 
     def __init__(self, engine: Engine, script: Script) -> None:
-        self._engine, self._script, self._said = engine, script, 0
+        super().__init__(engine)
+        self._script, self._said = script, 0
 
-    @property
-    def info(self) -> EngineInfo:
-        """As of the engine."""
-        return self._engine.info
-
+    @override
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        """As of the engine; the script begins again."""
         self._said = 0
-        return self._engine.prefill(tokens, should_stop)
+        return super().prefill(tokens, should_stop)
 
+    @override
     def step(
         self,
         tree: DraftTree,
@@ -280,14 +235,6 @@ class AnsweringEngine:
             if (child := children.get(node, {}).get(token)) is None:
                 break
             node = child
-        verified, self._script.last = self._engine.step(tree, sampler, only, top_k), self
+        verified, self._script.last = super().step(tree, sampler, only, top_k), self
         self._said += len(verified.emitted)
         return verified
-
-    def cached(self) -> tuple[int, ...]:
-        """As of the engine."""
-        return self._engine.cached()
-
-    def close(self) -> None:
-        """As of the engine."""
-        self._engine.close()

@@ -12,10 +12,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from fastcoder_lsp.bench.report import write_json
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.core import GREEDY, DraftTree, Engine, Sampler
+from fastcoder_lsp.core import (
+    GREEDY,
+    DraftTree,
+    Engine,
+    EngineInfo,
+    Engines,
+    Prefilled,
+    Sampler,
+    ShouldStop,
+    Tokens,
+    Verified,
+)
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.prompt.anchor import allowed
@@ -96,6 +108,91 @@ def top_two_gap(engine: Engine, tokens: Sequence[int]) -> float:
     best = engine.step(DraftTree.chain(tokens[-1:]), top_k=2).top_logits_NK
     assert best is not None, "asked for two, got none"
     return float(best[0, 0] - best[0, 1])
+
+
+class WrappedEngine(Engine):
+    """An engine that passes everything on; a subclass changes some of it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    @override
+    def info(self) -> EngineInfo:
+        return self._engine.info
+
+    @override
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        return self._engine.prefill(tokens, should_stop)
+
+    @override
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        return self._engine.step(tree, sampler, allowed, top_k)
+
+    @override
+    def cached(self) -> tuple[int, ...]:
+        return self._engine.cached()
+
+    @override
+    def close(self) -> None:
+        self._engine.close()
+
+
+class WrappedEngines(Engines):
+    """Engines whose slots are wrapped by `wrap`, which gets an engine and its slot's name."""
+
+    def __init__(self, engines: Engines, wrap: Callable[[Engine, str], Engine]) -> None:
+        self._engines, self._wrap = engines, wrap
+        self._slots: dict[tuple[str, bool], Engine] = {}
+
+    @property
+    @override
+    def info(self) -> EngineInfo:
+        return self._engines.info
+
+    @override
+    def slot(self, name: str) -> Engine:
+        return self._slots.setdefault((name, False), self._wrap(self._engines.slot(name), name))
+
+    @override
+    def beside(self, name: str) -> Engine | None:
+        engine = self._engines.beside(name)
+        return None if engine is None else self._slots.setdefault((name, True), self._wrap(engine, name))
+
+    @override
+    def exchange(self, name: str) -> None:
+        self._drop(name)
+        self._engines.exchange(name)
+
+    @override
+    def swap(self, name: str) -> None:
+        self._drop(name)
+        self._engines.swap(name)
+
+    @override
+    def forget(self, name: str) -> None:
+        self._drop(name)
+        self._engines.forget(name)
+
+    @override
+    def rename(self, old: str, new: str) -> None:
+        self._drop(old)
+        self._drop(new)
+        self._engines.rename(old, new)
+
+    @override
+    def close(self) -> None:
+        self._engines.close()
+
+    def _drop(self, name: str) -> None:
+        for beside in (False, True):
+            self._slots.pop((name, beside), None)
 
 
 def key(identity: str, prompt: Prompt, limit: str) -> str:

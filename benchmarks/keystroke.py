@@ -148,9 +148,7 @@ def with_edits(subset: Subset, sessions: Mapping[Arm, ReplaySession]) -> dict[st
         name = f"{without.name}, {without.speed:g}/s"
         saved = difference(subset, before.saved_in, after.saved_in)
         waits = [ghost_ms(one.requests, one.budget_ms)["p50"] for one in (before, after)]
-        tokens = [
-            one.work[-1].since(one.work[0]).prefilled / max(one.typed + one.accepts, 1) for one in (before, after)
-        ]
+        tokens = [_tokens_a_key(one) for one in (before, after)]
         found[name] = asdict(saved) | {"wait_ms": waits, "tokens_a_key": tokens, "edits": after.edits}
         found[name]["saved_in"] = [before.saved_in, after.saved_in]
         change = f"{saved.difference:+.2f} ± {saved.standard_error:.2f}"

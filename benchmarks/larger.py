@@ -9,7 +9,6 @@ import json
 import shutil
 import struct
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,23 +16,23 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+from typing_extensions import override
 
 from benchmarks.harness import Reported, write
+from benchmarks.product import AskedHost
 from benchmarks.shapes import MODELS
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
-from fastcoder_lsp.completion.protocol import Answered, Ask, Event
-from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
+from fastcoder_lsp.completion.protocol import Ask
+from fastcoder_lsp.completion.question import Policy, Question, place_of
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import CompletionRequest, Snapshot
-from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.model.choice import PROMPT_TOKENS
 from fastcoder_lsp.model.inventory import engine_conversions
-from fastcoder_lsp.runtime.load import load_model, make_runtime
+from fastcoder_lsp.runtime.load import load_model
 from fastcoder_lsp.runtime.parts import Model
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.workspace.document import OpenTexts
 
 EXAMPLE = "larger --sizes 0.5B,1.5B"
 SAYS = "values = sorted(entry for name in (first, second))\n"
@@ -80,45 +79,38 @@ def run(options: Options) -> int:
             settings = Settings(model=str(place), engine=f"cpu-int{bits}", threads=options.threads, index_enabled=False)
             found[f"{size} int{bits}"] = felt(settings, options.keys, options.speed)
     columns = ["size", "step", "8 rows", f"prompt of {PROMPT_TOKENS}", "first text", "wait", "keys with text"]
-    rows = [
-        [
-            name,
-            f"{one.step_ms:.1f}",
-            f"{one.rows_ms:.1f}",
-            f"{one.prompt_ms:.0f}",
-            f"{one.first_ms:.0f}",
-            f"{one.wait_ms:.0f}",
-            f"{100 * one.with_text:.0f} %",
-        ]
-        for name, one in found.items()
-    ]
+    rows = []
+    for name, one in found.items():
+        steps, waits = (one.step_ms, one.rows_ms), (one.prompt_ms, one.first_ms, one.wait_ms)
+        cells = [*(f"{ms:.1f}" for ms in steps), *(f"{ms:.0f}" for ms in waits)]
+        rows.append([name, *cells, f"{100 * one.with_text:.0f} %"])
     print_table(f"Larger models in shape, {options.speed:g} keys a second, in ms", columns, rows)
     write(options, "larger", {"sizes": {name: asdict(one) for name, one in found.items()}})
     return 0
 
 
-class Typing:
-    """One editor's questions to a model in this process, and when they were answered."""
+class Typing(AskedHost):
+    """One editor's questions to a model in this process."""
 
     def __init__(self, settings: Settings) -> None:
         self.models: list[Model] = []
-        self._answers: dict[int, tuple[Answer, float]] = {}
-        self._news, self._numbers = threading.Condition(), itertools.count()
-        self._host = open_alone(self._load, make_runtime, self._hear, settings, {}, OpenTexts())
+        super().__init__(settings, self._load)
 
     def ask(self, text: str, wait_s: float) -> float | None:
         """Ask at the end of a text; milliseconds until a suggestion, None where none came in time."""
-        number, now = next(self._numbers), time.monotonic()
-        request = CompletionRequest(Snapshot("file:///typed.py", None, "python", number, text), len(text))
-        self._host.send(Ask(Question(number, request, place_of(request), Policy(), now * 1e3, now * 1e3)))
-        with self._news:
-            self._news.wait_for(lambda: number in self._answers, wait_s)
-            answer, at = self._answers.get(number, (None, 0.0))
-        return (at - now) * 1e3 if answer is not None and answer.outcome == "shown" else None
+        now = time.monotonic()
 
+        def question(number: int) -> Ask:
+            request = CompletionRequest(Snapshot("file:///typed.py", None, "python", number, text), len(text))
+            return Ask(Question(number, request, place_of(request), Policy(), now * 1e3, now * 1e3))
+
+        answered = self.send(question, wait_s)
+        return (answered[1] - now) * 1e3 if answered is not None and answered[0].answer.outcome == "shown" else None
+
+    @override
     def close(self) -> None:
-        """Free the model, and delete its packed weights."""
-        self._host.close(30)
+        """Delete the packed weights, too."""
+        super().close()
         for model in self.models:
             for path in engine_conversions(model.digest, cache_folder()):
                 path.unlink(missing_ok=True)
@@ -126,12 +118,6 @@ class Typing:
     def _load(self, settings: Settings, _progress: object) -> Model:
         self.models.append(load_model(settings, lambda _share, _what: None))
         return self.models[-1]
-
-    def _hear(self, event: Event) -> None:
-        if isinstance(event, Answered):
-            with self._news:
-                self._answers[event.number] = event.answer, time.monotonic()
-                self._news.notify_all()
 
 
 def felt(settings: Settings, keys: int, speed: float) -> Felt:

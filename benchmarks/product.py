@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp.bench.model import BenchModel, find_model
-from fastcoder_lsp.completion.protocol import AskEdit, EditAnswered, Event
+from fastcoder_lsp.completion.protocol import Answered, AskEdit, Command, EditAnswered, Event
 from fastcoder_lsp.completion.question import place_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, SettingsLayer, resolve
@@ -158,7 +158,34 @@ class LocalEdits:
         return generation.answer()
 
 
-class EditHost:
+class AskedHost:
+    """The server's host in this process, whose answers are waited for."""
+
+    def __init__(self, settings: Settings, load: Callable[[Settings, Progress], Model] = load_model) -> None:
+        self._answers: dict[int, tuple[Event, float]] = {}
+        self._news, self._numbers = threading.Condition(), itertools.count(1)
+        self._host = open_alone(load, make_runtime, self._hear, settings, {}, OpenTexts())
+
+    def send(self, make: Callable[[int], Command], wait_s: float | None = None) -> tuple[Any, float] | None:
+        """Send what `make` makes of a number; the answer of that number and when it came, or None after `wait_s`."""
+        number = next(self._numbers)
+        self._host.send(make(number))
+        with self._news:
+            self._news.wait_for(lambda: number in self._answers, wait_s)
+            return self._answers.pop(number, None)
+
+    def close(self) -> None:
+        """Free the models."""
+        self._host.close(30)
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Answered | EditAnswered):
+            with self._news:
+                self._answers[event.number] = event, time.monotonic()
+                self._news.notify_all()
+
+
+class EditHost(AskedHost):
     """The server's host, with the weights of a model as an edit model of some format.
 
     Args:
@@ -175,22 +202,15 @@ class EditHost:
         link = place / f"{MODEL_NAMES[0]}-in-shape"  # the name says that it is an edit model
         found = find_model(model)
         link.symlink_to(found.files.folder, target_is_directory=True)
-        self._form, self._wrap = form, wrap
-        self._answers: dict[int, EditAnswer] = {}
-        self._news, self._numbers = threading.Condition(), itertools.count(1)
-        self.tokenizer = found.tokenizer
+        self._form, self._wrap, self.tokenizer = form, wrap, found.tokenizer
         settings, _ = resolve([SettingsLayer("bench", {"model": model, "edits.model": str(link)}, trusted=True)])
-        self._host = open_alone(self._load, make_runtime, self._hear, settings, {}, OpenTexts())
+        super().__init__(settings, self._load)
 
     def ask(self, question: EditQuestion) -> EditAnswer:
-        number = next(self._numbers)
-        self._host.send(AskEdit(replace(question, number=number)))
-        with self._news:
-            self._news.wait_for(lambda: number in self._answers)
-            return self._answers.pop(number)
-
-    def close(self) -> None:
-        self._host.close(30)
+        answered = self.send(lambda number: AskEdit(replace(question, number=number)))
+        assert answered is not None, "it waits"
+        answer: EditAnswer = answered[0].answer
+        return answer
 
     def _load(self, settings: Settings, progress: Progress) -> Model:
         return replace(load_model(settings, progress), edits=EditModels(self._load_edits))
@@ -198,9 +218,3 @@ class EditHost:
     def _load_edits(self, settings: Settings, stopped: threading.Event, progress: Progress) -> EditModel:
         model = load_edit_model(settings, stopped, progress)
         return replace(model, engines=self._wrap(model.engines), format=self._form)
-
-    def _hear(self, event: Event) -> None:
-        if isinstance(event, EditAnswered):
-            with self._news:
-                self._answers[event.number] = event.answer
-                self._news.notify_all()

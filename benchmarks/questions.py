@@ -249,21 +249,9 @@ _FUNCTION = {
     "typescript": re.compile(r".*(?:\)|=>)[^;]*\{\s*$"),
     "rust": re.compile(rf"{_VISIBLE}(?:(?:async|unsafe|const|default|extern \"\w+\")\s+)*fn\b"),
 }
-_KNOWN = frozenset(name for kind in (str, bytes, list, dict, set, int, object) for name in dir(kind)) | frozenset(
-    [
-        "constructor",
-        "super",
-        "catch",
-        "switch",
-        "while",
-        "return",
-        "function",
-        "print",
-        "push",
-        "then",
-        "forEach",
-        "filter",
-    ]
+_KNOWN = {name for kind in (str, bytes, list, dict, set, int, object) for name in dir(kind)}.union(
+    ("constructor", "super", "catch", "switch", "while", "return", "function", "print", "push", "then", "forEach"),
+    ("filter",),
 )
 _KNOWN_RUST = frozenset(
     (

@@ -48,47 +48,29 @@ class ServerOptions(Reported):
     here: Path | None = None
 
     def command(self) -> tuple[str, ...]:
-        return server_command(self.server, self.here)
+        """The command that starts it; a relative path of the program starts from the folder `here`."""
+        command = tuple(shlex.split(self.server)) if self.server is not None else SERVER
+        if not command:
+            raise UsageError("--server names no program", "Example: --server 'OLD/.venv/bin/fastcoder-lsp serve'")
+        program, *rest = command
+        return (str(self.here / program) if self.here is not None and os.sep in program else program, *rest)
 
     def settings(self, *more: str) -> dict[str, Any]:
-        """The settings that it gets, and `more`.
+        """The settings that --model, --engine, --set and `more` (NAME=VALUE) ask for.
 
         Raises:
             UsageError: the server would not take one of them.
         """
-        return server_settings(self.model, self.engine, [*self.set, *more])
-
-
-def server_command(words: str | None, here: Path | None) -> tuple[str, ...]:
-    """The command of the option --server; this installation's server where it is not given.
-
-    Args:
-        words: as a shell reads them.
-        here: the folder that a relative path of the program starts from.
-    """
-    command = tuple(shlex.split(words)) if words is not None else SERVER
-    if not command:
-        raise UsageError("--server names no program", "Example: --server 'OLD/.venv/bin/fastcoder-lsp serve'")
-    program, *rest = command
-    return (str(here / program) if here is not None and os.sep in program else program, *rest)
-
-
-def server_settings(model: str, engine: str, pairs: Sequence[str]) -> dict[str, Any]:
-    """The settings that --model, --engine and --set (`pairs`, NAME=VALUE) ask for.
-
-    Raises:
-        UsageError: the server would not take one of them.
-    """
-    settings: dict[str, Any] = {"model": model, "engine": engine}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise UsageError(f"a setting is NAME=VALUE, not {pair}")
-        settings[name] = _value(value)
-    _, problems = resolve([SettingsLayer("--set", settings, trusted=True)])
-    if problems:
-        raise UsageError(str(problems[0]), "See docs/settings.md.")
-    return settings
+        settings: dict[str, Any] = {"model": self.model, "engine": self.engine}
+        for pair in (*self.set, *more):
+            name, equals, value = pair.partition("=")
+            if not equals:
+                raise UsageError(f"a setting is NAME=VALUE, not {pair}")
+            settings[name] = _value(value)
+        _, problems = resolve([SettingsLayer("--set", settings, trusted=True)])
+        if problems:
+            raise UsageError(str(problems[0]), "See docs/settings.md.")
+        return settings
 
 
 @contextmanager

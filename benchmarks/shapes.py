@@ -48,34 +48,26 @@ PRECISIONS: Final = {"cpu-graphs": "plain", "cuda-graphs": "plain", "cuda-int8":
 
 
 def _qwen(width: int, inner: int, layers: int, heads: int, kv_heads: int, vocabulary: int) -> dict[str, Any]:
-    """The `config.json` of a Qwen2.5-Coder."""
+    rest = {"model_type": "qwen2", "max_position_embeddings": 32768, "rope_theta": 1e6}
+    return _config(width, inner, layers, heads, kv_heads, vocabulary, tied=vocabulary == 151936) | rest
+
+
+def _llama(width: int, inner: int, layers: int, heads: int, vocabulary: int, theta: float) -> dict[str, Any]:
+    rest = {"model_type": "llama", "max_position_embeddings": 16384, "rope_theta": theta, "rms_norm_eps": 1e-6}
+    return _config(width, inner, layers, heads, heads, vocabulary, tied=False) | rest
+
+
+def _config(
+    width: int, inner: int, layers: int, heads: int, kv_heads: int, vocabulary: int, *, tied: bool
+) -> dict[str, Any]:
     return {
-        "model_type": "qwen2",
         "hidden_size": width,
         "intermediate_size": inner,
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
         "num_key_value_heads": kv_heads,
         "vocab_size": vocabulary,
-        "max_position_embeddings": 32768,
-        "rope_theta": 1e6,
-        "tie_word_embeddings": vocabulary == 151936,
-    }
-
-
-def _llama(width: int, inner: int, layers: int, heads: int, vocabulary: int, theta: float) -> dict[str, Any]:
-    return {
-        "model_type": "llama",
-        "hidden_size": width,
-        "intermediate_size": inner,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "num_key_value_heads": heads,
-        "vocab_size": vocabulary,
-        "max_position_embeddings": 16384,
-        "rope_theta": theta,
-        "rms_norm_eps": 1e-6,
-        "tie_word_embeddings": False,
+        "tie_word_embeddings": tied,
     }
 
 

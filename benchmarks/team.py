@@ -13,8 +13,7 @@ import numpy as np
 from benchmarks.datasets import histories
 from benchmarks.datasets.histories import TypedRun
 from benchmarks.harness import Reported, write
-from benchmarks.team_client import Interface, RequestRecord, TargetServer
-from benchmarks.team_load import GIVEN_UP, OwnServer, arriving, closed, type_all
+from benchmarks.team_load import GIVEN_UP, Interface, OwnServer, RequestRecord, TargetServer, arriving, closed, type_all
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.errors import UsageError

@@ -1,9 +1,13 @@
 """Requests to a team's server: people who type recorded histories, generated loads, a server of our own.
 
-Each person is at a place of their own, and asks at every key. How a person types is `typist/hands`.
+Each person is at a place of their own, and asks at every key; how a person types is `typist/hands`. The interfaces are
+llama.cpp's `/infill`, which llama-server has too, and OpenAI's `/v1/completions` with the marks of Qwen's family in the
+prompt, which vLLM has. As an editor, a client has one request open at a time, and closes its connection when it cancels
+one.
 """
 
 import asyncio
+import hashlib
 import os
 import random
 import signal
@@ -11,26 +15,148 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Literal, Self
 
+import httpx2
 import psutil
 
 from benchmarks.datasets.histories import TypedRun
-from benchmarks.team_client import DocumentCursor, RequestRecord, TargetServer, ask
 from benchmarks.typist.hands import keys, opening, waits
 from fastcoder_lsp.config.environment import neutral_folder, python_command
-from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.errors import NetworkError, ResourceError
 
+Interface = Literal["infill", "completions"]
 GIVEN_UP = -1
+_WORDS = 24
+"""Tokens of an answer at most, for servers that do not end a text by themselves."""
 _LONGEST = 30_000
 """Characters of a document, the cursor in them: clients send windows of large files."""
 _FILE = "def total(items):\n    return sum(items)\n\n\n" * 10
 _BEGIN_S = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class TargetServer:
+    """A server to ask.
+
+    Attributes:
+        keys: of the people, one after the other; none where it asks for none.
+        scripted: whether its model says checksums.
+    """
+
+    url: str
+    keys: tuple[str, ...] = ()
+    interface: Interface = "infill"
+    scripted: bool = False
+
+    def client(self, typist: int) -> httpx2.AsyncClient:
+        """A person's connection: to their own workspace, by their own key where there are so many.
+
+        Raises:
+            NetworkError: the server's URL is no address.
+        """
+        if not httpx2.URL(self.url).host or httpx2.URL(self.url).scheme != "http":
+            raise NetworkError(f"{self.url} is no address", "Write: http://127.0.0.1:8020")
+        named = {"X-Fastcoder-Workspace": f"workspace-{typist}"}
+        if self.keys:
+            named["Authorization"] = f"Bearer {self.keys[typist % len(self.keys)]}"
+        one = httpx2.Limits(max_connections=1)
+        return httpx2.AsyncClient(base_url=self.url, headers=named, timeout=None, trust_env=False, limits=one)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentCursor:
+    document: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request and what became of it.
+
+    Attributes:
+        at_s: seconds since the beginning.
+        code: HTTP's status; 0: the connection broke; -1: a newer key came first.
+        host_ms: of them, in the replica, where it says so.
+        right: whether it was this request's own, where that can be told.
+        prefilled: prompt tokens that were computed.
+        reused: prompt tokens that were in a KV cache.
+        why: what the server says where it did not answer, or what it said where that is not its own.
+    """
+
+    typist: int
+    document: str
+    at_s: float
+    code: int
+    ms: float = 0.0
+    host_ms: float = 0.0
+    text: bool = False
+    right: bool | None = None
+    replica: str = ""
+    prefilled: int = 0
+    reused: int = 0
+    tokens: int = 0
+    why: str = ""
+
+
+async def ask(
+    server: TargetServer, client: httpx2.AsyncClient, place: DocumentCursor, typist: int, at_s: float
+) -> RequestRecord:
+    """Ask at a place; where the model says checksums, each answer is compared with its own."""
+    headers = {"X-Fastcoder-Document": place.document}
+    path, body = _request(server.interface, place)
+    begun = time.perf_counter()
+    try:
+        response = await client.post(path, json=body, headers=headers)
+    except httpx2.TransportError:
+        return RequestRecord(typist, place.document, at_s, 0, 1e3 * (time.perf_counter() - begun))
+    ms = 1e3 * (time.perf_counter() - begun)
+    is_json = response.headers.get("content-type", "").startswith("application/json")
+    told: Mapping[str, Any] = response.json() if is_json else {}
+    said = str(
+        told.get("content", "") if server.interface == "infill" else (told.get("choices") or [{}])[0].get("text", "")
+    )
+    said, answered, error = said.rstrip("\n"), response.status_code == 200, told.get("error")
+    right = said == checksum(place.before, len(said)) if server.scripted and answered and said else None
+    why = str(error.get("message", "")) if isinstance(error, dict) and not answered else ""
+    usage, times = told.get("usage") or {}, told.get("timings") or {}
+    reused = int(times.get("cache_n", (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0))
+    return RequestRecord(
+        typist=typist,
+        document=place.document,
+        at_s=at_s,
+        code=response.status_code,
+        ms=ms,
+        host_ms=float(response.headers.get("x-fastcoder-host-ms", 0.0)),
+        text=bool(said.strip()),
+        right=right,
+        replica=response.headers.get("x-fastcoder-replica", ""),
+        prefilled=max(0, int(times.get("prompt_n", usage.get("prompt_tokens", 0) - reused))),
+        reused=reused,
+        tokens=int(times.get("predicted_n", usage.get("completion_tokens", 0))),
+        why=repr(said) if right is False else why,
+    )
+
+
+def _request(interface: Interface, place: DocumentCursor) -> tuple[str, dict[str, Any]]:
+    if interface == "completions":
+        prompt = f"<|fim_prefix|>{place.before}<|fim_suffix|>{place.after}<|fim_middle|>"
+        return "/v1/completions", {"prompt": prompt, "max_tokens": _WORDS, "temperature": 0.0, "stop": ["\n"]}
+    line = place.before.rfind("\n") + 1
+    around = {"input_prefix": place.before[:line], "prompt": place.before[line:], "input_suffix": place.after}
+    return "/infill", around | {"filename": place.document, "n_predict": _WORDS}
+
+
+def checksum(before: str, letters: int) -> str:
+    """The answer of the scripted model of the team's server."""
+    return f"~{hashlib.blake2b(before.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"[:letters]
 
 
 def places(run: TypedRun, name: str) -> Iterator[tuple[DocumentCursor, str]]:
@@ -66,53 +192,35 @@ async def type_all(
     """
     begun = clock()
 
-    def passed() -> float:
-        return clock() - begun
+    async def type_one(typist: int) -> list[RequestRecord]:
+        client, done = server.client(typist), list[RequestRecord]()
+        first, turn = len(runs) * typist // typists, 0
+        open_: asyncio.Task[None] | None = None
 
-    each = [
-        _type(server, runs, number, len(runs) * number // typists, passed, seconds, speed, patient=patient)
-        for number in range(typists)
-    ]
-    return [asked for typed in await asyncio.gather(*each) for asked in typed]
+        async def one(place: DocumentCursor, at_s: float) -> None:
+            try:
+                done.append(await ask(server, client, place, typist, at_s))
+            except asyncio.CancelledError:
+                done.append(RequestRecord(typist, place.document, at_s, GIVEN_UP))
+                raise
 
+        while clock() - begun < seconds:
+            run = runs[(first + turn) % len(runs)]
+            pauses = waits(keys(run.text), speed, f"{typist}-{turn}")
+            for (place, _), pause in zip(places(run, f"{typist}/{run.path}"), pauses, strict=True):
+                await asyncio.sleep(pause)
+                if open_ is not None:
+                    await _ended(open_, patient=patient)
+                if (at_s := clock() - begun) >= seconds:
+                    break
+                open_ = asyncio.create_task(one(place, at_s))
+            turn += 1
+        if open_ is not None:
+            await _ended(open_, patient=True)
+        await client.aclose()
+        return done
 
-async def _type(
-    server: TargetServer,
-    runs: Sequence[TypedRun],
-    typist: int,
-    first: int,
-    passed: Callable[[], float],
-    seconds: float,
-    speed: float,
-    *,
-    patient: bool,
-) -> list[RequestRecord]:
-    client, done = server.client(typist), list[RequestRecord]()
-    turn = 0
-    open_: asyncio.Task[None] | None = None
-
-    async def one(place: DocumentCursor, at_s: float) -> None:
-        try:
-            done.append(await ask(client, server.interface, place, typist, at_s, scripted=server.scripted))
-        except asyncio.CancelledError:
-            done.append(RequestRecord(typist, place.document, at_s, GIVEN_UP))
-            raise
-
-    while passed() < seconds:
-        run = runs[(first + turn) % len(runs)]
-        pauses = waits(keys(run.text), speed, f"{typist}-{turn}")
-        for (place, _), pause in zip(places(run, f"{typist}/{run.path}"), pauses, strict=True):
-            await asyncio.sleep(pause)
-            if open_ is not None:
-                await _ended(open_, patient=patient)
-            if (at_s := passed()) >= seconds:
-                break
-            open_ = asyncio.create_task(one(place, at_s))
-        turn += 1
-    if open_ is not None:
-        await _ended(open_, patient=True)
-    await client.close()
-    return done
+    return [asked for typed in await asyncio.gather(*map(type_one, range(typists))) for asked in typed]
 
 
 async def _ended(task: "asyncio.Task[None]", *, patient: bool) -> None:
@@ -136,8 +244,8 @@ async def closed(
         connection, done = server.client(client), list[RequestRecord]()
         while (at_s := clock() - begun) < seconds:
             wanted = place(client, len(done))
-            done.append(await ask(connection, server.interface, wanted, client, at_s, scripted=server.scripted))
-        await connection.close()
+            done.append(await ask(server, connection, wanted, client, at_s))
+        await connection.aclose()
         return done
 
     return [asked for each in await asyncio.gather(*map(one, range(clients))) for asked in each]
@@ -158,7 +266,7 @@ async def arriving(
         connection, client = free.pop(0)
         wanted = place(client, asked_by[client])
         asked_by[client] += 1
-        done.append(await ask(connection, server.interface, wanted, client, at_s, scripted=server.scripted))
+        done.append(await ask(server, connection, wanted, client, at_s))
         free.append((connection, client))
 
     due = 0.0
@@ -170,7 +278,7 @@ async def arriving(
         due += chance.expovariate(a_second)
     await asyncio.gather(*tasks)
     for connection, _ in free:
-        await connection.close()
+        await connection.aclose()
     return done
 
 

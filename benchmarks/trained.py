@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,7 @@ from typing import Any
 from typing_extensions import override
 
 from benchmarks.datasets import data_folder, infilling, repoeval, require, spread
-from benchmarks.drafting.drafters import DrafterParts, make
-from benchmarks.drafting.pairs import ObservedDrafter, Pair, figures, run_once
+from benchmarks.drafting.drafters import DrafterParts, ObservedDrafter, Pair, figures, make, run_once
 from benchmarks.harness import Mean, Reported, decode_request, line_end, paired, write
 from benchmarks.questions import InfillQuestion, PromptVariant, prompt_of
 from fastcoder_lsp.bench.model import BenchModel, find_model
@@ -156,15 +156,9 @@ def counts(loaded: LoadedModel, requests: Sequence[DecodeRequest], options: Opti
         "sdsat": {},
     }
     for block in map(int, options.blocks.split(",")):
-        count = count_jacobi(loaded.engine, lively, block)
-        found["jacobi"][block] = {"fast_forward": count.fast_forward, "stationary": count.stationary_mean}
+        found["jacobi"][block] = count_jacobi(loaded.engine, lively, block)
     for k in map(int, options.ks.split(",")) if loaded.trained.adaptive else ():
-        accepted = count_accepted(loaded.engine, lively, loaded.trained.adaptive, k)
-        found["sdsat"][k] = {
-            "accepted": accepted.accepted,
-            "tokens_a_pass": accepted.tokens_a_pass,
-            "histogram": dict(sorted(accepted.histogram.items())),
-        }
+        found["sdsat"][k] = count_accepted(loaded.engine, lively, loaded.trained.adaptive, k)
     return found
 
 
@@ -239,46 +233,6 @@ class AcceptListener(ObservedDrafter):
         super().observe(tree, verified)
 
 
-@dataclass(slots=True)
-class JacobiCount:
-    """Sums over decodes with one block length."""
-
-    tokens: int = 0
-    steps: int = 0
-    states: int = 0
-    stationary: int = 0
-
-    @property
-    def fast_forward(self) -> float:
-        """Tokens that became final in a step, on average."""
-        return self.tokens / max(self.steps, 1)
-
-    @property
-    def stationary_mean(self) -> float:
-        """Stationary tokens of a state, on average."""
-        return self.stationary / max(self.states, 1)
-
-
-@dataclass(slots=True)
-class AcceptCount:
-    """Sums over decodes with one k; `histogram[a]`: verifications that accepted a guesses."""
-
-    tokens: int = 0
-    steps: int = 0
-    histogram: dict[int, int] = field(default_factory=dict)
-
-    @property
-    def accepted(self) -> float:
-        """Guesses accepted of k in a verification, on average."""
-        total = sum(self.histogram.values())
-        return sum(count * times for count, times in self.histogram.items()) / max(total, 1)
-
-    @property
-    def tokens_a_pass(self) -> float:
-        """Tokens over passes, those that only guess among them."""
-        return self.tokens / max(self.steps, 1)
-
-
 def stationary(states: Sequence[tuple[int, tuple[int, ...]]], output: Sequence[int]) -> tuple[int, int]:
     """How many states there are, and how many of all their tokens are right behind a wrong one."""
     right_behind = 0
@@ -290,31 +244,36 @@ def stationary(states: Sequence[tuple[int, tuple[int, ...]]], output: Sequence[i
     return len(states), right_behind
 
 
-def count_jacobi(engine: Engine, requests: Sequence[DecodeRequest], block: int) -> JacobiCount:
-    """Decode all `requests` by Jacobi iteration with n = `block`."""
-    count = JacobiCount()
+def count_jacobi(engine: Engine, requests: Sequence[DecodeRequest], block: int) -> dict[str, float]:
+    """Tokens that become final in a step of Jacobi iteration with n = `block`, and stationary tokens of a state."""
+    tokens, steps, states, still = 0, 0, 0, 0
     for request in requests:
         listener = StateListener(block)
         result = decode(engine, listener, _wide(request, block + 1), lambda: False)
-        states, right = stationary(listener.states, result.tokens)
-        count.tokens += len(result.tokens)
-        count.steps += result.counts.steps
-        count.states += states
-        count.stationary += right
-    return count
+        count, right = stationary(listener.states, result.tokens)
+        tokens, steps = tokens + len(result.tokens), steps + result.counts.steps
+        states, still = states + count, still + right
+    return {"fast_forward": tokens / max(steps, 1), "stationary": still / max(states, 1)}
 
 
-def count_accepted(engine: Engine, requests: Sequence[DecodeRequest], adaptive: Sequence[int], k: int) -> AcceptCount:
-    """Decode all `requests` by SDSAT in the paper's two steps with k guesses."""
-    count = AcceptCount()
+def count_accepted(
+    engine: Engine, requests: Sequence[DecodeRequest], adaptive: Sequence[int], k: int
+) -> dict[str, Any]:
+    """SDSAT in the paper's two steps with k guesses: guesses accepted in a verification, tokens over all passes.
+
+    `histogram[a]`: verifications that accepted a guesses.
+    """
+    tokens, steps, accepted = 0, 0, list[int]()
     for request in requests:
         listener = AcceptListener(adaptive, k)
         result = decode(engine, listener, _wide(request, 2 * k + 2), lambda: False)
-        count.tokens += len(result.tokens)
-        count.steps += result.counts.steps
-        for accepted in listener.accepted:
-            count.histogram[accepted] = count.histogram.get(accepted, 0) + 1
-    return count
+        tokens, steps = tokens + len(result.tokens), steps + result.counts.steps
+        accepted += listener.accepted
+    return {
+        "accepted": sum(accepted) / max(len(accepted), 1),
+        "tokens_a_pass": tokens / max(steps, 1),
+        "histogram": dict(sorted(Counter(accepted).items())),
+    }
 
 
 def distinct_share(outputs: Sequence[Sequence[int]]) -> float:

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from benchmarks.checker import diagnostics_of
 from benchmarks.datasets.histories import RecordedEdit, Step, apply
+from benchmarks.harness import WrappedEngine, WrappedEngines
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset
 from benchmarks.typist.typist import KeyPosition, Typist
@@ -32,7 +33,6 @@ from fastcoder_lsp.core import (
     Diagnostic,
     DraftTree,
     Engine,
-    EngineInfo,
     Engines,
     Late,
     Prefilled,
@@ -61,7 +61,7 @@ MACHINES = {
     "avx2-int4": StepCosts(_WIDTHS, (11.2, 11.2, 14.7, 21.2, 39.9, 76.6, 143.4), 797 / 512),
 }
 """Of the default model on two cores: docs/benchmarks.md, *What a step costs*; one row takes no more than two, as
-`runtime.costs.smoothed` has it: `Pace` reckons with nothing that it cannot believe."""
+`runtime.costs.smoothed` has it: `LatencyEstimator` reckons with nothing that it cannot believe."""
 _LOOKED_S = 600.0
 CHECKED_S = 0.5
 """A person who rests so long sees diagnostics of the text."""
@@ -77,8 +77,8 @@ class Clock:
         return self.ms
 
 
-class ReckonedEngines(Engines):
-    """A model's engines, whose work takes reckoned time (`core.Engines`).
+class ReckonedEngines(WrappedEngines):
+    """A model's engines, whose work takes reckoned time.
 
     Attributes:
         computed: prompt tokens by the slot's name.
@@ -86,69 +86,24 @@ class ReckonedEngines(Engines):
     """
 
     def __init__(self, engines: Engines, clock: Clock, costs: StepCosts) -> None:
-        self._engines, self.clock, self.costs = engines, clock, costs
+        super().__init__(engines, lambda engine, name: _Reckoned(engine, name, self))
+        self.clock, self.costs = clock, costs
         self.computed: Counter[str] = Counter()
         self.steps = self.emitted = 0
-        self._slots: dict[tuple[str, bool], _Reckoned] = {}
-
-    @property
-    @override
-    def info(self) -> EngineInfo:
-        return self._engines.info
-
-    @override
-    def slot(self, name: str) -> Engine:
-        return self._slots.setdefault((name, False), _Reckoned(self._engines.slot(name), name, self))
-
-    @override
-    def beside(self, name: str) -> Engine | None:
-        engine = self._engines.beside(name)
-        return None if engine is None else self._slots.setdefault((name, True), _Reckoned(engine, name, self))
-
-    @override
-    def exchange(self, name: str) -> None:
-        self._drop(name)
-        self._engines.exchange(name)
-
-    @override
-    def swap(self, name: str) -> None:
-        self._drop(name)
-        self._engines.swap(name)
-
-    @override
-    def forget(self, name: str) -> None:
-        self._drop(name)
-        self._engines.forget(name)
-
-    @override
-    def rename(self, old: str, new: str) -> None:
-        self._drop(old)
-        self._drop(new)
-        self._engines.rename(old, new)
 
     @override
     def close(self) -> None:
         """The model is used on by others."""
 
-    def _drop(self, name: str) -> None:
-        for beside in (False, True):
-            self._slots.pop((name, beside), None)
 
-
-class _Reckoned(Engine):
-    """One slot (`core.Engine`)."""
-
+class _Reckoned(WrappedEngine):
     def __init__(self, engine: Engine, name: str, of: ReckonedEngines) -> None:
-        self._engine, self._name, self._of = engine, name, of
-
-    @property
-    @override
-    def info(self) -> EngineInfo:
-        return self._engine.info
+        super().__init__(engine)
+        self._name, self._of = name, of
 
     @override
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        done = self._engine.prefill(tokens, should_stop)
+        done = super().prefill(tokens, should_stop)
         self._of.clock.ms += done.computed * self._of.costs.prefill_ms
         self._of.computed[self._name] += done.computed
         return done
@@ -161,19 +116,11 @@ class _Reckoned(Engine):
         allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
         top_k: int = 0,
     ) -> Verified:
-        verified = self._engine.step(tree, sampler, allowed, top_k)
+        verified = super().step(tree, sampler, allowed, top_k)
         self._of.clock.ms += self._of.costs.step_ms(len(tree))
         self._of.steps += 1
         self._of.emitted += len(verified.emitted)
         return verified
-
-    @override
-    def cached(self) -> tuple[int, ...]:
-        return self._engine.cached()
-
-    @override
-    def close(self) -> None:
-        self._engine.close()
 
 
 @dataclass(slots=True)

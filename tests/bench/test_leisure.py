@@ -13,12 +13,12 @@ import pytest
 
 from benchmarks.datasets import histories
 from benchmarks.datasets.repoeval import FunctionTask
-from benchmarks.drafting.row_traces import RowTrace
 from benchmarks.drafting.tasks import TaskStores
+from benchmarks.drafting.traces import RowTrace
 from benchmarks.leisure import PlaceResult, ShownTexts, ask, choose, summed
 from benchmarks.priors import PriorExample, collect, fit, starting_priors
 from benchmarks.prompt import replay
-from benchmarks.server import SERVER, server_command
+from benchmarks.server import SERVER, ServerOptions
 from benchmarks.typist.hands import cursors
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
 from fastcoder_lsp.draft.auto.evidence import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT, Priors
@@ -89,12 +89,16 @@ def test_a_place_is_asked_until_it_shows_a_text_and_after_a_rest(texts: list[str
 
 def test_another_server_and_an_archive_are_named() -> None:
     here = Path("/work")
-    assert server_command(None, here) == SERVER
-    assert server_command("old/bin/fastcoder-lsp serve", here) == ("/work/old/bin/fastcoder-lsp", "serve")
-    assert server_command("'/a b/server' -x", here) == ("/a b/server", "-x")
-    assert server_command("fastcoder-lsp serve", here) == ("fastcoder-lsp", "serve")
+
+    def command(words: str | None) -> tuple[str, ...]:
+        return ServerOptions(server=words, here=here).command()
+
+    assert command(None) == SERVER
+    assert command("old/bin/fastcoder-lsp serve") == ("/work/old/bin/fastcoder-lsp", "serve")
+    assert command("'/a b/server' -x") == ("/a b/server", "-x")
+    assert command("fastcoder-lsp serve") == ("fastcoder-lsp", "serve")
     with pytest.raises(UsageError):
-        server_command(" ", here)
+        command(" ")
     assert histories.named(here / "svcs.base.tar.gz") == histories.named(here / "svcs") == (here, "svcs")
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from benchmarks.datasets.histories import TypedRun
 from benchmarks.team import fairness, felt_s, figures
-from benchmarks.team_client import RequestRecord, TargetServer, TypistConnection, checksum
-from benchmarks.team_load import GIVEN_UP, arriving, closed, type_all
+from benchmarks.team_load import GIVEN_UP, RequestRecord, TargetServer, arriving, checksum, closed, type_all
 from fastcoder_lsp.errors import NetworkError
 from fastcoder_lsp.team.calls import Call, ReplicaAnswer, ReplicaRefusal
 from fastcoder_lsp.team.keys import Refusal
@@ -83,7 +82,7 @@ def test_loads_are_told_apart_by_how_they_end(start: Callable[..., ToyTeam]) -> 
     nobody = TargetServer("http://127.0.0.1:9", scripted=True)
     assert {one.code for one in asyncio.run(arriving(nobody, 20.0, 1, 0.2, seed=1))} == {0}
     with pytest.raises(NetworkError):
-        TypistConnection("ftp://x", {})
+        TargetServer("ftp://x").client(0)
 
 
 def asked(typist: int, at_s: float, ms: float, code: int = 200, replica: str = "a") -> RequestRecord:

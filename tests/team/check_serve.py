@@ -19,8 +19,7 @@ import pytest
 
 from benchmarks.datasets.histories import TypedRun
 from benchmarks.team import figures
-from benchmarks.team_client import RequestRecord, TargetServer, ask
-from benchmarks.team_load import OwnServer, arriving, place, type_all
+from benchmarks.team_load import OwnServer, RequestRecord, TargetServer, arriving, ask, place, type_all
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.team.keys import KeyFile
 from tests.team.counted import looked_at
@@ -63,9 +62,9 @@ def one(server: TargetServer, typist: int = 0, number: int = 1) -> RequestRecord
     async def asked() -> RequestRecord:
         client = server.client(typist)
         try:
-            return await ask(client, "infill", place(typist, number), typist, 0.0, scripted=True)
+            return await ask(server, client, place(typist, number), typist, 0.0)
         finally:
-            await client.close()
+            await client.aclose()
 
     return asyncio.run(asked())
 
