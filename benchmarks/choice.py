@@ -52,29 +52,14 @@ def run(options: Options) -> int:
             if name not in options.sizes.split(","):
                 continue
             promised, measured, seconds = compare(shapes[name], size.hub_id, bits, threads, options.rounds, clock)
-            ratios = promised.step_ms / measured.step_ms, promised.prompt_ms / measured.prompt_ms
-            results[f"{name} {PRECISIONS[bits]}"] = {
-                "promised_step_ms": promised.step_ms,
-                "measured_step_ms": measured.step_ms,
-                "promised_prompt_ms": promised.prompt_ms,
-                "measured_prompt_ms": measured.prompt_ms,
-                "seconds": seconds,
-            }
-            times = (promised.step_ms, measured.step_ms, promised.prompt_ms, measured.prompt_ms)
-            step, taken, prompt, read = (f"{ms:.1f}" for ms in times)
-            rows.append([name, PRECISIONS[bits], step, taken, f"{ratios[0]:.2f}"])
-            rows[-1] += [prompt, read, f"{ratios[1]:.2f}", f"{seconds:.2f}"]
-    prompt_of = f"prompt of {PROMPT_TOKENS}"
-    columns = [
-        "size",
-        "weights",
-        "promised ms a token",
-        "measured",
-        "ratio",
-        f"promised {prompt_of}",
-        "measured",
-        "ratio",
-    ]
+            found = {"promised_step_ms": promised.step_ms, "measured_step_ms": measured.step_ms}
+            found |= {"promised_prompt_ms": promised.prompt_ms, "measured_prompt_ms": measured.prompt_ms}
+            results[f"{name} {PRECISIONS[bits]}"] = found | {"seconds": seconds}
+            step, taken, prompt, read = (f"{ms:.1f}" for ms in found.values())
+            rows.append([name, PRECISIONS[bits], step, taken, f"{promised.step_ms / measured.step_ms:.2f}"])
+            rows[-1] += [prompt, read, f"{promised.prompt_ms / measured.prompt_ms:.2f}", f"{seconds:.2f}"]
+    columns = ["size", "weights", "promised ms a token", "measured", "ratio"]
+    columns += [f"promised prompt of {PROMPT_TOKENS}", "measured", "ratio"]
     print_table("What `auto` promises", [*columns, "s to promise"], rows)
     write(options, "choice", {"sizes": results})
     return 0
