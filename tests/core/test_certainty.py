@@ -1,10 +1,11 @@
-"""How sure the model was, byte by byte; and files that take another's place."""
+"""How sure the model was, byte by byte; files that take another's place; numbers in messages."""
 
 from pathlib import Path
 
 import pytest
 
 from fastcoder_lsp.core.certainty import Certainty, Row
+from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.core.files import PAUSES_S, put_in_place
 
 
@@ -112,3 +113,17 @@ def test_what_is_not_there_is_not_waited_for(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         put_in_place(tmp_path / "none", tmp_path / "place", windows=True, rest=waited.append)
     assert not waited
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "text"),
+    [
+        (1, ("step",), "1 step"),
+        (0, ("step",), "0 steps"),
+        (1200, ("step",), "1,200 steps"),
+        (1, ("index", "indexes"), "1 index"),
+        (2, ("index", "indexes"), "2 indexes"),
+    ],
+)
+def test_one_is_singular(number: int, words: tuple[str, ...], text: str) -> None:
+    assert counted(number, *words) == text

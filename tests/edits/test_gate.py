@@ -1,12 +1,17 @@
-"""The gate of next edits: when the model is asked, and which edits are shown."""
+"""Which edits are asked for and shown: the gate, the probability of what changed, the smallest edits."""
 
 from dataclasses import replace
+from math import exp, inf, isclose, log
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fastcoder_lsp.core import Change
-from fastcoder_lsp.edits.gate import CODES, PAUSE_MS, EditFacts, EditGate, Inserted
-from fastcoder_lsp.edits.values import Edit, EditQuestion
+from fastcoder_lsp.core.certainty import Certainty, Row
+from fastcoder_lsp.edits.gate import CODES, PAUSE_MS, EditFacts, EditGate, Inserted, rewrite_probability
+from fastcoder_lsp.edits.minimal import MOST_DIFFERENCES, apply, minimal
+from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 
 TEXT = "".join(f"line {number}\n" for number in range(30))
 CHANGE = Change("a.py", 10, "old 10\n", "line 10\n")
@@ -105,3 +110,87 @@ def test_rejections() -> None:
     for number in range(100):
         gate.rejected(asked, [edit("line 21", f"{number}")], 0)
     assert gate.after(asked, edits, 0.9, 0.7) is None  # only the latest are remembered
+
+
+COPIED, CHANGED = 0.9, 0.5
+
+
+@pytest.mark.parametrize(
+    ("old", "answer", "counted"),
+    [
+        pytest.param("abcd", "abcd", "", id="nothing changed"),
+        pytest.param("abcd", "abXYcd", "XY", id="inserted"),
+        pytest.param("abcd", "aXd", "X", id="replaced by fewer"),
+        pytest.param("abcdef", "aXcdYf", "XY", id="two places"),
+        pytest.param("abcd", "ad", "d", id="left out: what was said instead"),
+        pytest.param("abcd", "ab", "", id="the end left out, without an end mark"),
+        pytest.param("abcd$", "ab$", "$", id="the end left out"),
+        pytest.param("", "XY", "XY", id="no old text"),
+        pytest.param("ab", "", "", id="no answer"),
+    ],
+)
+def test_only_what_differs_counts(old: str, answer: str, counted: str) -> None:
+    logs = [log(CHANGED if one in counted else COPIED) for one in answer]
+    found = rewrite_probability([*map(ord, old)], [*map(ord, answer)], logs)
+    assert isclose(found, CHANGED ** len(counted))
+
+
+def test_a_long_rewrite_counts_whole() -> None:
+    """Repeated tokens make alignments slow, so a long change of many is not aligned."""
+    old, answer = [1, *[2, 3] * 2000, 4], [1, *[3, 2, 2] * 1500, 4]
+    assert isclose(rewrite_probability(old, answer, [-0.001] * len(answer)), exp(-0.001 * 4500))
+
+
+def test_a_token_that_was_not_likely_makes_it_impossible() -> None:
+    rows = [Row(b"a", ((b"a", 0.75), (b"b", 0.25))), Row(b"x", ((b"y", 1.0),))]
+    logs = Certainty(rows, b"").log_probabilities()
+    assert logs == (log(0.75), -inf)
+    assert rewrite_probability([1, 2], [1, 3], logs) == 0.0
+    assert rewrite_probability([5, 3], [1, 3], logs) == 0.75
+
+
+TEXTS = st.text("ab_ \n\r.ß", max_size=40)
+
+
+@given(TEXTS, TEXTS, st.data())
+def test_the_edits_give_the_new_text(text: str, new: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    edits = minimal(text, start, end, new)
+    assert apply(text, edits) == text[:start] + new + text[end:]
+    assert bool(edits) == (text[start:end] != new)
+    bounds = [bound for edit in edits for bound in (edit.start, edit.end)]
+    assert bounds == sorted(bounds)
+    assert all(start <= bound <= end for bound in bounds)
+    assert not any(text[start:end][bound - start - 1 : bound - start + 1] == "\r\n" for bound in bounds)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "edits"),
+    [
+        ("    user = fetch(a)\n", "    user = await fetch(a)\n", [("", "await ")]),
+        ("a\n    b\n", "a\n    x\n    b\n", [("", "    x\n")]),
+        ("a\n    x\n    b\n", "a\n    b\n", [("    x\n", "")]),
+        ("group_by_cat(i)", "group_by_category(i)", [("", "egory")]),
+        ("map[x]", "mop[x]", [("map", "mop")]),
+        ("a", "a\nx", [("", "\nx")]),
+        ("f(a)\n\n\ng(a)\n", "f(b)\n\n\ng(b)\n", [("a)\n\n\ng(a", "b)\n\n\ng(b")]),
+        ("f(a)\n\n\n\ng(a)\n", "f(b)\n\n\n\ng(b)\n", [("a", "b"), ("a", "b")]),
+        ("a\r\nb\r\n", "a\nb\r\n", [("\r\n", "\n")]),
+    ],
+)
+def test_the_edits_cover_what_differs(old: str, new: str, edits: list[tuple[str, str]]) -> None:
+    assert [(old[edit.start : edit.end], edit.text) for edit in minimal(old, 0, len(old), new)] == edits
+
+
+def test_hostile_texts_cost_little_and_give_few_edits() -> None:
+    many = "".join(f"{line}\n\n\n\n" for line in range(MOST_DIFFERENCES))
+    for old, new in (
+        ("a\nb\n" * 50_000, "b\nc\n" * 50_000),
+        ("x" * 1_000_000, "y" * 1_000_000),
+        ("a\n" * 50_000, "a\n" * 50_100 + "b"),
+        (many, many.replace("1", "2", MOST_EDITS * 2)),
+    ):
+        edits = minimal(old, 0, len(old), new)
+        assert len(edits) <= MOST_EDITS
+        assert apply(old, edits) == new

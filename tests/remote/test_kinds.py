@@ -1,8 +1,16 @@
-"""Each kind of server is found out, asked in its own form, and its text is shown as ever."""
+"""Each kind of server is found out and asked in its own form, by `fastcoder-lsp serve` as well."""
 
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
 import pytest
 
 from tests.http.toy_server import ToyServer
+from tests.lsp.raw_client import running
 from tests.remote.front import Fronts
 from tests.remote.scripted_server import LlamaServer, OpenAIServer, Reply, Request, Serve, as_json
 
@@ -83,3 +91,55 @@ def test_a_family_that_nobody_knows(serve: Serve, front: Fronts) -> None:
     told = front(server.url, remote_template="deepseek")
     assert told.ask(BEFORE, AFTER).text == SHOWN
     assert server.asked("/v1/completions")[-1].body["prompt"].startswith("<｜fim▁begin｜>def total")
+
+
+HEAD = b"POST /infill HTTP/1.1\r\ncontent-length: 20\r\n\r\n"
+
+
+@pytest.mark.parametrize("sent", [HEAD, HEAD + b'{"prompt":', HEAD[:-2], HEAD[:30], HEAD[:4]])
+def test_who_hangs_up_within_a_request_has_asked_nothing(serve: Serve, sent: bytes) -> None:
+    """A client sends the head and the body by themselves, and may be cancelled between them."""
+    server = serve(LlamaServer(lambda _: "never"))
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1) == b""
+    assert not server.requests
+
+
+SERVE = (sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "serve")
+TEXT = "def total(items):\n    \n"
+HEAVY = ("torch", "numba", "llvmlite")
+
+
+async def test_an_editor_gets_a_servers_text(serve: Serve, tmp_path: Path) -> None:
+    server = serve(LlamaServer(lambda _: "return sum(items)\n\n\nx = 1\n"))
+    uri = (tmp_path / "a.py").as_uri()
+    options = {"remote": {"url": server.url, "fallback": False}}
+    environment = {**os.environ, "FASTCODER_CACHE": str(tmp_path / "cache")}
+    async with running(command=SERVE, environment=environment) as client:
+        await client.initialize(initializationOptions=options)
+        client.open(uri, TEXT)
+        (item,) = await client.inline(uri, 1, 4)
+        assert item["insertText"] == "return sum(items)"
+        told = [message["params"] for message in client.told if message["method"] == "fastcoder/status"]
+        assert told[-1]["asks"] == "127.0.0.1"
+        maps = psutil.Process(client.process.pid).memory_maps()
+        assert not [one.path for one in maps if any(f"/{name}/" in one.path for name in HEAVY)]
+        assert await client.leave() == 0
+
+
+async def test_a_repository_sends_nothing_anywhere(serve: Serve, tmp_path: Path) -> None:
+    server = serve(LlamaServer(lambda _: "stolen\n"))
+    (tmp_path / "fastcoder.toml").write_text(f'[remote]\nurl = "{server.url}"\nallow = "127.0.0.1"\n')
+    uri = (tmp_path / "a.py").as_uri()
+    folders: list[dict[str, Any]] = [{"uri": tmp_path.as_uri(), "name": "repository"}]
+    environment = {**os.environ, "FASTCODER_CACHE": str(tmp_path / "cache")}
+    options = {"host": {"enabled": False}, "model": str(tmp_path / "absent")}
+    async with running(command=SERVE, environment=environment) as client:
+        await client.initialize(workspaceFolders=folders, initializationOptions=options)
+        client.open(uri, TEXT)
+        assert await client.inline(uri, 1, 4) == []
+        await client.until(lambda: any("remote.url" in text for text in client.notices()))
+        assert await client.leave() == 0
+    assert server.requests == []

@@ -1,25 +1,29 @@
-"""Smaller models that draft: loaded when they are asked for, with the same tokenizer, within their memory."""
+"""Loading: smaller models that draft, with the same tokenizer and within their memory; files that do not fit."""
 
 import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import GREEDY, Sampler, StepCosts
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_smaller
-from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
 from fastcoder_lsp.model.catalogue import FAMILY
 from fastcoder_lsp.model.choice import Measured, Speed, write_measured
 from fastcoder_lsp.runtime import smaller_models
+from fastcoder_lsp.runtime.load import load_model
 from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, names_of_drafters
+from fastcoder_lsp.runtime.start_record import read_start
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.draft.test_exactness import request
 from tests.engine import tiny_models
+from tests.faults.small_model import CONTROL, WIDTH, tokenizer, write_model
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +130,60 @@ def test_a_smaller_model_drafts_by_itself_where_it_pays_and_fits(
     assert names(model=small) == names(model="") == names(draft_automatic=False) == names(drafter="none") == ()
     assert names(draft_memory_mb=64) == ()
     assert names(draft_models=("own",)) == ("own",)
+
+
+@pytest.fixture
+def tiny_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    return write_model(tmp_path / "model")
+
+
+def changed(tiny_folder: Path, **values: Any) -> None:
+    described = tokenizer()
+    for name, more in values.items():
+        described[name] = more(described[name])
+    (tiny_folder / "tokenizer.json").write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
+
+
+def load(tiny_folder: Path) -> None:
+    load_model(Settings(model=str(tiny_folder), drafter="none"), lambda _share, _what: None, datastore=False).close()
+
+
+def test_words_that_the_weights_do_not_know(tiny_folder: Path) -> None:
+    """Told at the start with what to do, not as a fault of ours by the first text that has one of them."""
+    word = {"ab": WIDTH + 3}
+    changed(tiny_folder, model=lambda model: {**model, "vocab": model["vocab"] | word, "merges": ["a b"]})
+    with pytest.raises(
+        ModelInvalidError, match=f"up to {WIDTH + 3}, but the weights' only up to {WIDTH - 1}"
+    ) as refused:
+        load(tiny_folder)
+    assert refused.value.hint
+
+
+def test_marks_that_the_weights_do_not_know(tiny_folder: Path) -> None:
+    far = {"<|fim_middle|>": WIDTH + 40}
+    changed(
+        tiny_folder, added_tokens=lambda tokens: [{**one, "id": far.get(one["content"], one["id"])} for one in tokens]
+    )
+    with pytest.raises(ModelInvalidError, match=f"up to {WIDTH + 40}"):
+        load(tiny_folder)
+
+
+def test_control_tokens_that_no_prompt_holds_may_be_unknown(tiny_folder: Path) -> None:
+    """Published models have some: a tokenizer with a token for padding that came after training."""
+    more = {"id": WIDTH + 7, "content": "<|never|>", "special": True}
+    changed(tiny_folder, added_tokens=lambda tokens: [*tokens, {**tokens[0], **more}])
+    assert "<|never|>" not in CONTROL
+    load(tiny_folder)
+
+
+def test_a_context_that_is_shorter_than_a_prompt(tiny_folder: Path) -> None:
+    config = json.loads((tiny_folder / "config.json").read_text())
+    (tiny_folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 200}))
+    load(tiny_folder)
+    start = read_start(cache_folder())
+    assert start is not None
+    assert "prompts have at most 100 tokens instead of 1,400: the context is 200 tokens long" in start.notes
+    (tiny_folder / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 40}))
+    with pytest.raises(ModelInvalidError, match="at most 40 tokens, too few"):
+        load(tiny_folder)

@@ -1,6 +1,7 @@
-"""A smaller model learns to say what the model says: by the ordinary loop, and an ordinary model comes out."""
+"""Distillation and Medusa-2: an ordinary model comes out, and heads that draft for it alone."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,14 +9,25 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fastcoder_lsp import model as models
-from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.base import NoDrafter
+from fastcoder_lsp.draft.registry import make
+from fastcoder_lsp.engine.weights import open_weights
+from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.model.drafter_files import WEIGHTS, DrafterRecord, open_drafter
+from fastcoder_lsp.model.files import read_record
 from fastcoder_lsp.train import session
 from fastcoder_lsp.train.distill import DistillSettings
+from fastcoder_lsp.train.drafters import JointSession
+from fastcoder_lsp.train.medusa import JointLesson, MedusaSettings
 from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
 from fastcoder_lsp.train.run_folder import RunFolder
+from fastcoder_lsp.train.samples import shape_of
 from fastcoder_lsp.train.session import Listener, Result, TrainingJob
 from fastcoder_lsp.train.tuning import DistillSession
-from tests.train.conftest import Speaker
+from tests.train.conftest import Speaker, aside
+from tests.train.test_training import engine_of, requests
 
 pytestmark = pytest.mark.ci
 
@@ -111,3 +123,97 @@ def test_the_next_student_learns_what_the_ones_before_it_miss(speaker: Speaker, 
     assert first[2] < 0.2 * first[0]  # but for what int8 says otherwise
     with pytest.raises(UsageError, match="another run"):
         go_on("alone", spoilt)
+
+
+def go(speaker: Speaker, out: Path, steps: int | None = None) -> Result:
+    """Train ten steps by LoRA, stopped after `steps` where that is given."""
+    made: list[int] = []
+    job = TrainingJob(
+        model=str(speaker.folder),
+        data=(str(speaker.texts),),
+        out=out,
+        asked=RequestedOptions(tuning="lora", steps=10, length=64, batch=2, rate=1e-3, precision="fp32"),
+        own=MedusaSettings(heads=2),
+    )
+    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
+    return JointSession(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener).run()
+
+
+def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path: Path) -> None:
+    whole = go(speaker, tmp_path / "whole")
+    for steps in (1, 3):
+        assert not go(speaker, tmp_path / "parts", steps).outcome.finished
+    go(speaker, tmp_path / "parts")
+    for name in (f"drafter/{WEIGHTS}", "model/model.safetensors"):
+        left, right = (load_file(tmp_path / run / name) for run in ("whole", "parts"))
+        assert left.keys() == right.keys()
+        assert all(torch.equal(left[name], right[name]) for name in left)
+    assert (tmp_path / "whole/losses.jsonl").read_text() == (tmp_path / "parts/losses.jsonl").read_text()
+    assert whole.record is not None
+    assert whole.record.figures["identical"] == 1.0
+
+
+def test_a_plan_by_the_clock_is_kept(speaker: Speaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone: list[int] = []
+
+    def time_step(lesson: JointLesson) -> float:
+        alone.append(lesson._alone)
+        return 2500.0
+
+    monkeypatch.setattr(session, "time_step", time_step)
+    asked = RequestedOptions(tuning="lora", length=64, batch=2, precision="fp32", max_minutes=600.0)
+    job = TrainingJob(str(speaker.folder), (str(speaker.texts),), tmp_path, asked, MedusaSettings(heads=2))
+    made: list[int] = []
+    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
+    assert not JointSession(job, speaker.cache, lambda: bool(made), listener).run().outcome.finished
+    job = replace(job, asked=replace(asked, max_minutes=None))
+    outcome = JointSession(job, speaker.cache, lambda: False, listener).run().outcome
+    assert outcome.finished
+    assert outcome.step == 12
+    assert alone == [0]
+
+
+def test_one_text_is_enough(speaker: Speaker, tmp_path: Path) -> None:
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "all.py").write_text("".join(path.read_text() for path in sorted(speaker.texts.iterdir())))
+    job = TrainingJob(
+        model=str(speaker.folder),
+        data=(str(texts),),
+        out=tmp_path / "out",
+        asked=RequestedOptions(tuning="full", steps=3, length=64, batch=2, rate=1e-2, precision="fp32"),
+        own=MedusaSettings(heads=2),
+    )
+    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda _: None)
+    record = JointSession(job, speaker.cache, lambda: False, listener).run().record
+    assert isinstance(record, DrafterRecord)
+    assert "ranks" not in record.lists
+    learnt = load_file(tmp_path / "out/drafter" / WEIGHTS)
+    with open_weights(speaker.folder) as weights:
+        head_VE = weights.head(shape_of(speaker.folder)).float()
+    assert torch.equal(learnt["head"].float(), head_VE[learnt["ids"].long()])
+
+
+def test_the_heads_are_of_the_tuned_model(speaker: Speaker, tmp_path: Path) -> None:
+    common = ["--model", str(speaker.folder), "--data", str(speaker.texts), "--out", str(tmp_path)]
+    amounts = ["--steps", "60", "--length", "128", "--batch", "8", "--rate", "1e-3"]
+    with aside(speaker.cache):
+        assert main(["train", "medusa", "--lora", *common, *amounts]) == 0
+    folder = tmp_path / "model"
+    files = models.find(str(folder), speaker.cache)
+    tuned = read_record(files.folder, files.digest)
+    assert tuned is not None
+    assert tuned.method == "medusa"
+    with pytest.raises(ModelInvalidError, match="was made for"):
+        open_drafter(tmp_path / "drafter", "medusa", models.find(str(speaker.folder), speaker.cache).digest)
+    engine, tokens, passes = engine_of(folder, speaker), 0, 0
+    drafter = make(f"medusa:weights={tmp_path / 'drafter'}")
+    for request in requests(speaker, 6):
+        plain = decode(engine, NoDrafter(), request, lambda: False)
+        drafted = decode(engine, drafter, request, lambda: False)
+        assert drafted.tokens == plain.tokens
+        tokens, passes = tokens + len(drafted.tokens), passes + drafted.counts.steps
+    engine.close()
+    assert tokens / passes >= 1.5
+    with aside(speaker.cache):
+        assert main(["train", "medusa", "--lora", *common, *amounts, "--said", "4"]) != 0

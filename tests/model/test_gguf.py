@@ -1,4 +1,4 @@
-"""A GGUF is made ready from its own metadata; its weights are read where they lie, as transformers reads them."""
+"""A GGUF from its own metadata: its weights, its tokenizer and its blocks, bit for bit as transformers reads them."""
 
 import json
 import os
@@ -12,6 +12,8 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
+import tokenizers
+from gguf import GGMLQuantizationType as Number
 from safetensors.numpy import load_file
 
 from fastcoder_lsp import model
@@ -20,7 +22,10 @@ from fastcoder_lsp.model.catalogue import WHEEL_MODELS
 from fastcoder_lsp.model.convert import convert
 from fastcoder_lsp.model.files import Origin, damage, read_origin
 from fastcoder_lsp.model.find import wheels_converted
+from fastcoder_lsp.model.gguf_blocks import kind_of, unfold
+from fastcoder_lsp.model.gguf_config import LISTS, tokenizer_json
 from fastcoder_lsp.model.gguf_folder import _described, drop_copies
+from fastcoder_lsp.model.gguf_header import check_header
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.machine import require_packages
 from fastcoder_lsp.model.store import ModelStore, remembered_sha256, sha256_file
@@ -248,3 +253,89 @@ def test_a_folder_of_ours_can_be_named_as_a_folder(path: Path, cache: Path, tmp_
     path.unlink()
     with pytest.raises(ModelInvalidError):
         model.find(str(copied), cache)
+
+
+TEXT = "if x1 == 12345:\r\n\t\tdon't()\n"
+
+
+def description(folder: Path, pre: str) -> str:
+    path = folder / "tiny.gguf"
+    write_gguf(path, pre=pre)
+    found = tokenizer_json(check_header(path, LISTS))
+    assert found is not None
+    return found
+
+
+DIGITS = ["if", " x", "1", " ==", " ", "1", "2", "3", "4", "5", ":", "\r\n\t", "\t", "don", "'t", "()", "\n"]
+CUTS = {
+    "gpt-2": ["if", " x", "1", " ==", " 12345", ":", "\r\n\t", "\t", "don", "'t", "()", "\n"],
+    "default": ["if", " x", "1", " ==", " 12345", ":", "\r\n\t", "\t", "don", "'t", "()", "\n"],
+    "starcoder": DIGITS,
+    "refact": DIGITS,
+    "smollm": DIGITS,
+    "qwen2": ["if", " x", "1", " ==", " ", "1", "2", "3", "4", "5", ":\r\n", "\t", "\tdon", "'t", "()\n"],
+    "llama-bpe": ["if", " x", "1", " ==", " ", "123", "45", ":\r\n", "\t", "\tdon", "'t", "()\n"],
+    "mellum": ["if", " x", "1", " ==", " 12345", ":", "\r\n\t", "\t", "don", "'t", "()", "\n"],
+    "dbrx": ["if", " x", "1", " ==", " ", "123", "45", ":\r\n", "\t", "\tdon", "'t", "()\n"],
+    "seed-coder": [
+        *("if", " x", "1", " ==", " ", "1", "2", "3", "4", "5", ":", "\r\n", "\t", "\tdon", "'t", "()", "\n"),
+    ],
+    "deepseek-coder": [
+        *("if", " x", "1", " == ", "1", "2", "3", "4", "5", ":", "\r", "\n", "\t", "\tdon", "'", "t", "()", "\n"),
+    ],
+}
+
+
+@pytest.mark.parametrize("pre", CUTS)
+def test_a_text_is_cut_as_the_publisher_cuts_it(tmp_path: Path, pre: str) -> None:
+    encoder = tokenizers.Tokenizer.from_str(description(tmp_path, pre))
+    assert encoder.pre_tokenizer is not None
+    places = [place for _, place in encoder.pre_tokenizer.pre_tokenize_str(TEXT)]
+    assert [TEXT[start:stop] for start, stop in places] == CUTS[pre]
+
+
+def test_a_way_that_is_not_known_is_left_to_transformers(tmp_path: Path) -> None:
+    write_gguf(tmp_path / "tiny.gguf", pre="some-new-way")
+    assert tokenizer_json(check_header(tmp_path / "tiny.gguf", LISTS)) is None
+
+
+def test_composed_characters_are_qwens(tmp_path: Path) -> None:
+    """It composes letter and accent, as its publisher's tokenizer does; others take the text as it is."""
+    for pre, bytes_ in (("qwen2", "é"), ("gpt-2", "e\u0301")):
+        tokenizer = Tokenizer(description(tmp_path, pre))
+        assert tokenizer.decode(tokenizer.encode("e\u0301")) == bytes_
+
+
+def test_control_tokens_and_where_a_text_begins(tmp_path: Path) -> None:
+    for pre, start in (("llama-bpe", (257,)), ("qwen2", ())):
+        tokenizer = Tokenizer(description(tmp_path, pre))
+        assert tokenizer.control == {"<|end|>": 257}
+        assert tokenizer.start_ids == start
+        assert 257 not in tokenizer.encode("<|end|>")
+        assert tokenizer.encode("ab") == [256]
+
+
+OWN = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]
+BY_LIBRARY = ["Q2_K", "Q3_K", "IQ4_NL", "IQ4_XS"]
+
+
+@pytest.mark.parametrize("name", OWN + BY_LIBRARY)
+def test_random_blocks_give_the_references_bits(name: str) -> None:
+    number = Number[name]
+    numbers, size = gguf.GGML_QUANT_SIZES[number]
+    kind = kind_of(number)
+    assert kind is not None
+    assert (kind.name, kind.numbers, kind.size) == (name, numbers, size)
+    blocks = np.random.default_rng(number).integers(0, 256, (4096, size), dtype=np.uint8)
+    with np.errstate(all="ignore"):
+        expected = gguf.dequantize(blocks, number)
+    found = unfold(blocks, number)
+    assert found.dtype == np.float32
+    same = found.view(np.uint32) == np.ascontiguousarray(expected).reshape(found.shape).view(np.uint32)
+    assert (same | (np.isnan(found) & np.isnan(expected.reshape(found.shape)))).all()
+    assert np.isfinite(found).mean() > 0.9
+
+
+@pytest.mark.parametrize("number", [77, 9, 24])
+def test_a_kind_that_cannot_be_read_is_none(number: int) -> None:
+    assert kind_of(number) is None

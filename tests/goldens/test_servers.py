@@ -1,8 +1,8 @@
-"""A long session with the installed command, as an editor on stdio has it, with the shared process and without.
+"""Long sessions with the installed command: an editor on stdio, and every route of the HTTP server."""
 
-`recorded/lsp_session.json` holds what the client sends, too: add a message without an answer and record it.
-"""
-
+import http.client
+import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,3 +60,41 @@ def _told(client: RawClient, normal: Normal) -> Json:
     status = sorted(told.pop("fastcoder/status")[-1])
     asked = [{"ask": message["method"], "params": normal(message.get("params"))} for message in client.asked]
     return told | {"fastcoder/status": status, "requests": asked}
+
+
+def test_http(goldens: Goldens, small_model: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    normal = normal_for(environment, tmp_path, small_model)
+    requests = goldens.recorded("http")
+    arguments = [command(), "http", "--alone", "--port", "0", "--model", str(small_model)]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment) as server:
+        try:
+            assert server.stderr is not None
+            port = re.search(r"127\.0\.0\.1:(\d+)", server.stderr.readline())
+            assert port is not None
+            assert "ready" in server.stderr.readline()
+            for request in requests:
+                status, text = call(int(port[1]), request["path"], request["body"])
+                request["answer"] = {"status": status, "body": normal(plain(text))}
+        finally:
+            server.kill()
+    goldens.check("http", requests)
+
+
+def call(port: int, path: str, body: Any) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
+    sent = None if body is None else body if isinstance(body, str) else json.dumps(body)
+    connection.request("GET" if sent is None else "POST", path, sent, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def plain(text: str) -> Any:
+    """JSON, or a list of a stream's events."""
+    if text.startswith("data: "):
+        return [plain(line.removeprefix("data: ")) for line in text.split("\n\n") if line]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
