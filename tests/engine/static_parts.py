@@ -8,9 +8,14 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.static.build import Recipe
+from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice, Launch, Memory
+from fastcoder_lsp.engine.static.plan import plan
+from fastcoder_lsp.engine.static.programs import Programs
+from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
+from fastcoder_lsp.engine.static.weights import Block, ModelWeights, Norm, PlainProduct
 from fastcoder_lsp.engine.weights import open_weights
 from tests.engine.tiny_models import make_model
 
@@ -143,3 +148,32 @@ class Counted(_Mode):  # type: ignore[misc]  # as above
 
 
 NO_LAUNCH = {"empty", "empty_like", "new_empty", "_unsafe_view", "_reshape_alias", "tensor_split", "chunk", "unflatten"}
+
+
+def meta_programs(
+    shape: Shape, layers: int = 2, context: int = 2048, *, strict: bool = False, wrap: Any = lambda kernels: kernels
+) -> Programs:
+    """Programs over so many layers of a model without data; `wrap` makes their kernels of torch's."""
+    size = plan(context, strict=strict)
+
+    def tensor(*sizes: int) -> torch.Tensor:
+        return torch.empty(sizes, dtype=torch.bfloat16, device=META)
+
+    def product(rows: int, columns: int, *, biased: bool = False) -> PlainProduct:
+        return PlainProduct(tensor(rows, columns), tensor(rows) if biased else None)
+
+    norm = Norm(tensor(shape.width), None)
+    block = Block(
+        norm1=norm,
+        qkv=product((shape.heads + 2 * shape.kv_heads) * shape.head_dim, shape.width, biased=True),
+        out=product(shape.width, shape.heads * shape.head_dim),
+        norm2=norm,
+        inner=product(2 * shape.inner, shape.width),
+        down=product(shape.width, shape.inner),
+    )
+    embedding = tensor(min(shape.vocabulary, 1000), shape.width)
+    model = ModelWeights(embedding, (block,) * layers, norm, PlainProduct(embedding, None))
+    cache = StaticCache(shape, size.capacity, torch.bfloat16, MetaDevice())
+    attention = TreeAttention(shape, size.capacity, torch.bfloat16, META, strict=strict)
+    kernels = wrap(TorchKernels(shape, size.capacity, attention, torch.bfloat16, META))
+    return Programs(Transformer(model, kernels, cache), attention, size, MetaDevice(), len(embedding))

@@ -1,4 +1,4 @@
-"""The int8 engine's promise: a row's logits are the same bits in any tree, on any cache; no write leaves its memory."""
+"""Our engines' promise: a row's logits are the same bits in any tree, on any cache; no write leaves its memory."""
 
 from pathlib import Path
 
@@ -17,10 +17,12 @@ from tests.engine.tiny_models import OURS, VOCABULARY, load, make_model
 from tests.faults.small_model import WIDTH, write_model
 
 
-def test_tiny_models_give_the_same_bits(tmp_path: Path, weights_cache: Path) -> None:
+@pytest.mark.parametrize("name", ["cpu-int8", "cpu-int4"])
+def test_tiny_models_give_the_same_bits(name: str, tmp_path: Path, weights_cache: Path) -> None:
     rng = np.random.default_rng(0)
     for kind in OURS:
-        engine = load(make_model(tmp_path / kind, kind), weights_cache, "cpu-int8", threads=2)
+        engine = load(make_model(tmp_path / kind, kind), weights_cache, name, threads=2)
+        assert engine.info.name == name
         for length in (1, 40, 150):
             tokens = rng.integers(0, VOCABULARY, length + 16).tolist()
             assert check_place(engine.backend, tokens, 16, rng) == 16, (kind, length)

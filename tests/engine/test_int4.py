@@ -21,14 +21,13 @@ from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import AMX, GROUP, PLAIN, DotKind, in_four_bits, kinds_here, unfolded_bytes
 from fastcoder_lsp.engine.int8.packed_file import aligned, packed_in_memory
-from fastcoder_lsp.engine.int8.selftest import is_exact
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.stored import WeightsRequest, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 from tests.engine.emulated_tiles import emulated
-from tests.engine.rows import check_place, prefill, run, same_bits
-from tests.engine.test_kernels import WIDTHS, product_runner
-from tests.engine.tiny_models import OURS, VOCABULARY, load, make_model, shape_of
+from tests.engine.rows import run, same_bits
+from tests.engine.test_kernels import product_runner
+from tests.engine.tiny_models import VOCABULARY, load, make_model, shape_of
 
 KINDS = tuple(in_four_bits(kind) for kind in kinds_here())
 
@@ -65,11 +64,6 @@ def test_products_are_those_of_whole_numbers(kind: DotKind, rows: int) -> None:
         run_block(panels, block, sums, ones, ones, zeros, room[:rows], unfolded)
         expected = ((bytes_MK.astype(np.int64) - 128) @ weights_NK.T + add).astype(np.float32)
         assert np.array_equal(room[:rows], expected)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=name)
-def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path) -> None:
-    assert is_exact(kind, kernels)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=name)
@@ -154,36 +148,6 @@ def test_what_counts_more_is_rounded_better() -> None:
     assert told.sum() < untold.sum() * 0.8
     assert told[4] == 0
     assert sums[4] == 0
-
-
-@pytest.mark.ci
-def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
-    """A model's logits don't depend on the instructions, at any width: in registers, unfolded, in whole tiles."""
-    folder = make_model(tmp_path, "qwen2")
-    shape = shape_of(folder)
-    chance = np.random.default_rng(2)
-    tokens = chance.integers(0, VOCABULARY, 64).tolist()
-    tree = [int(chance.integers(-1, row)) if row else -1 for row in range(64)]
-    found = []
-    for kind in KINDS:
-        arrays = load_arrays(WeightsRequest(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
-        backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernels)
-        prefill(backend, tokens, [20])
-        parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in WIDTHS]
-        found.append(np.concatenate(parts))
-        backend.close()
-    assert all(same_bits(found[0], other).all() for other in found)
-
-
-def test_tiny_models_give_the_same_bits(tmp_path: Path, weights_cache: Path) -> None:
-    rng = np.random.default_rng(0)
-    for kind in OURS:
-        engine = load(make_model(tmp_path / kind, kind), weights_cache, "cpu-int4", threads=2)
-        assert engine.info.name == "cpu-int4"
-        for length in (1, 40, 150):
-            tokens = rng.integers(0, VOCABULARY, length + 16).tolist()
-            assert check_place(engine.backend, tokens, 16, rng) == 16, (kind, length)
-        engine.close()
 
 
 def test_a_model_that_has_no_groups_runs_in_eight_bits(tmp_path: Path, weights_cache: Path) -> None:

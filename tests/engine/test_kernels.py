@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.draft.base import Floats
 from fastcoder_lsp.engine.int8.backend import Int8Backend
-from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here, unfolded_bytes
+from fastcoder_lsp.engine.int8.dot import DotKind, in_four_bits, kinds_here, unfolded_bytes
 from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import quantise
@@ -100,7 +100,9 @@ def product_runner(kind: DotKind, *, add: bool) -> Any:
     return run
 
 
-@pytest.mark.parametrize("kind", kinds_here(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", [*kinds_here(), *map(in_four_bits, kinds_here())], ids=lambda kind: f"{kind.name}-{kind.bits}"
+)
 def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path) -> None:
     assert is_exact(kind, kernels)
 
@@ -127,14 +129,16 @@ def test_a_saturating_product_is_found_out(tmp_path: Path) -> None:
     assert not is_exact(DotKind("clipped", honest.lanes, honest.vectors, honest.rows, clipped), tmp_path)
 
 
-def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
+@pytest.mark.parametrize("bits", [8, pytest.param(4, marks=pytest.mark.ci)])
+def test_every_kind_gives_the_same_bits(bits: int, tmp_path: Path, kernels: Path) -> None:
+    """A model's logits don't depend on the instructions, at any width: in registers, unfolded, in whole tiles."""
     folder = make_model(tmp_path, "qwen2")
     shape = shape_of(folder)
     chance = np.random.default_rng(2)
     tokens = chance.integers(0, VOCABULARY, 64).tolist()
     tree = [int(chance.integers(-1, row)) if row else -1 for row in range(64)]
     found = []
-    for kind in kinds_here():
+    for kind in kinds_here() if bits == 8 else map(in_four_bits, kinds_here()):
         arrays = load_arrays(WeightsRequest(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
         backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernels)
         prefill(backend, tokens, [20])

@@ -13,20 +13,17 @@ from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.static import device as device_module
 from fastcoder_lsp.engine.static import verifier
 from fastcoder_lsp.engine.static.build import build
-from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice, CudaDevice, GraphSet
-from fastcoder_lsp.engine.static.plan import plan
-from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs
+from fastcoder_lsp.engine.static.programs import TOP_K, Program
 from fastcoder_lsp.engine.static.step_io import StepInput
-from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
 from fastcoder_lsp.engine.static.verifier import StepVariant
-from fastcoder_lsp.engine.static.weights import Block, ModelWeights, Norm, PlainProduct
 from tests.engine.fake_cuda import FakeCuda, faked
 from tests.engine.planted import changed
-from tests.engine.static_parts import META, Counted, MetaDevice, StreamDevice, tiny_recipe
+from tests.engine.static_parts import META, Counted, MetaDevice, StreamDevice, meta_programs, tiny_recipe
 from tests.engine.test_static import drafted, plain
 
 PROMPT = [5, 6, 7] * 60
+TINY_SHAPE = named(TINY)[0].shape
 
 
 def expected(folder: Path) -> list[int]:
@@ -76,33 +73,6 @@ def test_a_program_that_no_exception_class_fits_runs_uncaptured() -> None:
     assert graphs.notes
 
 
-def meta_programs(layers: int = 2, *, strict: bool = False) -> Programs:
-    """Programs over a model without data."""
-    shape, place = named(TINY)[0].shape, META
-    size = plan(2048, strict=strict)
-
-    def tensor(*sizes: int) -> torch.Tensor:
-        return torch.empty(sizes, dtype=torch.bfloat16, device=place)
-
-    rows = (shape.heads + 2 * shape.kv_heads) * shape.head_dim
-    norm = Norm(tensor(shape.width), None)
-    block = Block(
-        norm1=norm,
-        qkv=PlainProduct(tensor(rows, shape.width), tensor(rows)),
-        out=PlainProduct(tensor(shape.width, shape.heads * shape.head_dim), None),
-        norm2=norm,
-        inner=PlainProduct(tensor(2 * shape.inner, shape.width), None),
-        down=PlainProduct(tensor(shape.width, shape.inner), None),
-    )
-    embedding = tensor(shape.vocabulary, shape.width)
-    model = ModelWeights(embedding, (block,) * layers, norm, PlainProduct(embedding, None))
-    device = MetaDevice()
-    cache = StaticCache(shape, size.capacity, torch.bfloat16, device)
-    attention = TreeAttention(shape, size.capacity, torch.bfloat16, place, strict=strict)
-    kernels = TorchKernels(shape, size.capacity, attention, torch.bfloat16, place)
-    return Programs(Transformer(model, kernels, cache), attention, size, device, shape.vocabulary)
-
-
 ASKS = [
     StepVariant(),
     StepVariant(top_k=TOP_K),
@@ -117,7 +87,7 @@ ASKS = [
 @pytest.mark.parametrize("strict", [False, True])
 @torch.inference_mode()
 def test_no_program_waits_for_the_host(strict: bool) -> None:
-    programs = meta_programs(strict=strict)
+    programs = meta_programs(TINY_SHAPE, strict=strict)
     for width in programs.plan.widths:
         for ask in ASKS:
             programs._make(Program(width, programs.plan.capacity, ask))()
@@ -127,7 +97,7 @@ def test_no_program_waits_for_the_host(strict: bool) -> None:
 
 @torch.inference_mode()
 def nodes(layers: int, width: int, ask: StepVariant) -> int:
-    work = meta_programs(layers)._make(Program(width, 512, ask))
+    work = meta_programs(TINY_SHAPE, layers)._make(Program(width, 512, ask))
     with Counted() as counted:
         work()
     return sum(counted.operations.values())

@@ -9,9 +9,8 @@ from fastcoder_lsp.engine.static.fused import FusedKernels
 from fastcoder_lsp.engine.static.plan import plan
 from fastcoder_lsp.engine.static.programs import TOP_K, Programs
 from fastcoder_lsp.engine.static.step_io import Inputs, StepInput, StepOutput
-from fastcoder_lsp.engine.static.transformer import TorchKernels, Transformer, TreeAttention
-from fastcoder_lsp.engine.static.weights import Block, ModelWeights, Norm, PlainProduct
-from tests.engine.static_parts import META, MetaDevice
+from fastcoder_lsp.engine.static.transformer import TorchKernels, TreeAttention
+from tests.engine.static_parts import META, MetaDevice, meta_programs
 from tests.gpu.launches import Launch, recorded
 
 UNITS = (14, 40, 108, 132, 170)
@@ -65,28 +64,5 @@ def _launch_all(shape: Shape, units: int) -> None:
 
 def without_data(layers: int) -> Programs:
     """The 7B model's programs, of so many layers, with our kernels; no tensor holds anything."""
-    shape, size = next(model.shape for model in named(MODELS) if "7B" in model.name), plan(CONTEXT)
-
-    def tensor(*sizes: int) -> torch.Tensor:
-        return torch.empty(sizes, dtype=torch.bfloat16, device=META)
-
-    def product(rows: int, columns: int, *, biased: bool = False) -> PlainProduct:
-        return PlainProduct(tensor(rows, columns), tensor(rows) if biased else None)
-
-    norm = Norm(tensor(shape.width), None)
-    rows = (shape.heads + 2 * shape.kv_heads) * shape.head_dim
-    block = Block(
-        norm1=norm,
-        qkv=product(rows, shape.width, biased=True),
-        out=product(shape.width, shape.heads * shape.head_dim),
-        norm2=norm,
-        inner=product(2 * shape.inner, shape.width),
-        down=product(shape.width, shape.inner),
-    )
-    embedding = tensor(1000, shape.width)
-    model = ModelWeights(embedding, (block,) * layers, norm, PlainProduct(embedding, None))
-    attention = TreeAttention(shape, size.capacity, torch.bfloat16, META)
-    plain = TorchKernels(shape, 64, attention, torch.bfloat16, META)
-    cache = StaticCache(shape, size.capacity, torch.bfloat16, MetaDevice())
-    transformer = Transformer(model, FusedKernels(plain, 132), cache)
-    return Programs(transformer, attention, size, MetaDevice(), len(embedding))
+    shape = next(model.shape for model in named(MODELS) if "7B" in model.name)
+    return meta_programs(shape, layers, CONTEXT, wrap=lambda plain: FusedKernels(plain, 132))
