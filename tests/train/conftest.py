@@ -1,16 +1,20 @@
 """One small model for all tests of training, and what each method makes of it, once a session, by the commands."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.train.options import RequestedOptions
+from fastcoder_lsp.train.session import Listener, Result, TrainingJob
 from tests.train import made_up
 
 
@@ -56,6 +60,37 @@ def speaker(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Speaker:
     folder = made_up.write_speaker(tmp_path_factory.mktemp("base"))
     texts = made_up.write_texts(tmp_path_factory.mktemp("texts"), 120)
     return Speaker(folder, texts, cache, Tokenizer.load(folder))
+
+
+Session = Callable[[TrainingJob, Path, Callable[[], bool], Listener], Any]
+"""A kind of session: `run` trains."""
+
+
+def train(
+    kind: Session,
+    speaker: Speaker,
+    out: Path,
+    asked: RequestedOptions,
+    own: Any,
+    steps: int | None = None,
+    notes: Callable[[str], object] = lambda _: None,
+    **more: Any,
+) -> Result:
+    """Train on the speaker's texts, stopped after `steps` where that is given; `more`: of the job."""
+    made: list[int] = []
+    job = TrainingJob(str(speaker.folder), (str(speaker.texts),), out, asked, own, **more)
+    listener = Listener(notes, lambda _done, _wanted: None, lambda status: made.append(status.step))
+    result: Result = kind(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener).run()
+    return result
+
+
+def check_same(whole: Path, parts: Path, *names: str) -> None:
+    """Two runs ended at the same weights, to the bit, by the same curves."""
+    for name in names:
+        left, right = (load_file(run / name) for run in (whole, parts))
+        assert left.keys() == right.keys()
+        assert all(torch.equal(left[key], right[key]) for key in left)
+    assert (whole / "losses.jsonl").read_text() == (parts / "losses.jsonl").read_text()
 
 
 def run(speaker: Speaker, method: str, out: Path, *options: str) -> Path:

@@ -10,8 +10,6 @@ from safetensors.torch import load_file, save_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
-from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
@@ -24,10 +22,10 @@ from fastcoder_lsp.train.medusa import JointLesson, MedusaSettings
 from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.samples import shape_of
-from fastcoder_lsp.train.session import Listener, Result, TrainingJob
+from fastcoder_lsp.train.session import Result
 from fastcoder_lsp.train.tuning import DistillSession
-from tests.train.conftest import Speaker, aside
-from tests.train.test_training import engine_of, requests
+from tests.train.conftest import Speaker, aside, check_same, train
+from tests.train.test_training import engine_of, requests, tokens_a_pass
 
 pytestmark = pytest.mark.ci
 
@@ -46,23 +44,14 @@ def test_a_student_learns_what_the_model_says(speaker: Speaker, tmp_path: Path) 
     save_file(weights, tmp_path / "spoilt" / "model.safetensors", metadata={"format": "pt"})
 
     def go_on(out: Path, steps: int | None = None) -> Result:
-        made: list[int] = []
-        job = TrainingJob(
-            model=str(speaker.folder),
-            data=(str(speaker.texts),),
-            out=out,
-            asked=RequestedOptions(tuning="full", steps=40, length=64, batch=2, rate=1e-3, precision="fp32"),
-            own=DistillSettings(str(tmp_path / "spoilt"), said=24),
-            collected=SampleOptions(samples=32),
-        )
-        listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-        return DistillSession(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener).run()
+        asked = RequestedOptions(tuning="full", steps=40, length=64, batch=2, rate=1e-3, precision="fp32")
+        own = DistillSettings(str(tmp_path / "spoilt"), said=24)
+        return train(DistillSession, speaker, out, asked, own, steps, collected=SampleOptions(samples=32))
 
     whole = go_on(tmp_path / "whole")
     assert not go_on(tmp_path / "parts", 3).outcome.finished
-    parts = go_on(tmp_path / "parts")
-    left, right = (load_file(result.folder / "model.safetensors") for result in (whole, parts))
-    assert all(torch.equal(left[name], right[name]) for name in left)
+    go_on(tmp_path / "parts")
+    check_same(tmp_path / "whole", tmp_path / "parts", "model/model.safetensors")
     assert whole.record is not None
     assert whole.record.method == "distill"
     figures = whole.record.figures
@@ -71,25 +60,17 @@ def test_a_student_learns_what_the_model_says(speaker: Speaker, tmp_path: Path) 
 
 
 def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    notes, made = list[str](), list[int]()
+    notes = list[str]()
 
     def go_on(out: Path) -> None:
-        job = TrainingJob(
-            model=str(speaker.folder),
-            data=(str(speaker.texts),),
-            out=out,
-            asked=RequestedOptions(tuning="full", length=64, batch=2, rate=1e-3, precision="fp32", max_minutes=10),
-            own=DistillSettings(str(speaker.folder), said=24),
-            collected=SampleOptions(samples=32),
-        )
-        listener = Listener(notes.append, lambda _done, _wanted: None, lambda status: made.append(status.step))
-        DistillSession(job, speaker.cache, lambda: len(made) >= 2, listener).run()
+        asked = RequestedOptions(tuning="full", length=64, batch=2, rate=1e-3, precision="fp32", max_minutes=10)
+        own, samples = DistillSettings(str(speaker.folder), said=24), SampleOptions(samples=32)
+        train(DistillSession, speaker, out, asked, own, 2, notes.append, collected=samples)
 
     go_on(tmp_path / "run")
     plan = RunFolder(tmp_path / "run").plan()
     assert plan["samples"] == 32
     assert any(f"{plan['steps']} steps fit" in note for note in notes)
-    made.clear()
     monkeypatch.setattr(session, "SHARE", 0.0)
     with pytest.raises(UsageError, match="collected nothing within"):
         go_on(tmp_path / "other")
@@ -105,16 +86,9 @@ def test_the_next_student_learns_what_the_ones_before_it_miss(speaker: Speaker, 
     save_file(noisy, spoilt / "model.safetensors", metadata={"format": "pt"})
 
     def go_on(name: str, *boost: Path) -> Result:
-        job = TrainingJob(
-            model=str(speaker.folder),
-            data=(str(speaker.texts),),
-            out=tmp_path / name,
-            asked=RequestedOptions(tuning="full", steps=3, length=64, batch=2, rate=1e-3, precision="fp32"),
-            own=DistillSettings(str(spoilt), said=24, boost=tuple(map(str, boost))),
-            collected=SampleOptions(samples=8),
-        )
-        listener = Listener(lambda _: None, lambda *_: None, lambda _: None)
-        return DistillSession(job, speaker.cache, lambda: False, listener).run()
+        asked = RequestedOptions(tuning="full", steps=3, length=64, batch=2, rate=1e-3, precision="fp32")
+        own = DistillSettings(str(spoilt), said=24, boost=tuple(map(str, boost)))
+        return train(DistillSession, speaker, tmp_path / name, asked, own, collected=SampleOptions(samples=8))
 
     alone, behind_nobody, behind_all = go_on("alone"), go_on("nobody", spoilt), go_on("all", spoilt, speaker.folder)
     figures = [result.record.figures for result in (alone, behind_nobody, behind_all) if result.record is not None]
@@ -125,30 +99,17 @@ def test_the_next_student_learns_what_the_ones_before_it_miss(speaker: Speaker, 
         go_on("alone", spoilt)
 
 
-def go(speaker: Speaker, out: Path, steps: int | None = None) -> Result:
-    """Train ten steps by LoRA, stopped after `steps` where that is given."""
-    made: list[int] = []
-    job = TrainingJob(
-        model=str(speaker.folder),
-        data=(str(speaker.texts),),
-        out=out,
-        asked=RequestedOptions(tuning="lora", steps=10, length=64, batch=2, rate=1e-3, precision="fp32"),
-        own=MedusaSettings(heads=2),
-    )
-    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    return JointSession(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener).run()
-
-
 def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path: Path) -> None:
-    whole = go(speaker, tmp_path / "whole")
+    asked = RequestedOptions(tuning="lora", steps=10, length=64, batch=2, rate=1e-3, precision="fp32")
+
+    def go(out: Path, steps: int | None = None) -> Result:
+        return train(JointSession, speaker, out, asked, MedusaSettings(heads=2), steps)
+
+    whole = go(tmp_path / "whole")
     for steps in (1, 3):
-        assert not go(speaker, tmp_path / "parts", steps).outcome.finished
-    go(speaker, tmp_path / "parts")
-    for name in (f"drafter/{WEIGHTS}", "model/model.safetensors"):
-        left, right = (load_file(tmp_path / run / name) for run in ("whole", "parts"))
-        assert left.keys() == right.keys()
-        assert all(torch.equal(left[name], right[name]) for name in left)
-    assert (tmp_path / "whole/losses.jsonl").read_text() == (tmp_path / "parts/losses.jsonl").read_text()
+        assert not go(tmp_path / "parts", steps).outcome.finished
+    go(tmp_path / "parts")
+    check_same(tmp_path / "whole", tmp_path / "parts", f"drafter/{WEIGHTS}", "model/model.safetensors")
     assert whole.record is not None
     assert whole.record.figures["identical"] == 1.0
 
@@ -162,12 +123,9 @@ def test_a_plan_by_the_clock_is_kept(speaker: Speaker, tmp_path: Path, monkeypat
 
     monkeypatch.setattr(session, "time_step", time_step)
     asked = RequestedOptions(tuning="lora", length=64, batch=2, precision="fp32", max_minutes=600.0)
-    job = TrainingJob(str(speaker.folder), (str(speaker.texts),), tmp_path, asked, MedusaSettings(heads=2))
-    made: list[int] = []
-    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    assert not JointSession(job, speaker.cache, lambda: bool(made), listener).run().outcome.finished
-    job = replace(job, asked=replace(asked, max_minutes=None))
-    outcome = JointSession(job, speaker.cache, lambda: False, listener).run().outcome
+    own = MedusaSettings(heads=2)
+    assert not train(JointSession, speaker, tmp_path, asked, own, 1).outcome.finished
+    outcome = train(JointSession, speaker, tmp_path, replace(asked, max_minutes=None), own).outcome
     assert outcome.finished
     assert outcome.step == 12
     assert alone == [0]
@@ -177,15 +135,9 @@ def test_one_text_is_enough(speaker: Speaker, tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
     (texts / "all.py").write_text("".join(path.read_text() for path in sorted(speaker.texts.iterdir())))
-    job = TrainingJob(
-        model=str(speaker.folder),
-        data=(str(texts),),
-        out=tmp_path / "out",
-        asked=RequestedOptions(tuning="full", steps=3, length=64, batch=2, rate=1e-2, precision="fp32"),
-        own=MedusaSettings(heads=2),
-    )
-    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda _: None)
-    record = JointSession(job, speaker.cache, lambda: False, listener).run().record
+    one = replace(speaker, texts=texts)
+    asked = RequestedOptions(tuning="full", steps=3, length=64, batch=2, rate=1e-2, precision="fp32")
+    record = train(JointSession, one, tmp_path / "out", asked, MedusaSettings(heads=2)).record
     assert isinstance(record, DrafterRecord)
     assert "ranks" not in record.lists
     learnt = load_file(tmp_path / "out/drafter" / WEIGHTS)
@@ -206,14 +158,8 @@ def test_the_heads_are_of_the_tuned_model(speaker: Speaker, tmp_path: Path) -> N
     assert tuned.method == "medusa"
     with pytest.raises(ModelInvalidError, match="was made for"):
         open_drafter(tmp_path / "drafter", "medusa", models.find(str(speaker.folder), speaker.cache).digest)
-    engine, tokens, passes = engine_of(folder, speaker), 0, 0
-    drafter = make(f"medusa:weights={tmp_path / 'drafter'}")
-    for request in requests(speaker, 6):
-        plain = decode(engine, NoDrafter(), request, lambda: False)
-        drafted = decode(engine, drafter, request, lambda: False)
-        assert drafted.tokens == plain.tokens
-        tokens, passes = tokens + len(drafted.tokens), passes + drafted.counts.steps
+    engine = engine_of(folder, speaker)
+    assert tokens_a_pass(engine, make(f"medusa:weights={tmp_path / 'drafter'}"), requests(speaker, 6)) >= 1.5
     engine.close()
-    assert tokens / passes >= 1.5
     with aside(speaker.cache):
         assert main(["train", "medusa", "--lora", *common, *amounts, "--said", "4"]) != 0

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
@@ -27,9 +26,9 @@ from fastcoder_lsp.train.eagle import EagleSettings, Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
 from fastcoder_lsp.train.options import RequestedOptions, SampleOptions
 from fastcoder_lsp.train.samples import Sample, make_teacher, shape_of
-from fastcoder_lsp.train.session import Listener, Result, TrainingJob
-from tests.train.conftest import Speaker, aside
-from tests.train.test_training import NUCLEUS, SAMPLED, engine_of, requests
+from fastcoder_lsp.train.session import Result
+from tests.train.conftest import Speaker, aside, check_same, train
+from tests.train.test_training import NUCLEUS, SAMPLED, engine_of, requests, tokens_a_pass
 
 pytestmark = pytest.mark.ci
 
@@ -69,13 +68,7 @@ def engine(speaker: Speaker) -> Iterator[TreeEngine]:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_pass_gives_more_tokens(speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str) -> None:
-    drafter, tokens, steps = make(f"{method}:weights={trained[method]}"), 0, 0
-    for request in requests(speaker):
-        plain = decode(engine, NoDrafter(), request, lambda: False)
-        drafted = decode(engine, drafter, request, lambda: False)
-        assert drafted.tokens == plain.tokens
-        tokens, steps = tokens + len(drafted.tokens), steps + drafted.counts.steps
-    assert tokens / steps >= LEAST[method]
+    assert tokens_a_pass(engine, make(f"{method}:weights={trained[method]}"), requests(speaker)) >= LEAST[method]
     figures = open_drafter(trained[method], method).record.figures
     assert figures["identical"] == 1.0
     assert figures["tokens_a_pass"] >= LEAST[method]
@@ -88,10 +81,8 @@ def test_decoding_is_exact(
 ) -> None:
     drafter = make(f"{method}:weights={trained[method]}")
     for nodes in (2, 8, 40):
-        for request in requests(speaker, 2, sampler):
-            plain = decode(engine, NoDrafter(), request, lambda: False)
-            drafted = decode(engine, drafter, dataclasses.replace(request, nodes=nodes), lambda: False)
-            assert drafted.tokens == plain.tokens
+        asked = [dataclasses.replace(request, nodes=nodes) for request in requests(speaker, 2, sampler)]
+        tokens_a_pass(engine, drafter, asked)
 
 
 @pytest.mark.long
@@ -100,10 +91,7 @@ def test_decoding_is_exact(
 def test_two_hundred_texts_are_the_same(
     speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str, sampler: Sampler
 ) -> None:
-    drafter = make(f"{method}:weights={trained[method]}")
-    for request in requests(speaker, 200, sampler):
-        plain = decode(engine, NoDrafter(), request, lambda: False)
-        assert decode(engine, drafter, request, lambda: False).tokens == plain.tokens
+    tokens_a_pass(engine, make(f"{method}:weights={trained[method]}"), requests(speaker, 200, sampler))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -129,17 +117,8 @@ def test_another_target_is_refused(speaker: Speaker, trained: dict[str, Path], t
 
 def go(speaker: Speaker, out: Path, method: str, steps: int | None = None, said: int = 0) -> Result:
     """Train six steps, stopped after `steps` where that is given."""
-    made: list[int] = []
-    job = TrainingJob(
-        model=str(speaker.folder),
-        data=(str(speaker.texts),),
-        out=out,
-        asked=RequestedOptions(steps=6, length=64, batch=2, rate=1e-3),
-        own=OWN[method],
-        collected=SampleOptions(samples=20, said=said),
-    )
-    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    return SESSIONS[method](job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener).run()
+    asked, collected = RequestedOptions(steps=6, length=64, batch=2, rate=1e-3), SampleOptions(samples=20, said=said)
+    return train(SESSIONS[method], speaker, out, asked, OWN[method], steps, collected=collected)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -148,10 +127,7 @@ def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path:
     for steps in (2, 1):
         assert not go(speaker, tmp_path / "parts", method, steps, said=8).outcome.finished
     parts = go(speaker, tmp_path / "parts", method, said=8)
-    left, right = (load_file(result.folder / WEIGHTS) for result in (whole, parts))
-    assert left.keys() == right.keys()
-    assert all(torch.equal(left[name], right[name]) for name in left)
-    assert (tmp_path / "whole/losses.jsonl").read_text() == (tmp_path / "parts/losses.jsonl").read_text()
+    check_same(tmp_path / "whole", tmp_path / "parts", f"drafter/{WEIGHTS}")
     assert whole.record == parts.record
 
 

@@ -21,7 +21,7 @@ from fastcoder_lsp.train.eagle import EagleSettings, Steps, sized
 from fastcoder_lsp.train.published import bring_in
 from fastcoder_lsp.train.samples import shape_of
 from tests.train.conftest import Speaker, aside
-from tests.train.test_training import engine_of, requests
+from tests.train.test_training import engine_of, requests, tokens_a_pass
 
 pytestmark = pytest.mark.ci
 
@@ -159,10 +159,6 @@ def test_a_published_checkpoint_drafts(speaker: Speaker, tmp_path: Path, kind: s
 
 def test_eagle_without_norms_is_the_published_arithmetic(speaker: Speaker, tmp_path: Path) -> None:
     """EAGLE's first layer by hand in torch: joined, attended causally, and no norm before it or behind it."""
-    import numpy as np
-
-    from fastcoder_lsp.draft.eagle import EagleLayer
-
     torch.manual_seed(2)
     shape = shape_of(speaker.folder)
     settings, tensors, name = eagle(shape)
@@ -246,16 +242,10 @@ def layers(speaker: Speaker, tmp_path_factory: pytest.TempPathFactory) -> dict[i
 
 
 def test_it_begins_as_a_guess_and_learns(speaker: Speaker, layers: dict[int, Path]) -> None:
-    engine, found = engine_of(speaker.folder, speaker), []
-    for folder in layers.values():
-        drafter, tokens, steps = make(f"eagle:weights={folder}"), 0, 0
-        for request in requests(speaker):
-            drafted = decode(engine, drafter, request, lambda: False)
-            assert drafted.tokens == decode(engine, NoDrafter(), request, lambda: False).tokens
-            tokens, steps = tokens + len(drafted.tokens), steps + drafted.counts.steps
-        found.append(tokens / steps)
+    engine = engine_of(speaker.folder, speaker)
+    drafters = (make(f"eagle:weights={folder}") for folder in layers.values())
+    guessed, learnt = (tokens_a_pass(engine, drafter, requests(speaker)) for drafter in drafters)
     engine.close()
-    guessed, learnt = found
     assert 1.3 < guessed < learnt
     assert learnt >= 2.6
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -15,37 +16,23 @@ from fastcoder_lsp.model.files import RECORD, TrainingRecord, read_record
 from fastcoder_lsp.train.cllm import CllmSettings
 from fastcoder_lsp.train.options import RequestedOptions
 from fastcoder_lsp.train.sdsat import SdsatSettings
-from fastcoder_lsp.train.session import Listener, Result, TrainingJob
+from fastcoder_lsp.train.session import Result
 from fastcoder_lsp.train.tuning import CllmSession, SdsatSession, export_run
-from tests.train.conftest import Speaker
+from tests.train.conftest import Speaker, check_same, train
 
 STEPS = 6
 
 
 OWN = {"sdsat": SdsatSettings(), "cllm": CllmSettings(block=8, blocks=2, trajectories=6, batch=4)}
-SESSIONS = {SdsatSettings: SdsatSession, CllmSettings: CllmSession}
+SESSIONS = {"sdsat": SdsatSession, "cllm": CllmSession}
 
 
-def job(speaker: Speaker, out: Path, method: str, tuning: str, seed: int = 0) -> TrainingJob:
-    asked = RequestedOptions(
-        tuning=tuning,  # type: ignore[arg-type]
-        steps=STEPS,
-        length=64,
-        batch=2,
-        rate=1e-3,
-        rank=4,
-        seed=seed,
-        precision="fp32",
-    )
-    return TrainingJob(
-        model=str(speaker.folder), data=(str(speaker.texts),), out=out, asked=asked, device="cpu", own=OWN[method]
-    )
-
-
-def go(wanted: TrainingJob, cache: Path, steps: int | None = None) -> Result:
-    made: list[int] = []
-    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    return SESSIONS[type(wanted.own)](wanted, cache, lambda: steps is not None and len(made) >= steps, listener).run()
+def go(
+    speaker: Speaker, out: Path, method: str = "sdsat", tuning: Any = "full", steps: int | None = None, seed: int = 0
+) -> Result:
+    amounts = {"length": 64, "batch": 2, "rank": 4}
+    asked = RequestedOptions(tuning=tuning, steps=STEPS, rate=1e-3, seed=seed, precision="fp32", **amounts)
+    return train(SESSIONS[method], speaker, out, asked, OWN[method], steps, device="cpu")
 
 
 @pytest.mark.ci
@@ -55,37 +42,33 @@ def go(wanted: TrainingJob, cache: Path, steps: int | None = None) -> Result:
 def test_an_interrupted_run_ends_at_the_same_weights(
     speaker: Speaker, tmp_path: Path, method: str, tuning: str
 ) -> None:
-    whole = go(job(speaker, tmp_path / "whole", method, tuning), speaker.cache)
+    whole = go(speaker, tmp_path / "whole", method, tuning)
     for steps in (2, 1):
-        part = go(job(speaker, tmp_path / "parts", method, tuning), speaker.cache, steps)
+        part = go(speaker, tmp_path / "parts", method, tuning, steps)
         assert not part.outcome.finished
-    parts = go(job(speaker, tmp_path / "parts", method, tuning), speaker.cache)
+    parts = go(speaker, tmp_path / "parts", method, tuning)
     assert whole.outcome.finished
     assert parts.outcome.finished
-    left, right = (load_file(result.folder / "model.safetensors") for result in (whole, parts))
-    assert left.keys() == right.keys()
-    assert all(torch.equal(left[name], right[name]) for name in left)
-    curves = [(tmp_path / name / "losses.jsonl").read_text() for name in ("whole", "parts")]
-    assert curves[0] == curves[1]
+    check_same(tmp_path / "whole", tmp_path / "parts", "model/model.safetensors")
     assert whole.record is not None
     assert parts.record is not None
     assert whole.record.figures == parts.record.figures
-    base = load_file(speaker.folder / "model.safetensors")
+    base, left = (load_file(folder / "model.safetensors") for folder in (speaker.folder, whole.folder))
     assert any(not torch.equal(base[name], left[name]) for name in base if base[name].shape == left[name].shape)
 
 
 def test_another_seed_gives_other_weights(speaker: Speaker, tmp_path: Path) -> None:
-    found = [go(job(speaker, tmp_path / str(seed), "sdsat", "full", seed), speaker.cache) for seed in (0, 1)]
+    found = [go(speaker, tmp_path / str(seed), seed=seed) for seed in (0, 1)]
     left, right = (load_file(result.folder / "model.safetensors") for result in found)
     assert any(not torch.equal(left[name], right[name]) for name in left)
 
 
 @pytest.mark.ci
 def test_what_does_not_belong_together_is_told(speaker: Speaker, sdsat: Path, tmp_path: Path) -> None:
-    done = go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1)
+    done = go(speaker, tmp_path / "run", steps=1)
     assert isinstance(done.record, TrainingRecord)
     with pytest.raises(UsageError, match="another run"):
-        go(job(speaker, tmp_path / "run", "sdsat", "full", seed=5), speaker.cache)
+        go(speaker, tmp_path / "run", seed=5)
     with pytest.raises(UsageError, match="is not the model"):
         export_run(tmp_path / "run", str(sdsat), None, speaker.cache)
     assert export_run(tmp_path / "run", None, tmp_path / "copy", speaker.cache).weights == done.record.weights
@@ -95,20 +78,20 @@ def test_what_does_not_belong_together_is_told(speaker: Speaker, sdsat: Path, tm
     shutil.copytree(state.parent, tmp_path / "run" / "step-0000005")
     (tmp_path / "run" / "step-0000005" / "state.safetensors").write_bytes(b"cut short")
     with pytest.raises(FastcoderError, match="damaged"):
-        go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache)
+        go(speaker, tmp_path / "run")
 
 
 def test_what_a_crash_left_half_written_is_no_checkpoint(speaker: Speaker, tmp_path: Path) -> None:
     left = tmp_path / "run" / "unfinished-0000004"
-    go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1)
+    go(speaker, tmp_path / "run", steps=1)
     left.mkdir()
     (left / "state.safetensors").write_bytes(b"half")
-    assert go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1).outcome.step == 2
+    assert go(speaker, tmp_path / "run", steps=1).outcome.step == 2
     assert not left.exists()
 
 
 def test_a_record_belongs_to_its_weights(speaker: Speaker, tmp_path: Path) -> None:
-    folder = go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1).folder
+    folder = go(speaker, tmp_path / "run", steps=1).folder
     digest = models.find(str(folder)).digest
     assert read_record(folder, digest) is not None
     with pytest.raises(ModelInvalidError, match="other weights"):
