@@ -13,6 +13,7 @@ from fastcoder_lsp.errors import NetworkError
 from fastcoder_lsp.team.calls import Call, ReplicaAnswer, ReplicaRefusal
 from fastcoder_lsp.team.keys import Refusal
 from fastcoder_lsp.team.scripted import said_after
+from tests.opened import until
 from tests.team.counted import looked_at
 from tests.team.toy_team import ToyTeam
 
@@ -69,7 +70,7 @@ def test_a_newer_key_gives_the_request_before_it_up(
     given_up = sum(one.code == GIVEN_UP for one in asked)
     assert given_up >= unanswered
     assert asked[-1].code == 200, "nothing comes after it"
-    team.until(lambda: sum(outcome.code == 499 for outcome in team.outcomes) >= unanswered)
+    until(lambda: sum(outcome.code == 499 for outcome in team.outcomes) >= unanswered)
 
 
 def test_loads_are_told_apart_by_how_they_end(start: Callable[..., ToyTeam]) -> None:

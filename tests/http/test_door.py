@@ -18,6 +18,7 @@ from fastcoder_lsp.http import sessions
 from fastcoder_lsp.http.guard import BODY_BYTES, AccessRules
 from fastcoder_lsp.http.sessions import MAX_SESSIONS
 from tests.http.toy_server import PREFIX, Start, ToyServer
+from tests.opened import until
 
 MALFORMED = [pytest.param(1000, id="some"), pytest.param(10_000, marks=pytest.mark.ci, id="many")]
 HANG_UPS = [pytest.param(40, id="some"), pytest.param(1000, marks=pytest.mark.ci, id="many")]
@@ -90,12 +91,12 @@ def test_too_much_is_refused(server: ToyServer, start: Start) -> None:
     full.engine.may_step.clear()
     with socket.create_connection(("127.0.0.1", full.port)) as waiting:
         send_ask(waiting)
-        full.until(lambda: full.desks.busy == 1)
+        until(lambda: full.desks.busy == 1)
         assert full.call("/v1/models")[0] == 503
         full.engine.may_step.set()
         assert waiting.recv(12) == b"HTTP/1.1 200"
-    full.until(lambda: full.desks.busy == 0)
-    full.until(lambda: full.call("/v1/models")[0] == 200)
+    until(lambda: full.desks.busy == 0)
+    until(lambda: full.call("/v1/models")[0] == 200)
     slow = start("done\n", answer_s=0.3)
     slow.engine.may_step.clear()
     assert slow.call("/v1/completions", ASK)[0] == 504
@@ -169,16 +170,16 @@ def test_a_free_desk_goes_to_who_still_waits(start: Start, monkeypatch: pytest.M
             return connection
 
         busy = [ask(number) for number in range(MAX_SESSIONS)]
-        server.until(lambda: server.desks.busy == MAX_SESSIONS)
+        until(lambda: server.desks.busy == MAX_SESSIONS)
         waiting = server.desks._free._waiters
         gone = ask(8)
-        server.until(lambda: len(waiting) == 1)
+        until(lambda: len(waiting) == 1)
         ask(9)
-        server.until(lambda: len(waiting) == 2)
+        until(lambda: len(waiting) == 2)
         gone.close()
-        server.until(lambda: len(server._server.server_state.connections) == MAX_SESSIONS + 1)
+        until(lambda: len(server._server.server_state.connections) == MAX_SESSIONS + 1)
         busy[0].close()
-        server.until(lambda: any("first_9" in text for text in server.asked))
+        until(lambda: any("first_9" in text for text in server.asked))
         assert not any("first_8" in text for text in server.asked)
 
 
@@ -192,7 +193,7 @@ def test_who_hangs_up_frees_the_model_within_a_step(start: Start, hang_ups: int)
         send_ask(connection, f"{PREFIX}name_{number} = ")
         server.until_asked(number + 1)
         connection.close()
-        server.until(lambda: server.desks.busy == 0)
+        until(lambda: server.desks.busy == 0)
         server.engine.may_step.set()
         assert server.engine.steps - begun < 190, "it was not said to its end"
     assert sum(one.cancelled for one in server.desks.statistics()) == hang_ups

@@ -23,8 +23,8 @@ from fastcoder_lsp.runtime.parts import Model, Runtime
 from tests.completion.toys import QUICK, Letters, ToyPrompts, toy_model, toy_runtime
 from tests.edits import recorded
 from tests.fake_engine import END, FakeEngine, marked
-from tests.http.toy_server import PREFIX, WAIT_S, ToyServer
-from tests.opened import opening
+from tests.http.toy_server import PREFIX, ToyServer
+from tests.opened import WAIT_S, opening
 
 TEXT = "def a(x):\n    y = x\n    return y\n"
 ASKED = EditQuestion(1, "file:///a.py", "a.py", "python", 1, TEXT, TEXT.index("= x"), (), 0.0)

@@ -1,14 +1,10 @@
 """The real server on a real port of loopback, over a model that says what a test wants."""
 
-import http.client
 import itertools
-import json
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
-
-import uvicorn
 
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
@@ -22,10 +18,10 @@ from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.completion.toys import ToyPrompts, toy_model, toy_runtime
 from tests.fake_engine import SayingEngine, marked
+from tests.opened import WAIT_S, Served, until
 
 PREFIX = "def total(items):\n    "
 LETTERS = 200
-WAIT_S = 240.0
 
 
 class Says(SayingEngine):
@@ -50,7 +46,7 @@ class Says(SayingEngine):
         assert self.may_step.wait(WAIT_S)
 
 
-class ToyServer:
+class ToyServer(Served):
     """The server over a model that says `says`, a text or the text after a text, in steps of `step_s` at least."""
 
     def __init__(
@@ -74,11 +70,7 @@ class ToyServer:
         self._worker.start()
         self._door, self._answer_s = door or AccessRules(), answer_s
         self._ready = threading.Event()
-        self._server = uvicorn.Server(configuration(self._app))
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
-        self._thread.start()
-        self.until(lambda: self._server.started)
-        self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
+        self.serve(configuration(self._app))
         assert self.desks.preload().result(WAIT_S)
 
     def _app(self) -> Any:
@@ -105,38 +97,18 @@ class ToyServer:
             self.engine.says_after[prompt] = self._says(before)
         return prompt
 
-    def call(
-        self, path: str, body: Any = None, *, method: str = "", headers: dict[str, str] | None = None
-    ) -> tuple[int, Any]:
-        """The status and the body, as a value where it is JSON; `body` may be bytes."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
-        try:
-            data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-            connection.request(method or ("GET" if body is None else "POST"), path, data, headers or {})
-            response = connection.getresponse()
-            text = response.read().decode()
-            is_json = (response.getheader("content-type") or "").startswith("application/json")
-            return response.status, json.loads(text) if is_json else text
-        finally:
-            connection.close()
-
-    def until(self, holds: Callable[[], object]) -> None:
-        end = time.monotonic() + WAIT_S
-        while not holds():
-            assert time.monotonic() < end, "it does not come"
-            time.sleep(0.002)
+    def call(self, path: str, body: Any = None, **named: Any) -> tuple[int, Any]:
+        return self.exchange(path, body, **named)[:2]
 
     def until_asked(self, prompts: int) -> None:
-        self.until(lambda: len(self.asked) >= prompts)
+        until(lambda: len(self.asked) >= prompts)
 
     def close(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(WAIT_S)
+        self.stop()
         self.desks.close(1.0)
         self.engine.may_step.set()
         self._scheduler.close()
         self._worker.join(WAIT_S)
-        assert not self._thread.is_alive()
         assert not self._worker.is_alive()
 
 

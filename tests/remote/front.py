@@ -1,6 +1,5 @@
 """A completion service whose host is a server."""
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -80,10 +79,3 @@ class Front:
 
 
 Fronts = Callable[..., Front]
-
-
-def until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.002)

@@ -14,6 +14,7 @@ from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.config.remote_access import read_remote_key
 from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.client import NetworkOptions, Timeouts
+from tests.opened import until
 from tests.remote.faulty import (
     PAGE,
     PIECE,
@@ -26,7 +27,7 @@ from tests.remote.faulty import (
     says,
     silent,
 )
-from tests.remote.front import Front, Fronts, until
+from tests.remote.front import Front, Fronts
 from tests.remote.scripted_server import (
     LlamaServer,
     Reply,

@@ -10,7 +10,8 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import ScriptedHost
-from tests.remote.front import Fronts, until
+from tests.opened import until
+from tests.remote.front import Fronts
 from tests.remote.scripted_server import LlamaServer, Serve, as_json
 
 

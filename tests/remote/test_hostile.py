@@ -11,8 +11,9 @@ import pytest
 from fastcoder_lsp.completion.reasons import CODES
 from fastcoder_lsp.remote.client import BODY_BYTES, HEAD_BYTES, Timeouts
 from tests.http.toy_server import ToyServer
+from tests.opened import until
 from tests.remote.faulty import Faulty
-from tests.remote.front import Front, Fronts, until
+from tests.remote.front import Front, Fronts
 from tests.remote.scripted_server import (
     LlamaServer,
     Reply,

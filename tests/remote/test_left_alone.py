@@ -9,8 +9,9 @@ import pytest
 
 from fastcoder_lsp.remote.client import Timeouts
 from fastcoder_lsp.remote.failures import from_status
+from tests.opened import until
 from tests.remote.faulty import SOON, Faulty, says
-from tests.remote.front import WAIT_S, Fronts, until
+from tests.remote.front import WAIT_S, Fronts
 from tests.remote.scripted_server import (
     LlamaServer,
     Reply,

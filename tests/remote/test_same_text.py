@@ -30,7 +30,8 @@ from fastcoder_lsp.runtime.parts import Model, Runtime, WorkspaceView
 from fastcoder_lsp.workspace.secret_lines import without_secrets
 from tests.examples import examples
 from tests.http.toy_server import LETTERS, ToyServer
-from tests.remote.front import Front, Fronts, until
+from tests.opened import until
+from tests.remote.front import Front, Fronts
 from tests.remote.scripted_server import LlamaServer, Serve
 
 PLACES = examples(200)

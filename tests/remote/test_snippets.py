@@ -16,7 +16,8 @@ from fastcoder_lsp.remote.excerpt import MAX_CHARACTERS
 from fastcoder_lsp.remote.host import ServerHost
 from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import ScriptedHost
-from tests.remote.front import WHOLE, until
+from tests.opened import until
+from tests.remote.front import WHOLE
 from tests.remote.scripted_server import LlamaServer, ScriptedServer, Serve
 
 TEXT = "from turn import rotate_by_quarter\n\n\ndef twice(image):\n    return rotate_by_quarter("

@@ -16,7 +16,8 @@ from fastcoder_lsp.host.address import made_from
 from fastcoder_lsp.host.selector import BackendSelector
 from fastcoder_lsp.workspace.document import OpenTexts
 from tests.host.scripted import Heard, ScriptedHost, question
-from tests.remote.front import WAIT_S, Front, Fronts, until
+from tests.opened import until
+from tests.remote.front import WAIT_S, Front, Fronts
 from tests.remote.scripted_server import LlamaServer, ScriptedServer, Serve
 from tests.remote.test_fallback import Local
 

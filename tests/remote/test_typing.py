@@ -7,7 +7,8 @@ from functools import partial
 import psutil
 
 from fastcoder_lsp.completion.question import Policy
-from tests.remote.front import WHOLE, Fronts, until
+from tests.opened import until
+from tests.remote.front import WHOLE, Fronts
 from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, Serve, as_json
 
 BODY = "first = items[0]\n    second = items[1]\n    return first\n"

@@ -8,8 +8,8 @@ import os
 import signal
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -22,8 +22,10 @@ from benchmarks.team import figures
 from benchmarks.team_load import OwnServer, RequestRecord, TargetServer, arriving, ask, place, type_all
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.team.keys import KeyFile
+from tests.opened import until as until_soon
 from tests.team.counted import looked_at
 
+until = partial(until_soon, pause_s=0.2)
 MODEL = "scripted:step=10,prefill=0.02,letters=6"
 TYPISTS, OPEN = 12, 8
 SECONDS = 30.0
@@ -47,13 +49,6 @@ def own(keys: tuple[KeyFile, list[str]]) -> Iterator[OwnServer]:
 @pytest.fixture
 def server(own: OwnServer, keys: tuple[KeyFile, list[str]]) -> TargetServer:
     return TargetServer(own.url, tuple(keys[1][:TYPISTS]), scripted=True)
-
-
-def until(holds: Callable[[], object], most_s: float = 90.0) -> None:
-    end = time.monotonic() + most_s
-    while not holds():
-        assert time.monotonic() < end, "it does not come"
-        time.sleep(0.2)
 
 
 def one(server: TargetServer, typist: int = 0, number: int = 1) -> RequestRecord:

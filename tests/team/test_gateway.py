@@ -12,7 +12,8 @@ from fastcoder_lsp.http import guard
 from fastcoder_lsp.team.counts import RequestFile
 from fastcoder_lsp.team.keys import KeyFile, Refusal
 from fastcoder_lsp.team.scripted import said_after
-from tests.team.toy_team import WAIT_S, Start
+from tests.opened import WAIT_S, until
+from tests.team.toy_team import Start
 
 SECRET_TEXT = "password = 'correct horse'\nx = "
 ASK = {"input_prefix": "def f():\n    "}
@@ -61,9 +62,9 @@ def test_nobody_is_let_in_by_a_file_that_cannot_be_read(start: Start, keys: KeyF
     assert team.call("/infill", ASK, key=ada)[0] == 200
     text = (tmp_path / "keys.json").read_bytes()
     (tmp_path / "keys.json").write_bytes(text[:20])
-    team.until(lambda: team.call("/infill", ASK, key=ada)[0] == 503)
+    until(lambda: team.call("/infill", ASK, key=ada)[0] == 503)
     (tmp_path / "keys.json").write_bytes(text)
-    team.until(lambda: team.call("/infill", ASK, key=ada)[0] == 200)
+    until(lambda: team.call("/infill", ASK, key=ada)[0] == 200)
 
 
 def test_many_who_ask_for_health_are_one_question(start: Start, keys: KeyFile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +80,7 @@ def test_many_who_ask_for_health_are_one_question(start: Start, keys: KeyFile, m
     asking = [threading.Thread(target=lambda: codes.append(team.call("/health")[0])) for _ in range(12)]
     for thread in asking:
         thread.start()
-    team.until(lambda: len(team._server.server_state.tasks) == len(asking))
+    until(lambda: len(team._server.server_state.tasks) == len(asking))
     may_end.set()
     for thread in asking:
         thread.join(WAIT_S)
@@ -142,9 +143,9 @@ def test_open_requests_of_a_key_are_bounded(start: Start, keys: KeyFile, monkeyp
     slow = socket.create_connection(("127.0.0.1", team.port))
     head = f"POST /infill HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {ada}\r\nContent-Length: 100\r\n\r\n{{"
     slow.sendall(head.encode())
-    team.until(lambda: team.call("/infill", ASK, key=ada)[0] == 429)
+    until(lambda: team.call("/infill", ASK, key=ada)[0] == 429)
     slow.close()
-    team.until(lambda: team.call("/infill", ASK, key=ada)[0] == 200)
+    until(lambda: team.call("/infill", ASK, key=ada)[0] == 200)
 
 
 def test_a_slow_body_ends(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,9 +179,9 @@ def test_who_hangs_up_frees_the_model(start: Start) -> None:
     body = b'{"input_prefix": "x = "}'
     gone = socket.create_connection(("127.0.0.1", team.port))
     gone.sendall(b"POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-    team.until(lambda: team.calls)
+    until(lambda: team.calls)
     gone.close()
-    team.until(lambda: team.outcomes)
+    until(lambda: team.outcomes)
     assert team.outcomes[0].code == 499
     assert not team.outcomes[0].replica
 

@@ -16,6 +16,7 @@ from fastcoder_lsp.team.host import apart
 from fastcoder_lsp.team.keys import KeyFile
 from tests.engine.tiny_models import VOCABULARY, load, make_model
 from tests.fake_engine import never
+from tests.opened import until
 from tests.runtime.test_smaller_models import models, write_tokenizer
 from tests.team.toy_team import Start
 
@@ -39,7 +40,7 @@ def test_tenants_beyond_what_is_kept_give_way(start: Start) -> None:
     for number in range(5):
         team.infill(TEXT, "a.py", workspace=f"work-{number}")
     assert [tenant.workspace for tenant in tenants._of] == ["work-2", "work-3", "work-4"]
-    team.until(lambda: team.replicas[0]._core.fronts() == 4)  # and the replica's own
+    until(lambda: team.replicas[0]._core.fronts() == 4)  # and the replica's own
     assert team.infill(TEXT, "a.py", workspace="work-0")["tokens_cached"] == 0
     assert Tenant(workspace="work-0") in tenants._of
 

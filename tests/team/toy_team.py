@@ -2,8 +2,6 @@
 
 import asyncio
 import http.client
-import json
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +16,12 @@ from fastcoder_lsp.team.gateway import Gateway
 from fastcoder_lsp.team.keys import KeyFile, Refusal
 from fastcoder_lsp.team.replica import TeamReplica
 from fastcoder_lsp.team.scripted import MODULE
+from tests.opened import Served
 
-WAIT_S = 60.0
 _HERE = Path("/")
 
 
-class ToyTeam:
+class ToyTeam(Served):
     """The gateway with the configuration `toml`, over so many replicas; without `keys` anybody may ask."""
 
     def __init__(
@@ -46,11 +44,7 @@ class ToyTeam:
         answer, can_answer = lambda call: self.answer(call), lambda: self.can_answer()  # noqa: PLW0108 tests replace both
         app = Gateway(answer, can_answer, keys, limits, told, "scripted", 4096, clock)
         config = uvicorn.Config(app, port=0, loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None)
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
-        self._thread.start()
-        self.until(lambda: self._server.started)
-        self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
+        self.serve(config)
 
     async def answer(self, call: Call) -> ReplicaAnswer | ReplicaRefusal | Refusal:
         self.calls.append(call)
@@ -66,17 +60,8 @@ class ToyTeam:
     def call(
         self, path: str, body: Any = None, *, method: str = "", headers: dict[str, str] | None = None, key: str = ""
     ) -> tuple[int, Any, http.client.HTTPMessage]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
-        try:
-            data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-            named = {**(headers or {}), **({"Authorization": f"Bearer {key}"} if key else {})}
-            connection.request(method or ("GET" if body is None else "POST"), path, data, named)
-            response = connection.getresponse()
-            text = response.read().decode()
-            is_json = (response.getheader("content-type") or "").startswith("application/json")
-            return response.status, json.loads(text) if is_json else text, response.headers
-        finally:
-            connection.close()
+        named = {**(headers or {}), **({"Authorization": f"Bearer {key}"} if key else {})}
+        return self.exchange(path, body, method=method, headers=named)
 
     def infill(self, before: str, document: str = "a.py", key: str = "", workspace: str = "") -> dict[str, Any]:
         headers = {"X-Fastcoder-Document": document, "X-Fastcoder-Workspace": workspace}
@@ -85,18 +70,10 @@ class ToyTeam:
         assert isinstance(reply, dict)
         return reply
 
-    def until(self, holds: Any) -> None:
-        end = time.monotonic() + WAIT_S
-        while not holds():
-            assert time.monotonic() < end, "it does not come"
-            time.sleep(0.002)
-
     def close(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(WAIT_S)
+        self.stop()
         for replica in self.replicas:
             replica.close()
-        assert not self._thread.is_alive()
 
 
 Start = Callable[..., ToyTeam]
