@@ -132,34 +132,19 @@ def run(options: Options) -> int:
             for name in (*names, "all")
         }
         _print(f"Accepted share: {left}, {right}", left, right, rows)
-    write(options, "typing", {pair: {name: asdict(row) for name, row in rows.items()} for pair, rows in found.items()})
+    write(options, "typing", found)
     return 0
 
 
 def _print(title: str, left: str, right: str, rows: "Mapping[str, Comparison]") -> None:
-    table = [
-        [
-            name,
-            *(row.keys, row.left, row.right, f"{row.gained:+.2f} ± {row.error:.2f}"),
-            f"{row.tokens_left:.1f} → {row.tokens_right:.1f}",
-            f"{row.wait_left_ms:.0f} → {row.wait_right_ms:.0f}",
-            f"{row.mean_left_ms:.0f} → {row.mean_right_ms:.0f}",
-            f"{row.mat_left:.2f} → {row.mat_right:.2f}",
-        ]
-        for name, row in rows.items()
-    ]
-    columns = (
-        "history",
-        "keys",
-        f"{left} %",
-        f"{right} %",
-        "points",
-        "tokens a key",
-        "text, ms",
-        "mean",
-        "tokens a pass",
-    )
-    print_table(title, columns, table)
+    table = []
+    for name, row in rows.items():
+        cells = [name, int(row["keys"]), row["left"], row["right"], f"{row['gained']:+.2f} ± {row['error']:.2f}"]
+        for what, form in (("tokens_{}", ".1f"), ("wait_{}_ms", ".0f"), ("mean_{}_ms", ".0f"), ("mat_{}", ".2f")):
+            cells.append(" → ".join(format(row[what.format(side)], form) for side in ("left", "right")))
+        table.append(cells)
+    columns = ["history", "keys", f"{left} %", f"{right} %", "points", "tokens a key", "text, ms", "mean"]
+    print_table(title, [*columns, "tokens a pass"], table)
 
 
 def _typed(options: Options, arms: Sequence[str]) -> dict[tuple[str, int], dict[str, TypingResult]]:
@@ -208,63 +193,34 @@ def _slower(costs: StepCosts, factor: float) -> StepCosts:
     return StepCosts(costs.widths, tuple(factor * ms for ms in costs.ms), factor * costs.prefill_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """`left` and `right` over the same parts, pooled over all keys.
-
-    Attributes:
-        parts, keys: how many.
-        left, right: accepted share, percent.
-        gained: the difference in points, with `error`, its standard error by part; 0 for a single part, which tells
-            nothing of others.
-        tokens_left, tokens_right: prompt tokens computed a key.
-        mat_left, mat_right: tokens a forward pass after the prompt.
-        wait_left_ms, wait_right_ms: the median wait for a text that was shown.
-        mean_left_ms, mean_right_ms: its mean. Half of all texts are there at once and others take a step or a
-            prompt, so that the median may stand at the edge between them, and move far for little.
-        shown_left, shown_right: requests answered by text, percent.
-    """
-
-    parts: int
-    keys: int
-    left: float
-    right: float
-    gained: float
-    error: float
-    tokens_left: float
-    tokens_right: float
-    mat_left: float
-    mat_right: float
-    wait_left_ms: float
-    wait_right_ms: float
-    mean_left_ms: float
-    mean_right_ms: float
-    shown_left: float
-    shown_right: float
+Comparison = Mapping[str, float]
+"""`left` and `right` over the same parts, pooled over all keys, as `compared` makes it."""
 
 
 def compared(left: Sequence[TypingResult], right: Sequence[TypingResult]) -> Comparison:
-    """The comparison of at least one part, typed in both ways."""
+    """The comparison of at least one part, typed in both ways.
+
+    `left`, `right`: accepted share, percent; `gained`: the difference in points, with `error`, its standard error by
+    part, 0 for a single one, which tells nothing of others. Of each side: prompt tokens a key, tokens a forward pass
+    after the prompt (`mat`), the median and the mean wait for a text that was shown, and requests answered by text,
+    percent. Half of all texts are there at once and others take a step or a prompt, so that the median may stand at
+    the edge between them, and move far for little.
+    """
     keys = sum(one.keys for one in left)
     gained = sum(b.saved - a.saved for a, b in zip(left, right, strict=True)) / keys
     rests = [b.saved - a.saved - gained * a.keys for a, b in zip(left, right, strict=True)]
-    return Comparison(
-        len(rests),
-        keys,
-        100 * sum(one.saved for one in left) / keys,
-        100 * sum(one.saved for one in right) / keys,
-        100 * gained,
-        100 * error_of_sum(rests) / keys,
-        *(sum(one.computed for one in side) / keys for side in (left, right)),
-        *(sum(one.emitted for one in side) / max(1, sum(one.steps for one in side)) for side in (left, right)),
-        *(median(_waits(side) or [0.0]) for side in (left, right)),
-        *(fmean(_waits(side) or [0.0]) for side in (left, right)),
-        *(100 * sum(one.shown for one in side) / max(1, sum(one.asked for one in side)) for side in (left, right)),
-    )
-
-
-def _waits(side: Sequence[TypingResult]) -> list[float]:
-    return [wait_ms for one in side for wait_ms in one.waits_ms]
+    found: dict[str, float] = {"parts": len(rests), "keys": keys}
+    for name, side in (("left", left), ("right", right)):
+        waits = [wait_ms for one in side for wait_ms in one.waits_ms] or [0.0]
+        found |= {
+            name: 100 * sum(one.saved for one in side) / keys,
+            f"tokens_{name}": sum(one.computed for one in side) / keys,
+            f"mat_{name}": sum(one.emitted for one in side) / max(1, sum(one.steps for one in side)),
+            f"wait_{name}_ms": median(waits),
+            f"mean_{name}_ms": fmean(waits),
+            f"shown_{name}": 100 * sum(one.shown for one in side) / max(1, sum(one.asked for one in side)),
+        }
+    return found | {"gained": 100 * gained, "error": 100 * error_of_sum(rests) / keys}
 
 
 def part_key(name: Name, same: Mapping[str, Any]) -> str:

@@ -100,12 +100,26 @@ def test_a_difference_is_pooled_over_keys_and_its_error_taken_by_part(
         for one in more
     ]
     found = compared(left, right)
-    assert (found.left, found.gained, found.error) == pytest.approx((40.0, gained, error))
-    assert (found.keys, found.tokens_left, found.tokens_right) == pytest.approx((100 * len(more), 3.0, 3.3))
-    assert (found.mat_left, found.mat_right) == (3.0, 2.0)
-    assert (found.wait_left_ms, found.wait_right_ms) == (2.0, 9.0)
-    assert (found.mean_left_ms, found.mean_right_ms) == (200.4, 202.4)
-    assert (found.shown_left, found.shown_right) == (50.0, 50.0)
+    assert found == pytest.approx(
+        {
+            "parts": len(more),
+            "keys": 100 * len(more),
+            "gained": gained,
+            "error": error,
+            "left": 40.0,
+            "tokens_left": 3.0,
+            "mat_left": 3.0,
+            "right": 40.0 + gained,
+            "tokens_right": 3.3,
+            "mat_right": 2.0,
+            "wait_left_ms": 2.0,
+            "mean_left_ms": 200.4,
+            "shown_left": 50.0,
+            "wait_right_ms": 9.0,
+            "mean_right_ms": 202.4,
+            "shown_right": 50.0,
+        }
+    )
 
 
 def test_a_stopped_run_goes_on_with_what_was_typed_by_the_same_options(tmp_path: Path) -> None:
