@@ -5,7 +5,7 @@ Owns the prompts (seeded places in the tasks' repositories) and the comparison; 
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from benchmarks.drafting.drafters import all_names, drafter_names, make
@@ -60,7 +60,22 @@ class ExactnessCounts:
     sampled: int = 0
     tokens: int = 0
     steps: int = 0
-    differences: tuple[FirstDifference, ...] = ()
+    differences: list[FirstDifference] = field(default_factory=list)
+
+    def decode(
+        self, engine: Engine, drafter: Drafter, request: DecodeRequest, plain: tuple[int, ...], number: int
+    ) -> None:
+        """Decode once with a drafter, and enter the outcome."""
+        sampled = request.sampler.temperature > 0
+        result = decode(engine, drafter, request, lambda: False)
+        self.sampled += sampled
+        self.greedy += not sampled
+        self.tokens += len(result.tokens) + (result.finish == "eos")
+        self.steps += result.counts.steps
+        if result.tokens != plain:
+            same = common_prefix(result.tokens, plain)
+            gap = top_two_gap(engine, (*request.prompt, *plain[:same]))
+            self.differences.append(FirstDifference(number, sampled, same, gap))
 
     def figures(self) -> dict[str, Any]:
         return {
@@ -86,23 +101,19 @@ def run(options: Options) -> int:
         engine.close()
         parts.smaller.close()
     results = {name: account.figures() for name, account in accounts.items()}
+    columns = ("greedy_prompts", "sampled_prompts", "mat")
     print_table(
         f"{options.limit} prompts × {options.tokens} tokens, {engine.info.name}",
         ("drafter", "greedy", "sampled", "MAT", "different", "largest gap"),
         [
-            (name, account.greedy, account.sampled, account.tokens / max(account.steps, 1), *told(account))
-            for name, account in accounts.items()
+            (name, *(row[column] for column in columns), len(row["differences"]), f"{row['largest_gap']:.4f}")
+            for name, row in results.items()
         ],
     )
     sampled = {name: getattr(SAMPLED, name) for name in ("temperature", "top_k", "top_p")}
     found = {"model": parts.model.files.name, "engine": engine.info.name, "prompt_tokens": PROMPT_TOKENS}
     write(options, "exactness", {"drafters": results}, **found, **sampled)
     return int(any(account.differences for account in accounts.values()))
-
-
-def told(account: ExactnessCounts) -> tuple[int, str]:
-    """The table's cells on the differences: their count, and the largest gap among them."""
-    return len(account.differences), f"{max((d.gap for d in account.differences), default=0.0):.4f}"
 
 
 def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Options) -> dict[str, ExactnessCounts]:
@@ -122,30 +133,8 @@ def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Opt
             )
             plain = decode(engine, NoDrafter(), request, lambda: False).tokens
             for name, drafter in drafters.items():
-                _account(accounts[name], engine, drafter, request, plain, number)
+                accounts[name].decode(engine, drafter, request, plain, number)
     return accounts
-
-
-def _account(
-    account: ExactnessCounts,
-    engine: Engine,
-    drafter: Drafter,
-    request: DecodeRequest,
-    plain: tuple[int, ...],
-    number: int,
-) -> None:
-    """Decode once with a drafter and enter the outcome."""
-    sampled = request.sampler.temperature > 0
-    result = decode(engine, drafter, request, lambda: False)
-    account.sampled += sampled
-    account.greedy += not sampled
-    account.tokens += len(result.tokens) + (result.finish == "eos")
-    account.steps += result.counts.steps
-    if result.tokens != plain:
-        same = common_prefix(result.tokens, plain)
-        gap = top_two_gap(engine, (*request.prompt, *plain[:same]))
-        difference = FirstDifference(number, sampled, same, gap)
-        account.differences = (*account.differences, difference)
 
 
 def prompts(parts: TaskParts, count: int, seed: int) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -56,22 +57,8 @@ class Options(Reported):
     model: str = option("the model whose tokenizer to use, as for `complete`", "auto")
 
 
-@dataclass(frozen=True, slots=True)
-class Percentiles:
-    p50: float
-    p99: float
-
-
-@dataclass(frozen=True, slots=True)
-class StoreFigures:
-    """One size of the store, its merges settled: how it is built and searched, and what an update costs."""
-
-    tokens: int
-    build_tokens_per_s: float
-    search_us: Percentiles
-    update_ms: Percentiles
-    bytes_per_token: float
-    resident_bytes_per_token: float
+Percentiles = Mapping[str, float]
+"""p50 and p99."""
 
 
 def run(options: Options) -> int:
@@ -85,37 +72,37 @@ def run(options: Options) -> int:
     # The headline figures are for 10 M tokens where that size was measured.
     headline = rows[min(1, len(rows) - 1)]
     results = {
-        "build_tokens_per_s": headline.build_tokens_per_s,
-        "search_us": {f"{row.tokens // 1_000_000}M": asdict(row.search_us) for row in rows},
-        "save_ms": asdict(save),
-        "keystroke_ms": asdict(keystroke),
-        "bytes_per_token": headline.bytes_per_token,
-        "resident_bytes_per_token": headline.resident_bytes_per_token,
-        "growth": [asdict(row) for row in rows],
+        "build_tokens_per_s": headline["build_tokens_per_s"],
+        "search_us": {f"{row['tokens'] // 1_000_000}M": row["search_us"] for row in rows},
+        "save_ms": save,
+        "keystroke_ms": keystroke,
+        "bytes_per_token": headline["bytes_per_token"],
+        "resident_bytes_per_token": headline["resident_bytes_per_token"],
+        "growth": rows,
     }
     write(options, "index", results, n_max=N_MAX, continuations=HITS, depth=DEPTH, tokenizer=tokenizer.identity)
     return 0
 
 
-def _print(rows: Sequence[StoreFigures], save: Percentiles, keystroke: Percentiles) -> None:
-    def both(value: Percentiles) -> str:
-        return f"{value.p50:.1f} / {value.p99:.1f}"
+def _print(rows: Sequence[Mapping[str, Any]], save: Percentiles, keystroke: Percentiles) -> None:
+    def both(name: str) -> list[str]:
+        return [f"{row[name]['p50']:.1f} / {row[name]['p99']:.1f}" for row in rows]
 
     lines: list[tuple[str, list[str]]] = [
-        ("build, M tokens/s", [f"{row.build_tokens_per_s / 1e6:.1f}" for row in rows]),
-        ("search, µs p50 / p99", [both(row.search_us) for row in rows]),
-        ("update of a file, ms p50 / p99", [both(row.update_ms) for row in rows]),
-        ("bytes a token on the disk", [f"{row.bytes_per_token:.2f}" for row in rows]),
-        ("resident beyond mapped pages", [f"{row.resident_bytes_per_token:.2f}" for row in rows]),
+        ("build, M tokens/s", [f"{row['build_tokens_per_s'] / 1e6:.1f}" for row in rows]),
+        ("search, µs p50 / p99", both("search_us")),
+        ("update of a file, ms p50 / p99", both("update_ms")),
+        ("bytes a token on the disk", [f"{row['bytes_per_token']:.2f}" for row in rows]),
+        ("resident beyond mapped pages", [f"{row['resident_bytes_per_token']:.2f}" for row in rows]),
     ]
-    names = [f"{row.tokens / 1e6:.0f} M" for row in rows]
+    names = [f"{row['tokens'] / 1e6:.0f} M" for row in rows]
     print_table("The datastore by size (n_max 16, 64 continuations of 10)", ["", *names], [[n, *c] for n, c in lines])
-    live = [["save", save.p50, save.p99], ["keystroke", keystroke.p50, keystroke.p99]]
+    live = [["save", *save.values()], ["keystroke", *keystroke.values()]]
     print_table("A 1,000-line file until it can be drafted from", ["", "p50 ms", "p99 ms"], live)
 
 
-def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: str) -> StoreFigures:
-    """Build a store of `size` tokens in `folder` and measure it."""
+def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: str) -> dict[str, Any]:
+    """Build a store of `size` tokens in `folder` and measure it, its merges settled."""
     store = Store.open(folder, identity, "benchmark")
     _warm_up(store)
     build_s = tokens = 0.0
@@ -128,14 +115,14 @@ def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: s
         pass
     search, update = _search(store, files), _update(store, files)
     store.close()
-    return StoreFigures(
-        tokens=size,
-        build_tokens_per_s=tokens / build_s,
-        search_us=_percentiles(search, 1e6),
-        update_ms=_percentiles(update, 1e3),
-        bytes_per_token=sum(path.stat().st_size for path in folder.iterdir()) / tokens,
-        resident_bytes_per_token=resident_bytes(folder, identity) / tokens,
-    )
+    return {
+        "tokens": size,
+        "build_tokens_per_s": tokens / build_s,
+        "search_us": _percentiles(search, 1e6),
+        "update_ms": _percentiles(update, 1e3),
+        "bytes_per_token": sum(path.stat().st_size for path in folder.iterdir()) / tokens,
+        "resident_bytes_per_token": resident_bytes(folder, identity) / tokens,
+    }
 
 
 def _batches(files: Sequence[Tokens], size: int) -> Iterator[list[IndexedFile]]:
@@ -285,7 +272,7 @@ def _holds(live: LiveIndex, digest: str) -> bool:
 
 def _percentiles(seconds: Sequence[float], scale: float) -> Percentiles:
     values = [value * scale for value in seconds]
-    return Percentiles(percentile(values, 0.50), percentile(values, 0.99))
+    return {"p50": percentile(values, 0.50), "p99": percentile(values, 0.99)}
 
 
 if __name__ == "__main__":
