@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.shapes import TINY, named
 from fastcoder_lsp.core import NORMED, CacheLost, DraftTree, KeepingEngine, Sampler
 from fastcoder_lsp.engine.backend import KeepingBackend
 from fastcoder_lsp.engine.one_slot import OneSlot
@@ -17,9 +18,8 @@ from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.programs import Program, Programs
 from fastcoder_lsp.engine.static.verifier import StepVariant
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from tests.engine.static_parts import Counted, MeanDevice, tiny_recipe
+from tests.engine.static_parts import Counted, MeanDevice, meta_programs, tiny_recipe
 from tests.engine.test_static import drafted, plain
-from tests.engine.test_static_faults import meta_programs
 from tests.engine.tiny_models import VOCABULARY, load, make_model, transformers_model
 from tests.fake_engine import never
 
@@ -162,7 +162,7 @@ def launches(programs: Programs, program: Program) -> int:
 
 @pytest.mark.parametrize("ask", [StepVariant(), None], ids=["step", "read"])
 def test_each_layer_that_is_kept_costs_one_launch(ask: StepVariant | None) -> None:
-    programs = meta_programs(2)
+    programs = meta_programs(named(TINY)[0].shape)
     program = Program(32, 512, ask)
     before = launches(programs, program)
     assert programs.cache.states(0, 1).numel() == 0

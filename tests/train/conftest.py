@@ -73,7 +73,7 @@ def train(
     asked: RequestedOptions,
     own: Any,
     steps: int | None = None,
-    notes: Callable[[str], object] = lambda _: None,
+    notes: Callable[[str], None] = lambda _: None,
     **more: Any,
 ) -> Result:
     """Train on the speaker's texts, stopped after `steps` where that is given; `more`: of the job."""
