@@ -251,7 +251,7 @@ class Settings:
     edits_threshold: float = _row(
         0.7,
         Scope.WORKSPACE,
-        "Least probability of the edit model's change as a whole. Higher: fewer suggestions, and fewer wrong ones.",
+        "Least probability of the edit model's change as a whole. Higher: fewer and surer suggestions.",
         low=0.0,
         high=1.0,
     )
@@ -267,20 +267,20 @@ class Settings:
     where_comments: str = _row(
         "always",
         Scope.WORKSPACE,
-        "Suggest in comments: `always`, only by key (`invoked`), or `never`.",
+        "Suggest in comments. `invoked`: only by key.",
         choices=("always", "invoked", "never"),
     )
     where_strings: str = _row(
         "always",
         Scope.WORKSPACE,
-        "Suggest in strings, docstrings included: `always`, only by key (`invoked`), or `never`.",
+        "Suggest in strings and docstrings. `invoked`: only by key.",
         choices=("always", "invoked", "never"),
     )
     where_prose: str = _row(
         "always",
         Scope.WORKSPACE,
-        "Suggest in prose (commit messages, plain text, reStructuredText, Markdown outside code blocks): "
-        "`always`, only by key (`invoked`), or `never`.",
+        "Suggest in prose: commit messages, plain text, reStructuredText, and Markdown outside code blocks. `invoked`: "
+        "only by key.",
         choices=("always", "invoked", "never"),
     )
     where_secrets: bool = _row(
