@@ -35,10 +35,7 @@ def leave_folder() -> Path | None:
 
 
 def name_fully(arguments: argparse.Namespace, here: Path | None) -> None:
-    """Make every path among `arguments` absolute, relative to `here`; the model's only if it is certainly a path.
-
-    Raises UsageError if a path is relative, and the folder is gone.
-    """
+    """Make the paths among `arguments` absolute, relative to `here`; UsageError if that folder is gone."""
     for name, value in vars(arguments).items():
         if isinstance(value, Path):
             setattr(arguments, name, whole_path(value, here))

@@ -243,10 +243,7 @@ def nothing(
 def answering(
     request: CompletionRequest, candidates: Sequence[CachedSuffix], finish: str, ms: Mapping[str, float]
 ) -> Completion:
-    """The answer that inserts the first of `candidates` at the cursor, the others beside it.
-
-    Where the popup has a selected entry, the answer replaces that entry's range and begins with its text.
-    """
+    """The answer that inserts the first of `candidates`, the others beside it; replaces a selected popup entry."""
     first, *others = (_inserting(request, candidate, finish) for candidate in candidates)
     return replace(first, others=tuple(others), ms=ms)
 

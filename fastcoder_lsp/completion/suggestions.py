@@ -43,10 +43,7 @@ class CachedSuffix:
     finish: Short = field(default="", compare=False)  # why the suggestion ended, "" while it may continue
 
     def first_lines(self, most: int, after: str) -> "CachedSuffix":
-        """Its first `most` lines, not counting blank ones that it begins with; `after`: the text right of the cursor.
-
-        Closers right of the cursor stay where the lines to come bring them.
-        """
+        """Its first `most` lines, not counting leading blank ones; `after`: the text right of the cursor."""
         lead = _BLANK_LINES.match(self.text)
         begin = lead.end() if lead else 0
         lines = self.text[begin:].split("\n")

@@ -59,11 +59,7 @@ def runtime_folders() -> tuple[Path, ...]:
 
 
 def kernels_folder() -> Path:
-    """The folder for compiled machine code; it may not exist yet. Raises as `cache_folder`.
-
-    FASTCODER_KERNELS overrides the folder below the cache: for images with compiled code, and for tests that empty the
-    cache.
-    """
+    """The folder for compiled machine code (FASTCODER_KERNELS, else in the cache); raises as `cache_folder`."""
     override = os.environ.get("FASTCODER_KERNELS")
     if not override:
         return cache_folder() / "kernels"

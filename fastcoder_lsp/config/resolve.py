@@ -43,10 +43,7 @@ class _RefusedError(Exception):
 
 
 def resolve(layers: Sequence[SettingsLayer], language: str = "") -> tuple[Settings, tuple[Problem, ...]]:
-    """Settings from `layers`, weakest first, and the rejected values.
-
-    A layer's values for `language`, named `languages.LANGUAGE.NAME`, override its values for all languages.
-    """
+    """Settings from `layers`, weakest first, and the rejected values; a language's own values override the others."""
     table = specs()
     chosen: dict[str, Any] = {spec.attribute: spec.default for spec in table.values()}
     problems: list[Problem] = []

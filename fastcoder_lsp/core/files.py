@@ -74,10 +74,7 @@ def temporary_for(path: Path) -> Path:
 
 @contextmanager
 def appearing(path: Path) -> Iterator[BinaryIO]:
-    """A new file that gets the name `path` when the block ends: complete, and synced to the disk.
-
-    If the block or the disk fails, the old file at `path` remains, and nothing else.
-    """
+    """A new file that replaces `path` when the block ends: complete and synced, or not at all."""
     delete_stale(path)
     temporary = temporary_for(path)
     try:
@@ -119,10 +116,7 @@ def put_in_place(
 
 
 def read_cached(path: Path, parse: Callable[[bytes], Content]) -> Content | None:
-    """The content of a cache file; None if there is none, or if it is unusable, which is logged.
-
-    Any exception of `parse` means that the file's bytes are unusable.
-    """
+    """The content of a cache file; None if there is none, or if `parse` raises, which is logged."""
     try:
         return parse(path.read_bytes())
     except FileNotFoundError:

@@ -31,10 +31,7 @@ class Extra:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The place of a name's definition, which the client knows from other servers; we read the text ourselves.
-
-    `name` is empty if the client did not send it; `path` is absolute; lines count from 0.
-    """
+    """The place of a definition that the client sent; `name` may be empty, `path` is absolute, lines count from 0."""
 
     name: Name
     path: Name

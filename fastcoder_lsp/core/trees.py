@@ -94,8 +94,7 @@ class Verified:
 
     path: tuple[int, ...]  # the accepted draft nodes, root side first
     emitted: tuple[int, ...]
-    """Their tokens and one more, the engine's own next token. That one is not in the KV cache yet, and is `pending` in
-    the next tree."""
+    """Their tokens and the engine's own next token, which is not in the KV cache yet: `pending` in the next tree."""
     top_ids_NK: "npt.NDArray[np.int64] | None" = None
     """The K best next tokens of every node, including rejected ones, if requested; `top_logits_NK`: theirs."""
     top_logits_NK: "npt.NDArray[np.float32] | None" = None

@@ -1,7 +1,4 @@
-"""The decoding loop: propose → tree → forward → verify → commit → observe, one step at a time.
-
-The engine chooses each token and the drafter the guesses, so the output is that of plain decoding with any drafter.
-"""
+"""The decoding loop: propose → tree → forward → verify → commit → observe; exact with any drafter."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -56,8 +56,7 @@ class BlockRule:
 
     head: str  # the text from the start of the statement's line to the cursor, whose brackets count
     floor: int | None
-    """The indentation, in columns, of the line that opened the block: lines indented no further are outside. None: not
-    known before the statement's first line."""
+    """Columns of the line that opened the block: lines indented no further are outside; None: not known yet."""
     goes_on: bool  # without a floor, whether the statement's own block goes on after it, at most to an empty line
     below: str  # the next line with text under the cursor; the completion ends before repeating it
     lines: int  # most lines

@@ -199,10 +199,7 @@ def _among(row: Any, rank: Any, token: Any) -> Any:
 
 
 def table_of(corpora: Sequence[StoreSnapshot], cache: Path, identity: str, shape: TableShape) -> FrozenTable | None:
-    """The frozen table of `corpora`, read from the disk, or built and written there; None if they are empty.
-
-    Building takes a second for 3 million tokens. A table of an earlier state of the corpora is not used.
-    """
+    """The frozen table of `corpora`, from the disk or built anew (a second for 3 million tokens); None if empty."""
     files = {f"{i}/{key}": tokens for i, corpus in enumerate(corpora) for key, tokens in corpus.files().items()}
     if not files:
         return None

@@ -24,8 +24,7 @@ class RecyclingParameters:
     k: int = 8  # candidates of a token (paper: 8)
     nodes: int = 80  # size of the static tree (paper: 80, without the root)
     shares: tuple[float, ...] = (0.52, 0.15, 0.08, 0.05, 0.04, 0.03, 0.02, 0.02)
-    """How often the candidate of each rank is right. They shape the static tree, which the paper draws (Figure 3) and
-    explains: earlier ranks get more nodes."""
+    """How often the candidate of each rank is right: shapes the static tree, which the paper draws (Figure 3)."""
     tokens_at_most: int = 16384  # bounds one document's matrix
     prompt: bool = False
     """Whether a token without a row gets its successors in the prompt as candidates, latest first (a departure: the
@@ -59,10 +58,7 @@ class TreeTemplate:
 
 
 def template(parameters: RecyclingParameters) -> TreeTemplate:
-    """The tree of the `nodes` likeliest paths, a path being as likely as the product of its ranks' shares.
-
-    Likeliest first, so that the first n nodes are the best tree of n nodes.
-    """
+    """The tree of the `nodes` likeliest paths, likeliest first; a path's chance is the product of its ranks'."""
     parents: list[int] = []
     ranks: list[int] = []
     waiting = [(-share, -1, rank) for rank, share in enumerate(parameters.shares[: parameters.k])]

@@ -53,8 +53,7 @@ class SelfParameters:
     inertia: tuple[float, ...] = (0.5, 0.9)  # of the counted share (0.5), and of the threshold (0.9)
     exit: int = 0  # E, layers after which the rest is left out; 0: the parts in `skip` are left out instead
     skip: tuple[float, ...] = ()
-    """Parts to leave out, attention of layer l as 2l and its inner layer as 2l + 1; empty: the parts that a search has
-    found for this model, else `usual_parts`."""
+    """Parts to leave out, attention of layer l as 2l, its inner layer as 2l + 1; empty: those found or usual."""
 
 
 SELF = Specification(

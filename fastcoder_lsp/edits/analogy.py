@@ -55,10 +55,7 @@ class RepeatedChange:
 
 
 def analogous(question: EditQuestion) -> tuple[Edit, ...]:
-    """The user's repeated changes at the place nearest to the cursor, and at others near that one.
-
-    In the text's order, without overlaps; empty where no place is certain enough.
-    """
+    """The user's repeated changes near the cursor, without overlaps; empty where no place is certain enough."""
     if len(question.text) > _MOST_TEXT:
         return ()
     found = [edit for one in repeated(question.history) for edit in places(question, one)]

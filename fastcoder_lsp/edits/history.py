@@ -111,10 +111,7 @@ class EditHistory:
         return tuple(change for change in seen if change is not None)
 
     def recent(self, now_ms: float, folder: str = "") -> tuple[Change, ...]:
-        """The last changes in a folder, oldest first: short ones, without the lines around them.
-
-        They are those of up to `PAUSE_MS` ago: judging a change's lines takes milliseconds, too long for every key.
-        """
+        """The last changes in a folder up to `PAUSE_MS` ago, oldest first, without the lines around them."""
         if self._recent is not None and self._recent[0] == folder and 0 <= now_ms - self._recent[1] < PAUSE_MS:
             return self._recent[2]
         changes = tuple(
@@ -301,10 +298,7 @@ def _merged(last: _HistoryEntry, entry: _HistoryEntry) -> _HistoryEntry | None:
 
 
 def _undone(entries: Sequence[_HistoryEntry]) -> list[_HistoryEntry]:
-    """The newest of `entries`, which are of one file, the newest first, and those that it undoes, if it does.
-
-    They are taken together from the newest back: those of one place are composed.
-    """
+    """The newest of `entries` (of one file, newest first), composed from the newest back, and those it undoes."""
     places: list[tuple[Patch, list[_HistoryEntry]]] = []
     for entry in entries:
         whole, of, apart = entry.patch, [entry], list[tuple[Patch, list[_HistoryEntry]]]()
@@ -355,10 +349,7 @@ def _hunks(before: str, after: str, start: int, end: int) -> list[tuple[Patch, i
 
 
 def _regions(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int, int, int]]:
-    """(start, end, start, end) of what differs, apart from each other by more than `NEAR_LINES` unchanged lines.
-
-    An unchanged run must hold a line that `new` has once. Linear in the lines.
-    """
+    """(start, end, start, end) of each difference; over `NEAR_LINES` lines, one of them unique, separate two."""
     if min(len(old), len(new)) <= NEAR_LINES:
         return [(0, len(old), 0, len(new))]
     once: dict[str, int] = {}

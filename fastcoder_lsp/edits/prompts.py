@@ -117,10 +117,7 @@ class EditFormat(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    r"""Whole lines of a document, the last one without its line end, as a prompt shows them.
-
-    `start` and `end` are characters in the document, `cursor` in `text` (with `\n` line ends).
-    """
+    r"""Lines of a document as a prompt shows them; `start`, `end`: in the document, `cursor`: in `text` (`\n` ends)."""
 
     start: int
     end: int
@@ -145,10 +142,7 @@ def with_mark(text: str, at: int, mark: str) -> list[str]:
 
 
 def window_at(question: EditQuestion, above: int, below: int, tokens: int, *, empty_end: bool = False) -> Window | None:
-    """The lines around the cursor, at most so many of them; None if the cursor's line alone has more tokens.
-
-    `empty_end`: as of `expand`.
-    """
+    """The lines around the cursor, at most so many; None if the cursor's line alone has more tokens."""
     text, offset = question.text, min(question.offset, len(question.text))
     if offset and text.startswith("\r\n", offset - 1):
         offset -= 1

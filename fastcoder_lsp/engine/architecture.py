@@ -132,10 +132,7 @@ def has_experts(config: Mapping[str, Any]) -> bool:
 
 
 def longest(config: Mapping[str, Any]) -> int | None:
-    """How many tokens a model attends to at most, None if the configuration does not say.
-
-    Within a sliding window attention is ordinary, so our engines can run such a model up to that length.
-    """
+    """How many tokens a model attends to at most (its sliding window); None if the configuration does not say."""
     said = [limit for limit in (config.get("max_position_embeddings"), _window(config)) if limit]
     return min(map(int, said), default=None)
 
@@ -217,10 +214,7 @@ def _is_readable(config: Mapping[str, Any]) -> bool:
 
 
 def rope_angles(config: Mapping[str, Any], head_dim: int) -> npt.NDArray[np.float64] | None:
-    """Rotation speeds of rotary embeddings, or None for a kind that only transformers supports.
-
-    Supported: the plain one, linear scaling (DeepSeek-Coder), and Llama 3's, which slows only long wavelengths.
-    """
+    """Rotation speeds of rotary embeddings (plain, linear, Llama 3's); None for a kind of transformers' alone."""
     rope: Mapping[str, Any] = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
     theta = float(rope.get("rope_theta", config.get("rope_theta", 10000.0)))

@@ -28,8 +28,7 @@ class Rows:
     cached: int
     logits_from: int
     skipped: frozenset[int] = frozenset()
-    """Parts of the model that are left out, of layer l its attention as 2l and its inner layer as 2l + 1; only backends
-    with `sublayers` support it."""
+    """Parts left out: of layer l its attention as 2l, its inner layer as 2l + 1; only with `sublayers`."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -109,10 +108,7 @@ def can_keep(backend: Backend, layers: Sequence[int]) -> TypeGuard[KeepingBacken
 
 
 def with_layers(backend: KeepingBackend, layers: Sequence[int]) -> tuple[int, ...] | None:
-    """The layers that `backend` must keep so that `layers` can be read, besides its present ones; None if it has them.
-
-    The set only grows, so that drafters of several clients do not empty each other's caches.
-    """
+    """The layers that `backend` must keep besides its own so that `layers` can be read; None if it has them."""
     wanted = {backend.layers if layer == NORMED else layer for layer in layers}
     kept = set(backend.kept_layers)
     return None if wanted <= kept else tuple(sorted(wanted | kept))

@@ -48,10 +48,7 @@ class SharingBackend(Backend, Protocol):
         """Another backend over the same weights, with an empty cache; its `close` frees only its cache."""
 
     def take(self, other: Self, start: int, stop: int) -> None:
-        """Copy the slots `start`…`stop` of another backend's cache, and perhaps some beside them.
-
-        Both caches agree up to `start`; the content after `stop` is undefined.
-        """
+        """Copy the slots `start`…`stop` of another cache that agrees up to `start`; the rest is undefined."""
 
     def bytes_of(self, slots: int) -> int:
         """Memory of the cache with so many slots written."""

@@ -83,10 +83,7 @@ class Weights:
         return torch.from_numpy(_writeable(self.array(name, *shape)))
 
     def raw(self, name: str, *shape: int) -> "torch.Tensor":
-        """The tensor `name` in its file's precision; fp32 for GGUF blocks, parts of tensors, and multiplied ones.
-
-        Raises like `rows`.
-        """
+        """The tensor `name` in its file's precision, or fp32 where it is computed; raises like `rows`."""
         import torch  # noqa: PLC0415 as above
 
         held, _ = self._check(name, shape)

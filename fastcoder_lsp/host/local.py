@@ -75,10 +75,7 @@ class ModelServer:
         return front
 
     def want(self, settings: Settings) -> None:
-        """Take a front's settings: if they name another model, it is loaded for all from the next question on.
-
-        In a shared process they never do: the model's settings are part of its address.
-        """
+        """Take a front's settings: another model than the loaded one is loaded for all from the next question on."""
         with self._lock:
             before, self._settings = self._settings, settings
         if model_part(settings) != model_part(before):
@@ -188,10 +185,7 @@ class ModelServer:
 
 
 class _Handover:
-    """A loaded model on its way to the scheduler: taken there once, or closed.
-
-    Without `model` the scheduler loads it. `successor` made it, and knows whether it is still wanted.
-    """
+    """A loaded model on its way to the scheduler: taken there once, or closed; None: the scheduler loads it."""
 
     def __init__(self, model: Model | None, successor: "Successor") -> None:
         self._model, self._successor, self._lock = model, successor, threading.Lock()

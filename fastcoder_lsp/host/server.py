@@ -1,7 +1,4 @@
-"""The host's server: accepts connections, greets them, and counts its fronts.
-
-It knows nothing of models: each front's commands go to a `ModelHost` of its own, which `open_host` makes.
-"""
+"""The host's server: accepts connections, greets them, counts its fronts, and passes commands to their `ModelHost`."""
 
 import logging
 import os

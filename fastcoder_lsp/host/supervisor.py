@@ -37,8 +37,7 @@ _SAID_BEFORE_ERROR = 3  # losses in a row that are reported as a restart; more a
 
 
 Reach = Callable[[Settings], GreetedHost]
-"""Connects to the host for these settings, starts it if there is none, and waits for it; raises `OSError`,
-`ProtocolError` or `FastcoderError`."""
+"""Connects to the host for these settings, started if there is none; OSError, ProtocolError, FastcoderError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,7 @@ class PromptParts:
 
 
 def parse_prompt(prompt: str) -> PromptParts:
-    """The parts of `prompt`; without a family's marks, all of it is before the cursor.
-
-    Families share the marks around the cursor and differ in those of files: the parse with the most files wins.
-    """
+    """The parts of `prompt`, by the family whose marks give the most files; without marks, all is before the cursor."""
     found = (_parse_by(template, prompt) for template in TEMPLATES if template.marks)
     return max((parts for parts in found if parts), key=lambda parts: len(parts.extras), default=PromptParts(prompt))
 

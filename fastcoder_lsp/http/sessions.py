@@ -83,10 +83,7 @@ class DocumentSession:
 
 
 class SessionPool:
-    """All document sessions, with at most `max_sessions` requests at a time.
-
-    `open_host` opens a host for one more listener. `policy`: of every request, except its budget.
-    """
+    """All document sessions, at most `max_sessions` requests at a time; `policy` of every one, except its budget."""
 
     def __init__(
         self, open_host: OpenSessionHost, policy: Policy, max_tokens: int, max_sessions: int = MAX_SESSIONS

@@ -1,7 +1,4 @@
-"""Corpora: stores of common code that belong to no workspace, by name.
-
-A corpus is built from the caller's texts, shard by shard, and changes only by being built again.
-"""
+"""Corpora: named stores of common code that belong to no workspace, and change only by being built again."""
 
 import json
 import logging

@@ -114,10 +114,7 @@ class State:
         return StoreSnapshot(tuple(shown), self._generation)
 
     def add(self, part: Part, kind: PartKind, dead: Sequence[int] = ()) -> None:
-        """Add a part; its live files replace those under the same keys.
-
-        In a segment, files that were saved or removed since its reading began (`touched`) do not count.
-        """
+        """Add a part; its live files replace those under the same keys, except keys `touched` since its reading."""
         holding = HeldPart(part, kind, set(dead))
         self.holdings.append(holding)
         late = (self.touched or set()) if kind is PartKind.SEGMENT else set()
@@ -353,10 +350,7 @@ class HeldFiles:
         room: Callable[[npt.NDArray[np.int64], tuple[FileRecord, ...], int], merging.MergeTarget],
         should_stop: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Merge holdings into one part of another kind; the lock is not held meanwhile, unless the caller holds it.
-
-        Returns False, and changes nothing, if `should_stop` ended it.
-        """
+        """Merge holdings, unlocked, into one part of another kind; False, unchanged, if `should_stop` ended it."""
         with self._lock:
             # Hidden files are merged too: they may be uncovered.
             dead = [frozenset(holding.dead) for holding in old]

@@ -28,10 +28,7 @@ _TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _STARTS, _SHIFTS, _FILES = range(8)
 
 
 def segments_to_merge(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
-    """The segments to merge now, by their sizes in tokens and the dead ones among those.
-
-    Returns several indexes, or a single one that is worth rewriting; none if all are settled.
-    """
+    """The segments to merge now by live and dead tokens: several, a single one worth rewriting, or none."""
     ordered = sorted(range(len(sizes)), key=lambda i: sizes[i])
     chosen: list[int] = []
     below = 0
@@ -87,10 +84,7 @@ def weave(
     make_room: MakeRoom = MemoryRoom,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Part | None:
-    """One part of the live files of several, in the order of their parts; None if `should_stop` ended it.
-
-    `dead`: the dropped files of each, `live` their liveness. `make_room` makes the destination.
-    """
+    """One part of the live files of several, in order, in memory of `make_room`; None if `should_stop` ended it."""
     kept = [
         [file for file in range(len(part.records)) if file not in out] for part, out in zip(parts, dead, strict=True)
     ]

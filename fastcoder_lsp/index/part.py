@@ -23,10 +23,7 @@ MOST_TOKENS = 500_000_000  # bound on a part's tokens: four bytes a token must s
 
 
 def file_starts(lengths: Sequence[int]) -> npt.NDArray[np.int64]:
-    """The offsets of files of these lengths, and one number more, N.
-
-    File i's tokens are `tokens_N[starts[i] : starts[i + 1] - 1]`.
-    """
+    """The offsets of files of these lengths, and N: file i is `tokens_N[starts[i] : starts[i + 1] - 1]`."""
     starts = np.ones(len(lengths) + 1, np.int64)
     starts[1:] += np.cumsum(np.array(lengths, np.int64) + 1)
     return starts

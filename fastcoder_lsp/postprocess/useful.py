@@ -103,10 +103,7 @@ def _restyled(lines: str, shown: str) -> bool:
 
 
 SURE = 0.9
-"""A closer of the user's bracket is shown at the end of a text only if it was so probable.
-
-Otherwise the user is about as likely to continue inside, and the closer is in the way at every key.
-"""
+"""A closer of the user's bracket ends a text only if so probable: else the user is as likely to go on inside."""
 SURE_MARKS = 0.98  # punctuation alone, such as `...`, is shown only if it was so probable
 FEWEST_MARKS = 3  # less punctuation alone, such as `:` or `()`, is never shown: accepting it takes a key, too
 LIKELY_WORD = 0.5  # a complete word is continued only if the model found that at least as likely as its end
@@ -128,10 +125,7 @@ def without_unsure_closers(text: str, certainty: Certainty, around: TextAround) 
 
 
 def unsure_at(text: str, certainty: Certainty, around: TextAround) -> tuple[int, ...]:
-    """Lengths of beginnings of `text`, 0 included, after which only a manual request shows the rest.
-
-    Such a rest lengthens a word that the model found likelier to end, or is punctuation that is short or unsure.
-    """
+    """Lengths of beginnings of `text`, after which only a manual request shows the unsure rest."""
     inside = (at for word in _WORD.finditer(text[:_MOST_TYPED]) for at in range(word.start() + 1, word.end()))
     marks = range(max(len(text.rstrip()) - _MOST_MARKS, 1), len(text))
     tried = dict.fromkeys((0, *inside, *marks))

@@ -120,10 +120,7 @@ class PromptBuilder:
         return uri in self._plans or self.is_partial(uri)
 
     def plan(self, snapshot: Snapshot, offset: int) -> None:
-        """Plan the prompt that `build` would make here for an unknown document; do nothing if there is no prompt yet.
-
-        So a completion after a pause equals that of a first request at this place.
-        """
+        """Plan the prompt that `build` would make here for an unknown document, so that a pause changes nothing."""
         text, offset = _whole(snapshot, offset)
         last = self._valid_anchor(snapshot.uri)
         if last is None:

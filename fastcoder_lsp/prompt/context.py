@@ -114,10 +114,7 @@ class GivenExtras:
 def encode_context(
     tokenizer: Tokenizer, template: Template, found: PromptContext, *, language: str, budget: int
 ) -> tuple[tuple[int, ...], PromptContext]:
-    """The tokens before the prefix mark (before the text, for a model without marks), and the snippets in them.
-
-    The best snippets that fit `budget` together, the best one last, next to the code. Empty if none fits.
-    """
+    """The tokens before the prefix mark, and the snippets in them: the best that fit `budget`, the best last."""
     best = sorted(found.snippets, key=lambda snippet: -snippet.score)
     pieces: list[list[int]] = []
     taken: list[ContextSnippet] = []

@@ -248,10 +248,7 @@ def stem_of(key: str) -> str:
 
 
 def counterpart_of(key: str, others: Iterable[str]) -> str | None:
-    """The nearest of `others` that tests the file `key`, or that it tests.
-
-    All are paths from the workspace folder, with slashes; `others` has the most important ones first.
-    """
+    """The nearest of `others`, most important first, that tests the file `key` or that it tests (relative paths)."""
     here = PurePosixPath(key)
     stem = stem_of(key)
     if not stem:

@@ -241,10 +241,7 @@ def _scores(query: WordQuery, files: Sequence[LineTerms]) -> list[npt.NDArray[np
 
 
 def _counted(query: WordQuery, lines: LineTerms) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Occurrences of each word of the query in each piece, and the number of words of each piece.
-
-    A piece is two halves of `STEP` lines; the last half is a piece only if it is the only one.
-    """
+    """Occurrences of the query's words in each piece of two halves of `STEP` lines, and each piece's words."""
     asked = len(query.terms_Q)
     halves = min(max(-(-lines.lines // STEP), 1), max(_MAX_CELLS // asked, 1))
     edges = lines.starts_L[np.minimum(np.arange(halves + 1) * STEP, lines.lines)]

@@ -21,8 +21,7 @@ class Template:
     prefix: str = ""
     suffix: str = ""
     middle: str = ""
-    """`prefix`, `suffix`, `middle`: the marks before each part; all empty for a model that only continues text. Only
-    `middle` is empty if the middle follows the prefix without a mark."""
+    """The marks before each part, empty for a plain model; only `middle` is empty if it needs no mark."""
     suffix_first: bool = False  # whether the suffix precedes the prefix
     lead: str = ""  # text that the family's training put before the prefix
     repository: str = ""  # mark before the repository's name, if the family has a form for snippets of other files
@@ -40,10 +39,7 @@ class Template:
 
     @property
     def shows_in_prefix(self) -> bool:
-        """Whether code of other files begins the prefix, as comments, instead of preceding all marks.
-
-        A model whose prompts begin with the suffix is trained that they begin there.
-        """
+        """Whether code of other files begins the prefix as comments, since a prompt must begin with the suffix."""
         return self.suffix_first and not self.file
 
     def in_order(self, prefix: Part, suffix: Part) -> tuple[Part, Part]:

@@ -109,10 +109,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
-    """How this machine reaches servers.
-
-    `key` reads the key, "" for none; it may raise UsageError.
-    """
+    """How this machine reaches servers; `key` reads the key ("": none), and may raise UsageError."""
 
     key: Callable[[], str]
     proxy: str | None = None  # None: a direct connection

@@ -21,10 +21,7 @@ _ANCHOR_LINES = 4  # the anchor moves by so many lines at a time
 
 @dataclass(frozen=True, slots=True)
 class AnswerChunk:
-    """A chunk of an answer.
-
-    `text` continues the last chunk's.
-    """
+    """A chunk of an answer; `text` continues the last chunk's."""
 
     text: str = ""
     finish: str = ""  # why the answer ends here ("stop", "eos", "length"); "" while it continues

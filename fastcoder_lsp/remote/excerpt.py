@@ -184,10 +184,7 @@ def touches_secret(question: Question) -> bool:
 def _without_secrets(
     lines: Sequence[str], language: str, opened: OpenConstructs, *, first: int = 0, last: int | None = None
 ) -> tuple[list[str], OpenConstructs]:
-    """The lines that do not look secret, and the constructs that they leave open.
-
-    The whole lines are judged; `first` and `last` are the bounds of what is sent of the first and the last one.
-    """
+    """The lines that do not look secret and the constructs left open; only `first` and `last` are sent in part."""
     kept = []
     judged, opened = judge_lines(lines, language, opened)
     for number, (line, secret) in enumerate(zip(lines, judged, strict=True)):

@@ -70,10 +70,7 @@ _CAUSES: Final[tuple[tuple[type[BaseException], str], ...]] = (
 
 
 def failed(name: str, host: str, what: object = "", message: str = "", wait_s: float = 0.0) -> RemoteError:
-    """The failure with a reason's code (`name`); the server demands to be left alone for `wait_s`.
-
-    `what`: the server's status, or the fault of its answer; `message`: its own message.
-    """
+    """The failure `name` with the server's status or fault (`what`), its `message`, and its demanded pause."""
     reasons = (
         Reason(
             "remote-moved",

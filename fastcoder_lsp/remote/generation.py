@@ -44,10 +44,7 @@ def budgets_of(policy: Policy) -> Budgets:
 
 
 class IdleTimeout(BackgroundBudget):
-    """Ends an answer that has had no pending question for too long; counts from the first such moment.
-
-    `least_ms`: the time where the policy sets none.
-    """
+    """Ends an answer without a pending question for too long, at least `least_ms`, from the first such moment."""
 
     def __init__(self, question: Question, clock: Clock, least_ms: float = 0.0) -> None:
         allowed_ms = question.policy.background_ms or max(least_ms, IDLE_MS)

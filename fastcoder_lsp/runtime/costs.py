@@ -35,8 +35,7 @@ _ROUNDING = 1.0 + 1e-6
 _TOKEN = 7  # any token; the time does not depend on it
 PROMPT_TOKENS: Final = 1400  # longest prompt: a CPU prefills it once in a few seconds, and keeps it from then on
 READ_MS: Final = 10_000.0
-"""A larger model gets the prompt that it prefills in this time: users give up on a first suggestion after half a
-minute."""
+"""A larger model's prompt prefills in this time: users give up on a first suggestion after half a minute."""
 LEAST_PROMPT: Final = 512
 """The prompt never gets shorter: with fewer tokens it does not hold the function around the cursor."""
 CONTEXT_TOKENS: Final = 600
@@ -180,19 +179,13 @@ def _prefill_ms(engine: Engine, tokens: Sequence[int], clock: Callable[[], float
 
 
 def corrected_costs(known: StepCosts, engine: Engine, clock: Callable[[], float] = time.perf_counter) -> StepCosts:
-    """The costs, lowered as far as some steps are quicker: they were measured beside other work, or at low priority.
-
-    Takes a few steps, so that no answer waits for a measurement; the next start measures anew.
-    """
+    """The costs, lowered as far as a few steps are quicker now: they were measured beside other work."""
     share = min(1.0, max(_shares(known, engine, clock)))
     return StepCosts(known.widths, tuple(share * ms for ms in known.ms), share * known.prefill_ms)
 
 
 def _shares(known: StepCosts, engine: Engine, clock: Callable[[], float]) -> list[float]:
-    """The shares of the known costs that a step of one row and one of more rows take now.
-
-    Small ones show that the costs were measured on a busier machine.
-    """
+    """The shares of the known costs that steps of one and of more rows take now; small: the machine was busy."""
     widest = max(width for width in known.widths if width <= min(PROBED_ROWS, engine.info.max_nodes))
     least = {
         width: min(_step_ms(engine, width, [_TOKEN], clock) for _ in range(PROBES))

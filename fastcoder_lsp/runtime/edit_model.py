@@ -127,10 +127,7 @@ class EditModels:
         return runtime
 
     def measure(self) -> bool:
-        """Time a step of a model that was timed beside other work; returns False where none is left to be timed.
-
-        Call it while nothing else runs, so that the times are right.
-        """
+        """Time a step of a model that was timed beside other work, when nothing else runs; False where none is left."""
         for load in self._loads.values():
             if load.model is None or load.model.timing is None:
                 continue

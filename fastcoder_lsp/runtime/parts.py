@@ -31,8 +31,7 @@ CPU_NODES = 8  # least rows of a verification on a CPU: with AVX-512 VNNI eight 
 DEARER = 1.4
 """Longest step for drafters that ignore costs, in times of a single row; with AMX sixteen rows stay below it."""
 GPU_NODES = 64
-"""Rows on a GPU, where a step of this width costs hardly more than one row (the published setting), and for drafters
-that choose the width by its cost."""
+"""Rows on a GPU, where width costs hardly more, and for drafters that choose the width by its cost."""
 FEW: Final = 16  # most new tokens of a prompt whose window stays: those of a typed line
 
 

@@ -38,10 +38,7 @@ Tell = Callable[[str, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class SuccessionPlan:
-    """Which model answers first, and which one follows.
-
-    `first` and `wanted` are settings that load them; `name` is the wanted model's, for the user.
-    """
+    """Which model answers first, and which one (called `name`) follows: settings that load them."""
 
     first: Settings
     wanted: Settings

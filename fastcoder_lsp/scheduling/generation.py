@@ -62,10 +62,7 @@ class Generation(ABC):
 
     @abstractmethod
     def work(self, room_ms: float, *, in_any_case: bool = False) -> bool:
-        """Do one piece of work; returns False where none fits into `room_ms`.
-
-        `in_any_case`: run a small piece even where it seems not to fit.
-        """
+        """Do one piece of work; False where none fits into `room_ms`, unless a small one runs `in_any_case`."""
 
     @property
     def waits(self) -> bool:

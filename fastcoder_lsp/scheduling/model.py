@@ -237,10 +237,7 @@ class SharedModel(Generic[SomeModel]):
         self.loaded, self._failure = (model, LatencyEstimator(model.costs, self._clock, first_hour)), None
 
     def settle(self) -> None:
-        """Exempt all current objects from garbage collection: they live as long as the model.
-
-        A full collection of them stops all threads for 150 ms, most of a keystroke's budget.
-        """
+        """Exempt all current objects from garbage collection: a full one stops all threads for 150 ms."""
         gc.collect()
         gc.freeze()
 

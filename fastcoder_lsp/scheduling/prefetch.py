@@ -137,10 +137,7 @@ class Prefetch:
         return self._fill_second_cache(loaded, budget, room_ms, paused=True, still=False)
 
     def _prepare(self, loaded: LocalModel, budget: BackgroundBudget, asked_ms: float, room_ms: float) -> float:
-        """Prefill a piece of the next prompt; returns 0, or how many milliseconds to wait.
-
-        The second cache needs no pause, since no keystroke waits for it.
-        """
+        """Prefill a piece of the next prompt in the second cache; returns 0, or how many milliseconds to wait."""
         question, wait_ms = budget.question, asked_ms + self._idle_ms - self._clock()
         if wait_ms <= 0 and self._unfinished() is not None:
             self._client.give_up()  # no time is left, and its KV cache may be taken from here on

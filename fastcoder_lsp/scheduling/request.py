@@ -239,10 +239,7 @@ class ActiveRequest:
         return budgets.invoked_ms if self.question.request.invoked else budgets.automatic_ms
 
     def patience_ms(self, budgets: Budgets) -> float:
-        """How long it waits while there is nothing to show, from `asked_ms`.
-
-        A user who asked by key waits longer than the budget, unless the settings limit the time.
-        """
+        """How long it waits while there is nothing to show; longer by key, unless the settings limit the time."""
         if not self.question.request.invoked:
             return budgets.automatic_ms
         return budgets.invoked_ms if self.question.policy.invoked_ms else max(budgets.invoked_ms, MOST_MS)

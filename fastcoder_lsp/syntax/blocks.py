@@ -1,7 +1,4 @@
-"""Lines of code in any language: their indentation, and whether they open, continue or close a block.
-
-Pure functions from regular expressions, precise enough to decide where a suggestion ends.
-"""
+"""Lines of code in any language: their indentation, and whether they open, continue or close a block."""
 
 import re
 

@@ -120,10 +120,7 @@ class RecentCalls:
 
 
 def coming(held: Iterable[ReplicaCalls], name: str, version: str) -> Sequence[tuple[float, Call]]:
-    """The calls for documents that will belong to the new replica `name`, the latest first, with their ages.
-
-    For the first replica of an upgrade these are all calls, because replicas of other versions will end.
-    """
+    """The calls for documents of the new replica `name`, latest first, with ages; all in an upgrade."""
     all_held = list(held)
     staying = [one.name for one in all_held if one.version == version and one.name != name]
     latest: dict[str, tuple[float, Call]] = {}

@@ -47,8 +47,7 @@ class ReplicaConfig(Struct, frozen=True, forbid_unknown_fields=True):
     surge: bool = True
     """Whether an upgrade starts a new replica before it ends an old one; false if there is no room for it."""
     at_once: _Count = 1
-    """Replicas that an upgrade starts at a time; with all at once, documents move once, and for a while there are twice
-    as many replicas."""
+    """Replicas that an upgrade starts at a time; with all at once, twice as many run for a while."""
 
     @property
     def surge_percent(self) -> int:

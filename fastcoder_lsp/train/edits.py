@@ -262,10 +262,7 @@ def _cursor(lines: Sequence[str], place: tuple[int, int]) -> int:
 
 
 def _inside(places: Sequence[tuple[int, int]], first: int, last: int) -> list[bool] | None:
-    """Whether each place lies within the lines `first` to `last`; None if one crosses an end of them.
-
-    An insertion at an end of the window belongs to both sides.
-    """
+    """Whether each place lies within these lines, insertions at an end on both sides; None if one crosses an end."""
     inside = list[bool]()
     for start, end in places:
         within = first <= start and end <= last + 1 if end > start else first < start <= last

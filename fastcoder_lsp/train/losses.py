@@ -65,10 +65,7 @@ def term_sums(example: Example, wanted: Ids, logits_NV: torch.Tensor) -> dict[st
 
 
 def total(sums: Mapping[str, torch.Tensor], counts: Mapping[str, int], weights: Mapping[str, float]) -> torch.Tensor:
-    """Σ weight · sum / count: each term's mean over all its goals of one step, weighed.
-
-    `counts` are of the whole step, so that the parts of a step that is run in several passes add up to it.
-    """
+    """Σ weight · sum / count: each term's mean over the goals of one whole step (`counts`), weighed."""
     assert sums, "an example without goals teaches nothing"
     parts = [weights[name] * value / counts[name] for name, value in sums.items()]
     loss = parts[0]

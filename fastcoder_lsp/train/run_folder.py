@@ -234,10 +234,7 @@ class Point:
 
 
 class Curve:
-    """The points of a run, in memory and in its `losses.jsonl`, a line of JSON each.
-
-    A run that resumes after step `upto` drops later lines, so the file equals that of an uninterrupted run.
-    """
+    """The points of a run, in memory and in its `losses.jsonl`; a run that resumes drops later lines."""
 
     def __init__(self, folder: Path, upto: int) -> None:
         self._folder, self._path = folder, folder / "losses.jsonl"

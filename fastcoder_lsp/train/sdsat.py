@@ -61,10 +61,7 @@ def examples_of(
 
 
 def _windows(length: int, settings: SdsatSettings, draw: random.Random, *, apart: bool) -> Iterator[tuple[int, int]]:
-    """Start and length of each window, at least one: a position starts one with probability `starts`.
-
-    Apart, windows neither touch nor overlap. The first position and the last are never in one.
-    """
+    """Start and length of each window, apart and within the text, drawn with probability `starts`; at least one."""
     found = free = 0
     for start in range(1, length - 1):
         if draw.random() < settings.starts and (not apart or start > free):

@@ -190,10 +190,7 @@ class TrainingSession(ABC):
         return Result(outcome, record, self.place, self.job.model)
 
     def fitted(self, lesson: Lesson) -> TrainSettings:
-        """The settings with as many steps as fit into the time, unless the user named their number.
-
-        Planned once, by timing a step, and kept when the run is resumed.
-        """
+        """The settings with the steps that fit into the time, timed once, unless the user named their number."""
         left, settings = self.minutes.left() if self.job.asked.steps is None else None, self.settings
         if left is not None and "steps" not in self.folder.plan():
             seconds = time_step(lesson)

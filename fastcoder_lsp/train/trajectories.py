@@ -53,10 +53,7 @@ def distinct_share(tokens: Sequence[int] | Ids) -> float:
 
 
 def cleaned(trajectory: Trajectory) -> Trajectory | None:
-    """The trajectory up to the block in which it begins to repeat itself; None where nothing is left.
-
-    States that only repeat the one before show no progress, and are dropped, too.
-    """
+    """The trajectory up to the block where it begins to repeat itself, without repeated states; None if empty."""
     kept = len(trajectory.states)
     while kept and distinct_share(trajectory.output[: kept * trajectory.block].tolist()) < DISTINCT:
         kept -= 1

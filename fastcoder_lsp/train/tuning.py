@@ -297,10 +297,7 @@ class DistillSession(TuningSession):
 
 
 def export_run(out: Path, model: str | None, target: Path | None, cache: Path) -> TrainingRecord:
-    """Write the newest checkpoint of the run in `out` as a model, to `target` or into the run's folder.
-
-    Raises FastcoderError if there is no checkpoint, or `model` is not the one that was tuned.
-    """
+    """Export the newest checkpoint of the run in `out` as a model; FastcoderError if there is none of `model`."""
     folder = RunFolder(out.expanduser().absolute())
     identity = folder.identity()
     if "record" not in identity:

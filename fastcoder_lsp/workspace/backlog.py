@@ -22,10 +22,7 @@ MAX_REST_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """The changes that `Inbox.take` returns.
-
-    A document's text is None if it was closed. `folders` appeared or disappeared.
-    """
+    """The changes that `Inbox.take` returns; a text is None if closed, `folders` appeared or disappeared."""
 
     documents: dict[Path, str | None]
     paths: tuple[Path, ...]

@@ -194,11 +194,7 @@ class _TooMuchError(Exception):
 
 
 def members(path: Path, wanted: NamePredicate, max_bytes: int) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of an archive's files for which `wanted` holds and that have at most `max_bytes`.
-
-    Raises:
-        UsageError: it cannot be read, is damaged, or is too large; the earlier files stay valid.
-    """
+    """(name, content) of an archive's files that are `wanted` and small enough; UsageError if it is unusable."""
     try:
         with BufferedReader(open_real(path.resolve())) as file:
             unpack = _zip if path.suffix in _ZIPPED else _tar

@@ -73,10 +73,7 @@ class IgnoreFiles:
         self._folders: dict[Path, _FolderRules] = {}
 
     def ignores(self, path: Path, *, is_folder: bool, own_only: bool = False) -> bool:
-        """Whether `path` (absolute, below the root) or one of its folders is ignored.
-
-        `own_only`: by the settings and `.fastcoderignore` only, not by git's files.
-        """
+        """Whether `path` or a folder of it is ignored; `own_only`: by the settings and `.fastcoderignore` alone."""
         if path == self._root:
             return False
         folder = self._folder(path.parent)
@@ -201,10 +198,7 @@ def repository_exclude(folder: Path) -> Path | None:
 
 
 def git_folders(folder: Path) -> tuple[Path, Path] | None:
-    """The folder of a work tree's own files of git, and the one that all work trees of its repository share.
-
-    None if no work tree begins in `folder`, or its repository is on another machine.
-    """
+    """The work tree's own folder of git and the shared one; None if there is none, or it is on another machine."""
     own = _git_folder(folder)
     if own is None or own == folder / ".git":
         return None if own is None else (own, own)
@@ -237,10 +231,7 @@ _NO_EXCLUDES: Final = UserExcludes((), {})
 
 
 def user_excludes(folder: Path) -> UserExcludes:
-    """The user's exclude files for the work tree that begins in `folder`.
-
-    Several if an include has a condition that we cannot check: git may read either.
-    """
+    """The user's exclude files for the work tree in `folder`; several if an include's condition is not checked."""
     home = _home()
     if home is None:
         return _NO_EXCLUDES

@@ -185,10 +185,7 @@ class Patterns:
         return len(self._of_names) + len(self._of_paths)
 
     def match(self, state: int, name: str, *, is_folder: bool) -> Verdict:
-        """The verdict on the entry called `name`, one part of a path.
-
-        `state`: `start` for the folder that the patterns are relative to, else the verdict's on the folder above.
-        """
+        """The verdict on one part of a path; `state`: `start` for the patterns' folder, else the folder's verdict."""
         name = name.lower() if self._ignores_case else name
         names, paths = self._of_names, self._of_paths
         here = paths.step(state, name)

@@ -100,10 +100,7 @@ def walk_folders(
 
 
 def list_folder(folder: Path, max_entries: int = MAX_ENTRIES) -> list[tuple[str, bool]]:
-    """(name, whether it is a folder) of the regular files and folders in `folder`, sorted; empty if it is unreadable.
-
-    Of more than `max_entries` entries, those that the system names first.
-    """
+    """(name, whether a folder) of the first regular files and folders in `folder`, sorted; empty if unreadable."""
     try:
         with os.scandir(openable(folder)) as listed:
             kinds = ((entry.name, _is_folder(entry)) for entry in islice(listed, max_entries))

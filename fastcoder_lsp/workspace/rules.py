@@ -113,18 +113,12 @@ class ReadingRules:
         return reason if reason is not None or path is None else self._place_reason(path)
 
     def files(self) -> Iterator[Path]:
-        """Every file that may be read, root by root, the upper folders first; at most `read.max_files` a root.
-
-        Links are left out: their targets are listed under their own names.
-        """
+        """Every file that may be read, without links, by root, upper folders first; at most `read.max_files` each."""
         for root in self._roots:
             yield from islice(self._listed(root), self._settings.read_max_files)
 
     def _listed(self, root: Path) -> Iterator[Path]:
-        """The files below `root` that `may_read` allows.
-
-        No link lies on the way, so a path's verdict holds for its folder: a fifth of the time for 50,000 files.
-        """
+        """The allowed files below `root`; a verdict on a path holds for its folder, for no link lies on the way."""
         ignore = self._ignore(root)
         entered = walk_folders(
             root, lambda path: path.name not in _TOOL_FOLDERS and not ignore.ignores(path, is_folder=True)

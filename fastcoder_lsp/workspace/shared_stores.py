@@ -91,10 +91,7 @@ class SharedIndex:
                 self._withdraw_text(self._shared, path)
 
     def change(self, folders: Mapping[Path, Settings]) -> threading.Thread | None:
-        """Replace the folders and their settings, in place if no other user has the index.
-
-        Returns the thread in which an index ends by it, if any.
-        """
+        """Replace the folders and their settings; returns the thread in which the old index ends by it, if any."""
         with self._stores.lock:
             key, shared, indexes = _key_of(self._encoder, folders), self._shared, self._stores.indexes
             if self._key == key:

@@ -83,10 +83,7 @@ class _Watch:
 
 
 class Watcher:
-    """Watches folders and everything below them, for one thread; `changed` receives files and folders.
-
-    `notice` is called once if the system has no more watches.
-    """
+    """Watches folders for one thread; `changed` receives paths, `notice` is called once if watches run out."""
 
     def __init__(self, changed: Changed, notice: Callable[[str], None] = log.warning) -> None:
         self._changed, self._notice = changed, notice
@@ -177,10 +174,7 @@ class Watcher:
 
 
 class Handler(FileSystemEventHandler):
-    """Passes on the paths of events below `root`; of a move, both paths.
-
-    `reports_folders`: the system says that a deleted entry was a folder; Windows does not.
-    """
+    """Passes on the paths of events below `root`; `reports_folders`: the system tells a deleted folder."""
 
     def __init__(self, changed: Changed, root: Path, *, reports_folders: bool = sys.platform != "win32") -> None:
         self._changed, self._root, self._reports_folders = changed, str(root), reports_folders

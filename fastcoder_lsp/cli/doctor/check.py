@@ -113,12 +113,7 @@ class Redaction:
 
 
 def write_report(path: Path, checks: Iterable[Check], redaction: Redaction) -> None:
-    """Write the findings to a new file that only its owner may read.
-
-    Raises:
-        UsageError: the file exists.
-        ResourceError: it cannot be written.
-    """
+    """Write the findings to a new file that only its owner may read; UsageError if it exists, else ResourceError."""
     found = []
     for check in checks:
         said = {name: one for name, one in asdict(check).items() if name != "details"}

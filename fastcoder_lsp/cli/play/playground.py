@@ -1,7 +1,4 @@
-"""The folder of `play`, its open files with their cursors, and the steps of the scripted session.
-
-The user plays in a copy of the sample workspace, or with a file of their own. The originals stay unchanged.
-"""
+"""The files of `play` with their cursors, in a copy of the sample workspace, and the steps of the scripted session."""
 
 import os
 from collections.abc import Iterator

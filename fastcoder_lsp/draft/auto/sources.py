@@ -277,10 +277,7 @@ def _paths(grown: Sequence[PredictedToken]) -> Iterator[tuple[list[int], float]]
 
 
 def resynchronise(output: npt.NDArray[np.int32], expected: npt.NDArray[np.int32], longest: int) -> tuple[int, int]:
-    """The place where `expected` goes on after `output`, and the length of the match, at most `longest`; 0: nowhere.
-
-    Agreement from the first token on, even of an empty output, counts as a match of `longest`.
-    """
+    """Where `expected` goes on after `output`, and the match's length, at most `longest`; 0: nowhere."""
     if len(output) < len(expected) and np.array_equal(expected[: len(output)], output):
         return len(output), longest
     ends_K = np.empty(1, np.int64)

@@ -150,10 +150,7 @@ def _packed(builder: ir.IRBuilder, kind: DotKind, here: ir.Value, *, ahead: bool
 
 
 def _sum(builder: ir.IRBuilder, total: ir.Value, products: ir.Value) -> ir.Value:
-    """Add in this order: LLVM would add as a tree, for which the registers do not suffice.
-
-    An empty assembly hides the sum from it. Without it the loop has 30 words on the stack, and takes 1.4 times as long.
-    """
+    """Add in this order, hidden from LLVM: its tree of sums exceeds the registers and takes 1.4 times as long."""
     kind = total.type
     return builder.asm(ir.FunctionType(kind, [kind]), "", "=x,0", [builder.add(total, products)], side_effect=False)
 

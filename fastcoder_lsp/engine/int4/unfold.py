@@ -92,10 +92,7 @@ def unfolding_tile(kind: DotKind, *, add: bool) -> Any:
 
 
 def unfold_block(kind: DotKind) -> Any:
-    """Write a block's weights as the bytes [K/4][vectors][16][4] that the products of `int8` read.
-
-    Arguments as of `unfolding_tile`; rows are ignored.
-    """
+    """Write a block's weights as the [K/4][vectors][16][4] of `int8`; arguments as of `unfolding_tile`."""
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         _x, w, groups, *_others, unfolded = arguments

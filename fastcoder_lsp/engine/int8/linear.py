@@ -26,10 +26,7 @@ Linear = Callable[[Floats], Floats]
 
 
 def packed_linear(weight_NK: Floats, kernels: Path) -> Linear:
-    """The product of rows [T, K] with these fp32 weights, rounded: [T, N]; in fp32 if K does not fit the kernels.
-
-    Copies the weights; compiles on first use into `kernels`.
-    """
+    """The product of rows [T, K] with copied fp32 weights, rounded: [T, N]; in fp32 if K does not fit the kernels."""
     outputs, inputs = weight_NK.shape
     kind = _kind(inputs, kernels) if inputs % LANES == 0 else None
     if kind is None:

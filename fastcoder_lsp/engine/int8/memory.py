@@ -57,10 +57,7 @@ class Product(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A model's weights in the kernels' layout.
-
-    Offsets of a LayerNorm follow its scales.
-    """
+    """A model's weights in the kernels' layout; offsets of a LayerNorm follow its scales."""
 
     qkv: Product
     out: Product

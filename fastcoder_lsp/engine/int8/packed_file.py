@@ -35,11 +35,7 @@ _TYPES: Mapping[str, type[np.generic]] = {
 def write_packed(
     path: Path, layout: Layout, arrays: Iterable[tuple[str, Array]], progress: Progress, *, into: str = "int8"
 ) -> None:
-    """Write `arrays`, which come in the order of `layout`, whole or piece by piece; `into`: their name for the user.
-
-    Raises:
-        ResourceError: the disk is full or the folder cannot be written.
-    """
+    """Write `arrays` in the order of `layout`, whole or piece by piece; ResourceError if the disk refuses."""
     total = layout_bytes(layout)
     partial = path.with_name(f"{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}{UNFINISHED}")
     try:

@@ -21,10 +21,7 @@ GROUPS = 1216  # fours of bytes in a row of the test: as long as the longest row
 
 
 def exact_kind(shape: Shape, kernels: Path, bits: int = 8) -> DotKind | None:
-    """The fastest kind of byte product that can run a model and gives the right integers here.
-
-    Kinds after it are neither tested nor compiled. `kernels`: folder for machine code. `bits` of a weight in memory.
-    """
+    """The fastest kind of byte product that can run a model and is exact here; later kinds are not compiled."""
     return next((kind for kind in fitting_kinds(shape, bits) if found_exact(kind, kernels)), None)
 
 

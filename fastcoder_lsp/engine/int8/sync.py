@@ -114,10 +114,7 @@ def load_shared(_typing: Any, _address: Any) -> Any:
 
 @intrinsic
 def rest(_typing: Any) -> Any:
-    """Pause an ARM core for some tens of cycles, in which it also needs less power.
-
-    `yield` does nothing on most of them; spin loops use an instruction barrier.
-    """
+    """Pause an ARM core by an instruction barrier for tens of cycles; `yield` does nothing on most of them."""
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, _arguments: Any) -> ir.Value:
         if is_arm(builder.module.triple.partition("-")[0]):

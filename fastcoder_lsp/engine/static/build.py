@@ -58,10 +58,7 @@ SHELF_SHARE = 4  # the shelf takes at most this fraction of the memory that is f
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The parameters of a build.
-
-    `open_source` opens the weights.
-    """
+    """The parameters of a build; `open_source` opens the weights."""
 
     name: str
     model: str
@@ -225,10 +222,7 @@ REPLAYED_WIDTHS = (1, 16)
 
 
 def kernels_objection(plain: Programs, ours: Programs) -> str | None:
-    """Why our kernels must not be used, or None: compares logits of every width, and ends of steps, over a cached text.
-
-    `plain` programs have torch's kernels, the reference, `ours` our own, over the same cache.
-    """
+    """Why our kernels must not be used, or None: compares their logits and steps with those of `plain`."""
     return _tried(lambda: _kernels_objection(plain, ours))
 
 

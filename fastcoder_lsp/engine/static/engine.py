@@ -131,10 +131,7 @@ class StaticBackend:
 
     @torch.inference_mode()
     def recall(self, held: Tokens, wanted: Tokens) -> int:
-        """Before the cache changes from `held` to `wanted`: shelve what would be lost, and restore a shelved prefix.
-
-        Returns how many of `wanted` the cache holds now. An empty `wanted` drops all copies.
-        """
+        """Before the cache changes to `wanted`, shelve the rest, restore a shelved prefix, and return its length."""
         if not wanted:
             self._shelf.clear()
             return 0

@@ -160,10 +160,7 @@ class Programs:
         return self._transformer.model.bytes
 
     def warm_up(self, progress: Progress) -> None:
-        """Capture greedy steps and prefills of every size; the cache must be empty.
-
-        `prepare` captures others, of sampled steps, once they were requested.
-        """
+        """Capture greedy steps and prefills of every size; the cache must be empty. `prepare` captures others."""
         self.graphs.warm_up(self._usual(), progress, self._ready)
         self.moves.warm_up()
         self.graphs.later = True
@@ -176,10 +173,7 @@ class Programs:
             self.moves.want()
 
     def prepare(self, cached: int) -> bool:
-        """Capture a requested program, if there is one for a cache of `cached` tokens; returns whether there was.
-
-        Its rows are written behind the cached text, into slots that the next step overwrites.
-        """
+        """Capture a requested program, if there is one, in slots behind `cached` tokens; returns whether there was."""
         return self.moves.prepare() or self.graphs.prepare(
             lambda program: cached + program.width <= program.bucket, lambda program: self._ready(program, cached)
         )

@@ -194,10 +194,7 @@ class Transformer:
     cache: StaticCache
 
     def read(self, view: TreeView, skipped: frozenset[int] = frozenset()) -> torch.Tensor:
-        """Run the rows, and write their keys and values into the cache: hidden states [T, E] before the last norm.
-
-        Leaves out the parts that are `skipped` (see `backend.Rows`).
-        """
+        """Run the rows into the cache, without the parts `skipped`: hidden states [T, E] before the last norm."""
         kernels = self.kernels
         x_TE = self.model.embedding_VE[view.inputs.ids_T]
         change_TE: torch.Tensor | None = None

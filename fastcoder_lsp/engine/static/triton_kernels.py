@@ -128,10 +128,7 @@ def best_of_row(
     CHUNKS: tl.constexpr,
     CHUNK: tl.constexpr,
 ) -> None:
-    """One row's best ids, best first, equal ones by id: repeatedly the best of the chunk that has it.
-
-    The remaining ids are those after the last one in that order, and `highest` of them decides.
-    """
+    """One row's best ids, best first, equal ones by id: repeatedly the best of the chunk that has it."""
     chunk, within = tl.arange(0, CHUNKS), tl.arange(0, CHUNK)
     left = tl.load(highest + row * chunks + chunk, mask=chunk < chunks, other=GONE)
     last_key = tl.full([], 0x7FFFFFFF, tl.int32)
@@ -161,10 +158,7 @@ ROWS: tl.constexpr = tl.constexpr(128)  # most rows of a step: the walk holds al
 
 @triton.jit
 def follow_tree(said, tokens, parents, pending, room, kept, width) -> None:
-    """Walk from the last pending row to drafts that equal the choice of the row above; write how many, and which.
-
-    Drafts that cannot be accepted have no parent.
-    """
+    """Walk from the last pending row to drafts equal to the choice above; write how many, and which."""
     row = tl.arange(0, ROWS)
     there = row < width
     says = tl.load(said + row, mask=there, other=-1, cache_modifier=".cg")

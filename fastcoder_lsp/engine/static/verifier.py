@@ -65,10 +65,7 @@ def top_rows(logits_TV: torch.Tensor, count: int, chunk: int = CHUNK) -> tuple[t
 
 
 def _best(values_TM: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Places and values of the best of few.
-
-    Joins them into keys with one order: floats as integers in the same order, then places.
-    """
+    """Places and values of the best of few, by keys that order floats as integers, then places."""
     last = values_TM.shape[1] - 1
     wide = values_TM.float() + 0.0  # makes one zero of two
     bits = wide.view(torch.int32)
