@@ -3,45 +3,25 @@
 from fastcoder_lsp.documents import LatestDocuments, PerDocument
 
 
-def memory() -> PerDocument[list[str]]:
-    return PerDocument(list, capacity=2)
-
-
-def test_a_document_keeps_its_state() -> None:
-    states = memory()
-    states.fetch("a").append("x")
-    assert states.fetch("a") == ["x"]
+def test_a_document_keeps_its_state_until_it_is_renamed_closed_or_the_least_recently_used() -> None:
+    states: PerDocument[list[str]] = PerDocument(list, capacity=2)
+    states.fetch("a").append("a")
+    assert states.fetch("a") == ["a"]
     states.fetch("").append("lost")
     assert states.fetch("") == []
     assert len(states) == 1
-
-
-def test_the_least_recently_used_document_goes_first() -> None:
-    states = memory()
-    for name in ("a", "b"):
-        states.fetch(name).append(name)
+    states.fetch("b").append("b")
     states.fetch("a")
     states.fetch("c")
     assert states.fetch("a") == ["a"]
     assert states.fetch("b") == []
-
-
-def test_a_renamed_document_keeps_its_state() -> None:
-    states = memory()
-    states.fetch("old").append("mine")
-    states.fetch("new").append("other")
-    states.rename("old", "new")
-    states.rename("unknown", "new")
-    assert states.fetch("new") == ["mine"]
-    assert states.fetch("old") == []
-
-
-def test_a_closed_document_is_forgotten() -> None:
-    states = memory()
-    states.fetch("a").append("x")
-    states.forget("a")
-    states.forget("never seen")
+    states.rename("a", "b")
+    states.rename("unknown", "b")
+    assert states.fetch("b") == ["a"]
     assert states.fetch("a") == []
+    states.forget("b")
+    states.forget("never seen")
+    assert states.fetch("b") == []
 
 
 def test_what_is_put_is_there_and_looking_is_no_use() -> None:
@@ -55,17 +35,12 @@ def test_what_is_put_is_there_and_looking_is_no_use() -> None:
     assert (kept.latest(), kept.values()) == ("b", (2, 3))
 
 
-def test_a_document_renamed_to_itself_changes_nothing() -> None:
+def test_renamed_to_itself_and_cleared() -> None:
     kept: LatestDocuments[int] = LatestDocuments()
     kept.put("a", 1)
     kept.put("b", 2)
     kept.rename("a", "a")
     assert (kept.latest(), kept.values()) == ("b", (1, 2))
-
-
-def test_cleared() -> None:
-    kept: LatestDocuments[int] = LatestDocuments()
-    kept.put("a", 1)
     kept.clear()
     assert "a" not in kept
     assert kept.latest() is None

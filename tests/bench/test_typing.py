@@ -180,6 +180,7 @@ def test_what_is_suggested_and_true_is_not_typed(room: TypingEnvironment) -> Non
     assert account.typed + account.saved == 2 * len(SAYS) + len(" or two")
     assert account.saved >= len(SAYS)
     assert account.accepted == account.saved / (account.typed + account.saved)
+    assert TypingTotals().accepted == 0.0
     assert account.shown <= account.asked
 
 
@@ -202,7 +203,3 @@ def test_work_takes_reckoned_time_and_prompts_are_counted_by_name() -> None:
     slot.step(DraftTree((7, 8), (-1, 0), 1))
     assert clock.now() == 31.5
     assert engines.computed == {"a\nfile": 3}
-
-
-def test_nobody_accepts_nothing() -> None:
-    assert TypingTotals().accepted == 0.0

@@ -18,6 +18,15 @@ SHOWN = ["lib/high.py", "lib/low.py"]
 LONG = (ContextSnippet("lib/long.py", "def long():\n" + "    return [1, 2, 3, 4, 5]\n" * 28, 1.0, "/w/long.py"),)
 
 
+def preparing(tokens: int) -> Typist:
+    """A typist who was answered, for whom so many tokens are prepared already."""
+    one = Typist(given=Given(LONG), budget=600)
+    one.answer()
+    while one.prepared() < tokens:
+        one.scheduler.turn()
+    return one
+
+
 def test_a_key_costs_what_it_costs_without_and_the_code_is_shown_in_the_end() -> None:
     off, on = Typist(0), Typist()
     for one in (off, on):
@@ -206,10 +215,7 @@ def test_after_the_exchange_the_model_says_what_it_says_by_itself() -> None:
 
 @pytest.mark.parametrize("far", [False, True])
 def test_what_holds_no_more_is_planned_anew_and_its_beginning_stays(far: bool) -> None:
-    one = Typist(given=Given(LONG), budget=600)
-    one.answer()
-    while one.prepared() < 500:
-        one.scheduler.turn()
+    one = preparing(500)
     held, before = one.prepared(), one.computed()
     if far:
         one.before, one.after = one.before[:400], one.before[400:] + one.after
@@ -270,10 +276,7 @@ def test_where_there_is_no_room_the_old_prompt_goes_on() -> None:
 
 
 def test_a_closed_document_is_prepared_no_more() -> None:
-    one = Typist(given=Given(LONG), budget=600)
-    one.answer()
-    while one.prepared() < 200:
-        one.scheduler.turn()
+    one = preparing(200)
     one.service.document_closed(one.uri)
     one.do()
     assert one.prepared() == 0
@@ -282,10 +285,7 @@ def test_a_closed_document_is_prepared_no_more() -> None:
 
 
 def test_a_renamed_document_takes_what_is_prepared_along() -> None:
-    one = Typist(given=Given(LONG), budget=600)
-    one.answer()
-    while one.prepared() < 400:
-        one.scheduler.turn()
+    one = preparing(400)
     held, one.given.content = one.prepared(), True
     one.service.document_renamed(one.uri, "file:///other.py")
     one.uri = "file:///other.py"
@@ -300,10 +300,7 @@ def test_a_renamed_document_takes_what_is_prepared_along() -> None:
 
 
 def test_another_model_begins_anew() -> None:
-    one = Typist(given=Given(LONG), budget=600)
-    one.answer()
-    while one.prepared() < 200:
-        one.scheduler.turn()
+    one = preparing(200)
     one.service.set_enabled(enabled=False)
     one.do()
     assert not one.caches.spare

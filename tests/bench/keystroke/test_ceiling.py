@@ -47,24 +47,6 @@ def test_who_waits_takes_what_agrees() -> None:
     assert patient(["", "alue", *[""] * 4, "= ", *[""] * 8], strokes) == 4
 
 
-def test_steps_that_are_not_typed_are_made() -> None:
-    steps = (
-        RecordedEdit("a.py", 0, 0, "zero\n", typed=True),
-        Save("a.py"),
-        RecordedEdit("a.py", 5, 4, "x\n", typed=True),
-    )
-    seen = []
-
-    def ask(request: CompletionRequest) -> str:
-        seen.append(request.snapshot.text)
-        return "x"
-
-    top = ceiling(Subset(steps, frozenset({2}), 2, 1), dict(TREE), ask, lambda _: None)
-    assert seen[0] == "zero\n\nold\ntwo\n"
-    assert (top.keys, top.saved, top.share) == (1, 1, 1.0)
-    assert top.answers[KeyPosition(2, 0)] == "x"
-
-
 @given(st.lists(st.text("ab\n ", max_size=120), max_size=12), st.one_of(st.none(), st.integers(0, 15)), st.integers())
 def test_the_subset_is_the_seeds_choice(texts: list[str], limit: int | None, seed: int) -> None:
     steps = [step for text in texts for step in (RecordedEdit("a.py", 0, 0, text + "\n", typed=True), Save("a.py"))]
@@ -115,16 +97,24 @@ def test_what_is_open_is_not_on_the_disk_until_it_is_closed(tmp_path: Path) -> N
 
 
 def test_what_each_run_saves() -> None:
-    """The runs' savings are the ceiling's, and every step is made in the tree, so that it follows."""
+    """The runs' savings are the ceiling's, and every step is made in the tree, typed or not, so that it follows."""
     steps = (
-        RecordedEdit("a.py", 0, 0, "value = 1\n", typed=True),
+        RecordedEdit("a.py", 0, 0, "zero\n", typed=False),
+        RecordedEdit("a.py", 5, 0, "value = 1\n", typed=True),
         Save("a.py"),
-        RecordedEdit("a.py", 0, 0, "x = 2\n", typed=True),
+        RecordedEdit("a.py", 0, 5, "x = 2\n", typed=True),
     )
-    subset, tree = Subset(steps, frozenset({0, 2}), 2, 14), dict(FILES)
-    top = ceiling(subset, tree, lambda request: "value = 1"[request.offset :], lambda _: None)
-    assert top.saved_in == {0: 9, 2: 0}
-    assert top.saved == 9
+    subset, tree, seen = Subset(steps, frozenset({1, 3}), 3, 14), dict(FILES), list[str]()
+
+    def ask(request: CompletionRequest) -> str:
+        seen.append(request.snapshot.text)
+        return "value = 1"[max(request.offset - 5, 0) :]
+
+    top = ceiling(subset, tree, ask, lambda _: None)
+    assert seen[0] == "zero\n\none\n"
+    assert top.saved_in == {1: 9, 3: 0}
+    assert (top.keys, top.saved, top.share) == (14, 9, 9 / 14)
+    assert top.answers[KeyPosition(1, 0)] == "value = 1"
     assert tree["a.py"] == "x = 2\nvalue = 1\none\n"
 
 
