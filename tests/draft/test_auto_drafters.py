@@ -99,16 +99,28 @@ def test_it_is_asked_where_what_it_brings_is_worth_its_time(ms: float, accepted:
     assert asked == 1000 if pays else asked <= 10
 
 
-def test_what_others_said_too_is_no_gain() -> None:
-    source, clock = made(10)
-    steps(source, clock, 300, [TEXT, TEXT])
-    assert steps(source, clock, 1000, [TEXT, TEXT]) <= 10
-
-
-def test_what_another_drafter_said_is_no_gain() -> None:
-    source, clock = made(30)
-    steps(source, clock, 300, [TRAINED] * 3, tokens=(7, 50, 51))
-    assert steps(source, clock, 1000, [TRAINED] * 3, tokens=(7, 50, 51)) <= 10
+@pytest.mark.parametrize(
+    ("ms", "forecast", "first", "accepted", "tokens", "then", "most"),
+    [
+        pytest.param(10, None, 300, [TEXT] * 2, (7, 8, 10), 1000, 10, id="others said it too"),
+        pytest.param(30, None, 300, [TRAINED] * 3, (7, 50, 51), 1000, 10, id="another drafter said it"),
+        pytest.param(50, Forecast(5.0, 2.0), 100, [TRAINED], (7, 8, 10), 1000, 16, id="longer than was foretold"),
+        pytest.param(5, Forecast(5.0, 2.0), 100, [], (7, 8, 10), 1000, 16, id="less than was foretold"),
+        pytest.param(1, Forecast(1.0, 8.0), 500, [], (7, 8, 10), 2000, 199, id="cheap, of great promise, and wrong"),
+    ],
+)
+def test_what_is_no_gain_is_hardly_asked_any_more(
+    ms: float,
+    forecast: Forecast | None,
+    first: int,
+    accepted: list[int],
+    tokens: tuple[int, ...],
+    then: int,
+    most: int,
+) -> None:
+    source, clock = made(ms, forecast)
+    steps(source, clock, first, accepted, tokens=tokens)
+    assert steps(source, clock, then, accepted, tokens=tokens) <= most
 
 
 def test_a_drafter_that_comes_to_pay_is_found_again() -> None:
@@ -128,19 +140,6 @@ def test_what_cannot_pay_is_known_before_it_is_asked() -> None:
 def test_what_may_pay_is_begun_with() -> None:
     source, clock = made(5, Forecast(ms=5.0, tokens=2.0))
     assert steps(source, clock, 1, [TRAINED]) == 1
-
-
-def test_a_forecast_is_corrected_by_what_is_measured() -> None:
-    for ms, accepted in ((50, [TRAINED]), (5, [])):
-        source, clock = made(ms, Forecast(ms=5.0, tokens=2.0))
-        steps(source, clock, 100, accepted)
-        assert steps(source, clock, 1000, accepted) <= 16  # which are trials
-
-
-def test_a_cheap_drafter_of_great_promise_that_brings_nothing_is_dropped() -> None:
-    source, clock = made(1, Forecast(ms=1.0, tokens=8.0))
-    steps(source, clock, 500, [])
-    assert steps(source, clock, 2000, []) < 200
 
 
 @pytest.mark.parametrize("empty", [False, True], ids=["fails", "says nothing"])

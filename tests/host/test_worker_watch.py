@@ -108,17 +108,19 @@ def test_a_stopped_host_goes_on_soon_and_before_it_is_given_up() -> None:
 
 def test_a_silent_host_is_asked_given_up_and_replaced() -> None:
     watched = Watched()
-    assert watched.look(4) == ["ask"]
-    assert watched.look(1) == ["silent"]
-    assert watched.look(3) == []
-    assert watched.look(1) == ["hung"]
+    assert [watched.look(looks) for looks in (4, 1, 3, 1)] == [["ask"], ["silent"], [], ["hung"]]
     watched.heartbeat.close()
 
 
-def test_a_word_begins_it_anew() -> None:
+def test_a_word_and_a_question_begin_it_anew() -> None:
+    """Who waits for nothing counts nothing."""
     watched = Watched()
     watched.look(8)
     watched.heartbeat.heard()
+    assert watched.look(4) == ["ask"]
+    watched.awaited = False
+    assert watched.look(20) == []
+    watched.awaited = True
     assert watched.look(4) == ["ask"]
     watched.heartbeat.close()
 
@@ -126,17 +128,5 @@ def test_a_word_begins_it_anew() -> None:
 def test_a_host_that_loads_a_model_has_more_time() -> None:
     watched = Watched()
     watched.loading = True
-    assert watched.look(14) == ["ask"]
-    assert watched.look(1) == ["silent"]
-    assert watched.look(12) == ["hung"]
-    watched.heartbeat.close()
-
-
-def test_who_waits_for_nothing_counts_nothing() -> None:
-    watched = Watched()
-    watched.look(4)
-    watched.awaited = False
-    assert watched.look(20) == []
-    watched.awaited = True
-    assert watched.look(4) == ["ask"]
+    assert [watched.look(looks) for looks in (14, 1, 12)] == [["ask"], ["silent"], ["hung"]]
     watched.heartbeat.close()

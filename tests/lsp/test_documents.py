@@ -210,32 +210,23 @@ async def goes_on(client: RawClient, uri: str) -> None:
     assert b"internal" not in client.stderr.lower()
 
 
-async def test_a_rename_while_a_question_is_open(brake: Brake) -> None:
+@pytest.mark.parametrize("told", [True, False], ids=["told", "closed and opened, as by editors that tell of none"])
+async def test_a_rename_while_a_question_is_open(told: bool, brake: Brake) -> None:
     async with initialized(*brake.held) as client:
         client.open(URI, "x = ")
         asked = client.ask_inline(URI, 0, 4)
         await client.until(lambda: "thinking" in client.statuses())
-        client.notify("workspace/didRenameFiles", RENAME)
+        if told:
+            client.notify("workspace/didRenameFiles", RENAME)
+        else:
+            client.notify("textDocument/didClose", CLOSE)
+            client.open(OTHER, "x = ")
         await client.call("fastcoder/stats")  # by now it has been told
         brake.release()
-        answer = await client.answer(asked)
-        assert "error" not in answer
-        client.notify("textDocument/didClose", CLOSE)
-        client.open(OTHER, "x = ")
-        await goes_on(client, OTHER)
-
-
-async def test_a_rename_by_closing_and_opening_while_a_question_is_open(brake: Brake) -> None:
-    """As editors do that do not tell of renames."""
-    async with initialized(*brake.held) as client:
-        client.open(URI, "x = ")
-        asked = client.ask_inline(URI, 0, 4)
-        await client.until(lambda: "thinking" in client.statuses())
-        client.notify("textDocument/didClose", CLOSE)
-        client.open(OTHER, "x = ")
-        await client.call("fastcoder/stats")
-        brake.release()
         assert "error" not in await client.answer(asked)
+        if told:
+            client.notify("textDocument/didClose", CLOSE)
+            client.open(OTHER, "x = ")
         await goes_on(client, OTHER)
 
 

@@ -49,21 +49,19 @@ def test_shards_are_complete_only_when_all_are_there(tmp_path: Path) -> None:
     assert weight_files(folder) == [folder / name for name in names]
 
 
-@pytest.mark.parametrize("name", ["../outside.safetensors", "/etc/passwd", ""])
-def test_an_index_leads_nowhere_but_into_its_folder(tmp_path: Path, name: str) -> None:
-    folder = write_folder(tmp_path / "model")
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
-    with pytest.raises(ModelInvalidError, match="outside its folder"):
-        weight_files(folder)
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"weight_map": 3}', '{"weight_map": {}}'])
-def test_a_damaged_index_is_said_to_be(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (json.dumps({"weight_map": {"a": name}}), "outside its folder")
+        for name in ("../out.safetensors", "/etc/passwd", "")
+    ]
+    + [(text, "index") for text in ("", "[]", "{", '{"weight_map": 3}', '{"weight_map": {}}')],
+)
+def test_an_index_leads_into_its_folder_or_is_said_to_be_damaged(tmp_path: Path, text: str, told: str) -> None:
     folder = write_folder(tmp_path / "model")
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(text)
-    with pytest.raises(ModelInvalidError, match="index"):
+    with pytest.raises(ModelInvalidError, match=told):
         weight_files(folder)
 
 

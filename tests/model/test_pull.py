@@ -176,10 +176,27 @@ def test_a_model_of_pickles_is_refused_before_anything_is_fetched(run: Run, hub:
     assert not any("/resolve/" in line for line in hub.asked)
 
 
-def test_a_name_that_the_hub_does_not_know(run: Run) -> None:
-    done = run("pull", "some/modle")
-    assert done.returncode == ModelMissingError.exit_code
-    assert "the hub has no model some/modle" in done.stderr
+@pytest.mark.parametrize(
+    ("name", "environment", "code", "said"),
+    [
+        ("some/modle", {}, ModelMissingError.exit_code, ["the hub has no model some/modle"]),
+        (
+            "nonsense",
+            {"HF_ENDPOINT": CLOSED},
+            NetworkError.exit_code,
+            ["there is no folder or file nonsense, and the hub cannot be reached", "owner/name"],
+        ),
+        (HUB_ID, {"HF_HUB_OFFLINE": "1"}, NetworkError.exit_code, ["HF_HUB_OFFLINE"]),
+    ],
+    ids=["a name that the hub does not know", "a name of nothing without a network", "a hub that is switched off"],
+)
+def test_what_cannot_be_fetched(
+    run: Run, hub: Hub, name: str, environment: dict[str, str], code: int, said: list[str]
+) -> None:
+    done = run("pull", name, **environment)
+    assert done.returncode == code
+    assert all(words in done.stderr for words in said)
+    assert (hub.asked == []) == bool(environment)
 
 
 def test_without_any_network_it_says_so_and_what_to_do(run: Run) -> None:
@@ -200,20 +217,6 @@ def test_no_stand_in_where_none_is_wanted_or_none_exists(run: Run, options: tupl
     done = run("pull", *options, HF_ENDPOINT=CLOSED)
     assert done.returncode == NetworkError.exit_code
     assert "replaces" not in done.stderr
-
-
-def test_a_name_of_nothing_without_a_network(run: Run) -> None:
-    done = run("pull", "nonsense", HF_ENDPOINT=CLOSED)
-    assert done.returncode == NetworkError.exit_code
-    assert "there is no folder or file nonsense, and the hub cannot be reached" in done.stderr
-    assert "owner/name" in done.stderr
-
-
-def test_a_switched_off_hub_is_not_asked(run: Run, hub: Hub) -> None:
-    done = run("pull", HUB_ID, HF_HUB_OFFLINE="1")
-    assert done.returncode == NetworkError.exit_code
-    assert "HF_HUB_OFFLINE" in done.stderr
-    assert hub.asked == []
 
 
 def test_list_path_and_remove(run: Run, tmp_path: Path) -> None:
