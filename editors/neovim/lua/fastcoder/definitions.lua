@@ -1,15 +1,11 @@
 -- Tells our server where the names near the cursor are defined, as the other servers of the buffer say: places alone,
 -- which ours reads by its own rules. Asks them while nobody types, and never our own.
 local status = require('fastcoder.status')
-local M = {}
 
 local METHOD, TELL = 'textDocument/definition', 'fastcoder/definitions'
-M.IDLE_MS = 400 -- without a key
-M.ANSWER_MS = 2000 -- for all answers of a round: what comes later is not waited for
-M.NAMES = 6
+local NAMES = 6
 local LINES_ABOVE, LINES_BELOW, LONGEST_LINE, SHORTEST_NAME = 6, 2, 500, 3
 local LOCATIONS = 2 -- of one name
-local WHAT_USERS_DO = { 'CursorMoved', 'CursorMovedI', 'TextChanged', 'TextChangedI', 'TextChangedP', 'BufEnter' }
 
 -- Words of languages, which are defined nowhere. editors/vscode/src/shared/definitions.ts has the same; a word that is a
 -- keyword in one language and a name in another may be missing of the names that are asked for.
@@ -28,18 +24,15 @@ for word in WORDS:gmatch('%a+') do
   keywords[word] = true
 end
 
----@class fastcoder.Definitions
----@field client vim.lsp.Client ours
----@field buffer integer
----@field group integer its autocommands
----@field timer uv.uv_timer_t
+---@class fastcoder.Definitions: fastcoder.Follower
 ---@field open fun()[] what gives the requests up that are open
 ---@field last table<integer, integer> by server, the request that it was sent last
 ---@field asked? string the line and the text that all was asked for last
 ---@field told? string what was told last, to say nothing twice
 ---@field round integer counts; an answer to an older one comes too late
-local Definitions = {}
-Definitions.__index = Definitions
+local Definitions = require('fastcoder.follower').kind('definitions')
+Definitions.IDLE_MS = 400 -- without a key
+Definitions.ANSWER_MS = 2000 -- for all answers of a round: what comes later is not waited for
 
 -- The other servers of the buffer that know definitions; those of Neovim that answer from ours are none. Who has not
 -- answered the last question, which was given up, has enough to do.
@@ -72,7 +65,7 @@ local function names_near(buffer, row)
     end
     for _, one in ipairs(here) do
       local name = one[3]
-      if #name >= SHORTEST_NAME and not keywords[name] and not seen[name] and #found < M.NAMES then
+      if #name >= SHORTEST_NAME and not keywords[name] and not seen[name] and #found < NAMES then
         seen[name] = true
         found[#found + 1] = one
       end
@@ -100,7 +93,7 @@ local function definitions_of(name, result, own)
   return found
 end
 
-function Definitions:give_up()
+function Definitions:stop()
   self.timer:stop()
   self.round = self.round + 1
   local open = self.open
@@ -131,7 +124,7 @@ function Definitions:ask()
   if not status.shows_other_code(self.client) then
     return
   end
-  self:give_up()
+  self:stop()
   local row = vim.api.nvim_win_get_cursor(0)[1] - 1
   local place = ('%d %d'):format(row, vim.api.nvim_buf_get_changedtick(buffer))
   if place == self.asked then
@@ -148,7 +141,7 @@ function Definitions:ask()
     if self.round ~= round then
       return
     end
-    self:give_up()
+    self:stop()
     self.asked = place
     local found = {}
     for number = 1, #names do
@@ -188,74 +181,22 @@ function Definitions:ask()
       end
     end
   end
-  self.timer:start(M.ANSWER_MS, 0, vim.schedule_wrap(finish))
+  self.timer:start(Definitions.ANSWER_MS, 0, vim.schedule_wrap(finish))
   for _, server in ipairs(servers) do
     ask_from(server, 1)
   end
 end
 
 function Definitions:ask_soon()
-  self:give_up()
-  self.timer:start(
-    M.IDLE_MS,
-    0,
-    vim.schedule_wrap(function()
-      if not self.timer:is_closing() then
-        self:ask()
-      end
-    end)
-  )
+  self:stop()
+  self:soon(Definitions.IDLE_MS, 'ask')
 end
 
-function Definitions:close()
-  pcall(vim.api.nvim_del_augroup_by_id, self.group)
-  self:give_up()
-  self.timer:close()
+function Definitions:begin()
+  self.open, self.last, self.round = {}, {}, 0
+  self:on({ 'CursorMoved', 'CursorMovedI', 'TextChanged', 'TextChangedI', 'TextChangedP', 'BufEnter' }, 'ask_soon')
+  self:on({ 'BufLeave', 'BufUnload' }, 'stop')
+  self:ask_soon()
 end
 
----@type table<integer, fastcoder.Definitions>
-local following = {}
-
---- Follow the cursor in a buffer from now on, while the server has a use for it.
----@param client vim.lsp.Client
----@param buffer integer
-function M.attach(client, buffer)
-  M.detach(buffer)
-  local one = setmetatable({
-    client = client,
-    buffer = buffer,
-    group = vim.api.nvim_create_augroup('fastcoder-definitions-' .. buffer, {}),
-    timer = assert(vim.uv.new_timer()),
-    open = {},
-    last = {},
-    round = 0,
-  }, Definitions)
-  following[buffer] = one
-  vim.api.nvim_create_autocmd(WHAT_USERS_DO, {
-    group = one.group,
-    buffer = buffer,
-    callback = function()
-      one:ask_soon()
-    end,
-  })
-  vim.api.nvim_create_autocmd({ 'BufLeave', 'BufUnload' }, {
-    group = one.group,
-    buffer = buffer,
-    callback = function()
-      one:give_up()
-    end,
-  })
-  one:ask_soon()
-end
-
---- No longer.
----@param buffer integer
-function M.detach(buffer)
-  local one = following[buffer]
-  if one then
-    following[buffer] = nil
-    one:close()
-  end
-end
-
-return M
+return Definitions

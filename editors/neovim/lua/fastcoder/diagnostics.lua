@@ -1,20 +1,15 @@
 -- Sends our server the diagnostics of the buffer's other servers and linters, the nearest to the cursor first. Waits
 -- until they rest, and sends none of an older text.
 local status = require('fastcoder.status')
-local M = {}
 
 local TELL = 'fastcoder/diagnostics'
-M.IDLE_MS = 300 -- without a key or another report
 local MOST, LONGEST_MESSAGE = 16, 500
 
----@class fastcoder.Diagnostics
----@field client vim.lsp.Client ours
----@field buffer integer
----@field group integer its autocommand
----@field timer uv.uv_timer_t
+---@class fastcoder.Diagnostics: fastcoder.Follower
 ---@field told? string what was sent last, to send nothing twice
-local Diagnostics = {}
-Diagnostics.__index = Diagnostics
+---@field tick? integer the text's version at the last report
+local Diagnostics = require('fastcoder.follower').kind('diagnostics')
+Diagnostics.IDLE_MS = 300 -- without a key or another report
 
 -- A diagnostic of Neovim as the protocol has it, in the units of our server.
 function Diagnostics:converted(one)
@@ -62,58 +57,20 @@ end
 
 -- After a report, unless the text changes meanwhile: then another report will follow.
 function Diagnostics:tell_soon()
-  local tick = vim.api.nvim_buf_get_changedtick(self.buffer)
-  self.timer:start(
-    M.IDLE_MS,
-    0,
-    vim.schedule_wrap(function()
-      local valid = not self.timer:is_closing() and vim.api.nvim_buf_is_loaded(self.buffer)
-      if valid and vim.api.nvim_buf_get_changedtick(self.buffer) == tick then
-        self:tell()
-      end
-    end)
-  )
+  self.tick = vim.api.nvim_buf_get_changedtick(self.buffer)
+  self:soon(Diagnostics.IDLE_MS, 'tell_unchanged')
 end
 
-function Diagnostics:close()
-  pcall(vim.api.nvim_del_augroup_by_id, self.group)
-  self.timer:stop()
-  self.timer:close()
-end
-
----@type table<integer, fastcoder.Diagnostics>
-local following = {}
-
---- Send a buffer's diagnostics from now on, while the server has a use for them.
----@param client vim.lsp.Client
----@param buffer integer
-function M.attach(client, buffer)
-  M.detach(buffer)
-  local one = setmetatable({
-    client = client,
-    buffer = buffer,
-    group = vim.api.nvim_create_augroup('fastcoder-diagnostics-' .. buffer, {}),
-    timer = assert(vim.uv.new_timer()),
-  }, Diagnostics)
-  following[buffer] = one
-  vim.api.nvim_create_autocmd({ 'DiagnosticChanged', 'BufEnter' }, {
-    group = one.group,
-    buffer = buffer,
-    callback = function()
-      one:tell_soon()
-    end,
-  })
-  one:tell_soon()
-end
-
---- No longer.
----@param buffer integer
-function M.detach(buffer)
-  local one = following[buffer]
-  if one then
-    following[buffer] = nil
-    one:close()
+function Diagnostics:tell_unchanged()
+  local buffer = self.buffer
+  if vim.api.nvim_buf_is_loaded(buffer) and vim.api.nvim_buf_get_changedtick(buffer) == self.tick then
+    self:tell()
   end
 end
 
-return M
+function Diagnostics:begin()
+  self:on({ 'DiagnosticChanged', 'BufEnter' }, 'tell_soon')
+  self:tell_soon()
+end
+
+return Diagnostics

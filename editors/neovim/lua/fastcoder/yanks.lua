@@ -1,21 +1,15 @@
 -- Tells our server where code was just copied: the place alone, never what a register holds; the server takes the lines
 -- from its own copy of the text, by its own rules. What is deleted or changed is not told: most of it is thrown away.
 local status = require('fastcoder.status')
-local M = {}
 
 local TELL = 'fastcoder/yanked'
-M.PAUSE_MS = 100 -- between two; of what a command copies in one go, the last one is told
 local REGISTERS = '^["%a]?$' -- the unnamed one and the named ones; what goes to other programs by its name is theirs
 
----@class fastcoder.Yanks
----@field client vim.lsp.Client ours
----@field buffer integer
----@field group integer its autocommand
----@field timer uv.uv_timer_t
+---@class fastcoder.Yanks: fastcoder.Follower
 ---@field latest? table what is to be told
 ---@field pausing boolean
-local Yanks = {}
-Yanks.__index = Yanks
+local Yanks = require('fastcoder.follower').kind('yanks')
+Yanks.PAUSE_MS = 100 -- between two; of what a command copies in one go, the last one is told
 
 function Yanks:tell()
   if self.pausing or not self.latest or self.client:is_stopped() then
@@ -23,21 +17,16 @@ function Yanks:tell()
   end
   self.client:notify(TELL, self.latest)
   self.latest, self.pausing = nil, true
-  self.timer:start(
-    M.PAUSE_MS,
-    0,
-    vim.schedule_wrap(function()
-      self.pausing = false
-      if not self.timer:is_closing() then
-        self:tell()
-      end
-    end)
-  )
+  self:soon(Yanks.PAUSE_MS, 'tell_next')
 end
 
----@param event { operator: string, regname: string } v:event
-function Yanks:yanked(event)
-  local buffer = self.buffer
+function Yanks:tell_next()
+  self.pausing = false
+  self:tell()
+end
+
+function Yanks:yanked()
+  local buffer, event = self.buffer, vim.v.event
   if event.operator ~= 'y' or not event.regname:match(REGISTERS) or not status.shows_other_code(self.client) then
     return
   end
@@ -55,45 +44,9 @@ function Yanks:yanked(event)
   self:tell()
 end
 
-function Yanks:close()
-  pcall(vim.api.nvim_del_augroup_by_id, self.group)
-  self.timer:stop()
-  self.timer:close()
+function Yanks:begin()
+  self.pausing = false
+  self:on('TextYankPost', 'yanked')
 end
 
----@type table<integer, fastcoder.Yanks>
-local following = {}
-
---- Tell what is copied in a buffer from now on.
----@param client vim.lsp.Client
----@param buffer integer
-function M.attach(client, buffer)
-  M.detach(buffer)
-  local one = setmetatable({
-    client = client,
-    buffer = buffer,
-    group = vim.api.nvim_create_augroup('fastcoder-yanks-' .. buffer, {}),
-    timer = assert(vim.uv.new_timer()),
-    pausing = false,
-  }, Yanks)
-  following[buffer] = one
-  vim.api.nvim_create_autocmd('TextYankPost', {
-    group = one.group,
-    buffer = buffer,
-    callback = function()
-      one:yanked(vim.v.event)
-    end,
-  })
-end
-
---- No longer.
----@param buffer integer
-function M.detach(buffer)
-  local one = following[buffer]
-  if one then
-    following[buffer] = nil
-    one:close()
-  end
-end
-
-return M
+return Yanks
