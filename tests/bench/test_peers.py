@@ -13,11 +13,12 @@ import pytest
 from benchmarks.datasets.histories import RecordedEdit
 from benchmarks.peer_engines import LlamaCppServer, OllamaServer, Peer, PeerAnswer, find_llama_server
 from benchmarks.peer_typist import PLUGINS, PluginContext, displayed
-from benchmarks.peers import decoded_rows, markdown, typed_row
+from benchmarks.peers import Options, decoded_rows, markdown, run, typed_row
 from benchmarks.typist.hands import Subset
 from fastcoder_lsp.bench.model import BenchModel
+from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.decode.loop import DecodeRequest
-from fastcoder_lsp.errors import FastcoderError, InstallationError
+from fastcoder_lsp.errors import FastcoderError, InstallationError, UsageError
 
 PROGRAM = """#!{python}
 import http.server, json, os, pathlib, sys
@@ -183,3 +184,23 @@ def test_a_run_is_typed_through_a_plugin(plugin: str, field: str) -> None:
     assert (typist.typed, typist.saved, typist.accepts, len(typist.waits)) == (3, 17, 1, 1)
     assert all(field in body and body["samplers"] == ["top_k", "top_p", "infill"] for body in asked)
     assert typist.requests == len(asked)
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("--keys -1", "--keys: -1 is less than 0"),
+        ("--speed 0", "--speed: 0 is not above 0"),
+        ("--threads 0", "--threads: 0 is less than 1"),
+        ("--engine cpu-int8,nosuch", "--engine: 'nosuch' is not an engine (choose from auto, cpu-int8"),
+    ],
+)
+def test_bad_options_are_refused(words: str, wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["bench", "peers", *words.split()])
+    assert wanted in capsys.readouterr().err
+
+
+def test_a_missing_history_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nosuch"):
+        run(Options(model="nosuch", replay=tmp_path / "nosuch"))
