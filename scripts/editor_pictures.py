@@ -1,14 +1,17 @@
-"""Pictures of the editors in a terminal, with the real server and a real model, for docs/editors.
+"""Pictures of the editors in a terminal, with the real server, for docs/editors.
 
     .venv/bin/python scripts/editor_pictures.py [neovim] [neovim-narrow] [neovim-calm] [emacs]
     .venv/bin/python scripts/editor_pictures.py --movie
 
 Starts each editor on a copy of the sample workspace, types the beginning of a function, waits for ghost text, and
-writes what the terminal shows as docs/editors/PICTURE.svg. `--movie` types on in Neovim, and writes the whole session
-as docs/editors/neovim-movie.svg: an SVG without a script, which CSS animates. It runs at the recorded speed, but
-a time without a change lasts at most LONGEST_PAUSE_S. The terminal is the one that most people have: 80 columns
-and 256 colours, as tmux has them unless it is told otherwise; true colour would hide ghost text that looks like code.
-Needs the editors and `fastcoder-lsp` on PATH, a model, and the package `pyte` (not needed by anything else).
+writes what the terminal shows as docs/editors/PICTURE.svg. In these pictures the server gives a model's recorded
+answer (ANSWER), so that the same editor makes the same bytes; tests/editors/test_pictures.py makes them again.
+`--movie` types on in Neovim with a real model, and writes the whole session as docs/editors/neovim-movie.svg: an SVG
+without a script, which CSS animates. It runs at the recorded speed, but a time without a change lasts at most
+LONGEST_PAUSE_S.
+
+The terminal is the one that most people have: 80 columns and 256 colours, as tmux has them unless it is told otherwise;
+true colour would hide ghost text that looks like code. Needs the editors on PATH, and `--movie` the default model.
 """
 
 import fcntl
@@ -17,7 +20,7 @@ import pty
 import random
 import re
 import select
-import shutil
+import shlex
 import signal
 import struct
 import sys
@@ -33,8 +36,10 @@ from pathlib import Path
 import pyte
 
 from fastcoder_lsp.cli.play.playground import copy_sample
+from fastcoder_lsp.config import cache_folder
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs/editors"
 COLUMNS, ROWS = 80, 24
 CELL_W, CELL_H, FONT_PX = 9.0, 20.0, 15
 ANSWER_S = 90.0
@@ -57,7 +62,8 @@ CHOSEN = "vim.o.hlsearch = false" + NEOVIM.replace(
 )
 EMACS = """
 (setq inhibit-startup-screen t make-backup-files nil create-lockfiles nil python-indent-guess-indent-offset nil
-      eglot-sync-connect nil auto-save-default nil native-comp-async-report-warnings-errors nil)
+      eglot-sync-connect nil auto-save-default nil native-comp-deferred-compilation nil
+      native-comp-jit-compilation nil native-comp-async-report-warnings-errors nil)
 (menu-bar-mode -1)
 (setq frame-background-mode '{background})
 (frame-set-background-mode (selected-frame))
@@ -121,6 +127,12 @@ def _emacs(configuration: Path, file: Path) -> Sequence[str]:
 
 
 LINE = "    days: dict[date, Decimal] = defaultdict(Decimal)"
+ANSWER = """for expense in expenses:
+        days[expense.day] += expense.amount
+    return dict(days)"""
+"""What Qwen2.5-Coder 0.5B suggests on the line below."""
+READY = re.compile(r" fast(?:coder)?(?:  |$| [A-Z])")
+"""What the line at the bottom says while the server has nothing to do."""
 TO_FUNCTION = ("/sum of each day\r", ":noh\r", "zt4\x19", f"o\x15{LINE}", "\r")
 BESIDE = (":vsplit %:h/models.py\r", "\x17p")
 MOVIE = Picture("dark", _neovim, "init.lua", CHOSEN, ("/sum of each day\r", "zt10\x19", "odays"))
@@ -137,50 +149,77 @@ PICTURES = {
 def main() -> None:
     """The movie, or the pictures that are named, or all pictures."""
     if sys.argv[1:] == ["--movie"]:
-        target, picture = ROOT / "docs/editors/neovim-movie.svg", MOVIE
-        movie = Movie(PALETTES[picture.background])
-        photograph(picture, movie.record)
+        target, movie = DOCS / "neovim-movie.svg", Movie(PALETTES[MOVIE.background])
+        serve = f'{shlex.quote(sys.executable)} -m fastcoder_lsp.cli.main "$@"'
+        photograph(MOVIE, lambda terminal: movie.record(settled(terminal)), serve)
         target.write_text(movie.svg())
         print(target.relative_to(ROOT))
         return
     for name in sys.argv[1:] or PICTURES:
-        target, picture = ROOT / "docs/editors" / f"{name}.svg", PICTURES[name]
-        target.write_text(svg(photograph(picture), PALETTES[picture.background]))
+        target, picture = DOCS / f"{name}.svg", PICTURES[name]
+        screen = photograph(picture, settled)
+        target.write_text(svg(screen, PALETTES[picture.background]))
         print(target.relative_to(ROOT))
 
 
-def photograph(picture: Picture, then: Callable[["Terminal"], None] | None = None) -> pyte.Screen:
-    """The terminal's screen once ghost text has stood still for a moment, or after `then`."""
+RECORDED = shlex.join([sys.executable, str(ROOT / "tests/lsp/scripted_server.py"), "--says", ANSWER])
+
+
+def photograph(picture: Picture, then: Callable[["Terminal"], object], server: str = RECORDED) -> pyte.Screen:
+    """The terminal's screen after `then`, which sees the terminal once the picture's keys are typed.
+
+    `server` is what a shell runs as `fastcoder-lsp`.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        workspace = copy_sample(Path(folder) / "expenses-workspace")
+        home = Path(folder)
+        workspace = copy_sample(home / "expenses-workspace")
         (workspace / ".git").mkdir()
         (workspace / "fastcoder.toml").write_text("[budget]\nautomatic_ms = 30000\n")
-        configuration = Path(folder) / picture.file
+        configuration = home / picture.file
         configuration.write_text(
             picture.configuration.replace("{{", "{")
             .replace("}}", "}")
             .replace("{root}", str(ROOT))
             .replace("{background}", picture.background)
         )
-        terminal = Terminal(picture.command(configuration, workspace / "expenses/reports.py"))
+        command = picture.command(configuration, workspace / "expenses/reports.py")
+        terminal = Terminal(command, _environment(home, server))
         try:
             terminal.run_until(_is_connected, ANSWER_S)
-            terminal.run(3.0)
             for keys in picture.keys:
                 terminal.type(keys)
-                terminal.run(1.0)
-            terminal.run_until(_shows_ghost, ANSWER_S)
-            terminal.run(2.0)
-            if then is not None:
-                then(terminal)
+                terminal.rest(0.1)
+            then(terminal)
         finally:
             terminal.close()
         return terminal.screen
 
 
+def settled(terminal: "Terminal") -> "Terminal":
+    """The terminal once ghost text has stood still for a while."""
+    terminal.run_until(lambda screen: _shows_ghost(screen) and _is_ready(screen), ANSWER_S)
+    terminal.rest(2.0)
+    return terminal
+
+
+def _environment(home: Path, server: str) -> dict[str, str]:
+    """Variables of an editor that finds `server` on PATH, and nothing of the user's in its home."""
+    program = home / "bin/fastcoder-lsp"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nexec {server}\n")
+    program.chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "COLORTERM"))}
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"HOME": str(home), "PATH": path, "PYTHONPATH": str(ROOT), "FASTCODER_CACHE": str(cache_folder())}
+    return environment | own | {"TERM": "tmux-256color", "LC_ALL": "C.UTF-8"}
+
+
 def _is_connected(screen: pyte.Screen) -> bool:
-    """The line at the bottom speaks of the server."""
     return any(" fast" in line for line in screen.display[-3:])
+
+
+def _is_ready(screen: pyte.Screen) -> bool:
+    return any(READY.search(line.rstrip()) for line in screen.display[-3:])
 
 
 def _shows_ghost(screen: pyte.Screen) -> bool:
@@ -196,21 +235,19 @@ def _behind_cursor(screen: pyte.Screen) -> str:
 class Terminal:
     """A program in a terminal of its own."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self.screen = pyte.Screen(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self.screen)
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
-            environment = os.environ | {"TERM": "tmux-256color", "LC_ALL": "C.UTF-8"}
-            environment.pop("COLORTERM", None)
-            os.execvpe(command[0], list(command), environment)  # noqa: S606
+            os.execvpe(command[0], list(command), dict(environment))  # noqa: S606
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
 
     def type(self, keys: str) -> None:
         """Key by key, as a person would."""
         for key in keys:
             os.write(self._fd, key.encode())
-            self.run(0.02)
+            self.run(0.01)
 
     def run(self, seconds: float) -> None:
         """Let it draw."""
@@ -219,13 +256,20 @@ class Terminal:
             if select.select([self._fd], [], [], left)[0]:
                 self._stream.feed(UNKNOWN.sub(b"", os.read(self._fd, 1 << 16)))
 
+    def rest(self, seconds: float) -> None:
+        """Let it draw until nothing has changed for so long."""
+        before: list[str] = []
+        while (now := self.screen.display) != before:
+            before = now
+            self.run(seconds)
+
     def run_until(self, holds: Callable[[pyte.Screen], bool], seconds: float) -> None:
         """Let it draw until something is to be seen."""
         end = time.monotonic() + seconds
         while not holds(self.screen):
             if time.monotonic() > end:
                 raise SystemExit("not in time:\n" + "\n".join(self.screen.display))
-            self.run(0.2)
+            self.run(0.05)
 
     def close(self) -> None:
         """End the program; its server ends with it."""
@@ -402,6 +446,4 @@ def _colour(name: str, default: str, palette: Palette) -> str:
 
 
 if __name__ == "__main__":
-    if shutil.which("fastcoder-lsp") is None:
-        raise SystemExit("fastcoder-lsp is not on PATH")
     main()
