@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 FILES = (
     "pyproject.toml",
     "editors/emacs/fastcoder.el",
+    "editors/vscode/README.md",
     "editors/vscode/package.json",
     "editors/zed/Cargo.toml",
     "editors/zed/extension.toml",

@@ -78,8 +78,12 @@ export class Workbench {
         return this.shown
     }
 
-    /** Start the editor and wait for its window. */
-    async open(): Promise<void> {
+    /**
+     * Start the editor and wait for its window.
+     *
+     * @param scale pixels of the screen for one of the page's.
+     */
+    async open(scale = 1): Promise<void> {
         const port = await freePort()
         this.host = spawn(
             needed('FASTCODER_CODE_SERVER'),
@@ -87,8 +91,9 @@ export class Workbench {
             { env: this.environment(), stdio: 'ignore', detached: true },
         )
         await until(async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok, 'code-server answers')
-        this.browser = await chromium.launch({ executablePath: needed('FASTCODER_CHROMIUM'), args: CHROMIUM_ARGUMENTS, timeout: WAIT_MS })
-        this.shown = await this.browser.newPage({ viewport: { width: 1280, height: 800 } })
+        const args = [...CHROMIUM_ARGUMENTS, `--force-device-scale-factor=${scale}`] // without it, recorded frames are small
+        this.browser = await chromium.launch({ executablePath: needed('FASTCODER_CHROMIUM'), args, timeout: WAIT_MS })
+        this.shown = await this.browser.newPage({ viewport: { width: 1280, height: 800 }, deviceScaleFactor: scale })
         this.shown.setDefaultTimeout(WAIT_MS)
         await this.page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(this.workspace)}`)
         await this.page.waitForSelector(this.others === undefined ? STATUS : '.monaco-workbench')
