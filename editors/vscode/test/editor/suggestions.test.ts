@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
+import * as path from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
 
+import { colours, DOCS, FILES, LOOKS, NAMES, takePictures } from './pictures.ts'
 import { realModel } from './server.ts'
 import { until } from './waiting.ts'
 import { Workbench } from './workbench.ts'
@@ -21,7 +23,8 @@ def multiply(a, b):
 const model = realModel()
 /** However slow the machine is, answers are whole. */
 const PATIENT = { 'fastcoder.budget.automatic_ms': 60_000, 'fastcoder.budget.invoked_ms': 60_000 }
-const editor = new Workbench({ files: Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [`${name}.py`, SAMPLE])), settings: PATIENT })
+const samples = Object.fromEntries(['a', 'b', 'c', 'd', 'e'].map((name) => [`${name}.py`, SAMPLE]))
+const editor = new Workbench({ files: { ...samples, ...FILES }, settings: { ...PATIENT, ...LOOKS } })
 
 before(async () => {
     if (model === undefined) {
@@ -146,6 +149,22 @@ void test('another alternative is shown by the key, the one before by the other 
     await editor.untilGhost((text) => text !== '' && text !== second, 'the one before')
     await editor.page.keyboard.press('Alt+]')
     await editor.untilGhost((text) => text === second, 'the other again')
+})
+
+void test('the pictures of the documentation are like those taken now', { skip: model === undefined }, async () => {
+    const folder = path.join(import.meta.dirname, '../../dist/pictures')
+    await editor.page.keyboard.press('Control+B')
+    const ghost = await takePictures(editor, folder, [])
+    for (const name of NAMES) {
+        const [now, stored] = [await colours(editor, path.join(folder, name)), await colours(editor, path.join(DOCS, name))]
+        const remake = `${name} is another picture now. If it should be, make it again: scripts/test-vscode --pictures`
+        assert.equal(now.size, stored.size, remake)
+        // What is written differs by model, and its edges by font; the colours of pages, panels and text do not.
+        const missing = Object.keys(stored.shares).filter((one) => (stored.shares[one] ?? 0) > 2e-3 && (now.shares[one] ?? 0) < 5e-4)
+        assert.deepEqual(missing, [], remake)
+    }
+    const { shares } = await colours(editor, path.join(folder, NAMES[0]), ghost)
+    assert.ok(Math.max(...Object.values(shares)) < 0.97, 'there is something to see where ghost text is')
 })
 
 /** The memory of a process. */

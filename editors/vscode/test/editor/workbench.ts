@@ -99,6 +99,14 @@ export class Workbench {
         await this.page.waitForSelector(this.others === undefined ? STATUS : '.monaco-workbench')
     }
 
+    /** An empty page of the browser, beside the editor's. */
+    async blankPage(): Promise<Page> {
+        if (this.browser === undefined) {
+            throw new Error('the editor is not open')
+        }
+        return await this.browser.newPage()
+    }
+
     /** Keep a picture of what went wrong, if it did: for `afterEach`. */
     async keepFailure(test: { readonly name: string; readonly passed?: boolean }): Promise<void> {
         if (test.passed === false && this.shown !== undefined && !this.shown.isClosed()) {
