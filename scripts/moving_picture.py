@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from PIL import Image, ImageChops
 
@@ -37,11 +38,12 @@ def opened(path: Path) -> Image.Image:
 
 def common_palette(paths: Iterable[Path]) -> Image.Image:
     """An image with the palette of all frames."""
-    areas = Counter[tuple[int, ...]]()
+    areas = Counter[tuple[int, int, int]]()
     for path in paths:
         frame = opened(path)
-        for area, colour in frame.getcolors(frame.width * frame.height) or ():
-            areas[colour if isinstance(colour, tuple) else (colour,)] += area
+        found: Any = frame.getcolors(frame.width * frame.height)
+        for area, colour in found:
+            areas[colour] += area
     palette = Image.new("P", (1, 1))
     palette.putpalette([channel for colour, _ in areas.most_common(COLOURS) for channel in colour])
     return palette
