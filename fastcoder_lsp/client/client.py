@@ -80,9 +80,7 @@ class Connection:
     async def request(self, method: str, params: Params | None = None) -> Any:
         """Send a request and wait for its result. Cancelling the caller cancels the request at the server.
 
-        Raises:
-            RequestFailedError: the server answered with an error.
-            ServerGoneError: it ended first.
+        Raises RequestFailedError if the server answers with an error, ServerGoneError if it ends first.
         """
         number, self._next_id = self._next_id, self._next_id + 1
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -164,10 +164,8 @@ class SkimmingEngine(Engine, Protocol):
         """Run `tokens`, a chain, behind the cached tokens and `after` tokens that were skimmed since the last step.
 
         Leaves out the parts `skipped`; returns the best `top_k` ids [K] to follow the last token, and their logits.
-        They are not kept: the next step overwrites them. The context must have room.
-
-        Raises:
-            CacheLost: the cache was freed since the last `prefill`.
+        They are not kept: the next step overwrites them. The context must have room. Raises CacheLost if the cache was
+        freed since the last `prefill`.
         """
 
 

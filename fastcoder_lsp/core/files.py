@@ -100,10 +100,8 @@ def put_in_place(
 ) -> None:
     """Move `made`, a complete and closed file or folder, to `place` on the same file system, replacing a file there.
 
-    On `windows` it retries when the system denies it; `rest` waits for a number of seconds.
-
-    Raises:
-        OSError: it failed, and both are unchanged.
+    On `windows` it retries when the system denies it; `rest` waits for a number of seconds. If it raises OSError, both
+    are unchanged.
     """
     for pause_s in PAUSES_S if windows else ():
         try:

@@ -31,9 +31,7 @@ Weights = TypeVar("Weights")
 def opened(name: str, folder: str, parts: DrafterParts) -> DrafterFiles | None:
     """The weights of the drafter `name` in `folder`; None if no folder is named.
 
-    Raises:
-        UsageError: there are none, or they are of another method.
-        ModelInvalidError: their record is damaged, or they draft for another model.
+    Raises UsageError if there are none of this method, ModelInvalidError if they are damaged or another model's.
     """
     return open_drafter(Path(folder), name, parts.trained.digest) if folder else None
 

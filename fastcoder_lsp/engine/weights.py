@@ -46,9 +46,7 @@ class Weights:
     def rows(self, name: str, start: int, stop: int, *shape: int) -> Floats:
         """The rows `start` to `stop` of the tensor `name` of this shape, as fp32.
 
-        Raises:
-            ModelInvalidError: it is absent, of another shape, or holds a number that is not finite.
-            ResourceError: there is no memory for it.
+        Raises ModelInvalidError if it is absent, of another shape or not finite, ResourceError for lack of memory.
         """
         held, part = self._check(name, shape)
         factor = self._factor(name)

@@ -38,10 +38,7 @@ def address_of(settings: Settings, version: str, folders: Sequence[Path] | None 
     """The address of the host for these settings, in this user's own folder.
 
     `version`: the front's (`build`). `folders`: candidates for the folder, the best first; None: those of
-    `config.runtime_folders`.
-
-    Raises:
-        UsageError: no folder is writable by this user alone.
+    `config.runtime_folders`. Raises UsageError if none is writable by this user alone.
     """
     return named_address(runtime_folder(folders), key_of(settings, version))
 

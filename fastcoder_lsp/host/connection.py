@@ -41,9 +41,8 @@ class Channel:
     def receive(self) -> bytes | None:
         """The next message; None at the end of the connection.
 
-        Raises:
-            ProtocolError: the message is too long, or cut short.
-            OSError: the connection broke, or the time set by `limit` is over.
+        Raises ProtocolError if it is too long or cut short, OSError if the connection broke or the time of `limit` is
+        over.
         """
         head = self._exactly(_LENGTH.size, begun=False)
         if head is None:

@@ -29,9 +29,7 @@ def older(path: Path) -> Path:
 def open_log() -> BinaryIO:
     """Open the log for appending; a long file, and one that another user has made, becomes the predecessor first.
 
-    Raises:
-        OSError: it cannot be written.
-        UsageError: the cache folder is unknown.
+    Raises OSError if it cannot be written, UsageError if the cache folder is unknown.
     """
     path = log_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -116,11 +116,8 @@ class SessionPool:
     async def answer(self, infill: InfillRequest, disconnected: "asyncio.Future[None]") -> Completion:
         """The completion for `infill`; one for no tokens is only prefetched, and answered empty.
 
-        `disconnected` is done once the client disconnects; the work then ends within a step.
-
-        Raises:
-            DisconnectedError: the client disconnected.
-            RequestError: the model cannot be loaded.
+        `disconnected` is done once the client disconnects; the work then ends within a step, by DisconnectedError.
+        Raises RequestError if the model cannot be loaded.
         """
         session = await self._take(infill, disconnected)
         try:

@@ -38,10 +38,7 @@ class DamagedError(Exception):
 class SegmentDraft:
     """A segment being written: the caller fills `tokens_N` and `order_M` in place, in the file itself.
 
-    `finish` gives the complete file the name `path`, synced to the disk.
-
-    Raises:
-        OSError: there is no room for it on the disk, or it cannot be written; nothing of it is left.
+    `finish` gives the complete file the name `path`, synced to the disk. After an OSError nothing of it is left.
     """
 
     def __init__(
@@ -113,9 +110,8 @@ def write_segment(part: Part, path: Path, identity: str) -> Part:
 def read_segment(path: Path, identity: str, *, check: bool = True) -> Part:
     """Map a segment; with `check`, compare the checksum of the whole file, so that a search can trust its order.
 
-    Raises:
-        DamagedError: the file is not a complete segment of this version and of the tokenizer `identity`.
-        FileNotFoundError: it is gone (another process has merged it away).
+    Raises DamagedError if it is not complete, of this version and of the tokenizer `identity`; FileNotFoundError if
+    another process has merged it away.
     """
     with path.open("rb") as file:
         header = file.read(_HEADER_SIZE)

@@ -170,10 +170,8 @@ class Store(HeldFiles):
         """Recover if the folder, or the lock in it, was deleted while this process was the writer.
 
         The files held are written again, unless another process has begun the store again; then its files hold. Returns
-        whether that happened, so that everything must be scanned.
-
-        Raises:
-            OSError: it happened, and nothing can be written now; this process is no longer the writer.
+        whether that happened, so that everything must be scanned. After an OSError this process is no longer the
+        writer.
         """
         if not self.writable or self._writer.guards():
             return False

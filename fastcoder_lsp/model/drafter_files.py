@@ -76,9 +76,7 @@ class DrafterFiles:
 def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
     """The drafter in `folder`, of the required `method` ("" for any), for the `target` with this hash ("" if unknown).
 
-    Raises:
-        UsageError: there is none, or one of another method.
-        ModelInvalidError: its record is damaged, or it drafts for another model.
+    Raises UsageError if there is none of this method, ModelInvalidError if it is damaged or another model's.
     """
     path = folder.expanduser() / RECORD
     if not path.is_file():

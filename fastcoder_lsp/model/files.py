@@ -237,10 +237,8 @@ class TrainingRecord:
 def read_record(folder: Path, digest: str | None = None) -> TrainingRecord | None:
     """The record of the model in `folder`; None for a model that was not tuned by this program.
 
-    `digest`: the hash of the weights, to be checked; None to trust the record.
-
-    Raises:
-        ModelInvalidError: the record is damaged, of another version, or of other weights.
+    `digest`: the hash of the weights, to be checked; None to trust the record. Raises ModelInvalidError if the record
+    is damaged, of another version, or of other weights.
     """
     path = folder / RECORD
     if not path.is_file():

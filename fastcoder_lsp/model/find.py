@@ -75,9 +75,7 @@ class BrokenConversionError(ModelInvalidError):
 def understand(name: str) -> Reference:
     """Understand a name. A hub id comes before a folder of the same relative name: write ./NAME for the folder.
 
-    Raises:
-        UsageError: the name means nothing.
-        ModelInvalidError: it names a file of an unsafe or unknown format.
+    Raises UsageError if it means nothing, ModelInvalidError for a file of an unsafe or unknown format.
     """
     if not name:
         raise UsageError(
@@ -160,11 +158,8 @@ def download_of(reference: Reference, cache: Path, gpu_bytes: int | None) -> Dow
 def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int | None = None) -> ModelFiles:
     """Like `find`, but makes a GGUF on this disk ready (in a second, or by transformers in a minute).
 
-    Downloads nothing. Deletes the weights that earlier versions unpacked and nothing needs any more.
-
-    Raises:
-        ModelMissingError, ModelInvalidError, UsageError: as `find`.
-        ResourceError: memory or disk does not suffice for the conversion.
+    Downloads nothing. Deletes the weights that earlier versions unpacked and nothing needs any more. Raises as `find`,
+    and ResourceError if memory or disk does not suffice.
     """
     store = ModelStore.at(cache)
     store.sweep()

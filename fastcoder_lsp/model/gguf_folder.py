@@ -157,9 +157,7 @@ _AT_ONCE = 1 << 22
 def require_checkpoint(folder: Path, progress: Progress) -> None:
     """Unpack the weights of the model in `folder`, unless they are there.
 
-    Raises:
-        ModelInvalidError: the file that holds the weights is damaged or gone.
-        ResourceError: the disk does not suffice.
+    Raises ModelInvalidError if the file that holds them is damaged or gone, ResourceError if the disk is full.
     """
     if not _lacks_it(folder):
         return

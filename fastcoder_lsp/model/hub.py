@@ -260,9 +260,8 @@ def transport_error() -> type[Exception]:
 def fetch_blob(blob: HubFile, blobs: Path, advance: Callable[[int], None]) -> None:
     """Download `blobs/SHA256`, resuming an earlier try; `advance` receives the bytes that are here.
 
-    Raises:
-        ModelInvalidError: the sum is wrong; the file was deleted.
-        OSError, that of `transport_error`: the download failed; the part that came is kept.
+    Raises ModelInvalidError if the sum is wrong (the file was deleted), OSError (that of `transport_error`) if the
+    download failed; the part that came is kept.
     """
     partial = _partial(blobs, blob.sha256)
     partial.touch()

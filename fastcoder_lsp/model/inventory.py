@@ -47,9 +47,7 @@ def _hub(hub_id: str, cache: Path | None) -> Entry:
 def remove(name: str, cache: Path | None = None) -> Entry:
     """Delete a model's files and everything converted from them; returns the entry of the deleted model.
 
-    Raises:
-        ModelMissingError: it is not here.
-        UsageError: the files are the user's own.
+    Raises ModelMissingError if it is not here, UsageError if the files are the user's own.
     """
     store, reference = ModelStore.at(cache), understand(name)
     if reference.kind is NameKind.FOLDER:

@@ -30,10 +30,8 @@ def pull(
 ) -> ModelFiles:
     """Make the model that `name` means ready to load; does nothing if it is ready. Arguments as of `find`.
 
-    `exact`: accept no replacement, and download the model itself where one is here.
-
-    Raises:
-        FastcoderError: the model could not be made ready; finished parts are kept for the next try.
+    `exact`: accept no replacement, and download the model itself where one is here. After a FastcoderError, finished
+    parts are kept for the next try.
     """
     gpu = usable_gpu_bytes() if gpu_bytes is None else gpu_bytes
     store = ModelStore.at(cache)

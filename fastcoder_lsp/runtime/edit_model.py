@@ -187,10 +187,7 @@ def load_edit_model(settings: Settings, stopped: threading.Event, progress: Prog
     """Load the edit model that settings name, with the engine that they name.
 
     A second process, which ends once `stopped` is set, does what the first start has to do, so that completions go on.
-    A GPU holds no two copies of a model, so nothing is prepared for one.
-
-    Raises:
-        FastcoderError: it is missing, damaged, no known edit model, or too large; its hint says what to do.
+    A GPU holds no two copies of a model, so nothing is prepared for one. Raises FastcoderError, with a hint what to do.
     """
     from fastcoder_lsp.runtime.second_process import prepare  # noqa: PLC0415 brings a compiler along
 

@@ -35,10 +35,8 @@ _NICENESS = 10
 def prepare(module: str, settings: Settings, progress: Progress, stopped: threading.Event, setting: str) -> None:
     """Run `python -m module`, which calls `serve_parent`, until it ends or `stopped` is set.
 
-    `setting` names the model, for the user.
-
-    Raises:
-        FastcoderError: the model cannot be loaded, or the process was killed, or hung.
+    `setting` names the model, for the user. Raises FastcoderError if it cannot be loaded, or the process fails or
+    hangs.
     """
     values = {spec.name: getattr(settings, spec.attribute) for spec in specs().values()}
     with (

@@ -168,10 +168,8 @@ class Successor:
     def make(self, tell: Tell) -> Model | None:
         """Wait for the files, and prepare the model; takes as long as that takes. `tell` receives the stages.
 
-        Returns None if stopped, and where it cannot be loaded beside the one that answers: unload that first.
-
-        Raises:
-            FastcoderError: it cannot be made ready.
+        Returns None if stopped, and where it cannot be loaded beside the one that answers: unload that first. Raises
+        FastcoderError if it cannot be made ready.
         """
         plan, stopped = self._plan, self.stopped
         if (not plan.here and not self._awaited(tell)) or plan.on_gpu:

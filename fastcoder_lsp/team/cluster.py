@@ -30,8 +30,7 @@ _LOOK_S = 0.2
 def build(arguments: dict[str, str]) -> Any:
     """Build the Serve application; `arguments` has `config`, the path of a team.toml on every node.
 
-    Raises:
-        UsageError: there is no such file, or it names no keys, although others can reach a cluster.
+    Raises UsageError if there is none, or it names no keys although others can reach a cluster.
     """
     config = read_config(Path(arguments.get("config", "")))
     if not config.keys:

@@ -112,13 +112,10 @@ class RuntimeFactory(Protocol):
 
 
 class TeamReplica:
-    """One replica of the model, with a unique `name`.
+    """One replica of the model, with a unique `name`; raises FastcoderError if the model cannot be loaded.
 
     `model`: the module whose `load_model` and `make_runtime` are used. Replicas with another `version` will be
     replaced.
-
-    Raises:
-        FastcoderError: the model cannot be loaded.
     """
 
     def __init__(

@@ -81,9 +81,7 @@ class Repositories:
 def laid_out(repository: RepositoryConfig, place: Path) -> Path:
     """Fetch a repository, and lay out its current tree unless it is already there; returns the tree's folder.
 
-    Raises:
-        FastcoderError: it cannot be fetched.
-        OSError: it cannot be written.
+    Raises FastcoderError if it cannot be fetched, OSError if it cannot be written.
     """
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     clone, trees = place / f"{repository.name}.git", place / repository.name

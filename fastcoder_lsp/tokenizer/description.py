@@ -46,9 +46,7 @@ class Prepared:
 def prepare(description: str) -> Prepared:
     """Prepare the text of a `tokenizer.json`.
 
-    Raises:
-        ModelInvalidError: it describes no tokenizer, or one that is not supported. Other errors where it lacks what
-            every description has.
+    Raises ModelInvalidError for no tokenizer or an unsupported one, and other errors where it lacks a required part.
     """
     config = _parse(description)
     control = _control_tokens(config)

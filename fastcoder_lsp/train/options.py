@@ -69,10 +69,7 @@ class TrainingDevice:
 def machine(device: str, parameters: int, *, vectors: bool = False) -> TrainingDevice:
     """The machine behind `device` ("auto", "cpu", "cuda" or "cuda:N"), for a model of so many parameters.
 
-    `vectors`: bf16 is also worth it where a CPU has vectors for it, but no tiles.
-
-    Raises:
-        UsageError: there is no such device.
+    `vectors`: bf16 is also worth it where a CPU has vectors for it, but no tiles. Raises UsageError without the device.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -59,9 +59,7 @@ _KINDS: Mapping[str, Callable[[DrafterRecord, dict[str, npt.NDArray[Any]]], obje
 def bring_in(folder: Path, model: str, target: Path, cache: Path) -> DrafterRecord:
     """Write the published drafter in `folder` to `target`, as a drafter for `model`; its record.
 
-    Raises:
-        UsageError: there is no such checkpoint, or it has an unknown part.
-        ModelInvalidError: its file is damaged, or its sizes are not the model's.
+    Raises UsageError if there is none, or it has an unknown part; ModelInvalidError if it does not fit or is damaged.
     """
     files = models.find(model, cache)
     config, tensors = _read(folder)

@@ -28,10 +28,8 @@ def search_skipped(
 ) -> tuple[self_model.SkipSet, Path]:
     """Search over `rounds` sets of parts at `places` in the code, and store the result for the drafter `self`.
 
-    `progress` receives the number of sets tried and the best speed so far.
-
-    Raises:
-        FastcoderError: the model or the data is missing, or this model cannot skip layers.
+    `progress` receives the number of sets tried and the best speed so far. Raises FastcoderError if the model or the
+    data is missing, or this model cannot skip layers.
     """
     files = models.find(model, cache)
     shape = fast_shape(read_config(files.folder))

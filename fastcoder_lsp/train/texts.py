@@ -45,10 +45,7 @@ def read_texts(sources: Sequence[str], tokenizer: Tokenizer, cache: Path) -> Tex
     """The texts of all sources, in an order that depends only on their contents and names.
 
     A source is a folder, a code file, an archive (.zip, .whl, .tar and compressed), `corpus:NAME` in the folder
-    `cache`, or `stdlib`.
-
-    Raises:
-        UsageError: a source does not exist, or none contains code.
+    `cache`, or `stdlib`. Raises UsageError if one does not exist, or none contains code.
     """
     settings, _ = resolve([])
     found: dict[bytes, str] = {}
@@ -135,10 +132,7 @@ class CommitHistory:
 def read_history(repository: Path, commit: str | None, most: int) -> CommitHistory:
     """The changes, readable today, of the newest `most` commits of a work tree; merges don't count.
 
-    `commit`: the id of the newest one; None: `HEAD`.
-
-    Raises:
-        UsageError: the folder is no work tree of git, or git cannot read its history.
+    `commit`: the id of the newest one; None: `HEAD`. Raises UsageError if git cannot read the folder's history.
     """
     folders = git_folders(repository)
     if folders is None:

@@ -73,13 +73,10 @@ class Trainable:
 def load_trainable(
     folder: Path, settings: TrainSettings, adaptive: tuple[int, ...], *, fresh: bool, to_merge: bool
 ) -> Trainable:
-    """The model in `folder`, ready to be trained as `settings` say.
+    """The model in `folder`, ready to be trained as `settings` say; ModelInvalidError if transformers cannot load it.
 
     The embedding grows where it has no rows for the ids `adaptive`, which are `fresh` if they are new to the model.
     `to_merge` keeps frozen weights in fp32 for the merge; else LoRA's frozen ones are in the training's precision.
-
-    Raises:
-        ModelInvalidError: transformers cannot load it.
     """
     torch.manual_seed(settings.seed)
     hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]

@@ -104,9 +104,7 @@ def _make(parameters: AutoParameters, parts: DrafterParts) -> "AutoDrafter":
 def _model_sources(parts: DrafterParts, weights: str, *, priced: bool) -> list[ContinuationSource]:
     """Sources that run a model: CLLM's state, a smaller model, the model without some sublayers, and own weights.
 
-    Raises:
-        UsageError: there is no folder `weights`, or `auto` cannot use its kind of drafter.
-        ModelInvalidError: it drafts for another model.
+    Raises UsageError if `auto` cannot use the folder `weights`, ModelInvalidError if its drafter is another model's.
     """
     block = parts.trained.block
     found: list[ContinuationSource] = [JacobiSource(block)] if block else []

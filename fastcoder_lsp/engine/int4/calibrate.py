@@ -228,10 +228,7 @@ def calibrate(
 ) -> Products:
     """The matrices of a model, for `packing.pack`; every product's size is a multiple of a group.
 
-    `tokens_SC`: texts of equal length. `progress` is told layer by layer.
-
-    Raises:
-        ModelInvalidError: a tensor is missing, damaged, or of another shape.
+    `tokens_SC`: texts of equal length. `progress` is told layer by layer. Raises ModelInvalidError for a wrong tensor.
     """
     rounding = _Rounding(weights, kind, {matrix.name: matrix for matrix in matrices(shape)})
     turns_CH = np.arange(tokens_SC.shape[1])[:, None] * shape.angles_H

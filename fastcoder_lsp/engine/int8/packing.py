@@ -111,10 +111,7 @@ def pack(
     """Every array of `layout`, a few rows at a time, in that order; (name, its next piece).
 
     `kind` determines the order of the bytes. `products`: the matrices, if they were rounded already. `in_head`: leave
-    out embeddings, since they are the head's rows.
-
-    Raises:
-        ModelInvalidError: a tensor is missing, damaged, or of another shape.
+    out embeddings, since they are the head's rows. Raises ModelInvalidError for a wrong tensor.
     """
 
     def rounded_here(matrix: Matrix, layer: int) -> Iterator[Piece]:

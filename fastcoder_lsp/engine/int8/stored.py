@@ -168,9 +168,7 @@ def _make(
 def choosing_alone(wanted: WeightsRequest) -> Iterator[None]:
     """Lock a model's calibrated four-bit weights while they are being computed.
 
-    Raises:
-        ResourceError: the folder cannot be written to, or the disk has no room for them.
-        UsageError: another process calibrates them.
+    Raises ResourceError if the disk or its folder refuses, UsageError if another process calibrates them.
     """
     with open_weights(wanted.folder) as weights:
         embedding = embedding_kind(weights, wanted.shape, wanted.kind)

@@ -39,9 +39,7 @@ class Device(Protocol):
     def capture(self, work: Launch) -> Launch:
         """Run `work` at least once, and return a function that repeats it.
 
-        Raises:
-            torch.OutOfMemoryError: there is no memory for it.
-            RuntimeError: it holds an operation that cannot be captured.
+        Raises torch.OutOfMemoryError, or RuntimeError if it holds an operation that cannot be captured.
         """
 
     def staging(self, count: int, dtype: torch.dtype) -> torch.Tensor:

@@ -69,10 +69,8 @@ class StaticBackend:
     def keep_states(self, layers: Sequence[int]) -> None:
         """Keep hidden states behind these layers from now on (`states.KeepingBackend`); empties the KV cache.
 
-        `prepare` captures programs again that keep them, so that no request waits for it.
-
-        Raises:
-            torch.OutOfMemoryError: there is no room for them; nothing has changed.
+        `prepare` captures programs again that keep them, so that no request waits for it. Raises
+        torch.OutOfMemoryError, with nothing changed.
         """
         before = self._cache.state_layers
         try:
