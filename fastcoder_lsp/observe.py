@@ -1,7 +1,4 @@
-"""Spans of time inside one request, their percentiles over many, and counts.
-
-All times are in milliseconds.
-"""
+"""Spans of time inside one request, their percentiles over many, and counts; all times in milliseconds."""
 
 import time
 from collections import Counter, deque

@@ -55,10 +55,7 @@ class Certainty:
         return product
 
     def of_longer_word(self, offset: int = 0, begun: int = 0) -> float | None:
-        """The probability that the word before the text's byte `offset` goes on; `begun`: its bytes in the text.
-
-        None if the model did not expect that word.
-        """
+        """The probability that the word before byte `offset`, of bytes `begun`, goes on; None if unexpected."""
         left, reached, longer, ended, found = self.healing, 1.0, 0.0, 0.0, not offset
         for number, (row, start) in enumerate(self._placed()):
             if not found and start + len(row.token) <= offset - begun:

@@ -253,8 +253,7 @@ class DraftContext:
     """Gives the hidden states of cached tokens, if the drafter asked for some and the engine keeps them."""
     sampler: Sampler = GREEDY
     target: SkimmingEngine | None = None
-    """The engine, if it can run a part of its model; its cache holds the text before the pending tokens, or nothing if
-    its memory was freed."""
+    """The engine, if it can run a part of its model; its cache holds the text before the pending tokens, or nothing."""
     rewrite: Rewrite | None = None  # the old text, if the answer is expected to repeat most of one
 
 
@@ -283,8 +282,7 @@ class DrafterTraits:
     top_k: int = 0  # the number of best ids that it observes for every verified row, including rejected ones; 0: none
     late: bool = False  # whether it may observe a step after it proposed the next draft
     weighs_costs: bool = False
-    """Whether it ends its drafts where one more row costs more than it gains, so that it may be offered many rows;
-    other drafters use all rows."""
+    """Whether it ends its drafts where a row costs more than it gains; other drafters use all rows they get."""
     layers: tuple[int, ...] = ()
     """The layers whose hidden states it reads, for all decided tokens (`KeepingEngine.keep_states`)."""
     skims: bool = False  # whether it drafts with a part of the model itself (`DraftContext.target`)

@@ -52,8 +52,7 @@ class DraftTree:
     sources: tuple[str, ...] = ()
     matches: tuple[int, ...] = ()
     draws: tuple[Draw, ...] = ()
-    """The sampled guesses in the order of drawing; a node that was drawn twice below its parent is there twice, and a
-    node that was not sampled never."""
+    """The sampled guesses in the order of drawing; one that was drawn twice below its parent is there twice."""
 
     @classmethod
     def chain(cls, pending: Tokens) -> "DraftTree":

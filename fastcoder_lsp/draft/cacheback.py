@@ -170,10 +170,7 @@ class CachebackDrafter(Drafter):
         return chain(dynamic, ((FROM_CORPUS, follower) for follower in self._frozen.query(leader)))
 
     def _grow(self, tokens: Sequence[int], room: int) -> Draft:
-        """Query level by query level; the first leaves the nodes that CRT reserves for the others.
-
-        If the verification is narrower than TDL, the reserve shrinks with it.
-        """
+        """Query level by level; the first leaves the nodes that CRT reserves, which shrink with the verification."""
         length = self._parameters.leader_length
         draft = _FollowerTree(room, length)
         root = tuple(tokens[-length:])

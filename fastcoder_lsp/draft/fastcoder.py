@@ -144,10 +144,7 @@ class SequenceCache:
     def search(
         self, context: npt.NDArray[np.int32], n_max: int, n_min: int, max_hits: int, depth: int
     ) -> tuple[int, npt.NDArray[np.int32]]:
-        """The length of the longest match of the context's end (0: none), and its continuations, latest first.
-
-        Continuations have `depth` tokens, padded with `GAP`.
-        """
+        """The longest match of the context's end (0: none), and its continuations, latest first, padded by `GAP`."""
         ends_K = np.empty(max_hits, np.int64)
         flat = self._flat[: self._size]
         length, found = match_suffix(flat, context, n_max, n_min, ends_K)

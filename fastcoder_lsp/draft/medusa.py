@@ -29,8 +29,7 @@ class MedusaParameters:
     weights: str = ""  # the folder of the heads, as `train medusa` writes it
     branch: int = 10  # candidates of a head (paper: 10)
     ranks: bool = True
-    """Whether a candidate's chance is the measured accuracy of its rank, as in the paper, if the record has one; else
-    it is the probability that the head gives."""
+    """Whether a candidate's chance is the measured accuracy of its rank, if there is one, or its head's probability."""
 
 
 MEDUSA = Specification(

@@ -65,10 +65,7 @@ def several(engine: Engine, kv_mb: int) -> Engines:
 
 
 class SlotEngines:
-    """`core.Engines` over a `backend` that shares its weights; closed with this, its own cache is not used.
-
-    `most_bytes`: of all caches together; one is kept however large.
-    """
+    """`core.Engines` over a `backend` that shares its weights, with at most `most_bytes` of caches, or one."""
 
     def __init__(self, backend: SharingBackend, info: EngineInfo, most_bytes: int) -> None:
         self._backend, self._most = backend, most_bytes

@@ -1,7 +1,4 @@
-"""`ModelHost` over a connection: the client's side of the shared process.
-
-Every command queues a message and returns; `supervisor` finds a host, notices its loss, and finds another one.
-"""
+"""`ModelHost` over a connection: every command queues a message; `supervisor` finds a host, and the next one."""
 
 import logging
 import threading

@@ -1,7 +1,4 @@
-"""Keeps a client connected: finds or starts a host, notices its loss, and finds another one after a pause.
-
-Three threads: one reads, one writes, one checks that the host still answers.
-"""
+"""Keeps a client connected, by three threads: finds or starts a host, notices its loss, and finds another one."""
 
 import logging
 import threading

@@ -197,10 +197,7 @@ class Store(HeldFiles):
         return True
 
     def add_segment(self, documents: Sequence[IndexedFile]) -> None:
-        """Write many files, as they were read from the disk, straight into a segment.
-
-        A file that was saved or removed since `begin_reading` keeps its newer state.
-        """
+        """Write files as read from the disk into a segment; those changed since `begin_reading` stay newer."""
         if not self.writable:
             self.save(documents)
         elif documents:
@@ -265,11 +262,7 @@ class Store(HeldFiles):
                 self._restart()
 
     def close(self) -> None:
-        """Seal the saved files and let another process write. Pinned snapshots stay usable.
-
-        Raises:
-            OSError: they cannot be sealed: the next process will read those files again.
-        """
+        """Seal saved files and let another process write; snapshots stay. After an OSError it reads them again."""
         try:
             self.seal()
         finally:

@@ -261,10 +261,7 @@ class WordIndex:
         return len(self._numbers) >= MOST_FILES or len(self._base.files) >= MOST_POSTINGS
 
     def put(self, key: str, terms: npt.NDArray[np.int32], stamp: int = 0) -> bool:
-        """Set a file's words, in any order, repeated or not, and the 64 bits that `stamp` returns.
-
-        Returns whether it was added: there may be too many files, or too much in them.
-        """
+        """Set a file's words, in any order, and the 64 bits that `stamp` returns; False if there is too much."""
         self.remove(key)
         if len(self._keys) >= _NUMBERS:
             self.settle()

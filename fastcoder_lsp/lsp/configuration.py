@@ -1,7 +1,4 @@
-"""The settings of a session: layers from all sources, resolved for each workspace folder.
-
-Requests nothing: handlers pass in what the client and files contain.
-"""
+"""The settings of a session, by folder: layers of what the client and files contain, which handlers pass in."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice

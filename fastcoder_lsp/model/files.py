@@ -118,10 +118,7 @@ class Origin:
         replace_file(folder / ORIGIN, json.dumps(asdict(self), indent=1).encode() + b"\n")
 
     def at(self, gguf: Path, folder: Path, store: Path) -> "Origin":
-        """The note for weights in `gguf`; raises OSError if the file is missing.
-
-        If file and `folder` are both in `store`, the path is relative, so that both can be moved together.
-        """
+        """The note for weights in `gguf`, relative if both are in `store`; raises OSError if the file is missing."""
         state = gguf.stat()
         inside = gguf.is_relative_to(store) and folder.is_relative_to(store)
         place = os.path.relpath(gguf, folder) if inside else str(gguf.absolute())

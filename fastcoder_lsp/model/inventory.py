@@ -1,7 +1,4 @@
-"""The models on this disk: their list, and their removal.
-
-Removal touches only files of this program, and from the hub's cache the model that the user names.
-"""
+"""The models on this disk: their list, and the removal of our files and of what the user names in the hub's cache."""
 
 import hashlib
 import shutil

@@ -57,8 +57,7 @@ class _BracketScan:
     open: Stack  # the brackets open at its end
     own: int  # how many of these the suggestion opened
     closes: list[tuple[int, Stack]]
-    """(offset, brackets open before it) of closers that close a bracket open at the cursor, or one that replaced it in
-    the line where it was closed, as in `} else {`."""
+    """(offset, brackets open before it) of closers of a bracket open at the cursor or its successor (`} else {`)."""
     impossible: int | None = None  # the offset of a closer without a bracket; None if there is none
 
     @classmethod

@@ -134,10 +134,7 @@ def finish_at(raw: str, around: TextAround) -> str:
 
 
 def whole_lines(text: str, before: str) -> str:
-    """The showable part of an incomplete `text`, as after a deadline: up to its last complete line.
-
-    A single incomplete line loses its last word, which may be incomplete.
-    """
+    """An incomplete `text` up to its last complete line; a single incomplete line loses its last word."""
     lines, newline, rest = text.rpartition("\n")
     if newline and (lines.strip() or not before.rpartition("\n")[2].strip()):
         return lines

@@ -23,10 +23,7 @@ CLOSERS = frozenset(")]}>\"'`;,")  # characters that editors insert right of the
 
 @dataclass(frozen=True, slots=True)
 class EncodedContext:
-    """Code of other files in a prompt: `tokens` (empty without) of the snippets in `found`.
-
-    `searched` is False if a hurried first prompt left the search for later.
-    """
+    """Code of other files in a prompt; `searched` is False if a hurried first prompt left the search for later."""
 
     tokens: tuple[int, ...]
     found: PromptContext

@@ -101,8 +101,7 @@ class Excerpt:
     language: str
     max_tokens: int
     one_line: bool = False
-    """The answer ends with the cursor's line. If the server knows, it ends the response itself, and the connection is
-    kept."""
+    """The answer ends with the cursor's line; if the server knows, it ends the response, and the connection is kept."""
 
     def with_escaped_marks(self) -> "Excerpt":
         """A copy for servers that interpret marks in a text: a blank splits each mark."""

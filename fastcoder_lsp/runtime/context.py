@@ -32,8 +32,7 @@ MOST_CHARACTERS = 400_000  # characters read from the disk for one prompt at mos
 GOOD_ENOUGH = 0.7
 """A prompt keeps its snippets while their score is at least this share of the best that could be found."""
 MOST_AHEAD = 600
-"""Longest code just copied, in characters, that precedes all pieces but the best: a quarter of what is shown. Longer
-code gets the room that is left."""
+"""Longest code just copied, in characters, that precedes all pieces but the best; longer code gets what is left."""
 FEW = 4
 """With fewer pieces than this the document has too few words for a query: its tests, or what it tests, are shown."""
 

@@ -153,10 +153,7 @@ class EditRequest:
 
 
 class OtherCode:
-    """Code of other files for the prompts of edits; it stays while the user works at one place.
-
-    The prompt begins with it, so that an exchange makes the model read everything again.
-    """
+    """Code of other files before the prompts of edits; kept at one place: a change costs a whole prefill."""
 
     def __init__(self) -> None:
         self._shown: LatestDocuments[_ShownCode] = LatestDocuments(_DOCUMENTS)

@@ -1,7 +1,4 @@
-"""Computes the number of replicas from open and waiting requests, and from the time to first text.
-
-Serve decides when to ask, and how long an answer must hold before it acts.
-"""
+"""Computes the number of replicas from open and waiting requests and the time to first text; Serve decides when."""
 
 import math
 from typing import Any
@@ -27,10 +24,7 @@ def wanted(replicas: int, requests: float, *, target_open: float, first_text_ms:
 
 
 class ScalingPolicy:
-    """Serve's autoscaling policy, which Serve creates by name with keyword arguments.
-
-    The targets are open requests a replica, and milliseconds to the first text.
-    """
+    """Serve's policy, created by name: its targets are open requests a replica, and milliseconds to first text."""
 
     def __init__(self, target_open: float, target_ms: float) -> None:
         self._target_open, self._target_ms = target_open, target_ms

@@ -1,7 +1,4 @@
-"""Reads and checks `team.toml`, the configuration of a team's server, into frozen values.
-
-Unknown names are errors, because a misspelt limit would have no effect.
-"""
+"""Reads and checks `team.toml`, the configuration of a team's server; an unknown name may be misspelt: an error."""
 
 import tomllib
 from pathlib import Path

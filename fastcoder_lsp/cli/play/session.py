@@ -31,8 +31,7 @@ WORK = ("prompt", "prefill", "draft", "verify", "post")
 """Parts of a request's time (`observe.SPANS`) in which the model works for it."""
 
 PAUSES_S = (1.0, 2.0, 4.0, 4.0)
-"""When nothing was shown in time, the session asks again when the server has the text, or after these pauses, until the
-user types."""
+"""When nothing was shown in time, the session asks again when the server has the text, or after these pauses."""
 
 
 @dataclass(slots=True)
@@ -76,10 +75,7 @@ class AnswerSummary:
 
     @classmethod
     def of(cls, ms: float, told: Params, *, shown: bool, late: bool) -> "AnswerSummary":
-        """The answer as the server reports it in `told` (`fastcoder/answered`), empty without a report.
-
-        The server's times are those of one request, without the background's work for a late answer.
-        """
+        """The answer as the server reports it in `told` (`fastcoder/answered`), empty without a report."""
         typed_through, parts = told.get("finish") == "typed-through", told.get("ms", {})
         if not told or (typed_through and not late):
             return cls(ms, shown)

@@ -71,10 +71,7 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
 
 
 def _headline(session: Session, uri: str, edits: list[str]) -> list[str]:
-    """The first lines: a reason that holds for the whole document, else the outcome of the last question.
-
-    `edits`: sentences about edits, which some editors alone ask for.
-    """
+    """The first lines: a reason that holds for the whole document, else the last question's outcome; `edits` too."""
     name = "this document" if uri == _NEOVIMS_UNNAMED else PurePath(path_of(uri) or uri).name
     found = question_at_start(session, uri)
     if isinstance(found, Reason):
