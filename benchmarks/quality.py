@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, cast
 
 from benchmarks import gap
-from benchmarks.checker import diagnostics_of, require_checker
 from benchmarks.datasets import data_folder, histories, infilling, published, repoeval, repositories, require, spread
 from benchmarks.datasets.published import PublishedTask
 from benchmarks.datasets.repositories import Repository
@@ -26,10 +25,12 @@ from benchmarks.questions import (
     PromptVariant,
     RepositoryFiles,
     arm,
+    diagnostics_of,
     file_of,
     line_cases,
     prompt_of,
     recorded_cases,
+    require_checker,
 )
 from benchmarks.rules import RULES, PublishedRule, written_marks
 from benchmarks.typist.ceiling import Tree

@@ -4,24 +4,29 @@ The product's own prompt builder makes every prompt; in the arms from `context` 
 of other files. Single lines of whole repositories are questions, too: any line of code, or one that calls what another
 file defines. No leak: a line that stands in another file below the same line as here, so that the code was copied, is
 no question; nor is one that begins or continues an import, a definition, a comment or a text. Lines of recorded
-histories are asked for, too, where a change may well be a copy.
+histories are asked for, too, where a change may well be a copy. Diagnostics are pyflakes', in this process, as an
+editor's other servers would report them.
 """
 
+import ast
 import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path, PurePosixPath
+from functools import cached_property, lru_cache
+from importlib import import_module
+from pathlib import Path, PurePath, PurePosixPath
 
 from benchmarks.datasets import histories
 from benchmarks.datasets.repositories import Repository
 from fastcoder_lsp.core import Change, Diagnostic, Snapshot
+from fastcoder_lsp.core.bounds import MOST_DIAGNOSTICS
 from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
+from fastcoder_lsp.model.machine import require_packages
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder, PromptContext, PromptOptions
 from fastcoder_lsp.prompt.retrieval import FileWords, query_at, retrieve
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -406,3 +411,45 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
         said = line.strip()
         yield above, said
         above = said or above
+
+
+_UNUSED = ("Unused", "Redefined")
+
+
+def require_checker() -> None:
+    """Check that pyflakes is installed.
+
+    Raises:
+        InstallationError: it is not.
+    """
+    require_packages("the arm 'diagnostics'", "pyflakes")
+
+
+def diagnostics_of(text: str, path: str, offset: int) -> tuple[Diagnostic, ...]:
+    """The diagnostics of a file that a client would send with the cursor at `offset`; none for other languages."""
+    cursor = text.count("\n", 0, offset)
+    return tuple(sorted(_reported(text, path), key=lambda one: abs(one.line - cursor))[:MOST_DIAGNOSTICS])
+
+
+@lru_cache(maxsize=64)
+def _reported(text: str, path: str) -> tuple[Diagnostic, ...]:
+    """All of them; code that is not used is a hint, as in pyright."""
+    if PurePath(path).suffix != ".py":
+        return ()
+    lines = text.split("\n")
+    try:
+        parsed = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        number = min(max(getattr(error, "lineno", None) or 1, 1), len(lines))
+        found = [(number, 1, str(getattr(error, "msg", error)))]
+    else:
+        messages = import_module("pyflakes.checker").Checker(parsed, path).messages
+        found = [
+            (one.lineno, 4 if type(one).__name__.startswith(_UNUSED) else 1, one.message % one.message_args)
+            for one in messages
+        ]
+    return tuple(
+        Diagnostic(number - 1, severity, message, lines[number - 1].strip())
+        for number, severity, message in found
+        if lines[number - 1].strip()
+    )

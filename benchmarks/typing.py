@@ -12,9 +12,9 @@ from statistics import fmean, median
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from benchmarks.checker import require_checker
 from benchmarks.datasets import histories, require
 from benchmarks.harness import KeptRows, Reported, error_of_sum, write
+from benchmarks.questions import require_checker
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.hands import Subset, history_parts
 from benchmarks.typist.reckoned import MACHINES, Clock, DiskContext, TypingEnvironment, TypingWorkload

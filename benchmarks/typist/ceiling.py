@@ -18,8 +18,7 @@ from benchmarks.datasets.histories import RecordedEdit, apply, typed
 from benchmarks.harness import Answers, key
 from benchmarks.product import FullAnswer
 from benchmarks.typist import hands
-from benchmarks.typist.hands import Subset, keys_of
-from benchmarks.typist.typist import KeyPosition
+from benchmarks.typist.hands import KeyPosition, Subset, keys_of
 from fastcoder_lsp import postprocess, syntax
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.decode import stop

@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from benchmarks.checker import diagnostics_of
 from benchmarks.datasets.histories import RecordedEdit, Step, apply
 from benchmarks.harness import WrappedEngine, WrappedEngines
+from benchmarks.questions import diagnostics_of
 from benchmarks.typist.ceiling import Tree
-from benchmarks.typist.hands import Subset
-from benchmarks.typist.typist import KeyPosition, Typist
+from benchmarks.typist.hands import KeyPosition, Subset, Typist
 from fastcoder_lsp.client.client import Ghost, ReceivedSuggestion
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy

@@ -18,8 +18,7 @@ from typing_extensions import override
 from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
 from benchmarks.server import SERVER, BenchmarkServer, fresh_workspace
 from benchmarks.typist import hands
-from benchmarks.typist.hands import Subset
-from benchmarks.typist.typist import KeyPosition, Typist
+from benchmarks.typist.hands import KeyPosition, Subset, Typist
 from fastcoder_lsp.client.client import Ghost, LanguageClient, Params, RequestFailedError, ServerGoneError, ghost_of
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.workspace.languages import language_of

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.checker import diagnostics_of
 from benchmarks.datasets import infilling, repositories
 from benchmarks.datasets.repositories import Repository
 from benchmarks.harness import Mean, clustered_error, edit_similarity, key, paired
@@ -23,6 +22,7 @@ from benchmarks.questions import (
     LineCase,
     RepositoryFiles,
     arm,
+    diagnostics_of,
     file_of,
     line_cases,
     prompt_of,

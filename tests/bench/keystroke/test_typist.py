@@ -16,9 +16,8 @@ from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, St
 from benchmarks.keystroke_report import flaws, in_the_way
 from benchmarks.typist import hands
 from benchmarks.typist.ceiling import patient
-from benchmarks.typist.hands import TAB, Accepter, Subset, keys_of
+from benchmarks.typist.hands import TAB, Accepter, KeyPosition, Subset, keys_of
 from benchmarks.typist.replay import Editor, Flaw, Replay, Request, flaw_of
-from benchmarks.typist.typist import KeyPosition
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
 from fastcoder_lsp.errors import UsageError
 
