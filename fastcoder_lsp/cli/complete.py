@@ -110,8 +110,11 @@ def run(arguments: argparse.Namespace) -> int:
         with Loading("loading the model") as loading:  # imports take time, too
             from fastcoder_lsp.cli.once import complete_once
 
+            traced = arguments.trace or arguments.trace_html is not None
             try:
-                completion, source = complete_once(settings, request, loading, folders, shown=prompts.append)
+                completion, source = complete_once(
+                    settings, request, loading, folders, shown=prompts.append, traced=traced
+                )
             except ModelMissingError:
                 from fastcoder_lsp.model.store import ModelStore
 

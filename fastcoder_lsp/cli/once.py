@@ -1,4 +1,8 @@
-"""One completion through the service, for the command line: open, ask, close."""
+"""One completion through the service, for the command line: open, ask, close.
+
+The first answer on a machine does not wait for anything that only makes answers quicker: the drafter's machine code is
+compiled after it, and no index is built.
+"""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -11,10 +15,12 @@ from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Completion, CompletionRequest, Progress
+from fastcoder_lsp.draft.base import NONE
 from fastcoder_lsp.errors import FastcoderError, understood
 from fastcoder_lsp.prompt import NO_CONTEXT, Context
 from fastcoder_lsp.prompt.retrieval import LatestPrompt
-from fastcoder_lsp.runtime.load import load_runtime
+from fastcoder_lsp.runtime.compile_ahead import compile_later, needed
+from fastcoder_lsp.runtime.load import load_runtime, wants_datastore
 from fastcoder_lsp.runtime.parts import Runtime, WorkspaceView
 from fastcoder_lsp.scheduling.direct import DirectHost
 from fastcoder_lsp.workspace.folders import words_file
@@ -24,8 +30,8 @@ if TYPE_CHECKING:
     from fastcoder_lsp.workspace.datastore import Datastore
     from fastcoder_lsp.workspace.live_index import IndexProgress
 
-_INDEX_S = 600.0
-"""Bound on reading a workspace; drafts come from the part read by then."""
+_INDEX_S, _UPDATE_S = 600.0, 2.0
+"""Bounds on reading a workspace, and on reading its changes; drafts come from the part read by then."""
 _STOP_S = 5.0
 
 
@@ -36,6 +42,7 @@ def complete_once(
     folders: Mapping[Path, Settings] | None = None,
     *,
     shown: Callable[[LatestPrompt], None] | None = None,
+    traced: bool = False,
 ) -> tuple[Completion, str]:
     """The completion, and where its model came from.
 
@@ -43,10 +50,12 @@ def complete_once(
         settings: of the session.
         request: the question.
         progress: receives percent and the activity; an empty text: none.
-        folders: the workspace's folders and their settings. If the drafter reads the datastore, they are indexed
-            first, or their index is updated: the command drafts from the same data as an editor's server. None: no
-            drafts from files or common code.
+        folders: the workspace's folders and their settings. If the drafter reads the datastore, and a server or a trace
+            has built one, their index is updated first, as far as that goes quickly. None: no drafts from files or
+            common code.
         shown: receives the prompt, if there was one.
+        traced: whether the origin of tokens is asked for: then everything is compiled and indexed first, so that the
+            command drafts from the same data as an editor's server.
 
     Raises:
         FastcoderError: why it was impossible, and what to do.
@@ -56,14 +65,15 @@ def complete_once(
     runtimes: list[Runtime] = []
     opened = ExitStack()
 
-    def load(tell: Progress) -> Runtime:
-        from fastcoder_lsp.draft.registry import reads_datastore  # late, because it imports a compiler
+    first = not traced and settings.drafter == Settings().drafter and needed()
+    used = replace(settings, drafter=NONE.name) if first else settings
 
-        wanted = settings.index_enabled and reads_datastore(settings.drafter)
-        store = _datastore(folders, tell) if folders is not None and wanted else None
+    def load(tell: Progress) -> Runtime:
+        wanted = folders is not None and (traced or (not first and _is_indexed())) and wants_datastore(used)
+        store = _datastore(folders or {}, tell) if wanted else None
         try:
             around = WorkspaceView(store.pin if store else None, context=_context(settings, folders or {}))
-            runtime = load_runtime(settings, tell, around)
+            runtime = load_runtime(used, tell, around, drafts=not first)
         except BaseException as failure:  # Rust extensions raise BaseExceptions
             failures.append(understood(failure))
             raise
@@ -71,12 +81,14 @@ def complete_once(
             opened.callback(store.stop, _STOP_S)
             store.start(runtime.tokenizer)
             tell(0.0, "reading the workspace and common code")
-            store.settle(_INDEX_S)
+            store.settle(_INDEX_S if traced else _UPDATE_S)
         source.append(runtime.info.source)
         runtimes.append(runtime)
         return runtime
 
     def on_status(status: Status) -> None:
+        if status.state in {"starting", "loading"} and not status.message:
+            return  # an empty text would end the progress
         progress(status.percent, status.message if status.state == "loading" else "")
         if status.state == "error":
             failures.append(FastcoderError(status.message, status.hint))
@@ -90,6 +102,8 @@ def complete_once(
         opened.close()
     if failures:
         raise failures[0]
+    if first:
+        compile_later()
     prompt = runtimes[0].prompts.shown(request.snapshot.uri)
     if shown is not None and prompt is not None:
         shown(replace(prompt, prefill_ms=runtimes[0].costs.prefill_ms))
@@ -113,6 +127,13 @@ def _context(settings: Settings, folders: Mapping[Path, Settings]) -> Context:
         return max(holding, key=lambda one: len(one.root.parts), default=None)
 
     return RepositoryContext(folder_of, dict, _INDEX_S)
+
+
+def _is_indexed() -> bool:
+    """Whether corpora of common code were built here; that takes far longer than an answer."""
+    from fastcoder_lsp.index.corpus import Corpora  # late, because it imports a compiler
+
+    return bool(Corpora(cache_folder()).infos())
 
 
 def _datastore(folders: Mapping[Path, Settings], tell: Progress) -> "Datastore":

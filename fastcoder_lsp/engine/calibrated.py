@@ -52,6 +52,8 @@ def known_loss(digest: str, cache: Path, shape: Shape | None = None) -> Loss | N
     Weights in a layout of an earlier version or another machine do not count. With a `shape`, only the layout that runs
     it counts; without, every layout that this machine can read.
     """
+    if next((cache / "int4").glob("*-calibrated-*.json"), None) is None:
+        return None
     from fastcoder_lsp.engine.int8.dot import in_four_bits, kinds_here  # noqa: PLC0415 numba takes a while to import
     from fastcoder_lsp.engine.int8.selftest import fitting_kinds  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.stored import calibrated_name, form_of  # noqa: PLC0415

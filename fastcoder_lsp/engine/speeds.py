@@ -37,7 +37,7 @@ SECONDS, ROUNDS = 0.2, 6
 """Each size is timed once, then again together with the next one, for as many rounds as fit into this time."""
 _STEPS = 2
 """Steps in each round."""
-_BUSY = 0.85
+BUSY = 0.85
 """Below this share of the threads' time on the CPU, other programs had the cores meanwhile."""
 _LINE, _SPARE = 64, 1 << 19
 """Alignment of matrices in bytes, and spare bytes for it and the head's last block."""
@@ -142,7 +142,7 @@ def measure_speeds(
             step = size.read_bytes(bits) / smaller.read_bytes(bits)
             prompt = size.layers * size.layer_weights / (smaller.layers * smaller.layer_weights)
             speeds[size.hub_id, bits] = Speed(known.step_ms * step, known.prompt_ms * prompt)
-    return Timed(speeds, disturbed=share < _BUSY)
+    return Timed(speeds, disturbed=share < BUSY)
 
 
 def _slices(size: Size, bits: int, kind: DotKind, first: Int8Backend, weights: Array) -> _Slices | None:

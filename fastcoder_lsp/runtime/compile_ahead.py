@@ -3,6 +3,9 @@
 A thread would not help, because numba holds the GIL while it compiles. The process fills the folder of machine code and
 reports nothing: if it fails, is killed or cannot start, a kernel is compiled at its first use. It runs at our priority,
 because we wait for its result; at a lower one, two busy cores would make that wait far longer than compiling here.
+
+It begins with the forward pass, which the first answer needs most, and ends with the index, which this process compiles
+meanwhile. A kernel's lock keeps both from compiling it twice.
 """
 
 import subprocess
@@ -18,7 +21,6 @@ from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.kernels.folder import trusted_folder
 
 DEFAULT_HEADS = (7, 64)
 """Of Qwen2.5-Coder-0.5B: query heads to a key/value head, and their size."""
@@ -27,7 +29,10 @@ BITS = {"auto": 8, "cpu-int8": 8, "cpu-int4": 4}
 WHAT = "compiling for this processor (first start only)"
 LONGEST_S = 180.0
 """The longest wait for the process."""
-_KERNELS, _ENGINE_KERNELS = 10, 3
+PASS, DRAFTS = "pass", "drafts"
+"""The parts: the forward pass, and the drafter with the index."""
+_KERNELS = {PASS: 3, DRAFTS: 12}
+_INDEX_FUNCTIONS = 40
 _LOOK_S = 0.25
 
 
@@ -45,24 +50,32 @@ class CompileAhead:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def begin(self, heads: tuple[int, int] | None = None, bits: int = 8, kind: str = "qwen2") -> None:
+    def begin(
+        self, heads: tuple[int, int] | None = None, bits: int = 8, kind: str = "qwen2", *, drafts: bool = True
+    ) -> None:
         """Start the process, if the system allows that.
 
         Args:
             heads: the shape to compile a forward pass for, as in `DEFAULT_HEADS`; None: only what all models share.
             bits: of a weight.
             kind: of the model (`Shape.kind`).
+            drafts: whether to compile the drafter and the index, too.
         """
         self.begun = True
-        self._before, self._expected = _kept(), _KERNELS + (_ENGINE_KERNELS if heads else 0)
-        with suppress(OSError):
-            self._process = subprocess.Popen(
-                python_command(__name__, *map(str, (*heads, bits, kind) if heads else ())),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd=neutral_folder(),
-            )
+        parts = [part for part, wanted in ((PASS, heads is not None), (DRAFTS, drafts)) if wanted]
+        self._expected = sum(_KERNELS[part] for part in parts)
+        if parts:
+            self._process = _start(parts, *(*heads, bits, kind) if heads else ())
+        self._before = _kept()
+
+    def help(self, progress: Progress) -> None:
+        """Compile the index here while the process compiles the pass."""
+        from fastcoder_lsp.index.searcher import warm_up as warm_up_index  # noqa: PLC0415 brings a compiler along
+        from fastcoder_lsp.kernels import compiling  # noqa: PLC0415
+
+        if self._process is not None and self._process.poll() is None:
+            with compiling(lambda _share, what: progress(self._share(), what), WHAT, _INDEX_FUNCTIONS):
+                warm_up_index()
 
     def wait(self, progress: Progress) -> bool:
         """Wait until the process ends, and end it after `LONGEST_S`; returns whether it succeeded."""
@@ -70,7 +83,7 @@ class CompileAhead:
             return False
         until = time.monotonic() + LONGEST_S
         while self._process.poll() is None and time.monotonic() < until:
-            progress(min(0.99, max(0, _kept() - self._before) / self._expected), WHAT)
+            progress(self._share(), WHAT)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_LOOK_S)
         self.end()
@@ -83,9 +96,33 @@ class CompileAhead:
                 self._process.kill()
             self._process.wait()
 
+    def _share(self) -> float:
+        return min(0.99, max(0, _kept() - self._before) / self._expected)
+
+
+def compile_later() -> None:
+    """Compile the drafter and the index in a process that may outlive this one, for the next start."""
+    _start([DRAFTS], start_new_session=True)
+
+
+def _start(parts: Sequence[str], *shape: object, start_new_session: bool = False) -> "subprocess.Popen[bytes] | None":
+    """The process; None if the system does not allow it."""
+    with suppress(OSError):
+        return subprocess.Popen(
+            python_command(__name__, ",".join(parts), *map(str, shape)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=neutral_folder(),
+            start_new_session=start_new_session,
+        )
+    return None
+
 
 def _kept() -> int:
     """The number of compiled functions on the disk."""
+    from fastcoder_lsp.kernels.folder import trusted_folder  # noqa: PLC0415 brings a compiler along
+
     folder = trusted_folder(kernels_folder()).folder
     return 0 if folder is None else sum(1 for _ in folder.glob("*/*.kernel"))
 
@@ -99,24 +136,28 @@ def shape_of(folder: Path) -> Shape | None:
 
 def needed() -> bool:
     """Whether this machine lacks this version's machine code of the drafter."""
+    if next(kernels_folder().glob("*/*.kernel"), None) is None:
+        return True  # before a compiler is imported
     from fastcoder_lsp.draft.auto.tree import grow  # noqa: PLC0415 brings a compiler along
 
     return not grow.kept()
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Compile everything; runs in the second process."""
-    from fastcoder_lsp.draft.registry import make, warm_up  # noqa: PLC0415 they bring a compiler along
-    from fastcoder_lsp.index.searcher import warm_up as warm_up_index  # noqa: PLC0415
+    """Compile the parts; runs in the second process."""
+    parts, *shape = arguments
+    if PASS in parts.split(","):
+        from fastcoder_lsp.engine.int8.backend import compile_ahead  # noqa: PLC0415 brings a compiler along
 
-    if arguments:
-        from fastcoder_lsp.engine.int8.backend import compile_ahead  # noqa: PLC0415
-
-        *numbers, kind = arguments
+        *numbers, kind = shape
         group, dim, bits = map(int, numbers)
         compile_ahead(group, dim, bits, kernels_folder(), kind)
-    warm_up(make("auto"))
-    warm_up_index()
+    if DRAFTS in parts.split(","):
+        from fastcoder_lsp.draft.registry import make, warm_up  # noqa: PLC0415 as above
+        from fastcoder_lsp.index.searcher import warm_up as warm_up_index  # noqa: PLC0415
+
+        warm_up(make("auto"))
+        warm_up_index()
     return 0
 
 

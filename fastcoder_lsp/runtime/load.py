@@ -1,13 +1,14 @@
 """Loads a model: engine, tokenizer and step costs once, drafter and prompts for each front.
 
-Owns the composition and its order: a second process starts compiling before the weights are read, and nothing is timed
-while it runs. Makes no decisions at a request.
+Owns the composition and its order: a second process starts compiling before this one imports a compiler, the index is
+compiled here meanwhile, and nothing is timed while that process runs. Makes no decisions at a request.
 """
 
 import hashlib
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -32,7 +33,7 @@ from fastcoder_lsp.runtime.costs import (
     step_costs,
 )
 from fastcoder_lsp.runtime.edit_model import EditModels, load_edit_model, no_edit_model
-from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice, gpu_for_choice
+from fastcoder_lsp.runtime.model_choice import bits_by_choice, follow_choice, gpu_for_choice, is_disturbed
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, DecodeLimits, Model, Runtime, WorkspaceView, cpu_nodes
 from fastcoder_lsp.runtime.smaller_models import SmallerModelOptions, SmallerModels, names_of_drafters
 from fastcoder_lsp.runtime.start_record import StartRecord
@@ -70,6 +71,7 @@ def load_model(
     datastore: bool | None = None,
     alone: bool = True,
     recorded: bool = True,
+    drafts: bool = True,
 ) -> Model:
     """Load the parts that fronts share, and compile all that a front with these settings needs.
 
@@ -79,23 +81,28 @@ def load_model(
         datastore: whether a datastore will be searched; None: as the settings say.
         alone: False while another model of this process works: known times are then not checked.
         recorded: whether this is the last start, which `doctor` reports.
+        drafts: False where nothing will be drafted: a first start then compiles and times only what an answer needs.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
     """
     cache = cache_folder()
-    from fastcoder_lsp.kernels import compiling  # noqa: PLC0415 brings a compiler along
+    with StartRecord.kept(cache, settings.model, written=recorded) as record, CompileAhead() as ahead:
+        tell = record.telling(progress)
+        record.enter("find model")
+        gpu = gpu_for_choice(settings)
+        files = models.prepare(settings.model, cache, tell, gpu_bytes=gpu)
+        found = _Found(files, gpu, bits_by_choice(settings, files.hub_id, cache, gpu))
+        if needed():
+            _begin(ahead, settings, found, drafts=drafts)
+        from fastcoder_lsp.kernels import compiling  # noqa: PLC0415 brings a compiler along
 
-    searched = wants_datastore(settings) if datastore is None else datastore
-    with (
-        StartRecord.kept(cache, settings.model, written=recorded) as record,
-        compiling(_unheard, "", 1) as compiled,
-        CompileAhead() as ahead,
-    ):
-        try:
-            return _load(settings, record, record.telling(progress), ahead, datastore=searched, alone=alone)
-        finally:
-            record.start.compiled = compiled.count
+        searched = wants_datastore(settings) if datastore is None else datastore
+        with compiling(_unheard, "", 1) as compiled:
+            try:
+                return _load(settings, found, record, tell, ahead, datastore=searched, alone=alone, drafts=drafts)
+            finally:
+                record.start.compiled = compiled.count
 
 
 def needs_own_weights(drafter: str) -> bool:
@@ -146,45 +153,70 @@ def make_runtime(model: Model, settings: Settings, around: WorkspaceView = ALONE
     )
 
 
-def load_runtime(settings: Settings, progress: Progress, around: WorkspaceView = ALONE) -> Runtime:
+def load_runtime(
+    settings: Settings, progress: Progress, around: WorkspaceView = ALONE, *, drafts: bool = True
+) -> Runtime:
     """A model for a single front, which is closed with its runtime; arguments and errors as of the two above."""
-    model = load_model(settings, progress, datastore=around.pin is not None)
+    model = load_model(settings, progress, datastore=around.pin is not None, drafts=drafts)
     with _closed_on_failure(model):
         return replace(make_runtime(model, settings, around), closing=model.close)  # closes its smaller models, too
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The model, memory of the GPU that `auto` may count on, and bits of a weight where the rule takes some."""
+
+    files: models.ModelFiles
+    gpu: int
+    bits: int | None
+
+
+def _begin(ahead: CompileAhead, settings: Settings, found: _Found, *, drafts: bool) -> None:
+    """Start compiling for the model, in the precision that it will have."""
+    files = found.files
+    shape = shape_of(files.folder) if settings.engine in BITS else None
+    four = settings.engine == "auto" and shape is not None and taken_by_auto(files.digest, cache_folder(), shape)
+    heads = (shape.group, shape.head_dim) if shape is not None else None
+    width = 4 if four else found.bits or BITS.get(settings.engine, 8)
+    ahead.begin(heads, width, shape.kind if shape is not None else "qwen2", drafts=drafts)
+
+
 def _load(
-    settings: Settings, record: StartRecord, progress: Progress, ahead: CompileAhead, *, datastore: bool, alone: bool
+    settings: Settings,
+    found: _Found,
+    record: StartRecord,
+    progress: Progress,
+    ahead: CompileAhead,
+    *,
+    datastore: bool,
+    alone: bool,
+    drafts: bool,
 ) -> Model:
     from fastcoder_lsp.draft.base import load_trained  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import require_tuned  # noqa: PLC0415 brings a compiler along
 
-    cache = cache_folder()
-    record.enter("find model")
-    gpu = gpu_for_choice(settings)
-    files = models.prepare(settings.model, cache, progress, gpu_bytes=gpu)
-    bits = bits_by_choice(settings, files.hub_id, cache, gpu)
+    cache, files, gpu = cache_folder(), found.files, found.gpu
     trained = load_trained(files.folder, files.digest)
     require_tuned(settings.drafter, trained)
-    if needed():
-        shape = shape_of(files.folder) if settings.engine in BITS else None
-        four = settings.engine == "auto" and shape is not None and taken_by_auto(files.digest, cache, shape)
-        heads = (shape.group, shape.head_dim) if shape is not None else None
-        width = 4 if four else bits or BITS.get(settings.engine, 8)
-        ahead.begin(heads, width, shape.kind if shape is not None else "qwen2")
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
-    engine = _engine(settings, files, bits, record, progress)
+    if datastore:
+        ahead.help(progress)
+    engine = _engine(settings, files, found.bits, record, progress)
     require_same_words(tokenizer, engine.info.vocabulary, files.name)
     record.start.notes.extend(_window_notes(engine.info.context, settings, files.name))
     record.enter("drafter")
     ahead.wait(progress)  # timing needs the machine alone
     record.enter("timing")
+    began = time.perf_counter(), time.process_time()
     costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress, probes=alone)
     engine.forget(_TIMED)
-    news, first_hour = follow_choice(settings, files.hub_id, engine.info.name, costs, cache, gpu, progress)
-    names = names_of_drafters(settings, files.hub_id, engine.info.name, costs, cache, gpu)
+    # A first answer does not wait for times that it does not need, or that the next start would take again.
+    later = ahead.begun and (not drafts or is_disturbed(*began, settings.threads))
+    asked = settings, files.hub_id, engine.info.name, costs, cache, gpu
+    news, first_hour = follow_choice(*asked, progress, measure=not later)
+    names = names_of_drafters(*asked)
     smaller = SmallerModels(SmallerModelOptions.by(settings, names, cache), tokenizer, progress) if names else None
     if names and not settings.draft_models:
         record.start.notes.append(f"{names[0]} drafts; to switch it off, set `draft.automatic` to false")

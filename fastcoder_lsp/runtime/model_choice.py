@@ -14,6 +14,7 @@ from fastcoder_lsp.config import Settings, kernels_folder
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.model.catalogue import BITS, FAMILY
 from fastcoder_lsp.model.choice import (
+    MOST_TRIES,
     Choice,
     MachineFacts,
     Measured,
@@ -123,9 +124,15 @@ def gpu_for_choice(settings: Settings) -> int:
 
 
 def bits_by_choice(settings: Settings, hub_id: str, cache: Path, gpu_bytes: int) -> int | None:
-    """Bits of a weight that the rule takes for a model of the family; None where the engine decides by itself."""
+    """Bits of a weight that the rule takes for a model of the family; None where the engine decides by itself.
+
+    The first times of a busy machine decide nothing: they are taken again.
+    """
     if settings.model != AUTO or settings.engine != "auto":
         return None
+    measured = read_measured(cache)
+    if not gpu_bytes and measured is not None and 0 < measured.disturbed < MOST_TRIES:
+        return None  # making other weights takes a minute, and the next times may call for these again
     verdict = current_choice(cache, gpu_bytes).best(hub_id)
     if verdict is None or verdict.bits == (16 if verdict.gpu else 8):
         return None
@@ -133,7 +140,15 @@ def bits_by_choice(settings: Settings, hub_id: str, cache: Path, gpu_bytes: int)
 
 
 def follow_choice(
-    settings: Settings, hub_id: str, engine: str, costs: StepCosts, cache: Path, gpu_bytes: int, progress: Progress
+    settings: Settings,
+    hub_id: str,
+    engine: str,
+    costs: StepCosts,
+    cache: Path,
+    gpu_bytes: int,
+    progress: Progress,
+    *,
+    measure: bool = True,
 ) -> tuple[str, FirstHour | None]:
     """What to tell the user of the choice, empty for nothing, and the comparison with what it promised.
 
@@ -148,13 +163,29 @@ def follow_choice(
         cache: the cache folder.
         gpu_bytes: memory of the GPU that may be used.
         progress: told what is measured.
+        measure: whether to measure what no earlier start has; otherwise a later one does.
     """
     if settings.model != AUTO or not hub_id:
         return "", None
     bits = _bits(engine)
-    compiled = (bits,) if bits and hub_id == FAMILY[0].hub_id else ()  # slices have heads like this model's
+    compiled = (bits,) if measure and bits and hub_id == FAMILY[0].hub_id else ()  # slices have heads like this model's
     choice = chosen_model(cache, progress, threads=settings.threads or None, gpu_bytes=gpu_bytes, among=compiled)
     return larger_offer(cache, choice, hub_id), first_hour_of(cache, hub_id, engine, costs)
+
+
+def is_disturbed(began_s: float, used_s: float, threads: int) -> bool:
+    """Whether other programs had the cores while this process ran its CPU engine.
+
+    Args:
+        began_s: of the monotonic clock, when it began.
+        used_s: CPU seconds of this process until then.
+        threads: of the engine, by the settings.
+    """
+    from fastcoder_lsp.engine.int8.sync import default_threads  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.engine.speeds import BUSY  # noqa: PLC0415
+
+    most_s = (time.perf_counter() - began_s) * (threads or default_threads())
+    return time.process_time() - used_s < BUSY * most_s
 
 
 def first_hour_of(cache: Path, hub_id: str, engine: str, costs: StepCosts) -> FirstHour | None:

@@ -277,6 +277,18 @@ runpy.run_module("tests.kernels.listening_server", run_name="__main__", alter_sy
 """
 
 
+def test_an_empty_folder_needs_compiling(tmp_path: Path) -> None:
+    """That is known before a compiler is imported, so that the process beside begins a second earlier."""
+    program = (
+        "import sys\nimport fastcoder_lsp.runtime.load\nfrom fastcoder_lsp.runtime.compile_ahead import needed\n"
+        "print(needed(), 'numba' in sys.modules)"
+    )
+    environment = os.environ | {"FASTCODER_KERNELS": str(tmp_path / "kernels")}
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["True", "False"]
+
+
 def test_a_compiling_process_that_is_killed_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTCODER_KERNELS", str(tmp_path / "kernels"))
     with CompileAhead() as ahead:

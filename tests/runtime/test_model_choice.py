@@ -110,6 +110,33 @@ def test_a_busy_machine_is_measured_again_a_few_times_and_the_least_counts(
     assert measured.speeds[SMALL, 8].step_ms == 24.0
 
 
+def test_the_first_times_of_a_busy_machine_change_no_precision(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
+    """Other weights take a minute to make: three times in a row call for them, or one on a quiet machine."""
+    measuring = on(4)
+    measuring.disturbed = True
+    for bits in (None, None, 4):
+        chosen_model(tmp_path, quiet, gpu_bytes=0, every=True)
+        assert bits_by_choice(Settings(), NEXT, tmp_path, 0) == bits
+
+
+def test_a_first_answer_waits_for_no_times(tmp_path: Path, on: Callable[[int], Measuring]) -> None:
+    measuring = on(6)
+    later = follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, 0, quiet, measure=False)
+    assert (later, measuring.asked) == (("", None), [])
+    follow_choice(Settings(), SMALL, "cpu-int8", COSTS, tmp_path, 0, quiet)
+    assert measuring.asked == [8]
+
+
+@pytest.mark.parametrize(("used_s", "busy"), [(1.9, False), (1.2, True)])
+def test_other_programs_that_have_the_cores_are_noticed(
+    monkeypatch: pytest.MonkeyPatch, used_s: float, busy: bool
+) -> None:
+    """Two threads that could compute for two seconds."""
+    monkeypatch.setattr(model_choice.time, "perf_counter", lambda: 11.0)
+    monkeypatch.setattr(model_choice.time, "process_time", lambda: 5.0 + used_s)
+    assert model_choice.is_disturbed(10.0, 5.0, 2) is busy
+
+
 def test_a_failure_to_measure_leaves_the_smallest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> Timed:
         raise MemoryError
