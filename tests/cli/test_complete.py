@@ -6,11 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.cli import complete, terminal
+from fastcoder_lsp.cli import complete, once, terminal
 from fastcoder_lsp.cli.main import main
-from fastcoder_lsp.config import SettingsLayer
-from fastcoder_lsp.core import Completion, Counts, DraftTree, StepTrace, TracedToken
+from fastcoder_lsp.config import Settings, SettingsLayer
+from fastcoder_lsp.core import (
+    Completion,
+    CompletionRequest,
+    Counts,
+    DraftTree,
+    Progress,
+    Snapshot,
+    StepTrace,
+    TracedToken,
+)
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.workspace.folders import workspace_of
 
 
@@ -73,6 +83,37 @@ def test_an_option_allows_text_that_looks_like_a_secret(tmp_path: Path, capsys: 
     assert main(command) == 2
     assert "add --secrets" in capsys.readouterr().err
     assert main([*command, "--secrets"]) == 3, "it is asked, but there is no such model"
+
+
+@pytest.mark.parametrize(
+    ("compiled", "traced", "named", "drafter"),
+    [
+        (False, False, "auto", "none"),
+        (False, True, "auto", "auto"),
+        (False, False, "lookup", "lookup"),
+        (True, False, "auto", "auto"),
+    ],
+)
+def test_the_first_answer_on_a_machine_waits_for_no_drafter(
+    monkeypatch: pytest.MonkeyPatch, compiled: bool, traced: bool, named: str, drafter: str
+) -> None:
+    """Unless its user asks for one, or where tokens come from; and progress is told from the first word on."""
+    loaded, told, later = list[tuple[str, bool]](), list[str](), list[bool]()
+
+    def load(settings: Settings, tell: Progress, _around: object, *, drafts: bool) -> Runtime:
+        loaded.append((settings.drafter, drafts))
+        tell(0.5, "reading weights")
+        raise UsageError("stop", "here")
+
+    monkeypatch.setattr(once, "load_runtime", load)
+    monkeypatch.setattr(once, "needed", lambda: not compiled)
+    monkeypatch.setattr(once, "compile_later", lambda: later.append(True))
+    asked = CompletionRequest(Snapshot("file:///a.py", "/a.py", "python", 0, ""), 0)
+    with pytest.raises(UsageError, match="stop"):
+        once.complete_once(Settings(drafter=named), asked, lambda _share, what: told.append(what), traced=traced)
+    assert loaded[0] == (drafter, compiled or traced or named != "auto")
+    assert told[0] == "reading weights"
+    assert not later, "nothing is compiled for a model that cannot be loaded"
 
 
 def test_ranges_of_the_json_are_places_too() -> None:
