@@ -1,6 +1,7 @@
 """Measuring before choosing, the offer of a larger model, and the first hour: with made-up times and clocks."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -132,8 +133,8 @@ def test_other_programs_that_have_the_cores_are_noticed(
     monkeypatch: pytest.MonkeyPatch, used_s: float, busy: bool
 ) -> None:
     """Two threads that could compute for two seconds."""
-    monkeypatch.setattr(model_choice.time, "perf_counter", lambda: 11.0)
-    monkeypatch.setattr(model_choice.time, "process_time", lambda: 5.0 + used_s)
+    monkeypatch.setattr(time, "perf_counter", lambda: 11.0)
+    monkeypatch.setattr(time, "process_time", lambda: 5.0 + used_s)
     assert model_choice.is_disturbed(10.0, 5.0, 2) is busy
 
 
