@@ -39,7 +39,7 @@ void test('the icon is a PNG of at least 128 × 128', () => {
 
 void test('the page tells about privacy and needs; its pictures, if any, come from where a marketplace takes them', () => {
     const page = read('README.md')
-    for (const heading of ['## Start', '## Privacy', '## What it needs', '## When something is wrong']) {
+    for (const heading of ['## Start', '## Privacy', '## Requirements', '## When something is wrong']) {
         assert.ok(page.includes(`\n${heading}\n`), heading)
     }
     const pictures = [...page.matchAll(/!\[[^\]]*\]\(([^)]+)\)/g)].map((match) => match[1] ?? '')
