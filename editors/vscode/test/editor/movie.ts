@@ -66,8 +66,8 @@ async function caption(text: string): Promise<void> {
 async function keys(text: string): Promise<void> {
     let pressed = 0
     for (const key of text) {
-        await editor.type(key)
-        await sleep(40 + ((pressed++ * 37) % 90))
+        await editor.page.keyboard.type(key)
+        await sleep(60 + ((pressed++ * 37) % 90))
     }
 }
 
@@ -95,7 +95,7 @@ async function record(folder: string): Promise<() => Promise<void>> {
     session.on('Page.screencastFrame', ({ data, metadata, sessionId }) => {
         const ms = Math.round(1e3 * (metadata.timestamp ?? 0))
         fs.writeFileSync(path.join(folder, `${ms}.png`), Buffer.from(data, 'base64'))
-        void session.send('Page.screencastFrameAck', { sessionId })
+        session.send('Page.screencastFrameAck', { sessionId }).catch(() => undefined) // the last one comes after the end
     })
     await session.send('Page.startScreencast', { format: 'png' })
     return async () => {
