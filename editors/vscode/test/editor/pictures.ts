@@ -9,7 +9,12 @@ import { Workbench } from './workbench.ts'
 
 export const DOCS = path.join(ROOT, 'docs/editors')
 export const NAMES = ['vscode.png', 'vscode-trace.png', 'vscode-statistics.png'] as const
-export const LOOKS = { 'workbench.activityBar.location': 'hidden', 'workbench.sideBar.location': 'right', 'editor.fontSize': 15 }
+export const LOOKS = {
+    'workbench.activityBar.location': 'hidden',
+    'workbench.sideBar.location': 'right',
+    'editor.fontSize': 15,
+    'editor.scrollbar.vertical': 'hidden', // it is shown for a while after each movement
+}
 export const FILES = {
     'words.py': `from collections import Counter
 from pathlib import Path
@@ -40,7 +45,9 @@ export async function takePictures(editor: Workbench, folder: string, typed: rea
     const picture = async (name: (typeof NAMES)[number]): Promise<void> => {
         await editor.page.mouse.move(200, 18) // over a suggestion, or below the text, it opens the editor's toolbar
         await editor.untilStatus('Ready.')
-        await sleep(1_000) // what is done ahead of the next key is over, and nothing turns
+        if (typed.length > 0) {
+            await sleep(3_000) // what is done ahead of the next key is over, and nothing turns
+        }
         await editor.page.screenshot({ path: path.join(folder, name) })
     }
     await editor.page.setViewportSize({ width: 1000, height: 560 })
