@@ -129,11 +129,7 @@ def ended(environment: dict[str, str]) -> Iterator[None]:
 @pytest.mark.usefixtures("ended")
 @pytest.mark.parametrize("shared", [pytest.param(False, marks=pytest.mark.ci), True], ids=["alone", "shared"])
 async def test_an_edit_from_settings_to_answer(
-    small_model: Path,
-    edits_model: Path,
-    environment: dict[str, str],
-    tmp_path: Path,
-    shared: bool,
+    small_model: Path, edits_model: Path, environment: dict[str, str], tmp_path: Path, shared: bool
 ) -> None:
     """The installed command, the real engines, and ghost text from the same process."""
     uri = (tmp_path / "a.py").as_uri()

@@ -194,10 +194,7 @@ KINDS = {
         lambda found: found.speed == 1.5,
     ),
     "digest": Kept(
-        "digests/*",
-        None,
-        lambda cache: remembered_sha256(write_model(cache) / "config.json", cache / "digests"),
-        bool,
+        "digests/*", None, lambda cache: remembered_sha256(write_model(cache) / "config.json", cache / "digests"), bool
     ),
     "measured": Kept(
         "tuning/speeds.json", b'{"format": 1, "version": "0.0.9"}', read_measured, lambda found: found is None

@@ -149,8 +149,7 @@ def test_every_number_is_read_and_packed_as_its_plain_twin(tmp_path: Path, said:
 
 
 @pytest.mark.parametrize(
-    "said",
-    [AWQ | {"version": "marlin"}, GPTQ | {"bits": 3}, {"quant_method": "bitsandbytes", "bits": 4}, "awq", {}],
+    "said", [AWQ | {"version": "marlin"}, GPTQ | {"bits": 3}, {"quant_method": "bitsandbytes", "bits": 4}, "awq", {}]
 )
 def test_what_is_not_known_is_left_to_transformers(said: object) -> None:
     assert scheme_of({"quantization_config": said}) is None

@@ -33,11 +33,7 @@ def tokenizer_json() -> str:
             "added_tokens": [{"id": len(names), "content": "<|end|>", "special": True, **_PLAIN}],
             "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
             "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-            "model": {
-                "type": "BPE",
-                "vocab": vocabulary,
-                "merges": [["a", "b"]],
-            },
+            "model": {"type": "BPE", "vocab": vocabulary, "merges": [["a", "b"]]},
         },
         ensure_ascii=False,
     )

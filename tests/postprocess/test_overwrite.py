@@ -7,11 +7,7 @@ from tests.postprocess.cases import Case, cases, check, name
 
 LONG = 'def total(prices):\n    return sum(p[0] for p in prices) + {"a": (1, 2)}["a"][0]\n\n\n' * 600
 C_LONG = 'int total(int *a, int n) {\n    if (a && (n > 0)) { return f(a[0], "x"); }\n    return 0;\n}\n\n' * 500
-FAR = {
-    "python": LONG,
-    "c": C_LONG,
-    "typescript": C_LONG.replace("int *a, int n", "a, n").replace("int ", "function "),
-}
+FAR = {"python": LONG, "c": C_LONG, "typescript": C_LONG.replace("int *a, int n", "a, n").replace("int ", "function ")}
 """So much code of a language that a document with it above and below is not read whole."""
 CASES = cases('''
 --- python: what goes on beyond the editor's parenthesis writes over it
