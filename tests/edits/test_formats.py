@@ -212,15 +212,8 @@ LONG_ASKED = question(LONG, 0)
         ("\n", True, None),
     ],
     ids=[
-        "an edit",
-        "carriage returns",
-        "cut near the end",
-        "cut early",
-        "begins below",
-        "loops",
-        "cut in a line",
-        "blank end",
-        "empty",
+        *("an edit", "carriage returns", "cut near the end", "cut early", "begins below", "loops", "cut in a line"),
+        *("blank end", "empty"),
     ],
 )
 def test_answers_that_make_no_sense_are_no_edits(said: str, complete: bool, new: str | None) -> None:

@@ -18,12 +18,16 @@ Where the suggestion overwrites text, `>>>` separates the document from the docu
     foo(▮a) + 1▮
 
 `→` is a tab, `·` a blank where nobody would see one, `¶` the end of a document without a last line end.
+The cases of one rule are a table in `tables/`.
 """
 
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from fastcoder_lsp.postprocess import finish, replaces
+import pytest
+
+from fastcoder_lsp.postprocess import replaces
 
 MARK = "▮"
 
@@ -52,8 +56,8 @@ class Case:
         return before + MARK + shown + MARK + after[replaces(shown, before, after, self.language) :]
 
 
-def cases(text: str) -> list[Case]:
-    found = []
+def table(name: str) -> list[Case]:
+    text, found = Path(__file__).with_name("tables").joinpath(f"{name}.txt").read_text(encoding="utf-8"), []
     for block in re.split(r"^--- ", text, flags=re.MULTILINE)[1:]:
         head, _, body = block.partition("\n")
         language, _, title = head.partition(": ")
@@ -65,16 +69,10 @@ def cases(text: str) -> list[Case]:
     return found
 
 
-def name(case: Case) -> str:
-    return f"{case.language}, {case.title}"
-
-
-def check(case: Case) -> None:
-    """What was said is finished into what is shown, and finishing that changes nothing."""
-    before, said, after = case.parts()
-    shown = finish(said, before, after, case.language)
-    assert case.document(shown) == case.shown
-    assert finish(shown, before, after, case.language) == shown
+def of_tables(*names: str) -> pytest.MarkDecorator:
+    """Run a test with each case of these tables."""
+    cases = [(f"{name}: {case.language}, {case.title}", case) for name in names for case in table(name)]
+    return pytest.mark.parametrize("case", [case for _, case in cases], ids=[named for named, _ in cases])
 
 
 def _text(literal: str) -> str:

@@ -12,17 +12,7 @@ from tests.examples import examples
 PARTS = st.sampled_from(
     [
         *"ab()[]{}\"'#,;: \t\n\n\n",
-        "    ",
-        "  ",
-        "\t\t",
-        "def f(x):",
-        "if a {",
-        "return b",
-        "x = 1\n",
-        "`",
-        "//",
-        "<li>",
-        "'''",
+        *("    ", "  ", "\t\t", "def f(x):", "if a {", "return b", "x = 1\n", "`", "//", "<li>", "'''"),
     ]
 )
 CODE = st.lists(PARTS, max_size=25).map("".join)

@@ -1,136 +1,18 @@
-"""What is shown of an unfinished text: always a beginning of what the whole text is shown as."""
+"""What is shown of an unfinished text, and what is held back because the model was not sure of it."""
 
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from fastcoder_lsp.core.certainty import Certainty, Row
 from fastcoder_lsp.decode.stop import stop_rule
-from fastcoder_lsp.postprocess import finish, useful, whole_lines
+from fastcoder_lsp.postprocess import TextAround, finish, useful, whole_lines
+from fastcoder_lsp.postprocess.useful import unsure_at
 from tests.examples import examples
-from tests.postprocess.cases import Case, cases, name
-
-CASES = cases("""
---- python: the first line is whole
-def f(items):
-    ▮total = 0▮
-▮
---- python: a line, and the next statement begins
-def f(items):
-    ▮total = 0▮
-    for item in▮
---- python: two lines, and the next statement begins
-def f(items):
-    ▮total = 0
-    count = 1▮
-    fo▮
---- python: two lines, of which the second might go on
-def f(items):
-    ▮total = 0▮
-    count = 1
-▮
---- python: a call that goes on
-def f(items):
-    ▮▮total = sum(
-        1,
-▮
---- python: half a line
-def f(items):
-    ▮▮total = sum(it▮
---- python: a string of several lines
-def f(items):
-    ▮total = 0▮
-    text = \"\"\"one
-    two
-▮
---- python: what is begun may be a branch of the block
-def f(items):
-    ▮if items:
-        go()▮
-    el▮
---- python: what repeats a line above may be a loop
-def f(items):
-    ▮go()▮
-    go()
-    x▮
---- python: what stands below the cursor may be all that follows
-def f(items):
-    ▮go()▮
-    stop()
-    x▮
-    stop()
---- typescript: a block that goes on is shown without its end
-function f(items) {
-  ▮if (items) {
-    go();
-    stop();▮
-    wa▮
-}
---- typescript: a block behind the editor's closer
-on("a", (▮b) => {
-  go();
-  st▮)
->>>
-on("a", (▮b) => {
-  go();▮
---- typescript: a template string that is open
-function f() {
-  ▮const a = 1;▮
-  const b = `one
-  tw▮
-}
---- rust: a statement, and the next one begins
-fn f() {
-    ▮let a = 1;▮
-    let b▮
-}
---- go: a letter that a branch may begin with keeps the line above it
-func f() {
-→▮a := 1▮
-→b := 2
-→c▮
-}
---- go: a letter that no branch begins with does not
-func f() {
-→▮a := 1
-→b := 2▮
-→x▮
-}
---- go: spaces that may become tabs hang on what follows
-func f() {
-→x()
-→▮▮if a {
-        b()
-        c()
-        d▮
-}
---- c: a comment of several lines
-int f(void) {
-    ▮a();▮
-    /* one
-    two▮
-}
---- ruby: the same letter in another language
-def f
-  ▮a▮
-  b
-  c▮
-end
---- lua: what is begun may be a branch of the block
-function f()
-  ▮if a then
-    b()▮
-  el▮
-end
---- html: a tag, and the next one begins
-<ul>
-  ▮<li>a</li>
-  <li>b</li>▮
-  <l▮
-</ul>
-""")
+from tests.postprocess.cases import Case, of_tables
 
 
-@pytest.mark.parametrize("case", CASES, ids=name)
+@of_tables("useful")
 def test_useful(case: Case) -> None:
     before, said, after = case.parts()
     shown = useful(said, before, after, case.language, stop_rule(before, after, case.language).cut)
@@ -139,21 +21,8 @@ def test_useful(case: Case) -> None:
 
 LINES = st.sampled_from(
     [
-        *(
-            "x = 1",
-            "return b",
-            "if a:",
-            "else:",
-            "foo(",
-            "a,",
-            ")",
-            "}",
-            "if (a) {",
-            "} else {",
-            "for i in b:",
-            "",
-            "pass",
-        ),
+        *("x = 1", "return b", "if a:", "else:", "foo(", "a,", ")", "}", "if (a) {", "} else {", "for i in b:", ""),
+        "pass",
         *("# c", "bar(a, [1,", "2])", "{", "]", "end", "def f(x):", 'print("a")', '"""doc', '"""', "'''", "`t", "<li>"),
     ]
 )
@@ -185,3 +54,63 @@ def test_the_beginning_of_whatever_is_shown_in_the_end(
     for length in range(stopped):
         if "\n" in said[:length] and (said[length - 1] == "\n" or length % 3 == 0):
             assert shown.startswith(useful(said[:length], before, after, language, cut))
+
+
+@pytest.mark.parametrize(
+    ("above", "held"),
+    [("orders = 1\n", True), ("orders = orderset = 1\n", False), ("", False)],
+    ids=["a word of the document", "both are", "neither is"],
+)
+def test_a_word_that_the_model_did_not_expect(above: str, held: bool) -> None:
+    """It goes on with what was typed because it has to: a word of the document is not made one that is none."""
+    certainty = Certainty([Row(b"orderset", ((b"total", 1.0),))], b"orders")
+    assert (0 in unsure_at("et", certainty, TextAround(f"{above}return orders", "\n", "python"))) is held
+
+
+def _first(says: str, probable: float, other: str) -> Certainty:
+    """Of a text of one token, which the model found so probable, and `other` as the rest."""
+    return Certainty([Row(says.encode(), ((says.encode(), probable), (other.encode(), 1 - probable)))], b"")
+
+
+@pytest.mark.parametrize(
+    ("says", "probable", "held"),
+    [(")", 0.99, True), ("()", 0.99, True), ("\n    }", 0.99, True), ("...", 0.99, False), ("...", 0.8, True)],
+)
+def test_few_marks_alone_save_no_key(says: str, probable: float, held: bool) -> None:
+    around = TextAround("x = ", "\n", "python")
+    assert (0 in unsure_at(says, _first(says, probable, "a"), around)) is held
+
+
+def test_few_marks_at_the_end_of_what_is_typed_along() -> None:
+    """However long the text is."""
+    text = f"first({'a' * 200})"
+    unsure = unsure_at(text, _first(text, 0.99, "b"), TextAround("x = ", "\n", "python"))
+    assert unsure == (len(text) - 1,)
+
+
+@pytest.mark.parametrize(
+    ("above", "other", "probable", "held"),
+    [
+        ("price = 1\n", ":", 0.73, True),
+        ("price = 1\n", ":", 0.9, False),
+        ("", ":", 0.73, False),
+        ("price = 1\n# ", ":", 0.73, False),
+        ("price = 1\n", "priced", 0.5, True),
+        ("price = prices = 1\n", "priced", 0.5, False),
+        ("", ":", 0.6, True),
+    ],
+    ids=[
+        "likely",
+        "surely",
+        "no word of the file",
+        "in prose",
+        "to a new word, another was as likely",
+        "to one of the file",
+        "not twice as likely as its end",
+    ],
+)
+def test_a_word_of_the_file_is_made_longer(above: str, other: str, probable: float, held: bool) -> None:
+    """It is a whole word; the model has to be surer than of others, and of a word that is nowhere in the file."""
+    said, healing = (b"prices", b"price") if other == "priced" else (b"s", b"")
+    certainty = Certainty([Row(said, ((said, probable), (other.encode(), 1 - probable)))], healing)
+    assert (0 in unsure_at("s", certainty, TextAround(f"{above}f(price", "\n", "python"))) is held

@@ -124,12 +124,7 @@ def stars(root: Path, _canary: Path) -> None:
 def pipes(root: Path, _canary: Path) -> None:
     """Pipes, sockets and links to devices and to this process's own files, where files are looked for."""
     for name in (
-        ".gitignore",
-        ".fastcoderignore",
-        "fastcoder.toml",
-        "pipe.py",
-        "sub/.gitignore",
-        "sub/.fastcoderignore",
+        *(".gitignore", ".fastcoderignore", "fastcoder.toml", "pipe.py", "sub/.gitignore", "sub/.fastcoderignore"),
     ):
         path = folder((root / name).parent) / (root / name).name
         path.unlink(missing_ok=True)
@@ -236,13 +231,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 """`fastcoder.toml` in ways that cost its reader, or whoever takes its values, more than they are worth."""
 
 SETTINGS_LINKS: Final = (
-    "/dev/zero",
-    "/dev/tty",
-    "/proc/self/mem",
-    "/",
-    "fastcoder.toml",
-    "../nowhere.toml",
-    "/etc/shadow",
+    *("/dev/zero", "/dev/tty", "/proc/self/mem", "/", "fastcoder.toml", "../nowhere.toml", "/etc/shadow"),
 )
 """What the file may be a link to."""
 

@@ -60,18 +60,7 @@ def test_where_a_text_ends(language: str, code: str, quote: str, comment: str) -
 PARTS = st.sampled_from(
     [
         *"()[]{}\"'`/\n\n #\\ab",
-        "${",
-        "//",
-        "/*",
-        "*/",
-        '"""',
-        "#if\n",
-        "#else\n",
-        "#endif\n",
-        'r#"',
-        "<<E\n",
-        "--[[",
-        "]]",
+        *("${", "//", "/*", "*/", '"""', "#if\n", "#else\n", "#endif\n", 'r#"', "<<E\n", "--[[", "]]"),
     ]
 )
 LANGUAGE = st.sampled_from(["python", "typescript", "rust", "go", "cpp", "lua", "ruby", "shellscript", "html", "yaml"])
