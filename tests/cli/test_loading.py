@@ -1,4 +1,4 @@
-"""Commands start light, refuse bad numbers before any work, and say what they wait for."""
+"""Commands start light, refuse wrong arguments before any work, and say what they wait for."""
 
 import os
 import shlex
@@ -12,6 +12,9 @@ from fastcoder_lsp.cli import terminal
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.cli.terminal import Loading
 from fastcoder_lsp.config.environment import neutral_folder, python_command
+from fastcoder_lsp.model import count_parameters, prepare, require_checkpoint
+from fastcoder_lsp.train.run_folder import RunFolder
+from tests.model.tiny import write_gguf
 
 
 def spoken(told: Loading) -> None:
@@ -31,9 +34,7 @@ def test_a_long_load_is_told_a_line_each(monkeypatch: pytest.MonkeyPatch, capsys
     assert (said.out, said.err) == ("", "loading the model …\nreading weights …\ncompiling …\n")
 
 
-def test_what_was_told_before_is_said_when_the_silence_is_broken(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_silence_ends_with_the_last_news(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(terminal, "SILENT_S", 3600)
     with Loading("loading the model") as told:
         told(1, "reading weights")
@@ -41,9 +42,7 @@ def test_what_was_told_before_is_said_when_the_silence_is_broken(
     assert capsys.readouterr().err == "reading weights …\n"
 
 
-def test_what_ends_soon_leaves_nothing_behind(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_short_load_prints_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(terminal, "SILENT_S", 60)
     with Loading("loading the model") as told:
         told(1, "reading weights")
@@ -114,3 +113,58 @@ def test_a_number_or_name_out_of_bounds_is_wrong_use(line: str, capsys: pytest.C
         code = ended.code if isinstance(ended.code, int) else 0
     assert code == 2
     assert shlex.split(line)[-1] in capsys.readouterr().err
+
+
+TRAINING = (
+    *(
+        "medusa --heads 0",
+        "eagle --test-steps x",
+        "dflash --block 1",
+        "distill --student a --said -1",
+        "self --places 0",
+    ),
+    *("sdsat --longest 0", "sdsat --weight -1", "sdsat --rank 0", "sdsat --rate nan", "sdsat --max-minutes 0"),
+    *("sdsat --seed -1", "cllm --block 1", "cllm --trajectories 0", "cllm --blocks 0", "cllm --correct 1.5"),
+)
+
+
+@pytest.mark.parametrize("line", TRAINING)
+def test_training_refuses_a_wrong_number(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = [] if line.startswith("self") else ["--out", str(tmp_path / "run")]
+    with pytest.raises(SystemExit) as ended:
+        main(["train", *line.split(), "--data", str(tmp_path), *out])
+    assert ended.value.code == 2
+    assert line.split()[-2] in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_drafters_run_has_no_model_to_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    RunFolder(tmp_path / "run").begin({"method": "medusa"}, restart=False)
+    assert main(["train", "export", str(tmp_path / "run")]) == 2
+    assert "needs no export" in capsys.readouterr().err
+
+
+def test_training_without_data_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unpacking a model's weights would take gigabytes."""
+    write_gguf(tmp_path / "tiny.gguf")
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    model = ["--model", str(tmp_path / "tiny.gguf")]
+    assert main(["model", "pull", model[1]]) == 0
+    capsys.readouterr()
+    for action in ("sdsat", "cllm", "medusa", "eagle"):
+        out = tmp_path / action
+        assert main(["train", action, *model, "--data", str(tmp_path / "absent"), "--out", str(out)]) == 2
+        assert f"{tmp_path / 'absent'}: no such file or folder" in capsys.readouterr().err
+        assert not out.exists()
+    assert not list((tmp_path / "cache").rglob("model.safetensors"))
+
+
+def test_the_size_of_a_model_is_known_before_its_weights_are_unpacked(tmp_path: Path) -> None:
+    """It decides how the model is tuned."""
+    write_gguf(tmp_path / "tiny.gguf")
+    folder = prepare(str(tmp_path / "tiny.gguf"), tmp_path / "cache", lambda _share, _what: None).folder
+    before = count_parameters(folder)
+    require_checkpoint(folder, lambda _share, _what: None)
+    assert before == count_parameters(folder) > 0

@@ -125,9 +125,7 @@ def test_json_stays_the_same_value() -> None:
 @pytest.mark.parametrize(
     "words", [["complete", "{}/no\x1b[2J.py:1:1"], ["\x1b[2J"], ["complete", "a:1:1", "--\x1b[2J"]]
 )
-def test_a_command_says_what_is_wrong_without_obeying_it(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_show_control_characters(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         code = main([word.format(tmp_path) for word in words])
     except SystemExit as ended:

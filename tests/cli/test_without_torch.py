@@ -126,9 +126,7 @@ def test_a_command_that_imports_them_says_how_to_get_them(environment: dict[str,
 
 
 @pytest.mark.parametrize(("memory_bytes", "small"), [(0, True), (8 << 30, False)])
-def test_the_line_asks_for_the_build_of_torch_that_is_of_use(
-    memory_bytes: int, small: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_install_line_names_a_useful_torch(memory_bytes: int, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "gpu_memory_bytes", lambda: memory_bytes)
     monkeypatch.setattr(sys, "platform", "linux")
     assert ("whl/cpu" in machine.install_line("torch")) is small

@@ -1,5 +1,7 @@
-"""The loop's promise, checked on an engine small enough to be obvious: whatever is drafted, the output is the plain."""
+"""On a toy engine: whatever is drafted, the output is the plain one; the trace names each token's drafter."""
 
+import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -9,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, StepTrace, TracedToken, Verified
 from fastcoder_lsp.decode.loop import Decoded, DecodeRequest, Decoding, decode
+from fastcoder_lsp.decode.trace import Tracer, as_plain, token_texts, trace_step
 from fastcoder_lsp.decode.tree import Healing, build_tree
 from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.observe import Spans
@@ -207,3 +210,66 @@ def test_a_late_drafter_is_told_while_the_engine_verifies() -> None:
     assert late.counts.steps > 2
     later = ["propose", "launch", "observe 1", "collect"] * (late.counts.steps - 1)
     assert heard == ["propose", "launch", "collect", *later, "observe 1"]
+
+
+def named(draft: Draft) -> Draft:
+    names = tuple(("cache", "repository", "prompt")[i % 3] for i in range(len(draft.tokens)))
+    return Draft(draft.tokens, draft.parents, names, tuple(range(1, len(draft.tokens) + 1)))
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.integers(1, 20), st.integers(1, 24))
+def test_a_trace_is_the_output_token_for_token(prompt: list[int], stop_after: int, max_tokens: int) -> None:
+    cut = lambda text: stop_after if len(text) >= stop_after else None  # noqa: E731
+    asked = request(tuple(prompt), cut=cut, max_tokens=max_tokens, nodes=40)
+    tracer = Tracer(PIECES.__getitem__)
+    drafts = [named(draft) for draft in oracle(asked)]
+    result = decode(FakeEngine(), Scripted(drafts), asked, lambda: False, on_step=tracer)
+    steps = tracer.trace(len(result.tokens))
+    assert len(steps) == result.counts.steps
+    tokens = [token for step in steps for token in step.tokens]
+    assert [token.piece for token in tokens] == [PIECES[token] for token in result.tokens]
+    accepted = Counter(token.source for token in tokens if token.source)
+    assert accepted == Counter(result.counts.by_source)
+    assert accepted.total() == result.counts.accepted
+    for step in steps:
+        assert len(step.tokens) - len(step.path) in {0, 1}
+        for node, token in zip(step.path, step.tokens, strict=False):
+            assert (token.piece, token.source, token.match) == (
+                step.pieces[node],
+                step.tree.sources[node],
+                step.tree.matches[node],
+            )
+
+
+def test_a_token_says_who_guessed_it() -> None:
+    tree = DraftTree((7, 1, 2, 3), (-1, 0, 1, 0), 1, ("", "cache", "corpus", "prompt"), (0, 5, 6, 2))
+    step = trace_step(tree, Verified((1, 2), (1, 2, 4)), lambda token: b"%d" % token, 9)
+    assert step.tokens == (TracedToken(b"1", "cache", 5), TracedToken(b"2", "corpus", 6), TracedToken(b"4"))
+    assert step.path == (1, 2)
+    assert step.pieces == (b"7", b"1", b"2", b"3")
+
+
+def test_a_character_over_two_tokens_is_shown_once() -> None:
+    tree = DraftTree.chain((0,))
+    steps = [StepTrace((TracedToken(piece),), tree, (b"",), ()) for piece in (b"a\xc3", b"\xa4b", b"\xc3")]
+    assert token_texts(steps[:2]) == [["a"], ["äb"]]
+
+
+def test_plain_values_are_json_and_leave_nothing_out() -> None:
+    tree = DraftTree((9, 7, 1, 2), (-1, 0, 1, 1), 2, ("", "", "repository", "outdated"), (0, 0, 3, 4))
+    step = trace_step(tree, Verified((3,), (2, 5)), lambda token: b"<%d>" % token, 9)
+    assert json.loads(json.dumps(as_plain([step]))) == [
+        {
+            "tokens": [
+                {"text": "<2>", "source": "outdated", "match": 4},
+                {"text": "<5>", "source": "model", "match": 0},
+            ],
+            "draft": {
+                "texts": ["<1>", "<2>"],
+                "parents": [-1, -1],
+                "sources": ["repository", "outdated"],
+                "matches": [3, 4],
+                "accepted": [1],
+            },
+        }
+    ]

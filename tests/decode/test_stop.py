@@ -105,9 +105,7 @@ def test_a_text_ends_before_a_control_character(control: str, before: str, after
         ("# ", "\x1b", "", "python"),
     ],
 )
-def test_no_bare_comment_mark_is_left_before_a_control_character(
-    before: str, said: str, expect: str, language: str
-) -> None:
+def test_no_bare_comment_mark_before_a_control_character(before: str, said: str, expect: str, language: str) -> None:
     check(f"{before}{CURSOR}\n", said, expect, language)
     if "\n" not in said.partition("\x1b")[0]:
         check(f"{before}{CURSOR} and b\n", said, expect, language)

@@ -73,9 +73,7 @@ def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: di
     assert (cache / "models" / "work" / "convert-1-abcdefgh").exists()
 
 
-def test_damaged_kernels_and_segments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explanations: dict[str, str]
-) -> None:
+def test_damaged_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explanations: dict[str, str]) -> None:
     kernels = tmp_path / "kernels" / "1"
     kernels.mkdir(parents=True, mode=0o700)
     kernels.parent.chmod(0o700)

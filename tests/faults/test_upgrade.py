@@ -221,9 +221,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_cache_file_is_used_or_put_aside_with_one_message(
-    kind: str, cache: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_cache_file_is_used_or_replaced_once_told(kind: str, cache: Path, caplog: pytest.LogCaptureFixture) -> None:
     kept = KINDS[kind]
     kept.put(cache, lambda whole: whole)
     assert kept.used(kept.read(cache))

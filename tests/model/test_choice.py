@@ -54,9 +54,7 @@ def said(found: model.Choice) -> str:
 
 
 @pytest.mark.parametrize(("name", "gigabytes", "steps", "prefills", "expected"), CLASSES, ids=[c[0] for c in CLASSES])
-def test_each_class_of_machines_gets_its_model(
-    name: str, gigabytes: int, steps: str, prefills: str, expected: str
-) -> None:
+def test_each_class_gets_its_model(name: str, gigabytes: int, steps: str, prefills: str, expected: str) -> None:
     found = choose(machine(gigabytes, steps, prefills))
     assert said(found) == expected, name
     assert found.chosen.size.name in found.reason
@@ -175,9 +173,7 @@ def test_a_model_that_is_here_stays_in_use(tmp_path: Path, hub_cache: Path) -> N
         assert (seven in found.variant) == (size.hub_id != seven)
 
 
-def test_a_larger_model_alone_is_used_where_it_fits_into_memory(
-    tmp_path: Path, hub_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_larger_model_is_used_where_it_fits(tmp_path: Path, hub_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "cache"
     slow = machine(32, *CLASSES[3][2:4])
     write_measured(cache, Measured(slow.speeds, 8, "k1", battery=False, disturbed=0))
@@ -210,9 +206,7 @@ def install(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ("exec yes", 0, "reported no memory size"),
     ],
 )
-def test_the_driver_is_asked_for_a_while(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, bytes_: int, problem: str
-) -> None:
+def test_ask_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, bytes_: int, problem: str) -> None:
     """One that hangs, starts others, ignores signals or talks for ever costs the time it is given."""
     install(tmp_path, script, monkeypatch)
     answer = ask_driver(timeout_s=1.0 if problem == "did not answer" else 60.0)

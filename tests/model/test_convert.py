@@ -1,6 +1,5 @@
 """A GGUF that only transformers can read becomes a transformers folder, whole or not at all; by the real worker."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -16,7 +15,6 @@ from fastcoder_lsp import model
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, ResourceError
 from fastcoder_lsp.model.convert_worker import require_memory
 from fastcoder_lsp.model.gguf_folder import make_ready
-from fastcoder_lsp.model.gguf_header import check_header
 from fastcoder_lsp.model.store import ModelStore, require_space
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.fake_engine import silent
@@ -62,26 +60,6 @@ def test_bytes_that_are_no_gguf_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelInvalidError, match="not a GGUF"):
         model.prepare(str(path), tmp_path / "cache", silent)
     assert not leftovers(tmp_path / "cache")
-
-
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.2, 0.5, 0.99])
-def test_a_file_cut_short_is_refused(path: Path, share: float) -> None:
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(share * len(whole))])
-    with pytest.raises(ModelInvalidError, match=path.name):
-        check_header(path)
-
-
-def test_garbage_in_the_header_is_refused_or_harmless(path: Path) -> None:
-    whole = path.read_bytes()
-    random = np.random.default_rng(0)
-    for _ in range(60):
-        damaged = bytearray(whole)
-        start = int(random.integers(4, 3000))
-        damaged[start : start + 8] = random.bytes(8)
-        path.write_bytes(damaged)
-        with contextlib.suppress(ModelInvalidError):
-            check_header(path)
 
 
 def test_an_unknown_architecture_is_said_to_be(path: Path, tmp_path: Path) -> None:

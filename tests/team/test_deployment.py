@@ -132,7 +132,7 @@ def test_the_container_is_built_of_what_there_is() -> None:
     words = [word for word, _ in found]
     assert words[0] == "FROM"
     assert set(words) <= {
-        *("FROM", "ARG", "RUN", "WORKDIR", "COPY", "USER", "ENV", "VOLUME", "EXPOSE", "ENTRYPOINT", "CMD"),
+        *("FROM", "ARG", "RUN", "WORKDIR", "COPY", "USER", "ENV", "VOLUME", "EXPOSE", "ENTRYPOINT", "CMD")
     }
     sources = [source for word, rest in found if word == "COPY" for source in rest.split()[:-1]]
     assert sources

@@ -59,9 +59,7 @@ def test_it_is_fetched_laid_out_and_followed(origin: Path, tmp_path: Path) -> No
     assert not first.exists()
 
 
-def test_a_tree_that_the_disk_does_not_take_whole_is_none(
-    origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tree_that_does_not_fit_on_the_disk(origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(origin, {"another.py": "x = 1\n"})
     write, wrong = Path.write_bytes, errno.ENOSPC
 
@@ -79,9 +77,7 @@ def test_a_tree_that_the_disk_does_not_take_whole_is_none(
     assert [path.name for path in tree.rglob("*.py")] == ["another.py"]
 
 
-def test_trees_that_hold_each_other_over_and_over_are_refused(
-    origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trees_that_grow_without_end_are_refused(origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git, "_LISTED_BYTES", 1_000_000)
     good = laid_out(named(origin), tmp_path / "cache")
     blob = run(origin, "hash-object", "-w", "--stdin", told=b"x = 1\n")

@@ -33,3 +33,14 @@ def forms(table: Path, password: str) -> Iterator[tuple[str, str, tuple[str, ...
             return made
 
         yield language, re.sub(r"@(?:([hu])?(\d+)@|@)", value, form.replace("⏎", "\n")), tuple(held)
+
+
+def written(table: str) -> list[tuple[str, str]]:
+    """The lines of a table without passwords to fill in, each with the language that it stands below."""
+    language, found = "", []
+    for line in Path(__file__).with_name(table).read_text(encoding="utf-8").splitlines():
+        if line.startswith("== "):
+            language = line[3:]
+        else:
+            found.append((language, line.replace("⏎", "\n")))
+    return found

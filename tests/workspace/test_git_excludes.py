@@ -74,9 +74,7 @@ def test_a_submodule_heeds_its_own(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", [".config", "elsewhere"])
-def test_the_users_own_file_holds_everywhere(
-    folder: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_users_file_holds_anywhere(folder: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if folder != ".config":
         monkeypatch.setenv("XDG_CONFIG_HOME", str(home / folder))
     write(home / folder / "git/ignore", "scratch*.py\n")
@@ -210,9 +208,7 @@ def test_pipes_are_not_waited_for(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a system's limit on paths")
-def test_a_folder_whose_path_leaves_no_room_for_git(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_that_leaves_no_room_for_git(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, length = tmp_path / "root", os.pathconf("/", "PC_PATH_MAX") - 3
     write(root / "a.py")
     monkeypatch.chdir(root)

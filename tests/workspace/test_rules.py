@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -310,9 +311,7 @@ def test_an_ignore_file_that_is_none_is_passed_over(root: Path, tmp_path: Path) 
     assert of.may_complete(path, "python") is ExclusionReason.EXCLUDED
 
 
-def test_of_hundreds_of_folders_only_those_are_looked_at_that_are_asked_about(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_folders_that_are_asked_about_are_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each folder's rules know all folders: a look at each would be work, and memory, by their square."""
     looked_at: list[Path] = []
     begin = IgnoreFiles.__init__
@@ -330,3 +329,28 @@ def test_of_hundreds_of_folders_only_those_are_looked_at_that_are_asked_about(
     assert every.may_read(file) is None
     assert every.may_read(write(folders[7], "b.py")) is ExclusionReason.IGNORED
     assert looked_at == [folders[7].resolve()]
+
+
+def test_a_listing_holds_what_a_question_for_each_file_allows(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    write(root, ".gitignore", "*.log\nbuild/\n/top.py\n")
+    write(root, ".fastcoderignore", "mine/\n")
+    write(root, "sub/.gitignore", "!keep.log\n/local.py\n")
+    inner = root / "inner"
+    write(inner, ".gitignore", "own.py\n")
+    names = ("top.py", "a.py", "a.log", "local.py", "own.py", "keep.log", "large.py", "a.ts", "token.json", "x.pem")
+    folders = ("", "sub", "sub/deep", "build", "mine", "node_modules/lib", ".ssh", "inner", "inner/.aws", "inner/sub")
+    for folder in folders:
+        for name in names:
+            write(root, f"{folder}/{name}", "x" * 5_000 if name == "large.py" else "x = 1\n")
+    (root / "link.py").symlink_to(root / "a.py")
+    (root / "linked").symlink_to(root / "sub")
+    small = Settings(read_max_file_bytes=4_000)
+    every = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
+    for roots in ((root,), (root, inner), (inner,)):
+        for settings in (small, replace(small, languages_exclude=("typescript",), read_exclude=("deep/*.py",))):
+            of = ReadingRules(roots, settings)
+            listed = set(of.files())
+            assert listed == {path for path in every if of.may_read(path) is None}
+            assert inner / "a.py" in listed
+            assert inner / "large.py" not in listed

@@ -1,13 +1,10 @@
 """URIs and the paths behind them; listing folders; paths that are too long for Windows."""
 
-from dataclasses import replace
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
 
-from fastcoder_lsp.config import Settings
-from fastcoder_lsp.workspace.paths import MAX_PATH_CHARACTERS, MAX_SHORT_PATH, long_form, path_of, path_text, uri_of
-from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.paths import MAX_PATH_CHARACTERS, MAX_SHORT_PATH, long_form, path_text
 
 
 @pytest.mark.parametrize(
@@ -59,41 +56,6 @@ def test_a_host_is_no_part_of_a_path_elsewhere() -> None:
 
 def test_what_is_too_long_names_nothing() -> None:
     assert path_text("file:///" + "a" * MAX_PATH_CHARACTERS, windows=True) is None
-
-
-def test_paths_here(tmp_path: Path) -> None:
-    assert path_of(uri_of(tmp_path / "a b.py")) == tmp_path / "a b.py"
-
-
-def write(root: Path, name: str, text: str = "x = 1\n") -> None:
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
-def test_a_listing_holds_what_a_question_for_each_file_allows(tmp_path: Path) -> None:
-    root = tmp_path / "work"
-    write(root, ".gitignore", "*.log\nbuild/\n/top.py\n")
-    write(root, ".fastcoderignore", "mine/\n")
-    write(root, "sub/.gitignore", "!keep.log\n/local.py\n")
-    inner = root / "inner"
-    write(inner, ".gitignore", "own.py\n")
-    names = ("top.py", "a.py", "a.log", "local.py", "own.py", "keep.log", "large.py", "a.ts", "token.json", "x.pem")
-    folders = ("", "sub", "sub/deep", "build", "mine", "node_modules/lib", ".ssh", "inner", "inner/.aws", "inner/sub")
-    for folder in folders:
-        for name in names:
-            write(root, f"{folder}/{name}", "x" * 5_000 if name == "large.py" else "x = 1\n")
-    (root / "link.py").symlink_to(root / "a.py")
-    (root / "linked").symlink_to(root / "sub")
-    small = Settings(read_max_file_bytes=4_000)
-    every = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
-    for roots in ((root,), (root, inner), (inner,)):
-        for settings in (small, replace(small, languages_exclude=("typescript",), read_exclude=("deep/*.py",))):
-            of = ReadingRules(roots, settings)
-            listed = set(of.files())
-            assert listed == {path for path in every if of.may_read(path) is None}
-            assert inner / "a.py" in listed
-            assert inner / "large.py" not in listed
 
 
 DEEP = "\\".join(["folder"] * 50)

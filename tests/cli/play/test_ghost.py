@@ -23,9 +23,7 @@ def test_the_difference_leads_from_one_text_to_the_other(before: str, after: str
 
 
 @given(TEXT, TEXT, TEXT, st.integers(0, 20))
-def test_accepting_word_by_word_equals_accepting_at_once(
-    before: str, after: str, suggested: str, replaces: int
-) -> None:
+def test_accepting_by_words_equals_accepting_at_once(before: str, after: str, suggested: str, replaces: int) -> None:
     end = len(before) + min(replaces, len(after))
     ghost = ghost_of(ReceivedSuggestion(suggested, len(before), end), before + after, len(before))
     if ghost is None:

@@ -51,9 +51,7 @@ def test_scripted_session(environment: dict[str, str], llama_model: ModelFiles) 
     assert " tokens in " in done.stdout
 
 
-def test_a_file_of_the_users_is_not_changed(
-    environment: dict[str, str], llama_model: ModelFiles, tmp_path: Path
-) -> None:
+def test_the_users_file_is_not_changed(environment: dict[str, str], llama_model: ModelFiles, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     text = "def area(width: float, height: float) -> float:\n    return width * height\n\n\nprint(area(2.0, 3.0))\n"
     file.write_text(text)
