@@ -162,7 +162,6 @@ def test_training_without_data_writes_nothing(
 
 
 def test_the_size_of_a_model_is_known_before_its_weights_are_unpacked(tmp_path: Path) -> None:
-    """It decides how the model is tuned."""
     write_gguf(tmp_path / "tiny.gguf")
     folder = prepare(str(tmp_path / "tiny.gguf"), tmp_path / "cache", lambda _share, _what: None).folder
     before = count_parameters(folder)

@@ -58,7 +58,6 @@ def test_what_is_useful_stays(redaction: check.Redaction) -> None:
 
 
 def test_what_a_model_said_does_not_stay(redaction: check.Redaction) -> None:
-    """It may be tuned on what is nobody else's."""
     assert redaction.value({"text": "def patient_record()", "tokens": 4}) == {"text": check.HIDDEN, "tokens": 4}
 
 

@@ -100,7 +100,6 @@ def test_kinds_of_changes(before: str, after: str, rest: str, wanted: str) -> No
 
 
 def test_what_the_user_passed_over_stays() -> None:
-    """And so does everything after a change that was made once, or after another one."""
     text = BEFORE + CALL
     passed = question(text, AFTER + CHANGED, (0, 2))
     assert analogous(passed) == ()
@@ -117,7 +116,6 @@ def test_changes_in_another_file_count() -> None:
 
 
 def test_hostile_texts_cost_little() -> None:
-    """Long lines of single tokens, patterns in names, and a text of nothing else."""
     line = "a.b(" * 3_000 + "\n"
     asked = question(line * 3, line.replace("b(", "c(") * 3)
     assert analogous(asked) == ()

@@ -43,7 +43,6 @@ MIDDLE = question("\n".join(LINES), "\n".join(LINES).index("line 30") + 3)
 
 
 def test_recorded_prompts_and_answers() -> None:
-    """Every recorded prompt is rebuilt and recognised; every answer is read, and its edits give its text."""
     seen = Counter[tuple[str, bool]]()
     for one in recorded.recorded():
         form = format_named(one.format)

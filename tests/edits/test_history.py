@@ -112,7 +112,6 @@ DISTINCT = st.lists(st.integers(0, 30).map(str), max_size=14, unique=True).map("
 @example(["a\n\na", "a\n", ""], [100.0] * 2)
 @given(st.lists(REPEATED, min_size=2, max_size=8), GAPS)
 def test_entries_lead_from_the_first_text_to_the_last(texts: list[str], gaps: list[float]) -> None:
-    """As patches, in order, whatever was grouped or forgotten."""
     typist = Typist()
     typist.texts[URI] = texts[0]
     for text, gap_ms in zip(texts[1:], gaps, strict=False):
@@ -150,7 +149,6 @@ def test_secret_lines_never_leave(typist: Typist) -> None:
 
 @pytest.mark.parametrize("length", [200, 3_000])
 def test_lines_of_a_key_that_begins_far_above(typist: Typist, length: int) -> None:
-    """Changed, typed, and deleted: neither the old lines nor the new ones leave, however long the key is."""
     begins, ends = "KEY = '''-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----'''"
     lines = ["x = 1", begins, *("A" * 40 for _ in range(length)), ends, "y = 1"]
     typist.texts[URI] = "\n".join(lines)

@@ -36,7 +36,6 @@ def until(done: Callable[[], EditRuntime | Reason | Status]) -> EditRuntime | Re
 
 
 def test_a_model_is_loaded_once_for_all_and_closed_with_its_owner() -> None:
-    """Nobody waits for it; every front has caches of its own; another name is another model."""
     go, loads, engines = threading.Event(), list[EditModel](), list[ReplacingEngine]()
 
     def load(settings: Settings, _stopped: threading.Event, progress: Progress) -> EditModel:
@@ -107,7 +106,6 @@ def test_a_failure_is_a_reason_and_tried_again_later(monkeypatch: pytest.MonkeyP
 
 
 def test_what_names_no_edit_model(tmp_path: Path) -> None:
-    """A missing one says how to get it, and a code model is no edit model."""
     assert EditModels(load_edit_model).of(Settings(), "one") == edit_model.no_edit_model()
     with pytest.raises(ModelMissingError, match="some/missing-zeta"):
         load_edit_model(Settings(edits_model="some/missing-zeta"), threading.Event())

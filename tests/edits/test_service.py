@@ -61,7 +61,6 @@ def reason_of(answer: EditAnswer) -> str:
 
 
 def test_an_answer_is_minimal_edits() -> None:
-    """The window is rewritten; what the editor gets is what changes."""
     at = TEXT.index("w * 2") + 1
     answer = EditSimulation().edit_answer()
     assert answer.edits == (Edit(at, at, "idth"),)
@@ -71,7 +70,6 @@ def test_an_answer_is_minimal_edits() -> None:
 
 
 def test_a_completion_interrupts_an_edit_between_two_pieces() -> None:
-    """Whatever the edit model is doing, the completion's next piece comes first, and the edit goes on after it."""
     for pieces in itertools.count(1):
         person = EditSimulation()
         person.answer("x = ")
@@ -91,7 +89,6 @@ def test_a_completion_interrupts_an_edit_between_two_pieces() -> None:
 
 
 def test_an_edit_comes_before_work_ahead() -> None:
-    """The prompt of the next completion waits, and a completion that is expected does not."""
     person = EditSimulation()
     person.answer("x = ")
     before = len(person.engine.pieces)
@@ -116,7 +113,6 @@ def test_a_suggestion_is_finished_before_an_edit() -> None:
 
 
 def test_the_newest_question_replaces_the_older_and_keeps_its_cache() -> None:
-    """Only what follows the first difference of the two prompts is computed again."""
     person = EditSimulation()
     person.edit_answer()
     prompt = person.edit_engine.prefilled
@@ -128,7 +124,6 @@ def test_the_newest_question_replaces_the_older_and_keeps_its_cache() -> None:
 
 
 def test_the_same_question_is_answered_at_once() -> None:
-    """While it is open, and later; another version of the same text is the same question."""
     person = EditSimulation()
     first, second = person.edit(), person.edit()
     person.work(until=first.done)
@@ -169,7 +164,6 @@ def test_an_answer_without_an_edit_says_so(says: str, code: str) -> None:
 
 
 def test_no_edit_model_and_one_that_is_still_loaded() -> None:
-    """A question waits for the model, and completions do not wait with it."""
     person = EditSimulation()
     ready, person.edit_model = person.edit_model, reasons.no_edit_model
     assert reason_of(person.edit_answer()) == "edit-model"
@@ -185,7 +179,6 @@ def test_no_edit_model_and_one_that_is_still_loaded() -> None:
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_the_prompt_begins_with_code_of_other_files(tmp_path: Path, allowed: bool) -> None:
-    """Where the folder allows it: without secrets, and the same as long as the user works at one place."""
     (tmp_path / "shapes.py").write_text(f"PASSWORD = 'swordfish-8x'\ndef area(width):\n    return {'width + ' * 9}1\n")
     (tmp_path / ".gitignore").write_text("hidden.py\n")
     (tmp_path / "hidden.py").write_text("def area(width):\n    return 'hidden'\n")
@@ -220,7 +213,6 @@ def test_a_failure_of_the_edit_model_costs_only_the_edit(monkeypatch: pytest.Mon
 
 
 def test_a_model_that_is_switched_off_or_replaced() -> None:
-    """Off answers at once; a question that is open while the model is replaced is answered by the next one."""
     person = EditSimulation()
     edit = person.edit()
     person.work(pieces=3)

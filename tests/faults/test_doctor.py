@@ -152,7 +152,6 @@ def test_each_folder_that_is_not_writable_is_named_once(
 
 
 def test_a_cache_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is absent, and belongs into a folder that is not the user's, who is told what to make, and where else to."""
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache" / "fastcoder"))
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)
     check = check_cache()

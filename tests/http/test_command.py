@@ -42,7 +42,6 @@ def test_a_port_that_is_taken_is_said() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SO_REUSEPORT")
 def test_a_reserved_port_is_for_who_asks_for_it_the_same_way() -> None:
-    """Until another process of ours listens there, nothing else takes it; where something has, that is said."""
     with socket.create_server(("127.0.0.1", 0), reuse_port=True) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UsageError, match="is in use"), reserved("127.0.0.1", port):

@@ -151,7 +151,6 @@ def test_an_answer_is_the_models_own(serve: Callable[..., EditServer], name: str
 
 
 def test_the_edit_model_beside_the_code_model_answers_its_prompts() -> None:
-    """Once it is loaded; completions go on meanwhile. Where it cannot be loaded, the answer says so."""
     prompt, answer = built("sweep-v1"), "\ndef a(x):\n    y = x + 1\n"
     server = ServerWithEditModel({prompt.text: answer})
     body = {"prompt": prompt.text, "max_tokens": 512, "stop": ["<|file_sep|>"]}

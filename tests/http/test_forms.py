@@ -220,5 +220,4 @@ def test_with_a_suffix_marks_are_text() -> None:
     [(")\n", "x)", 1, "x"), (")]\n", "x)]", 2, "x"), ("\n", "x", 0, "x"), (")\n", "x", 0, "x")],
 )
 def test_closers_stay_away_that_an_editor_would_replace(after: str, text: str, replaces: int, inserted: str) -> None:
-    """They stand behind the cursor already."""
     assert answer_of(InfillRequest("f(", after), Completion(text, 2, 2 + replaces)).text == inserted

@@ -93,7 +93,6 @@ class Machine:
 
 
 def test_other_texts_are_those_of_an_editor(model: Model) -> None:
-    """Who asks for alternatives gets what a key would show, the greedy text first."""
     machine, at = Machine(model), TEXT.index("self.items.append(") + len("self.items.")
     form = InfillForm(input_prefix=TEXT[:at], input_suffix="\n", filename="a.py", alternatives=3)
     several = machine.by_http(read_infill(form))

@@ -128,7 +128,6 @@ def test_a_copy_that_was_deleted_leaves_the_caches_own_file_in_use(path: Path, c
 
 
 def test_a_file_that_was_changed_is_not_taken_for_the_one_it_was(path: Path, cache: Path) -> None:
-    """Touched is not changed; other bytes of the same size are, and a file that is gone is named."""
     files = model.prepare(str(path), cache, silent)
     os.utime(path, ns=(1, 1))
     open_tensors(files.folder).close()
@@ -202,7 +201,6 @@ def test_what_was_unpacked_is_deleted_with_a_word(path: Path, cache: Path, conve
 
 
 def test_what_is_needed_still_is_not_deleted(path: Path, cache: Path, tmp_path: Path, converted: Path) -> None:
-    """The file is gone, or changed, or is one that only transformers reads."""
     folder = unpacked(path, cache, converted)
     path.unlink()
     drop_copies(ModelStore.at(cache), lambda _: None)

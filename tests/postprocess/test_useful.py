@@ -80,7 +80,6 @@ def test_few_marks_alone_save_no_key(says: str, probable: float, held: bool) -> 
 
 
 def test_few_marks_at_the_end_of_what_is_typed_along() -> None:
-    """However long the text is."""
     text = f"first({'a' * 200})"
     unsure = unsure_at(text, _first(text, 0.99, "b"), TextAround("x = ", "\n", "python"))
     assert unsure == (len(text) - 1,)

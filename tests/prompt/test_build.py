@@ -179,7 +179,6 @@ def test_typing_appends(closing: str, family: str) -> None:
 
 
 def test_edits_above_the_window_cost_nothing() -> None:
-    """Lines added far above, by an import action for one, move the window, they do not change it."""
     builder = PromptBuilder(QWEN, PromptOptions(limit=300))
     at = len(SAMPLE) // 2
     before = builder.build(snapshot(SAMPLE), at)
@@ -188,7 +187,6 @@ def test_edits_above_the_window_cost_nothing() -> None:
 
 
 def test_edits_of_the_suffix_are_seen() -> None:
-    """An edit under the cursor changes the prompt: a stale suffix would be a wrong answer."""
     builder = PromptBuilder(QWEN)
     first = build(builder, f"def f(x):\n    {CURSOR}\n    return x\n")
     second = build(builder, f"def f(x):\n    {CURSOR}\n    return y\n")

@@ -52,7 +52,6 @@ def test_who_waits_gets_the_whole_prompt_at_once(policy: Policy) -> None:
 
 
 def test_who_has_only_opened_a_document_gets_the_whole_prompt_at_once() -> None:
-    """Nobody types there yet: the text may be a moment later, and is the better one."""
     one = Typist(edited=False)
     one.answer()
     assert one.shown() == SHOWN

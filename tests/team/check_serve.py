@@ -77,7 +77,6 @@ def test_a_port_in_use_is_said(own: OwnServer, capsys: pytest.CaptureFixture[str
 
 
 def test_the_door_is_on_loopback_alone(own: OwnServer) -> None:
-    """Where no other address was asked for."""
     listening = [
         connection.laddr[0]
         for connection in psutil.net_connections("tcp")
@@ -194,7 +193,6 @@ def test_a_request_is_traced_without_its_text() -> None:
 
 
 def test_it_ends_with_its_process(tmp_path: Path) -> None:
-    """SIGTERM leaves no process of Ray's behind."""
     with OwnServer(MODEL, 1) as brief:
         process = psutil.Process(brief._process.pid)
         children = process.children(recursive=True)

@@ -48,7 +48,6 @@ def test_traps_among_installed_packages_are_passed_over(packages: Path, tmp_path
 
 @pytest.mark.parametrize("part", [".venv", ".venv/lib", ".venv/lib/python3.11", ".venv/lib/python3.11/site-packages"])
 def test_an_environment_that_lies_elsewhere_is_not_the_workspaces(packages: Path, tmp_path: Path, part: str) -> None:
-    """Whichever part of its path is a link: it would lead to another's code."""
     work = tmp_path / "work"
     assert installed(work) == [packages]
     (work / part).rename(tmp_path / "elsewhere")
@@ -106,7 +105,6 @@ def test_a_damaged_archive_is_said_to_be_one(tmp_path: Path, name: str, make: Ca
 
 
 def test_an_archive_that_says_it_is_endless_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what its members say of themselves and by what unpacking would take, before anything large is unpacked."""
     monkeypatch.setattr(corpus_files, "MAX_BYTES", 5_000)
     monkeypatch.setattr(corpus_files, "MAX_MEMBERS", 5)
     many, large = tmp_path / "many.tar", tmp_path / "large.tar.gz"

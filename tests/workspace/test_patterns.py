@@ -64,7 +64,6 @@ def test_names_that_differ_in_case_are_one_where_the_system_says_so() -> None:
 
 
 def test_names_that_are_no_text_are_matched() -> None:
-    """Bytes that are no UTF-8 stand for themselves, in a pattern as in a name."""
     name = os.fsdecode(b"caf\xe9.py")
     assert Patterns([name]).match(0, name, is_folder=False).ignored
     assert Patterns(["caf?.py"]).match(0, name, is_folder=False).ignored

@@ -94,13 +94,11 @@ def test_an_ignore_file_that_is_not_heeded_whole_ignores_its_folder(root: Path, 
 
 
 def test_a_setting_with_too_many_patterns_ignores_all(root: Path) -> None:
-    """Else the last of them would not hold."""
     path = write(root, "a.py")
     assert rules(root, read_exclude=(*("a" * 60_000, "b" * 60_000),)).may_read(path) is ExclusionReason.IGNORED
 
 
 def test_ignore_files_that_speak_of_too_much_together_ignore_their_folder(root: Path) -> None:
-    """A repository may have one on every level."""
     inner = root
     for number in range(8):
         write(inner, ".gitignore", f"{'x' * 60_000}\n{'hidden.py' if number == 7 else ''}\n")
@@ -120,7 +118,6 @@ def test_an_ignore_file_below_too_many_folders_ignores_them(root: Path) -> None:
 
 
 def test_an_ignore_file_that_cannot_be_read_ignores_its_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It belongs to somebody else, or the disk is broken."""
     path, ignore = write(root, "sub/a.py"), write(root, "sub/.gitignore", "b.py\n")
 
     def refuse(file: Path, limit: int, *, inside: Path) -> bytes:
@@ -136,7 +133,6 @@ def test_an_ignore_file_that_cannot_be_read_ignores_its_folder(root: Path, monke
 
 
 def test_an_ignore_file_in_another_encoding_names_bytes(root: Path) -> None:
-    """As git compares them."""
     path = Path(os.fsdecode(os.fsencode(root) + b"/\xe9.py"))
     path.write_text("x = 1\n")
     write(root, ".gitignore", b"\xe9.py\n")
@@ -181,7 +177,6 @@ def test_secret_files_are_told_by_their_names(root: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["environment.py", "keys.py", "token.py", "secrets.py", "credentials.ts", "pem.go"])
 def test_code_about_secrets_is_code(root: Path, name: str) -> None:
-    """A module named for what it handles is not taken for the thing."""
     assert rules(root).may_read(write(root, name)) is None
 
 

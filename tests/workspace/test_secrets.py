@@ -53,7 +53,6 @@ def test_what_looks_like_a_secret(left: str, language: str) -> None:
     ("opens", "closes", "line"), [("", "", "{}"), ("KEY = (\n    '", "'", "    '{}\\n'"), ("", "", "{} ")]
 )
 def test_a_key_of_thousands_of_lines(opens: str, closes: str, line: str) -> None:
-    """Its body looks innocent; its end and its beginning are far away."""
     body = "\n".join(line.format("A" * 40) for _ in range(3_000))
     key = f"above\n{opens}-----BEGIN PRIVATE KEY-----{closes}\n{body}\n"
     assert in_secret(key + "    AA", "python")
@@ -148,7 +147,6 @@ def test_few_forms_go_along(table: Path, least: int, one_in: int, password: str)
 @pytest.mark.parametrize("language", ["python", "shellscript", "xml"])
 @pytest.mark.parametrize("part", ["x", '"a", ', "token=", "key=", "login("])
 def test_a_line_that_is_too_long_to_judge_goes_along_in_no_case(part: str, language: str) -> None:
-    """It is left out unread, so that no line takes long."""
     assert without_secrets(f"above\n{part * 50_000}\nbelow", language) == "above\nbelow"
 
 

@@ -45,12 +45,10 @@ def test_windows_paths_come_back(path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/home/a b/ä#%.py", "/C:/odd", "/a\\b.py"])
 def test_other_paths_come_back(path: str) -> None:
-    """A colon and a backslash are letters of a name."""
     assert path_text(PurePosixPath(path).as_uri(), windows=False) == path
 
 
 def test_a_host_is_no_part_of_a_path_elsewhere() -> None:
-    """Other systems mount what they share."""
     assert path_text("file://localhost/home/a.py", windows=False) == "/home/a.py"
 
 

@@ -47,7 +47,6 @@ def test_sleep_is_known_by_either_clock(wall_s: float, steady_s: float, *, slept
 
 
 def test_what_changed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By who else writes to the disk, and nobody told of."""
     slept: list[bool] = []
 
     class Scripted(SleepDetector):

@@ -110,7 +110,6 @@ def test_windows_tells_what_happened(windows: tuple[Path, Told, Gaps, system.Ker
 
 
 def test_a_buffer_that_ran_over_is_known(windows: tuple[Path, Told, Gaps, system.Kernel32]) -> None:
-    """An empty one: more happened than it holds."""
     root, told, gaps, library = windows
     library.buffers.put(b"")
     library.buffers.put(system.record((system.CHANGED, "a.py")))
@@ -129,7 +128,6 @@ def test_a_reader_that_ends_is_known(windows: tuple[Path, Told, Gaps, system.Ker
 
 
 def test_a_folder_that_cannot_be_watched_is_known(tmp_path: Path) -> None:
-    """At once, so that it is looked through now and then instead; no thread is left."""
     library, before = system.Kernel32(), set(threading.enumerate())
     library.closed = True
     with system.directory_changes(library) as made:
