@@ -201,7 +201,8 @@ def _load(
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
-    if datastore:
+    if datastore and ahead.begun:
+        record.enter("datastore")
         ahead.help(progress)
     engine = _engine(settings, files, found.bits, record, progress)
     require_same_words(tokenizer, engine.info.vocabulary, files.name)
