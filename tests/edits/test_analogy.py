@@ -60,43 +60,23 @@ def test_no_other_place_is_changed(rest: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "rest", "wanted"),
+    ("before", "change", "rest", "made"),
     [
-        (
-            "    f(alpha, key=one)\n    f(beta, key=one)\n",
-            "key=one>key=two",
-            "    f(gamma, key=one)\n",
-            "    f(gamma, key=two)\n",
-        ),
-        (
-            "log('key lost: a')\nlog('key lost: b')\n",
-            "key lost>key found",
-            "log('key lost: c')\n",
-            "log('key found: c')\n",
-        ),
-        (
-            "a = await one.load(1)\nb = await two.load(1)\n",
-            "await > ",
-            "c = await six.load(1)\n",
-            "c = await six.load(1)\n",
-        ),
-        (
-            "a = get(price, price)\nb = get(price, price)\n",
-            "price>cost",
-            "c = get(price, price)\n",
-            "c = get(cost, cost)\n",
-        ),
-        ("\ta = 1\n\tb = 1\n", "\t>    ", "\tc = 1\n", "\tc = 1\n"),
-        ("a = 1\nb = 1\n", "1>1\\2(", "c = 1\n", "c = 1\n"),
+        ("    f(alpha, key=one)\n    f(beta, key=one)\n", "key=one>key=two", "    f(gamma, key=one)\n", True),
+        ("log('key lost: a')\nlog('key lost: b')\n", "key lost>key found", "log('key lost: c')\n", True),
+        ("a = await one.load(1)\nb = await two.load(1)\n", "await > ", "c = await six.load(1)\n", False),
+        ("a = get(price, price)\nb = get(price, price)\n", "price>cost", "c = get(price, price)\n", True),
+        ("\ta = 1\n\tb = 1\n", "\t>    ", "\tc = 1\n", False),
+        ("a = 1\nb = 1\n", "1>1\\2(", "c = 1\n", False),
     ],
     ids=["argument", "string", "too little alike", "twice in a line", "blanks", "number"],
 )
-def test_kinds_of_changes(before: str, after: str, rest: str, wanted: str) -> None:
-    """`after` is what the user replaces, and by what."""
-    old, _, new = after.partition(">")
+def test_kinds_of_changes(before: str, change: str, rest: str, made: bool) -> None:
+    """`change` is what the user replaces in both lines, and by what."""
+    old, _, new = change.partition(">")
     changed = before.replace(old, new)
     asked = question(before + rest, changed + rest)
-    assert apply(asked.text, analogous(asked)) == changed + wanted
+    assert apply(asked.text, analogous(asked)) == changed + (rest.replace(old, new) if made else rest)
 
 
 def test_what_the_user_passed_over_stays() -> None:

@@ -29,13 +29,7 @@ PUT_IN = (b"0", b"9" * 12, b"-1", b"null", b'"', b"[", b"{}", b"1e999", b"\xff",
 VALUES: tuple[Any, ...] = (
     None, 0, -1, 10**9, 10**30, float("inf"), float("nan"), "", "x", [], {}, True, [1], {"a": 1}, 0.5,
 )  # fmt: skip
-COUNTS = (
-    b"\xff" * 8,
-    bytes(8),
-    (1 << 60).to_bytes(8, "little"),
-    (1 << 31).to_bytes(8, "little"),
-    b"\0\0\x10" + bytes(5),
-)
+COUNTS = tuple(number.to_bytes(8, "little") for number in ((1 << 64) - 1, 0, 1 << 60, 1 << 31, 1 << 20))
 
 
 @pytest.fixture(autouse=True)

@@ -27,13 +27,8 @@ case "$*" in
         chmod +x "$folder/bin/fastcoder-lsp" ;;
 esac
 """
-FILES = (
-    "scripts/run",
-    "scripts/lib/setup.sh",
-    "pyproject.toml",
-    "constraints.txt",
-    "fastcoder_lsp/requirements-cpu.txt",
-)
+REQUIREMENTS = "fastcoder_lsp/requirements-cpu.txt"
+FILES = ("scripts/run", "scripts/lib/setup.sh", "pyproject.toml", "constraints.txt", REQUIREMENTS)
 
 
 @pytest.fixture
@@ -138,7 +133,7 @@ def test_a_driver_that_hangs(checkout: Path) -> None:
 def test_without_a_gpu_no_torch_is_installed(checkout: Path) -> None:
     ended(start(checkout, with_driver(checkout, "echo none; exit 9")))
     (light,) = installed(checkout)
-    assert light.endswith(f"--requirement {checkout}/fastcoder_lsp/requirements-cpu.txt --editable {checkout}")
+    assert light.endswith(f"--requirement {checkout}/{REQUIREMENTS} --editable {checkout}")
     assert "--no-deps" in light
 
 

@@ -167,8 +167,7 @@ def test_a_first_text_waits_for_no_more_than_the_machine_reads_in_time() -> None
         one.answer(invoked=invoked)
         assert one.costs[-1] * 6.0 * COSTS.prefill_ms <= most_ms
         one.rest(9000)
-        whole = one.builder.shown(one.uri)
-        assert whole is not None
+        whole = one.prompt()
         fresh = PromptBuilder(QWEN, one.builder.options).build(
             Snapshot(one.uri, "/main.py", "python", 1, one.before + one.after), len(one.before)
         )
@@ -228,9 +227,7 @@ def test_what_holds_no_more_is_planned_anew_and_its_beginning_stays(far: bool) -
     one.rest(4000)
     assert one.shown() == ["lib/long.py"]
     assert held >= 400
-    shown = one.builder.shown(one.uri)
-    assert shown is not None
-    assert one.computed() - asked <= shown.tokens - 300, "not all of it"
+    assert one.computed() - asked <= one.prompt().tokens - 300, "not all of it"
     assert one.computed() > before
 
 
@@ -292,8 +289,7 @@ def test_a_renamed_document_takes_what_is_prepared_along() -> None:
     assert one.prepared() == held
     before = one.computed()
     one.type("\n", 900)
-    shown = one.builder.shown(one.uri)
-    assert shown is not None
+    shown = one.prompt()
     assert shown.found.snippets
     assert one.computed() - before - one.costs[-1] <= shown.tokens - held + 200
 
@@ -332,14 +328,10 @@ def test_what_is_done_beside_is_bounded() -> None:
 def test_the_prompt_for_a_person_is_the_one_that_is_used() -> None:
     one = Typist()
     one.type("    value")
-    shown = one.builder.shown(one.uri)
-    assert shown is not None
-    assert "high" not in shown.text
+    assert "high" not in one.prompt().text
     one.type("\n")
     one.rest(3000)
-    shown = one.builder.shown(one.uri)
-    assert shown is not None
-    assert "high" in shown.text
+    assert "high" in one.prompt().text
 
 
 @pytest.mark.parametrize("pause_ms", [500, 4000])

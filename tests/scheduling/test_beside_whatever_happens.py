@@ -20,12 +20,7 @@ SURPRISE = "q"
 LONG = ContextSnippet("lib/long.py", "def long():\n" + "    return [1, 2, 3, 4, 5]\n" * 28, 1.0, "/w/long.py")
 OTHER = ContextSnippet("lib/other.py", "def other():\n    return 7\n" * 9, 2.0, "/w/other.py")
 FOUND = [SNIPPETS, SECOND, (LONG,), (OTHER, LONG), (OTHER, *SNIPPETS), ()]
-SOURCES = [
-    frozenset[str](),
-    frozenset({"/w/long.py"}),
-    frozenset({"/w/other.py"}),
-    frozenset({"/w/long.py", "/w/other.py"}),
-]
+SOURCES = [frozenset(names) for names in ([], ["/w/long.py"], ["/w/other.py"], ["/w/long.py", "/w/other.py"])]
 EVENTS = st.one_of(
     st.tuples(st.just("type"), st.sampled_from(["a", "    value = b(", "\n", "(a)\n\n", "x = 1\ny = 2\n"])),
     st.tuples(st.just("rest"), st.sampled_from([60.0, 400.0, 1500.0, 5000.0])),
@@ -93,16 +88,13 @@ def test_a_text_is_what_the_model_says_to_the_prompt_that_is_shown(stretches: li
             happen(one, event, how)
         one.before += SURPRISE
         text = one.answer()
-        shown = one.builder.shown(one.uri)
-        assert shown is not None
+        shown = one.prompt()
         assert one.given.forbidden.isdisjoint(piece.source for piece in shown.found.snippets)
         plain = Typist(
             whole=True, prompts=one.builder, before=one.before, after=one.after, version=one.version, policy=Policy()
         )
         whole = plain.answer()
-        again = one.builder.shown(one.uri)
-        assert again is not None
-        assert again.text == shown.text
+        assert one.prompt().text == shown.text
         assert whole.text.startswith(text.text)
         assert text.text == whole.text or text.finish == "budget"
 

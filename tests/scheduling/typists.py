@@ -23,6 +23,7 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft.base import NoDrafter
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
+from fastcoder_lsp.prompt.retrieval import LatestPrompt
 from fastcoder_lsp.runtime.parts import DecodeLimits, Model, Runtime
 from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
@@ -177,6 +178,11 @@ class Typist(Turns):
 
     def computed(self) -> int:
         return self.caches.computed
+
+    def prompt(self) -> LatestPrompt:
+        latest = self.builder.shown(self.uri)
+        assert latest is not None
+        return latest
 
     def shown(self) -> list[str]:
         shown = self.builder.shown(self.uri)

@@ -72,13 +72,8 @@ def test_only_where_the_repository_is_to_be_shown(words: RepositoryWords, tmp_pa
 
 def test_rules_hold(words: RepositoryWords, tmp_path: Path) -> None:
     secret = 'ZEBRA_TOKEN = "ghp_0123456789abcdefghijABCDEFGHIJ012345"\n'
-    files = {
-        "a.py": f"{secret}{STORE}",
-        ".env.py": STORE,
-        "hidden.py": STORE,
-        ".gitignore": "hidden.py\n",
-        "id_rsa": STORE,
-    }
+    files = {"a.py": f"{secret}{STORE}", ".gitignore": "hidden.py\n"}
+    files |= dict.fromkeys((".env.py", "hidden.py", "id_rsa"), STORE)
     core = tree(tmp_path, "core", files)
     told = found(words, core)
     assert paths(told) == ["a.py"]

@@ -78,19 +78,15 @@ ANSWERED = {
     "steps": 3,
     "prefilled": 812,
 }
+READ, MADE = "read 812 prompt tokens", "12 tokens in 3 steps"
 
 
 @pytest.mark.parametrize(
     ("ms", "told", "late", "says"),
     [
-        (1840.0, {}, False, ["read 812 prompt tokens in 1,400 ms", "12 tokens in 3 steps"]),
-        (
-            4800.0,
-            {},
-            False,
-            ["read 812 prompt tokens in 1,400 ms", "12 tokens in 3 steps", "waited 3,000 ms for other work"],
-        ),
-        (120.0, {"ms": {}}, False, ["read 812 prompt tokens", "12 tokens in 3 steps"]),
+        (1840.0, {}, False, [f"{READ} in 1,400 ms", MADE]),
+        (4800.0, {}, False, [f"{READ} in 1,400 ms", MADE, "waited 3,000 ms for other work"]),
+        (120.0, {"ms": {}}, False, [READ, MADE]),
         (
             80.0,
             {"ms": {}, "prefilled": 1, "tokens": 1, "steps": 1},
@@ -98,12 +94,7 @@ ANSWERED = {
             ["read 1 prompt token", "1 token in 1 step"],
         ),
         (3.0, {"finish": "typed-through"}, False, []),
-        (
-            5000.0,
-            {"finish": "typed-through"},
-            True,
-            ["read 812 prompt tokens", "12 tokens in 3 steps", "made in the background"],
-        ),
+        (5000.0, {"finish": "typed-through"}, True, [READ, MADE, "made in the background"]),
     ],
     ids=["its own work", "other work between", "a short one", "one of each", "known", "late"],
 )
