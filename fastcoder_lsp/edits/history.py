@@ -7,7 +7,7 @@ thousand changes a second.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
@@ -33,12 +33,18 @@ _MOST_BELOW: Final = 1_000  # characters below a change that these lines are tak
 _SECRET_REACH: Final = 32_000
 """Characters above a change that are searched for the beginning of a secret; a key may begin above them."""
 _SECRET_LINES: Final = 400  # lines of them
+_MOST_WHOLE: Final = 131_072  # characters of a text that is judged as a whole
+_MOST_SECRETS: Final = 1_000  # secret lines of a document, and values, that are remembered
 _MOST_UNDONE: Final = 16  # entries of a file that are searched for undone ones
 _MOST_RECENT: Final = 64
 _MOST_DOCUMENTS: Final = 256
 
 Judge: TypeAlias = Callable[[str, Sequence[str], Sequence[str]], Sequence[bool]]
 """(uri, lines above, lines) → whether each of `lines` looks like a secret or the beginning of one."""
+SecretLines: TypeAlias = Callable[[str, str], Collection[str]]
+"""(uri, whole text) → its lines that look like secrets, stripped."""
+Values: TypeAlias = Callable[[str], Sequence[str]]
+"""A secret line → the values that no other line may show."""
 KeyAbove: TypeAlias = Callable[[str, int], str]
 """(text, place) → the line that begins the private key there; empty if the place is in none."""
 
@@ -62,13 +68,22 @@ class EditHistory:
     """The changes of all documents, oldest first.
 
     `may_read`: uri → whether the rules allow reading the document. `is_secret` judges lines, unfinished ones, too.
-    `key_above` finds a key that begins far above a change.
+    `key_above` finds a key that begins far above a change. `secret_lines` and `secret_values` judge the whole text as
+    it was before the changes and as it is: a later change may make a secret of an earlier one's text.
     """
 
     def __init__(
-        self, may_read: Callable[[str], bool], is_secret: Judge, key_above: KeyAbove = lambda _text, _at: ""
+        self,
+        may_read: Callable[[str], bool],
+        is_secret: Judge,
+        key_above: KeyAbove = lambda _text, _at: "",
+        secret_lines: SecretLines = lambda _uri, _text: (),
+        secret_values: Values = lambda _line: (),
     ) -> None:
         self._may_read, self._is_secret, self._key_above = may_read, is_secret, key_above
+        self._secret_lines, self._secret_values = secret_lines, secret_values
+        self._texts: LatestDocuments[tuple[str, str]] = LatestDocuments(_MOST_ENTRIES)
+        self._secrets: LatestDocuments[_Secrets] = LatestDocuments(_MOST_ENTRIES)
         self._entries: list[_HistoryEntry] = []
         self._open: _HistoryEntry | None = None
         self._recent: tuple[str, float, tuple[Change, ...]] | None = None
@@ -88,6 +103,8 @@ class EditHistory:
             recent.append(Inserted(at_ms, max(len(after) - len(before), 0), 0, accepted=accepted))
             self._open = None
             return
+        texts = self._texts.get(uri)
+        self._texts.put(uri, (texts[0] if texts is not None else before, after))
         start = first_difference(before, after)
         end = common_end(before, after, min(len(before), len(after)) - start)
         stop = len(after) - end
@@ -107,6 +124,7 @@ class EditHistory:
         kept = [entry for entry in self._entries if now_ms - entry.at_ms <= MOST_AGE_MS and self._is_allowed(entry.uri)]
         if len(kept) < len(self._entries):
             self._keep(kept)
+        self._judge_texts()
         seen = (self._seen(entry) for entry in self._entries if entry.folder == folder)
         return tuple(change for change in seen if change is not None)
 
@@ -138,6 +156,8 @@ class EditHistory:
         """The document `old` is now `new`, at `path` below `folder`; its changes go if it may not be read there."""
         self._recent = None
         moved = [entry for entry in self._entries if entry.uri == old]
+        self._texts.rename(old, new)
+        self._secrets.rename(old, new)
         self._modified.rename(old, new)
         if moved and not self._is_allowed(new):
             self._keep([entry for entry in self._entries if entry.uri != old])
@@ -157,6 +177,8 @@ class EditHistory:
         """Drop everything."""
         self._recent = None
         self._keep([])
+        self._texts.clear()
+        self._secrets.clear()
         self._modified.clear()
         self._allowed.clear()
 
@@ -207,6 +229,27 @@ class EditHistory:
         if undone:
             self._keep([entry for entry in self._entries if entry not in undone])
 
+    def _judge_texts(self) -> None:
+        """Find the secrets of each document before its changes since the last look, and as it is."""
+        for uri in {entry.uri for entry in self._entries}:
+            if (texts := self._texts.get(uri)) is None:
+                continue
+            self._texts.forget(uri)
+            secrets = self._secrets.get(uri) or _Secrets({}, {})
+            known = len(secrets.lines)
+            for text in dict.fromkeys(texts):
+                if len(text) <= _MOST_WHOLE:
+                    for line in self._secret_lines(uri, text):
+                        secrets.lines[line] = None
+                        secrets.values.update(dict.fromkeys(self._secret_values(line)))
+            for kept in (secrets.lines, secrets.values):
+                while len(kept) > _MOST_SECRETS:
+                    del kept[next(iter(kept))]
+            self._secrets.put(uri, secrets)
+            if len(secrets.lines) != known:
+                for entry in self._entries:
+                    entry.change = "" if entry.uri == uri else entry.change
+
     def _seen(self, entry: _HistoryEntry) -> Change | None:
         if isinstance(entry.change, str):
             entry.change = self._without_secrets(entry)
@@ -238,7 +281,9 @@ class EditHistory:
     def _judged(self, uri: str, above: tuple[str, ...], lines: tuple[str, ...], below: tuple[str, ...]) -> "_Judged":
         around = above[-_AROUND:]
         everything = (*around, *lines, *below)
-        secret = self._is_secret(uri, above[: len(above) - len(around)], everything)
+        secret = list(self._is_secret(uri, above[: len(above) - len(around)], everything))
+        if (known := self._secrets.get(uri)) is not None:
+            secret = [one or known.hold(line) for one, line in zip(secret, everything, strict=True)]
         first, end = len(around), len(around) + len(lines)
 
         def part(start: int, stop: int, *, hidden: bool) -> tuple[str, ...]:
@@ -250,6 +295,17 @@ class EditHistory:
             part(first, end, hidden=True),
             part(end, len(everything), hidden=False),
         )
+
+
+class _Secrets(NamedTuple):
+    """The secret lines that a document has or had lately, in this order, and their values."""
+
+    lines: dict[str, None]
+    values: dict[str, None]
+
+    def hold(self, line: str) -> bool:
+        """Whether a line is one of them, or shows a value of one; lines without letters or digits are none."""
+        return _says((line,)) and (line.strip() in self.lines or any(value in line for value in self.values))
 
 
 class _Judged(NamedTuple):

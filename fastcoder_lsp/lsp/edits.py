@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastcoder_lsp.edits.gate import EditGate
-from fastcoder_lsp.edits.history import EditHistory, Judge, KeyAbove
+from fastcoder_lsp.edits.history import EditHistory, Judge, KeyAbove, SecretLines, Values
 from fastcoder_lsp.edits.minimal import apply
 from fastcoder_lsp.edits.values import Edit, EditQuestion
 from fastcoder_lsp.lsp.reasons import Reasons
@@ -60,11 +60,12 @@ class NextEdits:
         may_read: Callable[[str], bool],
         is_secret: Judge,
         key_above: KeyAbove,
+        secrets: tuple[SecretLines, Values],
         usage: UsageCounter,
         clock: Callable[[], float] = now_ms,
     ) -> None:
         self.clock, self._usage = clock, usage
-        self.history, self.gate = EditHistory(may_read, is_secret, key_above), EditGate()
+        self.history, self.gate = EditHistory(may_read, is_secret, key_above, *secrets), EditGate()
         self.reasons, self.counts, self.spans = Reasons(), EditCounts(), SpanStatistics()
         self._ids = itertools.count(1)
         self._sent: OrderedDict[str, SentEdit] = OrderedDict()

@@ -36,7 +36,7 @@ from fastcoder_lsp.workspace.folders import Folder, Folders
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.paths import path_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above
+from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above, secret_lines, secret_values
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +165,9 @@ class Session:
         self._installed = InstalledVersion()
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
-        self.edits = NextEdits(self._may_remember, self._secret_lines, key_above, self.usage)
+        self.edits = NextEdits(
+            self._may_remember, self._judge_unfinished, key_above, (self._secret_lines, secret_values), self.usage
+        )
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
         self._override: bool | None = None
         self._reported: set[Problem] = set()
@@ -385,12 +387,19 @@ class Session:
         allowed = rules.may_send if self.folder_of(uri) is not None else rules.may_complete
         return allowed(path, language) is None
 
-    def _secret_lines(self, uri: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
+    def _judge_unfinished(self, uri: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
         """Whether each of some consecutive lines of a document looks like a secret, perhaps an unfinished one."""
         document = self.documents.get(uri)
-        language = document.language if document is not None else language_of(PurePath(path_of(uri) or uri))
         text = document.clean_text if document is not None else "\n".join((*above, *lines))
-        return judge_unfinished(above, lines, language, text)
+        return judge_unfinished(above, lines, self._language(uri), text)
+
+    def _secret_lines(self, uri: str, text: str) -> frozenset[str]:
+        """The secret lines of a document's text, stripped."""
+        return secret_lines(text, self._language(uri))
+
+    def _language(self, uri: str) -> str:
+        document = self.documents.get(uri)
+        return document.language if document is not None else language_of(PurePath(path_of(uri) or uri))
 
     def _folder_settings(self) -> dict[Path, Settings]:
         return {folder.path: self.settings(folder) for folder in self.folders}

@@ -29,12 +29,17 @@ _MAX_KEY_BLOCK = 16_000  # characters above in which the beginning of a key's bl
 _MAX_LINE = 2_000  # a longer line, in characters, counts as a secret unread, so that no line takes long
 _MAX_CACHED_LINE = 1_000  # the longest line, in characters, whose judgement is cached
 
+_BLOCK = 64  # lines that are judged and remembered together
+_MAX_CACHED_BLOCK = 32_000  # characters of a block that is remembered
+_LEAST_VALUE = 6  # characters of a value that other lines are searched for
+
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _KEY_OPENS = re.compile(_KEY_BEGINS.pattern + r"""(?:\\[rn])*["'`]?[\s,+.;&\\(]*$""")
 _KEY_ENDS = "-----END "
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/=]*(?:\\[rn])*")
 _KEY_QUOTES = " \t\r\"'`,.;&\\()"  # around the lines of a key in source code
 _WORDS, _PIECES = re.compile(r"\w{4,}"), re.compile(r"""[^\s"'`()\[\]{},;…]{4,}""")
+_QUOTED = re.compile(r"""["'`]([^"'`]+)["'`]""")
 _KIND = re.compile(r"^kind:\s*[\"']?Secret\b", re.MULTILINE)
 
 _QUOTED_LEFT = re.compile(
@@ -113,15 +118,37 @@ def judge_lines(lines: Iterable[str], language: str, above: OpenConstructs) -> t
 def judge_unfinished(above: Sequence[str], lines: Sequence[str], language: str, text: str) -> list[bool]:
     """Whether each of some consecutive lines of `text` looks like a secret, or like the beginning of one.
 
-    `above`: the lines before them. The constructs that they leave open are remembered: they are the same at each key.
+    `above`: the lines before them.
     """
-    judged, _ = judge_lines(lines, language, _left_open(tuple(above), language, beginning(text, language)))
+    _, opened = _judge_remembered(above, language, beginning(text, language))
+    judged, _ = judge_lines(lines, language, opened)
     return [secret or in_secret(line, language) for line, secret in zip(lines, judged, strict=True)]
 
 
-@lru_cache(maxsize=32)
-def _left_open(lines: tuple[str, ...], language: str, above: OpenConstructs) -> OpenConstructs:
-    return judge_lines(lines, language, above)[1]
+def _judge_remembered(lines: Sequence[str], language: str, above: OpenConstructs) -> tuple[list[bool], OpenConstructs]:
+    """As `judge_lines`, but blocks of lines that were judged lately are not judged again: a key changes one of them."""
+    judged = [False] * len(lines)
+    for start in range(0, len(lines), _BLOCK):
+        block = tuple(lines[start : start + _BLOCK])
+        short = sum(map(len, block)) <= _MAX_CACHED_BLOCK
+        secret, above = (_judge_block if short else _judge_block.__wrapped__)(block, language, above)
+        for number in secret:
+            if start + number >= 0:
+                judged[start + number] = True
+    return judged, above
+
+
+@lru_cache(maxsize=1024)
+def _judge_block(
+    lines: tuple[str, ...], language: str, above: OpenConstructs
+) -> tuple[tuple[int, ...], OpenConstructs]:
+    """The secret lines, counted from the first; negative: above them."""
+    secret = list[int]()
+    for number, line in enumerate(lines):
+        found, above = judge(line, language, above)
+        secret += [number] if found else []
+        secret += [number - distance for distance in above.entry.hidden] if above.entry is not None else []
+    return tuple(secret), above
 
 
 def without_secrets(text: str, language: str) -> str:
@@ -135,7 +162,7 @@ def without_secrets(text: str, language: str) -> str:
 def secret_lines(text: str, language: str) -> frozenset[str]:
     """The lines of a file that look like secrets, stripped."""
     lines = text.split("\n")
-    judged, _ = judge_lines(lines, language, beginning(text, language))
+    judged, _ = _judge_remembered(lines, language, beginning(text, language))
     return frozenset(line.strip() for line, secret in zip(lines, judged, strict=True) if secret)
 
 
@@ -143,6 +170,12 @@ def without_lines(piece: str, secret: frozenset[str]) -> str:
     """Lines of a file without its `secret` ones; lines without letters or digits, such as brackets, stay."""
     lines = piece.split("\n")
     return "\n".join(line for line in lines if line.strip() not in secret or not any(map(str.isalnum, line)))
+
+
+def secret_values(line: str) -> list[str]:
+    """The parts of a secret line by which other lines are recognised that hold the same value."""
+    values = _QUOTED.findall(line) or [line.partition("=")[2] or line.partition(":")[2] or line]
+    return [value for one in values if len(value := one.strip()) >= _LEAST_VALUE]
 
 
 def tells_secret(message: str, source: str, secret: frozenset[str], language: str) -> bool:

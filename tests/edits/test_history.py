@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.core.bounds import MOST_CHANGES
 from fastcoder_lsp.edits.history import MOST_AGE_MS, MOST_CHARACTERS, MOST_LAST_CHARACTERS, EditHistory
-from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above
+from fastcoder_lsp.workspace.secret_lines import judge_unfinished, key_above, secret_lines, secret_values
 
 URI = "file:///w/a.py"
 
@@ -160,6 +161,57 @@ def test_lines_of_a_key_that_begins_far_above(typist: Typist, length: int) -> No
     assert typist.changes() == ()
     typist.put("\n".join((*lines[:-1], "y = 2")), gap_ms=2_000)
     assert [(change.new, change.above, change.below) for change in typist.changes()[-1:]] == [("y = 2\n", "", "")]
+
+
+VALUE = "Ab3dEf6hIj9k"
+KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{VALUE}{'Q' * 52}\n{'Q' * 64}\n-----END RSA PRIVATE KEY-----\n"
+MANIFEST = "kind: Secret\nstringData:\n" + "".join(f"  a{number}: {'Q' * 900}\n" for number in range(60))
+LIST = "PASSWORDS = [\n" + "".join(f"    '{'q w ' * 200}',\n" for _ in range(60))
+TASK = '[{\n "value": "old",\n "essential": true,\n "image": "x",\n "cpu": 1,\n "name": "DB_PASSWORD"\n}]\n'
+
+
+@pytest.mark.parametrize("asked_between", [False, True])
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
+        ("json", [TASK, TASK.replace("old", VALUE)]),
+        ("yaml", [f"{MANIFEST}  z: y\n", f"{MANIFEST}  z: {VALUE}\n"]),
+        ("python", [f"{LIST}    'a',\n]\n", f"{LIST}    '{VALUE}',\n]\n"]),
+        ("yaml", ["stringData:\n", f"stringData:\n  c: {VALUE}\n", f"kind: Secret\nstringData:\n  c: {VALUE}\n"]),
+        ("yaml", ["env:\n", f"env:\n- value: {VALUE}\n", f"env:\n- value: {VALUE}\n  name: DB_PASSWORD\n"]),
+        ("python", ["f(\n)\n", f"f(\n  '{VALUE}'\n)\n", f"password = f(\n  '{VALUE}'\n)\n"]),
+        ("python", ["\n", f"p = '{VALUE}'\n", f"password = '{VALUE}'\n"]),
+        ("python", ["", KEY.partition("\n")[2], KEY]),
+        ("python", [KEY, KEY.partition("\n")[2], ""]),
+        ("python", [f"password = (\n  '{VALUE}'\n)\n", f"(\n  '{VALUE}'\n)\n", "(\n)\n"]),
+    ],
+    ids=[
+        "name below",
+        "manifest",
+        "list",
+        "kind",
+        "name typed",
+        "opening",
+        "renamed",
+        "key typed",
+        "key",
+        "no opening",
+    ],
+)
+def test_secrets_of_the_whole_text_now_and_before(language: str, texts: list[str], asked_between: bool) -> None:
+    """A line far above or below, or typed or deleted in another change, makes a secret of a change's text."""
+    history = EditHistory(
+        lambda _uri: True,
+        lambda _uri, above, lines: judge_unfinished(above, lines, language, texts[-1]),
+        key_above,
+        lambda _uri, text: secret_lines(text, language),
+        secret_values,
+    )
+    for number, (before, after) in enumerate(pairwise(texts)):
+        history.note(URI, "a", before, after, 2_000.0 * number)
+        shown = history.changes(2_000.0 * number) if asked_between else ()
+    shown = history.changes(10_000)
+    assert VALUE not in "".join(one.old + one.new + one.above + one.below for one in shown)
 
 
 def test_unreadable_files_and_changed_rules() -> None:
