@@ -69,9 +69,9 @@ def complete_once(
     used = replace(settings, drafter=NONE.name) if first else settings
 
     def load(tell: Progress) -> Runtime:
-        wanted = folders is not None and (traced or (not first and _is_indexed())) and wants_datastore(used)
-        store = _datastore(folders or {}, tell) if wanted else None
         try:
+            wanted = folders is not None and (traced or (not first and _is_indexed())) and wants_datastore(used)
+            store = _datastore(folders or {}, tell) if wanted else None
             around = WorkspaceView(store.pin if store else None, context=_context(settings, folders or {}))
             runtime = load_runtime(used, tell, around, drafts=not first)
         except BaseException as failure:  # Rust extensions raise BaseExceptions
