@@ -1005,7 +1005,8 @@ line above counts."
    :error-fn (lambda (problem) (message "fastcoder: %s" (plist-get problem :message)))))
 
 (defun fastcoder--dismiss-all ()
-  "Dismiss the ghost text of all buffers."
+  "Dismiss the ghost text of all buffers, and the next edit."
+  (fastcoder--clear-edit)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer (when fastcoder-mode (fastcoder-dismiss)))))
 

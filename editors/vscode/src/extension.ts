@@ -85,6 +85,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             if (condition.kind === 'starting' || condition.kind === 'restarting') {
                 definitions.forget()
                 diagnostics.forget()
+            }
+            if (condition.kind !== 'running' || condition.status.state === 'off') {
                 edits.clear()
             }
             notices.tell(condition)
@@ -97,6 +99,9 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
         vscode.workspace.onDidOpenTextDocument(show), // a document's language changes by closing and opening it
         vscode.workspace.onDidChangeConfiguration((event) => {
             show()
+            if (event.affectsConfiguration('fastcoder')) {
+                edits.clear() // they may be off now, here or everywhere
+            }
             if (event.affectsConfiguration('fastcoder.server.path')) {
                 void server.start()
             }

@@ -208,6 +208,62 @@ def test_what_ends_it(neovim: Scripted) -> None:
     assert drawn(editor) == [], "an answer about another version"
 
 
+OFF = {
+    "the command": "scripted.tell('fastcoder/status', { state = 'off' })",
+    "the server": "scripted.tell('fastcoder/status', { state = 'ready', edits = false })",
+    "the buffer": ":let b:fastcoder = v:false<CR>",
+    "the options": ":lua require('fastcoder').setup({ edits = false })<CR>",
+    "a recording": "qa",
+}
+
+
+@pytest.mark.parametrize("how", OFF)
+def test_it_vanishes_when_edits_are_turned_off(neovim: Scripted, how: str) -> None:
+    editor = neovim("x = 1\n", more=PROPOSES)
+    editor.rpc.ui_attach(80, 24)  # without a screen nothing is drawn
+    propose(editor, ((0, 0, 0, 1), "y"))
+    editor.type("A0<Esc>")
+    shows(editor, "[-x-]{+y+} = 10")
+    (editor.lua if "tell(" in OFF[how] else editor.type)(OFF[how])
+    shows(editor)
+    editor.type("<Tab><Tab>0")
+    settle(editor)
+    assert editor.text() == "x = 10\n"
+    if how == "a recording":
+        editor.type("q")
+        wait_for(lambda: editor.rpc.funcs.getreg("a") == "\t\t0", f"not {editor.rpc.funcs.getreg('a')!r}")
+
+
+def test_escape_after_a_count_or_a_register_only_cancels_these(neovim: Scripted) -> None:
+    editor = neovim("x = 1\nz\n", more=PROPOSES)
+    propose(editor, ((0, 0, 0, 1), "y"))
+    editor.type("A0<Esc>")
+    for keys in ("3<Esc>", '"a<Esc>', '""<Esc>', '2"a3<Esc>'):
+        editor.type(keys)
+        settle(editor)
+        shows(editor, "[-x-]{+y+} = 10")
+    assert told(editor, "fastcoder/editRejected") == []
+    propose(editor)
+    editor.type("yyj3<Esc>p")
+    becomes(editor, "x = 10\nz\nx = 10\n")
+    assert editor.rpc.funcs.getreg("a") == ""
+
+
+def test_it_stays_in_other_windows_of_its_buffer(neovim: Scripted) -> None:
+    editor = neovim("x = 1\n", more=PROPOSES)
+    propose(editor, ((0, 0, 0, 1), "y"))
+    editor.type("A0<Esc>")
+    shows(editor, "[-x-]{+y+} = 10")
+    for command in ("split", "vsplit", "wincmd w", "close"):
+        editor.rpc.command(command)
+        settle(editor)
+        shows(editor, "[-x-]{+y+} = 10")
+    editor.rpc.command("new")
+    assert not editor.lua("return require('fastcoder').is_edit_visible()")
+    editor.rpc.command("close")
+    shows(editor)
+
+
 def test_nothing_is_asked_where_no_edits_are_proposed(neovim: Scripted) -> None:
     editor = neovim("x = 1\n")
     propose(editor, ((0, 0, 0, 1), "y"))

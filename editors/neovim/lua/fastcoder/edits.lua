@@ -12,7 +12,7 @@ local M = {}
 ---@class fastcoder.NextEdit
 ---@field client vim.lsp.Client
 ---@field buffer integer where it belongs
----@field asked_in integer the buffer where it was asked for
+---@field keys_in integer the buffer where the keys act on it
 ---@field tick? integer of its buffer; nil while it is another one than where one asked
 ---@field edits table[] as in the answer
 ---@field hunks fastcoder.Hunk[] empty until its buffer is seen
@@ -67,8 +67,7 @@ function M.clear()
   hide_hint()
   if shown then
     diff.erase(shown.buffer)
-    keys.no_edit(shown.asked_in)
-    keys.no_edit(shown.buffer)
+    keys.no_edit(shown.keys_in)
   end
   shown = nil
 end
@@ -150,17 +149,23 @@ local function ghost()
   return require('fastcoder').is_visible()
 end
 
+-- Whether edits are on in a buffer; a register holds only keys that the user typed, so none are while it records.
+local function is_on(buffer, client)
+  return config.options.edits
+    and vim.api.nvim_buf_is_loaded(buffer)
+    and vim.b[buffer].fastcoder ~= false
+    and not in_macro()
+    and not client:is_stopped()
+    and status.proposes_edits(client)
+end
+
 -- Whether edits are wanted in a buffer now.
 local function may_ask(buffer, client)
   local mode = vim.api.nvim_get_mode().mode
   return vim.api.nvim_get_current_buf() == buffer
     and (mode == 'n' or is_insert())
-    and config.options.edits
-    and vim.b[buffer].fastcoder ~= false
     and vim.bo[buffer].modifiable
-    and not in_macro()
-    and not client:is_stopped()
-    and status.proposes_edits(client)
+    and is_on(buffer, client)
 end
 
 -- The edits of an answer that belong to one document; nil where there is none, or the document has changed.
@@ -178,7 +183,7 @@ local function take(client, buffer, answer)
   if version and type(document.version) == 'number' and document.version ~= version then
     return nil
   end
-  local next_edit = { client = client, buffer = place, asked_in = buffer, edits = edits, hunks = {}, reach = FAR }
+  local next_edit = { client = client, buffer = place, keys_in = buffer, edits = edits, hunks = {}, reach = FAR }
   if vim.api.nvim_buf_is_loaded(place) and not read(next_edit) then
     return nil
   end
@@ -199,7 +204,7 @@ end
 local function show(next_edit)
   shown = next_edit
   draw(next_edit)
-  keys.edit(next_edit.asked_in)
+  keys.edit(next_edit.keys_in)
   tell(next_edit, 'textDocument/didShowInlineEdit')
 end
 
@@ -255,21 +260,32 @@ end
 
 -- Keys --------------------------------------------------------------------------------------------------------------
 
--- What is shown, if the text is still as it was and may be changed: keys may come before the events of those before them.
-local function current()
-  local buffer = shown and shown.tick and shown.buffer
-  if
-    buffer
-    and not (
-      vim.api.nvim_buf_is_loaded(buffer)
+-- Whether the text of an edit's buffer is still as it was, and may be changed; yes before the buffer is seen.
+local function is_fresh(next_edit)
+  local buffer = next_edit.buffer
+  return not next_edit.tick
+    or vim.api.nvim_buf_is_loaded(buffer)
       and vim.bo[buffer].modifiable
-      and vim.api.nvim_buf_get_changedtick(buffer) == shown.tick
-    )
-  then
+      and vim.api.nvim_buf_get_changedtick(buffer) == next_edit.tick
+end
+
+-- What is shown, while edits are on and its text is the same: keys may come before the events of those before them.
+local function current()
+  if shown and not (is_fresh(shown) and is_on(shown.keys_in, shown.client)) then
     M.clear()
   end
   return shown
 end
+
+-- Turning edits off has no event of its own, `b:fastcoder` neither: every drawing of the screen looks.
+vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('fastcoder-edit-look'), {
+  on_start = function()
+    if shown and not is_on(shown.keys_in, shown.client) then
+      vim.schedule(current)
+    end
+    return false
+  end,
+})
 
 --- Whether a next edit is shown, or a hint to one.
 ---@return boolean
@@ -290,7 +306,8 @@ local function go(next_edit)
       M.clear()
       return
     end
-    keys.no_edit(next_edit.asked_in)
+    keys.no_edit(next_edit.keys_in)
+    next_edit.keys_in = next_edit.buffer
     keys.edit(next_edit.buffer)
   end
   local hunk = nearest(next_edit)
@@ -411,12 +428,14 @@ function M.attach(client, buffer)
       draw_hint(next_edit)
     end
   end)
-  on({ 'WinLeave', 'BufLeave', 'BufUnload' }, function()
+  on({ 'BufLeave', 'BufUnload' }, function()
     if not going then
       M.clear()
     end
   end)
-  vim.api.nvim_create_autocmd({ 'VimResized', 'WinResized', 'WinScrolled' }, {
+  on('RecordingEnter', current)
+  vim.api.nvim_create_autocmd('User', { group = group, pattern = 'FastCoderStatus', callback = current })
+  vim.api.nvim_create_autocmd({ 'VimResized', 'WinEnter', 'WinResized', 'WinScrolled' }, {
     group = group,
     callback = function()
       if vim.api.nvim_get_current_buf() == buffer and current() then
@@ -429,7 +448,7 @@ end
 --- No longer.
 ---@param buffer integer
 function M.detach(buffer)
-  if shown and (shown.buffer == buffer or shown.asked_in == buffer) then
+  if shown and (shown.buffer == buffer or shown.keys_in == buffer) then
     M.clear()
   end
   attached[buffer] = nil

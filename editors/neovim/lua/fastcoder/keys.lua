@@ -79,6 +79,11 @@ local function give_back(buffer, one)
   end
 end
 
+-- Whether a count or a register has been typed.
+local function is_pending()
+  return vim.v.count > 0 or vim.fn.state('o') ~= ''
+end
+
 local function unmap(buffer, names)
   local of_buffer = mapped[buffer] or {}
   for name in pairs(names) do
@@ -97,6 +102,10 @@ local function map(buffer, actions)
     if key and not mapped[buffer][name] then
       local one = { key = key, mode = mode, before = own_mapping(buffer, key, mode) }
       function one.callback()
+        if action.passes and is_pending() then -- it only cancels these
+          vim.api.nvim_feedkeys(vim.keycode(key), 'in', false)
+          return
+        end
         local in_place = is_in_place(buffer, one)
         if require('fastcoder')[action.runs or name]() == false or action.passes then
           -- The key acts as if it was typed now. A plugin that has wrapped our mapping in its own is not run twice.

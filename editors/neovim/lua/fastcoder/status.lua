@@ -136,11 +136,14 @@ function M.shows_diagnostics(client)
   return offers(client, 'fastcoderDiagnostics')
 end
 
---- Whether a server proposes next edits.
+--- Whether a server proposes next edits: not while it is off.
 ---@param client vim.lsp.Client
 ---@return boolean
 function M.proposes_edits(client)
   local told = by_client[client.id]
+  if told and told.state == 'off' then
+    return false
+  end
   if told and type(told.edits) == 'boolean' then
     return told.edits
   end
