@@ -147,7 +147,7 @@ def read_infill(form: InfillForm) -> InfillRequest:
 def read_completion(form: CompletionForm) -> InfillRequest:
     """The request of a prompt, perhaps with fill-in-the-middle marks or an edit model's; else RequestError."""
     _reject_unsupported(form)
-    raw = _raw(form.prompt, tuple(form.stop or ()), None if form.n_predict < 0 else form.n_predict)
+    raw = _raw(form.prompt, tuple(form.stop or ()), None if form.n_predict < 0 else form.n_predict, _patience_ms(form))
     if raw is not None:
         return raw
     parts = parse_prompt(form.prompt)
@@ -181,18 +181,19 @@ _RAW_TOKENS, _MOST_RAW_TOKENS = 1024, 4096
 """Tokens of an answer to a raw prompt, where the client names no number, and at most."""
 
 
-def _raw(prompt: str, stop: tuple[str, ...], max_tokens: int | None) -> InfillRequest | None:
+def _raw(
+    prompt: str, stop: tuple[str, ...], max_tokens: int | None, patience_ms: float | None = None
+) -> InfillRequest | None:
     """The request of a prompt for an edit model: its answer is the model's own. None if the prompt is no such one."""
     found = recognise(prompt)
     if found is None:
         return None
     most = _RAW_TOKENS if max_tokens is None else max(1, min(max_tokens, _MOST_RAW_TOKENS))
-    return InfillRequest(prompt, stop=stop, raw=RawPrompt(found[1], stop, most))
+    raw = RawPrompt(found[1], stop, most)
+    return InfillRequest(prompt, max_tokens=max_tokens, stop=stop, patience_ms=patience_ms, raw=raw)
 
 
 def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]) -> InfillRequest:
-    # llama.cpp counts from the first token; here it counts from the request, plus the prompt's time.
-    patience = max(form.t_max_prompt_ms, 0) + form.t_max_predict_ms if form.t_max_predict_ms > 0 else None
     return InfillRequest(
         before=_normalised(before),
         after=_normalised(after),
@@ -201,8 +202,13 @@ def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]
         max_tokens=None if form.n_predict < 0 else form.n_predict,
         stop=tuple(form.stop or ()),
         alternatives=form.alternatives,
-        patience_ms=patience,
+        patience_ms=_patience_ms(form),
     )
+
+
+def _patience_ms(form: LlamaFields) -> float | None:
+    # llama.cpp counts from the first token; here it counts from the request, plus the prompt's time.
+    return max(form.t_max_prompt_ms, 0) + form.t_max_predict_ms if form.t_max_predict_ms > 0 else None
 
 
 def _reject_unsupported(form: LlamaFields) -> None:

@@ -114,7 +114,7 @@ class SessionPool:
         return sum(session.busy for session in self._sessions)
 
     async def answer(self, infill: InfillRequest, disconnected: "asyncio.Future[None]") -> Completion:
-        """The completion for `infill`; one for no tokens is only prefetched, and answered empty.
+        """The completion for `infill`; one for no tokens is only prefetched, unless it is raw, and answered empty.
 
         `disconnected` is done once the client disconnects; the work then ends within a step, by DisconnectedError.
         Raises RequestError if the model cannot be loaded.
@@ -135,7 +135,7 @@ class SessionPool:
             session.service.shutdown(wait_s)
 
     def _prefetch(self, session: DocumentSession, infill: InfillRequest) -> Completion:
-        if infill.before or infill.after:
+        if infill.raw is None and (infill.before or infill.after):
             session.service.accepted(session.request(infill, self._max_tokens), self._policy)
         return Completion("", len(infill.before), len(infill.before), finish="stop")
 

@@ -166,7 +166,10 @@ class RawGeneration(LocalGeneration):
 
     @override
     def useful(self) -> Suggestion:
-        return self.made() if self.finish else Suggestion(self.place, "")
+        if self.finish:
+            return self.made()
+        said = self.said()
+        return Suggestion(self.place, said[: said.rfind("\n") + 1])  # whole lines, as llama.cpp at its time limit
 
 
 def begin_raw(

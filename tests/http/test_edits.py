@@ -185,8 +185,19 @@ def test_another_length_or_stop_gives_another_answer(serve: Callable[..., EditSe
 
     assert said() == ("one two three", "stop")
     assert said(max_tokens=5) == ("one t", "length")
+    assert said(max_tokens=0) == ("", "stop")
+    assert server.call("/completion", {"prompt": prompt, "n_predict": 0})[1]["content"] == ""
     assert said(stop=" th") == ("one two", "stop")
     assert said() == ("one two three", "stop")
+
+
+def test_after_its_time_an_answer_is_the_lines_so_far(serve: Callable[..., EditServer]) -> None:
+    prompt, answer = built("zeta-2").text, "one\n" * 1000
+    server = serve({prompt: answer})
+    reply = server.call("/completion", {"prompt": prompt, "t_max_predict_ms": 0.01})[1]
+    assert reply["content"] in {"one\n" * lines for lines in range(1, 1000)}
+    assert reply["stop_type"] == "limit"
+    assert server.call("/completion", {"prompt": prompt, "n_predict": 4096})[1]["content"] == answer
 
 
 def test_a_prompt_that_is_too_long_keeps_its_end(serve: Callable[..., EditServer]) -> None:
