@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import torch
@@ -96,18 +97,24 @@ class RunFolder:
         """Where the drafter's weights go."""
         return self.path / "drafter"
 
-    def begin(self, identity: Mapping[str, Any], *, restart: bool) -> None:
-        """Claim the folder for a run, anew with `restart`, or find the same run; UsageError if it has other files."""
-        if restart:
-            self._clear()
-        if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / _RUN).is_file():
-            raise UsageError(f"{self.path} contains other files", "Name an empty or a new folder with --out.")
+    def require_room(self) -> None:
+        """Create the folder; UsageError if it has files, but no run, or if nothing can be written there."""
         try:
+            if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / _RUN).is_file():
+                raise UsageError(f"{self.path} contains other files", "Name an empty or a new folder with --out.")
             self.path.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self.path):
+                pass
         except OSError as error:
             raise UsageError(
-                f"{self.path} cannot be created: {error.strerror}", "Name another folder with --out."
+                f"{self.path} cannot be written: {error.strerror}", "Name another folder with --out."
             ) from error
+
+    def begin(self, identity: Mapping[str, Any], *, restart: bool) -> None:
+        """Claim the folder for a run, anew with `restart`, or find the same run; UsageError as `require_room`."""
+        if restart:
+            self._clear()
+        self.require_room()
         if not (self.path / _RUN).is_file():
             replace_file(self.path / _RUN, json.dumps(identity, indent=1).encode())
             return

@@ -86,10 +86,12 @@ class TrainingSession(ABC):
         self.files = models.find(job.model, cache)
         self.tokenizer = Tokenizer.load(self.files.folder)
         self.others = self.find_others()
-        self.texts = self.read()
-        self.settings, notes = settle(self.method, job.asked, self.machine())
-        require_tuning(self.settings)
+        device = self.machine()
         self.folder = RunFolder(job.out.expanduser().absolute())
+        self.folder.require_room()  # reading may take minutes
+        self.texts = self.read()
+        self.settings, notes = settle(self.method, job.asked, device)
+        require_tuning(self.settings)
         self.folder.begin(self.identity(), restart=job.restart)
         for note in notes:
             listener.note(note)

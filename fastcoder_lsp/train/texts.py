@@ -132,7 +132,8 @@ class CommitHistory:
 def read_history(repository: Path, commit: str | None, most: int) -> CommitHistory:
     """The changes, readable today, of the newest `most` commits of a work tree; merges don't count.
 
-    `commit`: the id of the newest one; None: `HEAD`. Raises UsageError if git cannot read the folder's history.
+    `commit`: the id of the newest one; None: `HEAD`. Raises UsageError if it does not exist, or git cannot read the
+    folder's history.
     """
     folders = git_folders(repository)
     if folders is None:
@@ -144,6 +145,12 @@ def read_history(repository: Path, commit: str | None, most: int) -> CommitHisto
         clone = Path(place) / "clone.git"
         try:
             git.borrow(shared / "objects", shallow, clone, sha256=len(newest) == 64)
+            if commit is not None and not git.has_commit(clone, commit):
+                raise UsageError(
+                    f"{repository} has no commit {commit}",
+                    "Name one by its id with --commit: `git rev-parse NAME` prints it. Or leave --commit out, with "
+                    "--restart if the run in --out began with another commit.",
+                )
             found = list(_changes(repository, clone, git.commits(clone, newest, most)))
         except NetworkError as error:
             raise UsageError(

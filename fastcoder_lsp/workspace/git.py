@@ -113,6 +113,15 @@ def borrow(objects: Path, shallow: Sequence[str], clone: Path, *, sha256: bool =
         (clone / "shallow").write_text("".join(f"{one}\n" for one in shallow), encoding="ascii")
 
 
+def has_commit(clone: Path, commit: str) -> bool:
+    """Whether the clone has this commit; no other object counts."""
+    try:
+        _run(["rev-list", "--no-walk", "--end-of-options", f"{commit}^{{commit}}"], clone, _READ_S)
+    except NetworkError:
+        return False
+    return True
+
+
 def commits(clone: Path, commit: str, most: int) -> list[str]:
     """The newest commits behind `commit`, newest first, without merges; NetworkError if it is missing or damaged."""
     words = ["rev-list", "--no-merges", "--date-order", f"--max-count={most}", "--end-of-options", commit]

@@ -246,9 +246,12 @@ def test_histories_of_other_forms(repository: Path, tmp_path: Path) -> None:
     assert read_history(tmp_path / "linked", None, 100).changes == whole.changes
     assert read_history(tmp_path / "shallow", None, 100).changes == whole.changes[-4:]
     assert len(read_history(repository, whole.changes[9].commit, 5).changes) == 5
-    for wrong, named in ((tmp_path, None), (repository, "--output=/tmp/x"), (repository, "0" * 40)):
-        with pytest.raises(UsageError):
-            read_history(wrong, named, 100)
+    blob = git(repository, "rev-parse", "HEAD:src/total.py")
+    with pytest.raises(UsageError, match="not the top folder"):
+        read_history(tmp_path, None, 100)
+    for named in ("nosuch", "--output=/tmp/x", "0" * 40, blob):
+        with pytest.raises(UsageError, match=f"has no commit {named}"):
+            read_history(repository, named, 100)
 
 
 def arguments(repository: Path, base: Path, out: Path, *more: str) -> list[str]:
@@ -307,6 +310,23 @@ def test_from_commits_to_the_server_s_edit_model(repository: Path, tmp_path: Pat
     umask = os.umask(0o022)
     os.umask(umask)
     assert umask != 0o077, "it is put back"
+
+
+def test_a_missing_device_or_folder_is_told_before_the_history_is_read(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, file = write_model(tmp_path / "base"), tmp_path / "file"
+    file.write_text("x")
+    for out, more, said in (
+        (tmp_path / "out", ("--device", "tpu"), "no device tpu"),
+        (file / "out", (), "cannot be written"),
+        (base, (), "contains other files"),
+    ):
+        assert main(arguments(repository, base, out, *more)) == 2
+        told = capsys.readouterr().err
+        assert said in told
+        assert "reading the history" not in told
+    assert not (tmp_path / "out").exists()
 
 
 def test_too_few_changes_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
