@@ -1,19 +1,21 @@
 """The user's repeated change, made at other places of the document: next edits without a model.
 
 A replacement of tokens that the user made in two changes, the last one among them, is proposed where the line is like
-one of those that they changed; `bench edits --replay` measures how much must be alike. The work is bounded, since a
-client may send any text.
+one of those that they changed; `bench edits --replay` measures how much must be alike. A renamed variable is proposed
+only where it is the same variable, and all its places together where a part would leave a name without its binding. The
+work is bounded, since a client may send any text.
 """
 
+import keyword
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from fastcoder_lsp.core import Change
-from fastcoder_lsp.edits.minimal import NEAR_LINES, line_hunks
-from fastcoder_lsp.edits.values import Edit, EditQuestion
-from fastcoder_lsp.syntax import lex
+from fastcoder_lsp.edits.minimal import NEAR_LINES, line_hunks, lines_of
+from fastcoder_lsp.edits.scopes import FILE, CodeScopes
+from fastcoder_lsp.edits.values import MOST_EDITS, Edit, EditQuestion
 
 SOURCE: Final = "analogy"  # the source of an `EditAnswer` with these edits
 LIKENESS: Final = 5
@@ -25,10 +27,14 @@ _MOST_CHANGES: Final = 16  # latest changes that are compared
 _MOST_LINES: Final = 64  # changed lines of them that are compared
 _MOST_DIFFERENT: Final = 60  # tokens, old and new, between the common ends of a line: with more it is another line
 _MOST_TEXT: Final = 1_000_000  # characters of a document
+_MOST_BLOCKS: Final = 20_000  # signs of blocks in it
 _MOST_PLACES: Final = 1_000  # occurrences of the old tokens that are looked at
 _MOST_LINE: Final = 1_000  # characters on each side of a place that are compared
 _TOKEN: Final = re.compile(r"\w+|[^\S\n]+|[^\w\s]|\n")
 _WORD: Final = re.compile(r"[^\W\d]\w")
+_IDENTIFIER: Final = re.compile(r"(?<!\w)(?<!\.)[^\W\d]\w*")
+_VALUES: Final = frozenset({"true", "false", "null", "nil", "undefined", "this", "self", "super"})
+"""Words of other languages than Python that no scope binds."""
 
 
 class MadePlace(NamedTuple):
@@ -58,17 +64,17 @@ def analogous(question: EditQuestion) -> tuple[Edit, ...]:
     """The user's repeated changes near the cursor, without overlaps; empty where no place is certain enough."""
     if len(question.text) > _MOST_TEXT:
         return ()
-    found = [edit for one in repeated(question.history) for edit in places(question, one)]
+    found = [group for one in repeated(question.history) for group in places(question, one)]
     if not found:
         return ()
-    nearest = min(found, key=lambda edit: abs(edit.start - question.offset)).start
-    near, end = list[Edit](), 0
-    for edit in sorted(found, key=lambda edit: (edit.start, edit.end)):
-        between = question.text.count("\n", *sorted((edit.start, nearest)))
-        if edit.start >= end and between <= NEAR_LINES:
-            near.append(edit)
-            end = edit.end + 1
-    return tuple(near)
+    nearest = min((edit.start for group in found for edit in group), key=lambda at: abs(at - question.offset))
+    near = list[Edit]()
+    for group in sorted(found, key=lambda group: min(abs(edit.start - nearest) for edit in group)):
+        between = min(question.text.count("\n", *sorted((edit.start, nearest))) for edit in group)
+        apart = all(edit.end < other.start or other.end < edit.start for edit in group for other in near)
+        if between <= NEAR_LINES and apart and len(near) + len(group) <= MOST_EDITS:
+            near += group
+    return tuple(sorted(near, key=lambda edit: edit.start))
 
 
 def repeated(history: Sequence[Change]) -> list[RepeatedChange]:
@@ -91,8 +97,8 @@ def repeated(history: Sequence[Change]) -> list[RepeatedChange]:
     ]
 
 
-def places(question: EditQuestion, replacement: RepeatedChange) -> list[Edit]:
-    """Where else the question's text wants the replacement, in its order.
+def places(question: EditQuestion, replacement: RepeatedChange) -> list[list[Edit]]:
+    """Where else the question's text wants the replacement: groups of edits that are made together.
 
     A place that the user passed over, between two that they changed, is left out; so is one in a string or comment,
     unless one that they changed is in one, too.
@@ -108,12 +114,78 @@ def places(question: EditQuestion, replacement: RepeatedChange) -> list[Edit]:
         left, right = _beside(text, at, at + len(old))
         if not first <= line <= last and any(one.likeness(left, right) >= needed for one in replacement.examples):
             found.append(at)
-    if not found:
+    if not found or text.count("{") + text.count("=>") > _MOST_BLOCKS:
         return []
-    spans = lex(text, question.language).spans
-    if not any(_quoted(text, spans, one) for one in own):
-        found = [at for at in found if not _in_span(spans, at)]
-    return [Edit(at, at + len(old), replacement.new) for at in found]
+    scopes = CodeScopes(text, question.language)
+    made = [_made_at(text, one) for one in own]
+    quoted = {at for at in found if scopes.quoted(at)}
+    if not any(map(scopes.quoted, made)):
+        found = [at for at in found if at not in quoted]
+    kept = [[at] for at in found if at in quoted]
+    code = [at for at in found if at not in quoted]
+    if _is_name(old) and _is_name(replacement.new):
+        if not made or not all(map(scopes.quoted, made)):
+            kept = _renamed(scopes, replacement, code, made, question.path)
+        else:
+            kept += [[at] for at in code]
+    else:
+        kept += [[at] for at in code if _means_the_same(scopes, replacement, at, made)]
+    return [[Edit(at, at + len(old), replacement.new) for at in group] for group in kept]
+
+
+def _is_name(tokens: str) -> bool:
+    return tokens.isidentifier() and not keyword.iskeyword(tokens) and tokens not in _VALUES
+
+
+def _made_at(text: str, example: MadePlace) -> int:
+    at = -1
+    for _ in range(example.line):
+        at = text.find("\n", at + 1)
+    return at + 1 + sum(map(len, example.left))
+
+
+def _renamed(
+    scopes: CodeScopes, replacement: RepeatedChange, like: Sequence[int], made: Sequence[int], path: str
+) -> list[list[int]]:
+    """The places to rename of those that are like the user's, and of others that they need."""
+    old, new = scopes.names(replacement.old), scopes.names(replacement.new)
+    lines = {scopes.line_of(at) for at in made}
+    before = [one for one in new if one.line in lines]  # these were the old name
+    examples = [one for one in before if not one.free]
+    foreign = [one for one in replacement.examples if one.path != path]
+    members = len(examples) < len(before) or any(one.left[-1:] == (".",) for one in foreign)
+    groups = [[one.at] for one in old if one.free and one.at in like] if members else []
+    if not examples and (made or all(one.left[-1:] == (".",) for one in foreign)):
+        return groups
+    names = sorted([one for one in (*old, *examples) if not one.free], key=lambda one: one.at)
+    owner = dict(zip(names, scopes.owners(names), strict=True))
+    owners = {owner[one] for one in examples}
+    scope = owners.pop() if len(owners) == 1 and not foreign else FILE
+    region = scope
+    if scope == FILE and not foreign:
+        region = scopes.common([one.at for one in examples])
+    places = [one for one in old if not one.free and owner[one] == scope and region in scopes.around(one.scope)]
+    wanted = [one for one in places if one.at in like]
+    if not wanted:
+        return groups
+    binds = any(one.bound and owner[one] == scope for one in examples)
+    elsewhere = {one.scope for one in new if one.bound and one not in before}
+    if binds or (any(one.bound for one in places) and not elsewhere & set(scopes.around(region))):
+        passed = any(min(made, default=0) < one.at < max(made, default=0) for one in places)
+        if (passed and not binds) or len(places) > MOST_EDITS or any(one.shorthand for one in places):
+            return groups
+        return [*groups, [one.at for one in places]]
+    beside = {one.line for one in wanted}
+    return [*groups, *([one.at for one in places if one.line == line] for line in sorted(beside))]
+
+
+def _means_the_same(scopes: CodeScopes, replacement: RepeatedChange, at: int, made: Sequence[int]) -> bool:
+    """Whether each name that the change adds or drops is the same variable there as at one of the user's places."""
+    words = (set(_IDENTIFIER.findall(side)) for side in (replacement.old, replacement.new))
+    names = [[one for one in scopes.names(word) if not one.free] for word in set.symmetric_difference(*words)]
+    there, *own = ([scopes.owner_at(place, one) for one in names] for place in (at, *made))
+    foreign = len(made) < len(replacement.examples)
+    return there in own or (foreign and all(owner == FILE for owner in there))
 
 
 def _changed_lines(history: Sequence[Change], number: int) -> Iterator[tuple[int, str, str]]:
@@ -123,7 +195,7 @@ def _changed_lines(history: Sequence[Change], number: int) -> Iterator[tuple[int
     for later in history[number + 1 :]:
         if later.path == change.path and later.line <= now:
             now = max(now + later.new.count("\n") - later.old.count("\n"), 0)
-    old, new = change.old.splitlines(keepends=True), change.new.splitlines(keepends=True)
+    old, new = lines_of(change.old), lines_of(change.new)
     for a, b, c, d in line_hunks(old, new):
         if b - a == d - c:
             yield from ((now + line, old[a - c + line], new[line]) for line in range(c, d))
@@ -184,14 +256,3 @@ def _alike(side: Sequence[str], other: Sequence[str]) -> int:
     same = next((at for at in range(most) if side[at] != other[at]), most)
     points = sum(not token.isspace() for token in side[:same])
     return min(points, _MOST_BESIDE) + (_WHOLE_SIDE if same == len(side) == len(other) else 0)
-
-
-def _quoted(text: str, spans: Iterable[tuple[int, int]], example: MadePlace) -> bool:
-    at = -1
-    for _ in range(example.line):
-        at = text.find("\n", at + 1)
-    return _in_span(spans, at + 1 + sum(map(len, example.left)))
-
-
-def _in_span(spans: Iterable[tuple[int, int]], at: int) -> bool:
-    return any(start <= at < end for start, end in spans)

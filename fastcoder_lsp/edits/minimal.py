@@ -44,7 +44,7 @@ def minimal(text: str, start: int, end: int, new: str) -> tuple[Edit, ...]:
     sides have in common at their ends. It never splits a changed word, or `\r\n`. Equal arguments give equal edits.
     At most `MOST_EDITS`: the last one then covers the rest.
     """
-    old_lines, new_lines = _lines(text[start:end]), _lines(new)
+    old_lines, new_lines = lines_of(text[start:end]), lines_of(new)
     edits, at, last = list[Edit](), start, 0
     for a, b, c, d in _grouped(line_hunks(old_lines, new_lines)):
         at += sum(map(len, old_lines[last:a]))
@@ -63,7 +63,8 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     return "".join((*pieces, text[at:]))
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
+    r"""The lines of `text` with their ends; only `\n` ends one, as in a document."""
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]

@@ -5,6 +5,7 @@ brackets and tells comments and strings from code, and `blocks` recognises the l
 """
 
 from fastcoder_lsp.syntax.blocks import (
+    INDENTED,
     closes_block,
     code_only,
     continues_block,
@@ -20,6 +21,7 @@ from fastcoder_lsp.syntax.lexis import KNOWN, MARKUP, SCRIPT, Quote, lexis_of
 
 __all__ = [
     "CLOSER_OF",
+    "INDENTED",
     "KNOWN",
     "MARKUP",
     "SCRIPT",

@@ -7,6 +7,8 @@ from fastcoder_lsp.syntax.lexis import MARKUP
 
 _COLON_BLOCKS = frozenset({"python", "yaml", "nim", "gdscript", "starlark"})
 _END_BLOCKS = frozenset({"ruby", "lua", "shellscript", "elixir", "julia", "pascal", "vb", "fish", "crystal"})
+INDENTED = _COLON_BLOCKS | _END_BLOCKS
+"""Languages whose blocks have no brackets, so that indentation shows them."""
 
 _OPENING_TAG = re.compile(r"<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?(?<!/)>\s*$")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*)?(?<!/)>")

@@ -1,22 +1,26 @@
 """Repeated changes at other places: where they are proposed, and where not."""
 
+import re
+
 import pytest
 
 from fastcoder_lsp.core import Change
 from fastcoder_lsp.edits.analogy import analogous
-from fastcoder_lsp.edits.minimal import apply
+from fastcoder_lsp.edits.minimal import apply, lines_of
 from fastcoder_lsp.edits.values import EditQuestion
 
 
-def question(before: str, after: str, order: tuple[int, ...] = (0, 1), other: bool = False) -> EditQuestion:
+def question(
+    before: str, after: str, order: tuple[int, ...] = (0, 1), other: bool = False, language: str = "python"
+) -> EditQuestion:
     """A user who changed lines of `before` one by one, in `order`, as in `after`; the cursor is at the last one."""
-    lines, history = before.splitlines(keepends=True), list[Change]()
+    lines, history = lines_of(before), list[Change]()
     for at in order:
-        new = after.splitlines(keepends=True)[at]
+        new = lines_of(after)[at]
         history.append(Change("b.py" if other else "a.py", at, lines[at], new))
         lines[at] = lines[at] if other else new
     offset = sum(map(len, lines[: order[-1] + 1]))
-    return EditQuestion(1, "a", "a.py", "python", 1, "".join(lines), offset, tuple(history), 0.0)
+    return EditQuestion(1, "a", "a.py", language, 1, "".join(lines), offset, tuple(history), 0.0)
 
 
 BEFORE = "x = cart.price(item, 2)\ny = cart.price(item, 3)\n"
@@ -79,6 +83,67 @@ def test_kinds_of_changes(before: str, change: str, rest: str, made: bool) -> No
     assert apply(asked.text, analogous(asked)) == changed + (rest.replace(old, new) if made else rest)
 
 
+FIRST = "def first(price, rate):\n    x = compute(price, rate, 1)\n"
+USE = "    return compute(price, rate, 1)\n"
+BRACED = "function first(price, rate) {\n  const x = compute(price, rate, 1);\n"
+BRACED_USE = "  return compute(price, rate, 1);\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "order", "renamed"),
+    [
+        ("python", f"{FIRST}def second(price: int, *, rate=0):\n{USE}", (0, 1), ()),
+        ("python", f"{FIRST}price = 3\nprint(compute(price, rate, 1))\n", (0, 1), ()),
+        ("python", f"{FIRST}price = 3\nprint(compute(price, rate, 1))\n", (1, 3), ()),
+        ("python", f"{FIRST}    y = compute(price, rate, 1) + price + x.price\n{FIRST}", (0, 1), (2, 3)),
+        ("python", f"{FIRST}    if x:\n        print(price)\n{USE}", (0, 1), (2, 3)),
+        ("python", f"def first(price):\n    y = 1\n{USE * 2}    price += y\n", (2, 3), ()),
+        ("python", f"def first(y):\n    price = y\n{USE * 3}    print(price)\n", (2, 3), (0, 3, 4)),
+        ("python", f"def first(price, amount):\n{USE * 3}    print(price)\n", (1, 2), (3,)),
+        ("python", f"{FIRST}    y = compute(price, rate, 1) + f'{{price}} price' + 'price'\n", (0, 1), (2, 3)),
+        ("python", f"{FIRST}    y = compute(price, rate, price=price)\n", (0, 1), (2, 4)),
+        ("python", f"import price\ndef first():\n{USE}def second():\n{USE}def third():\n{USE}", (2, 4), (0, 3)),
+        ("python", f"def first():\n{USE * 3}def second():\n{USE}", (1, 2), (2,)),
+        ("python", f'def first(price, rate):\n    x = 1, "\f\u2028", compute(price, rate, 1)\n{USE}', (0, 1), (2,)),
+        ("javascript", f"{BRACED}{BRACED_USE}{BRACED}{BRACED_USE}", (0, 1), (2,)),
+        ("javascript", f"{BRACED}}}\nfunction second(price, rate) {{\n{BRACED_USE}", (0, 1), ()),
+        (
+            "javascript",
+            f"{BRACED}  if (x) {{\n    compute(price, rate, 1);\n  }}\n  print(price);\n}}\n",
+            (0, 1),
+            (2, 3),
+        ),
+        ("javascript", f"{BRACED}  call(`${{price}} price`, {{ price: 1 }});\n{BRACED_USE}", (0, 1), (2, 5)),
+        ("javascript", f"{BRACED}  call({{ price }});\n{BRACED_USE}", (0, 1), ()),
+        ("javascript", f"{BRACED}  x.map((price) => price);\n{BRACED_USE}", (0, 1), (4,)),
+        ("typescript", "const f = (price: number) => {\n  x(price, 1, 2);\n  x(price, 1, 2);\n};\n", (0, 1), (2,)),
+        ("typescript", f"{BRACED}}}\nconst f = (price: number) => compute(price, rate, 1);\n", (0, 1), ()),
+        ("go", "func f(price int) (int, error) {\n\tx(price, 1, 2)\n\tx(price, 1, 2)\n}\n", (0, 1), (2,)),
+    ],
+)
+def test_a_variable_is_renamed_where_it_is_that_variable(
+    language: str, text: str, order: tuple[int, ...], renamed: tuple[int, ...]
+) -> None:
+    """From `price` to `amount`: by the user in the first places of the lines in `order`, then in those in `renamed`."""
+    lines = lines_of(text)
+    marked = "".join(line.replace("price", "\0", 1) if at in order else line for at, line in enumerate(lines))
+    asked = question(text, marked.replace("\0", "amount"), order, language=language)
+    numbers = iter(range(text.count("price")))
+    wanted = re.sub(
+        "price|\0", lambda found: "amount" if next(numbers) in renamed or found[0] == "\0" else "price", marked
+    )
+    assert apply(asked.text, analogous(asked)) == wanted
+
+
+@pytest.mark.parametrize("other", ["def other(a, key):\n", "def other(a):\n"])
+def test_a_changed_call_keeps_the_meaning_of_its_names(other: str) -> None:
+    """An argument is dropped where it is the same variable, and no other function's."""
+    text = "def f(a, key):\n" + "    compute(a, key, 1)\n" * 3
+    after = text.replace("a, key, ", "a, ")
+    asked = question(text + other + "    compute(a, key, 1)\n", after, (1, 2))
+    assert apply(asked.text, analogous(asked)) == after + other + "    compute(a, key, 1)\n"
+
+
 def test_what_the_user_passed_over_stays() -> None:
     text = BEFORE + CALL
     passed = question(text, AFTER + CHANGED, (0, 2))
@@ -101,4 +166,7 @@ def test_hostile_texts_cost_little() -> None:
     assert analogous(asked) == ()
     text = ("x = f(a.*b, (?:1), 2)\n" * 2) + "f(" * 200_000
     asked = question(text, text.replace("a.*b", "a+b"))
+    assert analogous(asked) == ()
+    text = BEFORE + CALL + "){" * 400_000
+    asked = question(text, text.replace("price", "cost"), language="typescript")
     assert analogous(asked) == ()
