@@ -25,7 +25,7 @@ _CONTROL: Final = re.compile(
     r"\s*(?:else\s+)?(?:if|for|foreach|while|switch|select|catch|with|match|using|lock|guard|unless|synchronized)\b"
 )
 _AFTER_PARAMETERS: Final = re.compile(r"""\)(?!\s*(?:,|\|\||&&|\?))[^;{}()=+/"'`$]*(?:=>\s*|->[^;{}()]*)?$""")
-_ARROW: Final = re.compile(r"=>")
+_ARROW: Final = re.compile(r"=>\s*")
 _STATEMENT: Final = re.compile(r"[;{}]")
 _MEMBER: Final = re.compile(r"(?:(?<!\.)\.|->|::)\s*$")
 _ASSIGNED: Final = re.compile(r"\s*(?::=|(?:[-+*/%&|^@]|//|\*\*|>>|<<|\?\?|&&|\|\|)?=(?![=>])|\+\+|--|=>)")
@@ -146,10 +146,8 @@ class CodeScopes:
         before = text[max(line, at - _MOST_BESIDE) : at]
         stop = text.find("\n", end, end + _MOST_BESIDE)
         after = text[end : stop if stop >= 0 else end + _MOST_BESIDE]
-        previous, following = (
-            text[max(at - _MOST_BESIDE, 0) : at].rstrip()[-1:],
-            text[end : end + _MOST_BESIDE].lstrip()[:1],
-        )
+        previous = text[max(at - _MOST_BESIDE, 0) : at].rstrip()[-1:]
+        following = text[end : end + _MOST_BESIDE].lstrip()[:1]
         number = self.innermost(at)
         opener = self._opener(at)
         bracket = text[opener] if opener >= 0 else ""
@@ -161,7 +159,7 @@ class CodeScopes:
             in_head and scope is not None and not scope.is_class and self._is_parameter(previous, following, bracket)
         )
         named = bracket == "(" and following == "=" and assigned and not in_head and self._language not in SCRIPT
-        key = bracket == "{" and following == ":" and previous in "{," and self._language in SCRIPT
+        key = bracket == "{" and following == ":" and previous in "{," and self._braced
         method = (
             self._braced and following == "(" and scope is not None and scope.is_class and not before.strip(" \t*#")
         )
@@ -182,7 +180,11 @@ class CodeScopes:
             and bool(
                 parameter
                 or (assigned and bracket != "[")
-                or (bracket in ("", "{") and not before.strip() and _ANNOTATED.match(after) is not None)
+                or (
+                    (not bracket or (self._braced and bracket == "{"))
+                    and not before.strip()
+                    and _ANNOTATED.match(after) is not None
+                )
                 or _DECLARING.search(before) is not None
                 or (re.fullmatch(r"[\w\s,.*]*", before) is not None and _LISTED.match(after) is not None)
                 or (self._braced and following in (";", ",") and _TYPED.match(before) is not None)
@@ -297,11 +299,7 @@ class CodeScopes:
             close = max(arrow.start() - _MOST_BESIDE, 0) + len(before) - 1
             word = re.search(r"\w+$", before)
             start = close + 1 - len(word[0]) if word else opener_of.get(close, -1)
-            body = (
-                arrow.end()
-                + len(text[arrow.end() : arrow.end() + _MOST_BESIDE])
-                - len(text[arrow.end() : arrow.end() + _MOST_BESIDE].lstrip())
-            )
+            body = arrow.end()
             if start < 0 or (text[body : body + 1] == "{" and not word):
                 continue
             if text[body : body + 1] == "{":

@@ -105,6 +105,12 @@ BRACED_USE = "  return compute(price, rate, 1);\n}\n"
         ("python", f"import price\ndef first():\n{USE}def second():\n{USE}def third():\n{USE}", (2, 4), (0, 3)),
         ("python", f"def first():\n{USE * 3}def second():\n{USE}", (1, 2), (2,)),
         ("python", f'def first(price, rate):\n    x = 1, "\f\u2028", compute(price, rate, 1)\n{USE}', (0, 1), (2,)),
+        (
+            "python",
+            "price = 3\nx = f(price, 1)\ndef g():\n    y = {\n        price: f(price, 1),\n    }\n",
+            (0, 1),
+            (2, 3),
+        ),
         ("javascript", f"{BRACED}{BRACED_USE}{BRACED}{BRACED_USE}", (0, 1), (2,)),
         ("javascript", f"{BRACED}}}\nfunction second(price, rate) {{\n{BRACED_USE}", (0, 1), ()),
         (
