@@ -2,10 +2,11 @@
 
     python scripts/release_files.py                          write them
     python scripts/release_files.py --check                  name the files that differ
-    python scripts/release_files.py --tag v1.2.3             the same, and refuse placeholders and another version's tag
+    python scripts/release_files.py --tag v1.2.3             the same, and refuse what must not be published
     python scripts/release_files.py --checksums SHA256SUMS   after the release: write the source archive's checksum too
 
-The names are in publishing/owner.toml, the version is in fastcoder_lsp/__init__.py. Needs Python alone.
+The names are in publishing/owner.toml, the version is in fastcoder_lsp/__init__.py. A new version resets the checksums
+of the old one. Needs Python alone.
 """
 
 import argparse
@@ -28,6 +29,7 @@ FILES = (
     "publishing/melpa/fastcoder",
     "publishing/nvim-lspconfig/fastcoder.lua",
 )
+CHANGELOGS = ("CHANGELOG.md", "editors/vscode/CHANGELOG.md")
 PLACES = {
     "owner": r'(?<=https://github\.com/)[\w-]+(?=/fastcoder-lsp)|(?<=:repo ")[\w-]+(?=/fastcoder-lsp)',
     "maintainer": r'(?<=^# Maintainer: ).+$|(?<=^authors = \[").+(?="\]$)',
@@ -38,6 +40,8 @@ PLACES = {
     "checksum": r"\b[0-9a-f]{64}\b",
 }
 """Where each value stands in a file."""
+NO_CHECKSUM = "0" * 64
+"""Stands in the files until the version's source archive is published."""
 PLACEHOLDERS = {"owner": "OWNER", "maintainer": "MAINTAINER <maintainer@example.org>"}
 
 
@@ -62,7 +66,9 @@ def read_values(root: Path) -> dict[str, str]:
 
 
 def filled(text: str, values: dict[str, str]) -> str:
-    """The text of a file with these values in their places."""
+    """The text of a file with these values in their places, and no checksum of another version."""
+    if any(found[0] != values["version"] for found in re.finditer(PLACES["version"], text, re.MULTILINE)):
+        values = {"checksum": NO_CHECKSUM} | values
     for name, value in values.items():
         text = re.sub(PLACES[name], lambda _, value=value: value, text, flags=re.MULTILINE)  # type: ignore[misc]
     return text
@@ -96,6 +102,18 @@ def problems(root: Path, values: dict[str, str], tag: str | None) -> list[str]:
         ]
         if tag != f"v{values['version']}":
             found.append(f"the tag {tag} is not of this version: tag v{values['version']}, or change __version__")
+        found += [
+            f"{name} has no heading of this version: write ## {values['version']}, with what changed"
+            for name in CHANGELOGS
+            if not re.search(
+                rf"^## \[?{re.escape(values['version'])}(?![\w.])", (root / name).read_text("utf-8"), re.MULTILINE
+            )
+        ]
+        found += [
+            f"{name} has a checksum, but this version's archive is not published yet: write {len(NO_CHECKSUM)} zeros"
+            for name in FILES
+            if set(re.findall(PLACES["checksum"], (root / name).read_text("utf-8"))) - {NO_CHECKSUM}
+        ]
     return found
 
 

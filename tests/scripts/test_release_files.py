@@ -28,6 +28,8 @@ def copy(tmp_path: Path) -> Path:
     for name in (*release_files.FILES, "publishing/owner.toml", "fastcoder_lsp/__init__.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
+    for name in release_files.CHANGELOGS:
+        (tmp_path / name).write_text(f"# Changelog\n\n## {__version__} - 2026-01-02\n", encoding="utf-8")
     (tmp_path / "publishing/owner.toml").write_text('owner = "Octo-Cat"\nmaintainer = "O. Cat <o@cat.example>"\n')
     return tmp_path
 
@@ -66,6 +68,25 @@ def test_a_tag_is_refused(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        *((name, f"## {__version__}", "## Unreleased", "has no heading") for name in release_files.CHANGELOGS),
+        *((name, f"## {__version__}", f"## {__version__}.1", "has no heading") for name in release_files.CHANGELOGS),
+        ("publishing/aur/PKGBUILD", release_files.NO_CHECKSUM, SUM, "has a checksum"),
+    ],
+)
+def test_a_tag_is_refused_for_one_file(
+    copy: Path, capsys: pytest.CaptureFixture[str], name: str, old: str, new: str, said: str
+) -> None:
+    release_files.main([], copy)
+    text = (copy / name).read_text(encoding="utf-8")
+    assert old in text
+    (copy / name).write_text(text.replace(old, new), encoding="utf-8")
+    assert release_files.main(["--tag", f"v{__version__}"], copy) == 1
+    assert capsys.readouterr().err.startswith(f"{name} {said}")
+
+
 def test_a_new_version_and_its_checksum_are_written(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (copy / "fastcoder_lsp/__init__.py").write_text('__version__ = "7.8.9"\n', encoding="utf-8")
     sums = copy / "SHA256SUMS"
@@ -79,6 +100,14 @@ def test_a_new_version_and_its_checksum_are_written(copy: Path, capsys: pytest.C
     for name in set(release_files.FILES) - {"pyproject.toml", "publishing/melpa/fastcoder", "editors/vscode/README.md"}:
         text = (copy / name).read_text(encoding="utf-8")
         assert ("7.8.9" in text) is (name != "publishing/nvim-lspconfig/fastcoder.lua"), name
+    assert release_files.main(["--check"], copy) == 0
+    (copy / "fastcoder_lsp/__init__.py").write_text('__version__ = "7.9.0"\n', encoding="utf-8")
+    assert release_files.main(["--check"], copy) == 1
+    assert release_files.main([], copy) == 0
+    for name in with_checksum:
+        text = (copy / name).read_text(encoding="utf-8")
+        assert release_files.NO_CHECKSUM in text, name
+        assert SUM not in text, name
 
 
 def test_the_version_in_the_extensions_lock_is_the_same() -> None:
