@@ -98,12 +98,11 @@ class RunFolder:
         return self.path / "drafter"
 
     def require_room(self) -> None:
-        """Create the folder; UsageError if it has files, but no run, or if nothing can be written there."""
+        """Raise UsageError if the folder has files, but no run, or if nothing can be written there."""
         try:
             if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / _RUN).is_file():
                 raise UsageError(f"{self.path} contains other files", "Name an empty or a new folder with --out.")
-            self.path.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=self.path):
+            with TemporaryFile(dir=next(one for one in (self.path, *self.path.parents) if one.exists())):
                 pass
         except OSError as error:
             raise UsageError(
@@ -115,6 +114,7 @@ class RunFolder:
         if restart:
             self._clear()
         self.require_room()
+        self.path.mkdir(parents=True, exist_ok=True)
         if not (self.path / _RUN).is_file():
             replace_file(self.path / _RUN, json.dumps(identity, indent=1).encode())
             return
