@@ -34,7 +34,9 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
 _PAGE = """\
 # Settings
 
-Reference: all settings, their sources and scopes. `scripts/settings_files.py` generates this page.
+Reference: all settings, their sources and scopes.
+
+<!-- scripts/settings_files.py writes this page. -->
 
 ## Where settings come from
 
