@@ -4,6 +4,7 @@ Owns the comparison and its tables; `peer_engines` runs the engines, `peer_typis
 """
 
 import asyncio
+import sys
 from argparse import ArgumentTypeError
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +41,7 @@ from fastcoder_lsp.bench.report import machine, print_table, shown
 from fastcoder_lsp.cli.options import above_zero, at_least, option
 from fastcoder_lsp.config.table import ENGINES
 from fastcoder_lsp.core.differences import common_prefix
-from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.observe import percentile
 
 EXAMPLE = "peers --limit 6 --markdown peers.md"
@@ -49,7 +50,9 @@ ROWS = 64
 LLAMA_CONTEXT = 8192
 """Tokens of llama.cpp's context, which its slots share."""
 DECODED = ("", "ms a token", "tokens a pass", "prefill, ms a token", "as its plain", "as ours", "start, s", "MB")
-TYPED = ("", "keys with text", "wait, ms p50", "p95", "accepted", "requests")
+TYPED = ("", "keys with text", "n", "wait, ms p50", "p95", "accepted", "requests")
+FEWEST = 20
+"""Waits that a 95th percentile needs."""
 SMALLER = "wheels:smollm2"
 """The model that drafts for llama.cpp and transformers, if no other is named."""
 Start = Callable[[], Peer]
@@ -113,6 +116,7 @@ class Lineup:
 
     def add(self, stack: ExitStack, name: str, start: Start) -> None:
         """Start an engine, which ends with `stack`."""
+        _say(f"starting {name}")
         try:
             self.peers[name] = stack.enter_context(closing(start()))
         except FastcoderError as error:
@@ -120,7 +124,12 @@ class Lineup:
 
 
 def run(options: Options) -> int:
+    if options.llama_server is not None:
+        find_llama_server(options.llama_server, Path(), build=False)
+    if not options.limit and not options.keys:
+        raise UsageError("--limit 0 with --keys 0 leaves nothing to compare", "Leave one of them out.")
     history = _history(options) if options.keys else None
+    _say("loading the model and the tasks")
     parts, lineup = load_parts(replace(options, draft_model=[])), Lineup({}, {})
     tables = list[tuple[str, Sequence[str], list[Row]]]()
     if options.limit:
@@ -154,19 +163,20 @@ def _decode(options: Options, parts: TaskParts, lineup: Lineup) -> list[Row]:
         for name, start in (*_ours(options, parts, pin, stack), *_others(options, parts)):
             lineup.add(stack, name, start)
         names = list(lineup.peers)
-        with shown("decoding", len(tasks)) as tell:
+        with shown("decoding", len(tasks) * len(names)) as tell:
             for number, task in enumerate(tasks):
                 pin.task, document = task, document_of(task, warm=False)
                 request = parts.request(task, options.tokens, to_body_end=False, document=document, nodes=ROWS)
                 first = number % len(names)
-                for name in (*names[first:], *names[:first]):
+                for done, name in enumerate((*names[first:], *names[:first]), 1):
                     answers[name].append(lineup.peers[name].answer(request))
-                tell(number + 1)
+                    tell(number * len(names) + done)
         return decoded_rows(answers, lineup.peers)
 
 
 def _ours(options: Options, parts: TaskParts, pin: TaskPin, stack: ExitStack) -> Iterator[tuple[str, Start]]:
     for kind in options.engine.split(","):
+        _say(f"starting a server with {kind}")
         with closing(our_server(options.model, kind)) as server:
             known = server.start_s, server.memory_bytes()
         engine = parts.model.engine(kind, CONTEXT, threads=options.cores, strict=options.strict)
@@ -239,6 +249,7 @@ def _type(options: Options, parts: TaskParts, history: History, absent: dict[str
         servers[f"llama.cpp + {speculation}"] = partial(llama, "--spec-type", speculation)
     servers["fastcoder-lsp http"] = partial(our_server, options.model, kind)
     for server_name, start in servers.items():
+        _say(f"starting {server_name}")
         try:
             opened = start()
         except FastcoderError as error:
@@ -273,8 +284,14 @@ def _typed(
 
 def typed_row(name: str, with_text: float, waits: Sequence[float], saved: float, requests: int) -> Row:
     """A row of `TYPED` from shares and milliseconds."""
-    times = [round(percentile([*waits], share)) if waits else "" for share in (0.5, 0.95)]
-    return [name, round(100 * with_text, 1), *times, round(100 * saved, 1), requests]
+    p50: object = round(percentile([*waits], 0.5)) if waits else ""
+    p95: object = round(percentile([*waits], 0.95)) if len(waits) >= FEWEST else ""
+    return [name, round(100 * with_text, 1), len(waits), p50, p95, round(100 * saved, 1), requests]
+
+
+def _say(what: str) -> None:
+    """A line on stderr before a part that shows no progress of its own."""
+    print(f"  {what}", file=sys.stderr, flush=True)
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Row]) -> str:

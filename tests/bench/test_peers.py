@@ -127,7 +127,8 @@ def test_shares_count_tokens_up_to_the_first_other_one() -> None:
         ["A + B", 5.0, 2.0, 0.5, 75.0, 50.0, 1.3, 5],
         ["C", 5.0, "", 0.5, 100.0, 0.0, 1.3, 5],
     ]
-    assert typed_row("x", 0.5, [], 0.25, 3) == ["x", 50.0, "", "", 25.0, 3]
+    for waits, wanted in (([], [0, "", ""]), ([7.4] * 19, [19, 7, ""]), ([7.4] * 20, [20, 7, 7])):
+        assert typed_row("x", 0.5, waits, 0.25, 3) == ["x", 50.0, *wanted, 25.0, 3]
     assert markdown(("", "ms"), [["a", 1.5]]) == "|  | ms |\n| --- | --- |\n| a | 1.5 |"
 
 
@@ -201,6 +202,19 @@ def test_bad_options_are_refused(words: str, wanted: str, capsys: pytest.Capture
     assert wanted in capsys.readouterr().err
 
 
-def test_a_missing_history_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nosuch"):
-        run(Options(model="nosuch", replay=tmp_path / "nosuch"))
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"replay": "nosuch"}, "nosuch"),
+        ({"llama_server": "nosuch"}, "nosuch is not a program"),
+        ({"limit": 0, "keys": 0}, "leaves nothing to compare"),
+    ],
+)
+def test_a_call_that_cannot_work_is_refused_before_anything_is_loaded(
+    given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    paths: dict[str, Any] = {
+        name: tmp_path / value if isinstance(value, str) else value for name, value in given.items()
+    }
+    with pytest.raises(UsageError, match=said):
+        run(Options(model="no model", **paths))
