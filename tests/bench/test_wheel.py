@@ -25,10 +25,11 @@ def pip(*arguments: str) -> subprocess.CompletedProcess[str]:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package as it is published; hatchling builds it, from this environment or fetched by pip."""
     folder = tmp_path_factory.mktemp("wheel")
-    here = ["--no-build-isolation"] if find_spec("hatchling") is not None else []
+    backend = ("hatchling", "hatch_fancy_pypi_readme")
+    here = ["--no-build-isolation"] if all(map(find_spec, backend)) else []
     built = pip("wheel", "--no-deps", *here, "--wheel-dir", str(folder), str(ROOT))
     if built.returncode and any(words in built.stderr for words in NOT_HAD):
-        pytest.skip("hatchling is not here, and cannot be fetched")
+        pytest.skip("hatchling or its plugin is not here, and cannot be fetched")
     assert built.returncode == 0, built.stderr
     (found,) = folder.glob("*.whl")
     return found

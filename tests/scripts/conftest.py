@@ -20,7 +20,7 @@ def pip(*arguments: str) -> None:
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
     backend = folder / "backend"
-    pip("install", "--target", str(backend), "hatchling")
+    pip("install", "--target", str(backend), "hatchling", "hatch-fancy-pypi-readme")
     program = "import sys; from hatchling.build import build_sdist; build_sdist(sys.argv[1])"
     environment = os.environ | {"PYTHONPATH": str(backend)}
     subprocess.run([sys.executable, "-c", program, str(folder)], cwd=ROOT, env=environment, check=True)

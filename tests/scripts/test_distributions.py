@@ -1,6 +1,7 @@
 """The wheel and the source distribution that pip builds: what they hold, and that uv and pipx start their program."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -28,6 +29,23 @@ def test_the_source_distribution_holds_what_is_read_built_and_tested(sdist: Path
         pages | {"constraints.txt", "docs/install.md", "tests/conftest.py", "scripts/test", "pyproject.toml"} <= names
     )
     assert not [name for name in names if name.startswith((".scratch", ".venv", "editors")) or "__pycache__" in name]
+
+
+def test_the_index_shows_no_relative_link(sdist: Path, wheel: Path) -> None:
+    """Its page stands without the repository: links and pictures name the owner's."""
+    with tarfile.open(sdist) as archive:
+        information = next(each for each in archive.getmembers() if each.name.endswith("/PKG-INFO"))
+        pages = [archive.extractfile(information).read().decode()]  # type: ignore[union-attr]
+    with zipfile.ZipFile(wheel) as packed:
+        pages.append(packed.read(f"fastcoder_lsp-{__version__}.dist-info/METADATA").decode())
+    owner = tomllib.loads((ROOT / "publishing/owner.toml").read_text(encoding="utf-8"))["owner"]
+    repository = f"https://github.com/{owner}/fastcoder-lsp"
+    for page in pages:
+        links = re.findall(r"(!?)\[[^\]]*\]\(([^)]*)\)", page)
+        assert [target for _, target in links if not target.startswith(repository)] == []
+        assert ("!", f"{repository}/raw/main/docs/editors/neovim-movie.svg") in links
+        assert ("", f"{repository}/blob/main/docs/install.md") in links
+        assert not re.search(r"(?:src|href)=", page)
 
 
 def test_the_wheel_holds_the_program_and_its_data(wheel: Path) -> None:
