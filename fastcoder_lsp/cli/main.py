@@ -26,6 +26,7 @@ COMMANDS = (
     "serve",
     "complete",
     "model",
+    "editor",
     "doctor",
     "host",
     "http",

@@ -16,9 +16,22 @@ from packaging.utils import canonicalize_name
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.main import LEFT_OUT
+from tests.editors.conftest import find_editor
 from tests.scripts.conftest import ROOT, pip, tool
 
 pytestmark = pytest.mark.ci  # pip fetches the build backend, twice
+EDITOR_FILES = ("editors/neovim/lua/fastcoder/init.lua", "editors/emacs/fastcoder.el", "editors/helix/languages.toml")
+NEOVIM_LOOK = """
+local attached = vim.wait(120000, function() return #vim.lsp.get_clients({{ bufnr = 0, name = 'fastcoder' }}) > 0 end)
+local file = vim.api.nvim_get_runtime_file('lua/fastcoder/init.lua', false)[1]
+vim.fn.writefile({{ tostring(attached), file or '' }}, '{seen}')
+"""
+EMACS_LOOK = """
+(setq eglot-sync-connect 120 eglot-connect-timeout 120)
+(find-file "{file}")
+(run-hooks 'post-command-hook) ; connects after the command that opened the file
+(write-region (format "%s\n%s\n" (if fastcoder-mode "true") (symbol-file 'fastcoder-mode)) nil "{seen}")
+"""
 
 
 def test_the_source_distribution_holds_what_is_read_built_and_tested(sdist: Path) -> None:
@@ -28,7 +41,9 @@ def test_the_source_distribution_holds_what_is_read_built_and_tested(sdist: Path
     assert (
         pages | {"constraints.txt", "docs/install.md", "tests/conftest.py", "scripts/test", "pyproject.toml"} <= names
     )
-    assert not [name for name in names if name.startswith((".scratch", ".venv", "editors")) or "__pycache__" in name]
+    assert not [name for name in names if name.startswith((".scratch", ".venv")) or "__pycache__" in name]
+    editors = {name.split("/")[1] for name in names if name.startswith("editors/")}
+    assert editors == {"emacs", "helix", "neovim"}
 
 
 def test_the_index_shows_no_relative_link(sdist: Path, wheel: Path) -> None:
@@ -52,6 +67,7 @@ def test_the_wheel_holds_the_program_and_its_data(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "fastcoder_lsp/requirements-cpu.txt" in names
     assert "fastcoder_lsp/cli/play/sample/web/src/api.ts" in names
+    assert {f"fastcoder_lsp/{path}" for path in EDITOR_FILES} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     benches = {name.rpartition("/")[2] for name in names if name.startswith("fastcoder_lsp/bench/")}
     assert benches == {"__init__.py", "engine.py", "limits.py", "model.py", "report.py"}
@@ -145,3 +161,42 @@ def test_pipx_installs_the_program(index: Path, tmp_path: Path) -> None:
     run([str(pipx), "install", "--backend", "pip", "--python", sys.executable, "fastcoder-lsp"], environment, tmp_path)
     assert run([str(tmp_path / "bin" / "fastcoder-lsp"), "--version"], environment, tmp_path).endswith(__version__)
     assert set(LEFT_OUT) <= packages(tmp_path / "home" / "venvs" / "fastcoder-lsp")
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel from a folder of wheels; its dependencies are those of the tests."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    local = ["--no-index", "--find-links", str(wheel.parent), "--no-deps", "fastcoder-lsp"]
+    pip("--python", str(python), "install", *local)
+    [packages_folder] = folder.glob("lib/*/site-packages")
+    others = [path for path in sys.path if path.endswith("site-packages")]
+    (packages_folder / "dependencies.pth").write_text("\n".join(others), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("editor", ["neovim", "emacs"])
+def test_the_printed_lines_set_an_editor_up(
+    installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, editor: str
+) -> None:
+    """Two of the three steps of a person: install, and append the lines; a server needs no model to be attached."""
+    monkeypatch.setenv("PATH", f"{installed / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    init, look, seen, file = (tmp_path / name for name in ("init.lua", "look", "seen", "example.py"))
+    init.write_text(run(["fastcoder-lsp", "editor", editor], {}, tmp_path), encoding="utf-8")
+    file.write_text("x = 1\n", encoding="utf-8")
+    if editor == "neovim":
+        look.write_text(NEOVIM_LOOK.format(seen=seen), encoding="utf-8")
+        program = [find_editor("neovim", "nvim"), "--headless", "-n", "-i", "NONE", "-u", str(init), str(file)]
+        run([*program, "-c", f"luafile {look}", "-c", "qall!"], {}, tmp_path)
+    else:
+        look.write_text(EMACS_LOOK.format(seen=seen, file=file), encoding="utf-8")
+        run([find_editor("emacs", "emacs"), "--batch", "-q", "-l", str(init), "-l", str(look)], {}, tmp_path)
+    attached, source = seen.read_text(encoding="utf-8").splitlines()
+    assert attached == "true"
+    assert Path(source).is_relative_to(installed)
