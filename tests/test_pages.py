@@ -41,7 +41,7 @@ def commands(page: str) -> list[str]:
     """The lines and code spans that call fastcoder-lsp, but those that stand for several (`…`, `[…]`, `|`)."""
     lines = re.findall(r"^(?:\S+/)?fastcoder-lsp ([^#\n]+)", "\n".join(FENCE.findall(page)), re.MULTILINE)
     spans = re.findall(r"`(?:\S+/)?fastcoder-lsp ([^`]+)`", " ".join(FENCE.sub("", page).split()))
-    found = (command.split(" && ")[0].strip() for command in (*lines, *spans))
+    found = (re.split(" && | >> ", command)[0].strip() for command in (*lines, *spans))
     return [command for command in found if not set("…[|") & set(command)]
 
 
