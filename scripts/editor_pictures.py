@@ -14,6 +14,7 @@ The terminal is the one that most people have: 80 columns and 256 colours, as tm
 true colour would hide ghost text that looks like code. Needs the editors on PATH, and `--movie` the default model.
 """
 
+import argparse
 import fcntl
 import os
 import pty
@@ -33,10 +34,15 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-import pyte
+try:
+    import pyte
 
-from fastcoder_lsp.cli.play.playground import copy_sample
-from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.cli.play.playground import copy_sample
+    from fastcoder_lsp.config import cache_folder
+except ImportError as error:
+    if __name__ != "__main__":
+        raise
+    raise SystemExit(f"editor_pictures: {error.name} is not installed; run: pip install --editable '.[test]'") from None
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs/editors"
@@ -148,14 +154,18 @@ PICTURES = {
 
 def main() -> None:
     """The movie, or the pictures that are named, or all pictures."""
-    if sys.argv[1:] == ["--movie"]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--movie", action="store_true")
+    parser.add_argument("pictures", nargs="*", choices=PICTURES)
+    options = parser.parse_args()
+    if options.movie:
         target, movie = DOCS / "neovim-movie.svg", Movie(PALETTES[MOVIE.background])
         serve = f'{shlex.quote(sys.executable)} -m fastcoder_lsp.cli.main "$@"'
         photograph(MOVIE, lambda terminal: movie.record(settled(terminal)), serve)
         target.write_text(movie.svg())
         print(target.relative_to(ROOT))
         return
-    for name in sys.argv[1:] or PICTURES:
+    for name in options.pictures or PICTURES:
         target, picture = DOCS / f"{name}.svg", PICTURES[name]
         screen = photograph(picture, settled)
         target.write_text(svg(screen, PALETTES[picture.background]))

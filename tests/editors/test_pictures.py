@@ -1,6 +1,7 @@
 """The pictures of docs/editors show what the editors show now: each is made again, and compared.
 
 Only text and the looks of ghost text are: fonts and an editor's other colours depend on versions.
+They run with `--ci` and the editors on PATH: .scratch/editors/bin has .ci/run's Neovim.
 """
 
 import re
