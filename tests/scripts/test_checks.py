@@ -235,6 +235,7 @@ def test_two_processes_share_out_whole_files(tmp_path: Path) -> None:
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 RIGHTS = {
+    "documentation": {"contents": "write"},
     "publish": {"id-token": "write"},
     "image": {"contents": "read", "packages": "write"},
     "release": {"attestations": "write", "contents": "write", "id-token": "write"},
@@ -328,3 +329,16 @@ def test_forms_ask_for_a_report_that_there_is() -> None:
         content = read(FORMS / form)
         assert {"name", "description", "body"} <= set(content)
         assert all(field["attributes"]["label"] for field in content["body"])
+
+
+def test_each_version_of_the_site_has_a_folder(tmp_path: Path) -> None:
+    """The script that the release runs, with a repository in place of the code host's."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/index.html").touch()
+    remote = f"file://{tmp_path / 'remote'}"
+    git = ["git", "--git-dir", str(tmp_path / "remote")]
+    subprocess.run([*git, "init", "--quiet", "--bare"], check=True)
+    for version in ("0.1.0", "0.2.0"):
+        subprocess.run([ROOT / "scripts/publish-site", tmp_path / "site", version, remote], check=True)
+    files = subprocess.check_output([*git, "ls-tree", "-r", "--name-only", "gh-pages"], text=True)
+    assert files.split() == [".nojekyll", "0.1.0/index.html", "0.2.0/index.html", "index.html", "latest/index.html"]
