@@ -54,7 +54,7 @@ def _closure(dependencies: list[str], left_out: list[str]) -> dict[str, str]:
     """Names of what is needed somewhere, directly or not; with the marker where that is not here.
 
     Raises:
-        ValueError: what was left out is needed all the same.
+        ValueError: a package that was left out is needed.
     """
     waiting = [Requirement(one) for one in dependencies if _name(one) not in left_out]
     found: dict[str, str] = {}

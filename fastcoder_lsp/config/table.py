@@ -30,7 +30,7 @@ ENGINES: Final[tuple[EngineKind, ...]] = get_args(EngineKind)
 
 
 class Scope(Enum):
-    """Who may set a setting; repositories are not trusted."""
+    """The sources that may set a setting; repositories are not trusted."""
 
     WORKSPACE = "workspace"
     """Harmless: a repository's `fastcoder.toml` may set it."""

@@ -162,7 +162,7 @@ class WheelModel:
 
     @property
     def trust(self) -> str:
-        """Its publisher, and why it is safe to use all the same."""
+        """Its publisher, and why it is nevertheless safe to use."""
         return (
             f"{self.publisher} fastcoder-lsp knows the SHA-256 sum of the model's file, discards a file with any other "
             "sum, and installs and runs nothing from the packages."

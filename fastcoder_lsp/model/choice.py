@@ -299,6 +299,6 @@ def _parsed(data: bytes) -> Measured:
 
 
 def _facts() -> dict[str, object]:
-    """What the times depend on, beside the threads and the kernels."""
+    """The processor and packages that the times depend on, beside the threads and the kernels."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"format": FORMAT, "version": __version__, "processor": processor(), "cores": cores}

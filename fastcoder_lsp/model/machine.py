@@ -1,4 +1,4 @@
-"""What a model needs of this machine: memory, installed and available, the GPU's memory, power, and optional packages.
+"""The parts of this machine that models need: memory, the GPU's memory, power, and optional packages.
 
 Both sizes of memory are the least of the machine's, its container's and this process's own limit: inside a container
 the system reports the machine's memory, which the container may not use.

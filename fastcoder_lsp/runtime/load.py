@@ -249,7 +249,7 @@ def require_same_words(tokenizer: Tokenizer, vocabulary: int, name: str) -> None
 
 
 def _window_notes(context: int, settings: Settings, name: str) -> list[str]:
-    """What the user should know of a model that reads fewer tokens than an ordinary prompt and a suggestion have.
+    """A notice for a model that reads fewer tokens than an ordinary prompt and a suggestion have.
 
     Raises:
         ModelInvalidError: they are too few for any prompt.

@@ -1,4 +1,4 @@
-"""What `auto` means on this machine, by measured times: taken from the cache folder, or measured now and kept there.
+"""The model that `auto` names here, by measured times: read from the cache folder, or measured and kept there.
 
 Owns when times are measured: on a CPU, if none are kept that hold for this version, processor and number of threads.
 Times that were taken on battery, or while other programs had the cores, are taken again the next time.
@@ -150,7 +150,7 @@ def follow_choice(
     *,
     measure: bool = True,
 ) -> tuple[str, FirstHour | None]:
-    """What to tell the user of the choice, empty for nothing, and the comparison with what it promised.
+    """A notice about the choice, empty for none, and the comparison with what it promised.
 
     Measures the machine where that was not done yet, in the precision whose pass is compiled: nothing else may run
     meanwhile, and compiling another pass would keep the user waiting. `model list` and `model pull` measure both.

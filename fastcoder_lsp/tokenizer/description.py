@@ -19,7 +19,7 @@ from fastcoder_lsp.errors import ModelInvalidError
 _CONTROL_NAME = re.compile(
     r"▁?<[^<>\s]+>|\[(PAD\d*|UNK|CLS|SEP|MASK|[A-Z_]*INST|PREFIX|SUFFIX|MIDDLE|@BOS@|TOOL_[A-Z]+)\]"
 )
-# Gemma has tags of its own as added tokens that are plain text all the same.
+# Gemma has tags of its own as added tokens that are nevertheless plain text.
 _TAG = re.compile(
     r"</?(table|caption|thead|tbody|tfoot|tr|th|td|h[1-6]|blockquote|strong|em|b|i|u|s|sub|sup|code|a|img|ul|ol|li|p|br)>"
 )
