@@ -34,7 +34,7 @@ _SECRET_REACH: Final = 32_000
 """Characters above a change that are searched for the beginning of a secret; a key may begin above them."""
 _SECRET_LINES: Final = 400  # lines of them
 _MOST_WHOLE: Final = 131_072  # characters of a text that is judged as a whole
-_MOST_SECRETS: Final = 1_000  # secret lines of a document, and values, that are remembered
+_MOST_SECRETS: Final = 1_000  # secret lines of a document that are remembered; with more, all its lines are secret
 _MOST_UNDONE: Final = 16  # entries of a file that are searched for undone ones
 _MOST_RECENT: Final = 64
 _MOST_DOCUMENTS: Final = 256
@@ -103,13 +103,15 @@ class EditHistory:
             recent.append(Inserted(at_ms, max(len(after) - len(before), 0), 0, accepted=accepted))
             self._open = None
             return
-        texts = self._texts.get(uri)
-        self._texts.put(uri, (texts[0] if texts is not None else before, after))
         start = first_difference(before, after)
         end = common_end(before, after, min(len(before), len(after)) - start)
         stop = len(after) - end
         recent.append(Inserted(at_ms, stop - start, after.count("\n", start, stop), accepted=accepted))
-        hunks = _hunks(before, after, start, end) if self._is_allowed(uri) else ()
+        allowed = self._is_allowed(uri)
+        if allowed and max(len(before), len(after)) <= _MOST_WHOLE:
+            texts = self._texts.get(uri)
+            self._texts.put(uri, (texts[0] if texts is not None else before, after))
+        hunks = _hunks(before, after, start, end) if allowed else ()
         if not hunks:
             self._open = None
         for patch, at, below in hunks:
@@ -149,6 +151,8 @@ class EditHistory:
         """Drop all changes of a document."""
         self._recent = None
         self._keep([entry for entry in self._entries if entry.uri != uri])
+        self._texts.forget(uri)
+        self._secrets.forget(uri)
         self._modified.forget(uri)
         self._allowed.forget(uri)
 
@@ -235,16 +239,13 @@ class EditHistory:
             if (texts := self._texts.get(uri)) is None:
                 continue
             self._texts.forget(uri)
-            secrets = self._secrets.get(uri) or _Secrets({}, {})
+            secrets = self._secrets.get(uri) or _Secrets(set(), set())
             known = len(secrets.lines)
-            for text in dict.fromkeys(texts):
-                if len(text) <= _MOST_WHOLE:
-                    for line in self._secret_lines(uri, text):
-                        secrets.lines[line] = None
-                        secrets.values.update(dict.fromkeys(self._secret_values(line)))
-            for kept in (secrets.lines, secrets.values):
-                while len(kept) > _MOST_SECRETS:
-                    del kept[next(iter(kept))]
+            for line in {line for text in dict.fromkeys(texts) for line in self._secret_lines(uri, text)}:
+                if len(secrets.lines) > _MOST_SECRETS:
+                    break
+                secrets.lines.add(line)
+                secrets.values.update(self._secret_values(line))
             self._secrets.put(uri, secrets)
             if len(secrets.lines) != known:
                 for entry in self._entries:
@@ -298,14 +299,15 @@ class EditHistory:
 
 
 class _Secrets(NamedTuple):
-    """The secret lines that a document has or had lately, in this order, and their values."""
+    """The secret lines that a document has or had lately, and their values."""
 
-    lines: dict[str, None]
-    values: dict[str, None]
+    lines: set[str]
+    values: set[str]
 
     def hold(self, line: str) -> bool:
         """Whether a line is one of them, or shows a value of one; lines without letters or digits are none."""
-        return _says((line,)) and (line.strip() in self.lines or any(value in line for value in self.values))
+        full = len(self.lines) > _MOST_SECRETS
+        return _says((line,)) and (full or line.strip() in self.lines or any(value in line for value in self.values))
 
 
 class _Judged(NamedTuple):

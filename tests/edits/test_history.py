@@ -167,6 +167,7 @@ VALUE = "Ab3dEf6hIj9k"
 KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{VALUE}{'Q' * 52}\n{'Q' * 64}\n-----END RSA PRIVATE KEY-----\n"
 MANIFEST = "kind: Secret\nstringData:\n" + "".join(f"  a{number}: {'Q' * 900}\n" for number in range(60))
 LIST = "PASSWORDS = [\n" + "".join(f"    '{'q w ' * 200}',\n" for _ in range(60))
+MANY = "".join(f"password_{number} = 'Q{number:08}'\n" for number in range(1_100))
 TASK = '[{\n "value": "old",\n "essential": true,\n "image": "x",\n "cpu": 1,\n "name": "DB_PASSWORD"\n}]\n'
 
 
@@ -183,6 +184,7 @@ TASK = '[{\n "value": "old",\n "essential": true,\n "image": "x",\n "cpu": 1,\n 
         ("python", ["\n", f"p = '{VALUE}'\n", f"password = '{VALUE}'\n"]),
         ("python", ["", KEY.partition("\n")[2], KEY]),
         ("python", [KEY, KEY.partition("\n")[2], ""]),
+        ("python", [MANY, f"{MANY}p = '{VALUE}'\n"]),
         ("python", [f"password = (\n  '{VALUE}'\n)\n", f"(\n  '{VALUE}'\n)\n", "(\n)\n"]),
     ],
     ids=[
@@ -195,6 +197,7 @@ TASK = '[{\n "value": "old",\n "essential": true,\n "image": "x",\n "cpu": 1,\n 
         "renamed",
         "key typed",
         "key",
+        "many",
         "no opening",
     ],
 )
