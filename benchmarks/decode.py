@@ -1,16 +1,12 @@
-"""`bench decode`: the model for real, every drafter against plain decoding, in interleaved pairs, outputs compared.
-
-Owns the runs and their times, prefill excluded. D_c is the standard library alone; the target's body is in no index and
-no prompt.
-"""
+"""`bench decode`: the model for real, every drafter against plain decoding, in interleaved pairs, outputs compared."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from benchmarks.datasets import repoeval
-from benchmarks.drafting.drafters import Pair, drafter_names, figures, label, make, run_once, warm_up
+from benchmarks.datasets import PROMPT_TOKENS
+from benchmarks.drafting import Pair, drafter_names, figures, label, make, run_once, warm_up
 from benchmarks.drafting.tasks import (
     LEAKAGE,
     PAPER_TOKENS,
@@ -57,8 +53,7 @@ def run(options: Options) -> int:
     parts = load_parts(options)
     engine = parts.engine()
     names = drafter_names(options.drafters)
-    for name in names:
-        parts.require(name)
+    parts.require(names)
     costs = None if options.nodes else measure_costs(engine)
     pairs: dict[str, list[Pair]] = defaultdict(list)
     try:
@@ -77,7 +72,7 @@ def run(options: Options) -> int:
         model=parts.model.files.name,
         engine=engine.info.name,
         width="fixed" if options.nodes else "auto: what pays",
-        prompt_tokens=repoeval.PROMPT_TOKENS,
+        prompt_tokens=PROMPT_TOKENS,
         corpus_tokens=parts.stores.corpus_tokens(),
         tasks=[task.id for task in parts.chosen],
         leakage=LEAKAGE,
@@ -86,11 +81,7 @@ def run(options: Options) -> int:
 
 
 def run_round(
-    parts: TaskParts,
-    engine: Engine,
-    names: Sequence[str],
-    options: Options,
-    costs: StepCosts | None = None,
+    parts: TaskParts, engine: Engine, names: Sequence[str], options: Options, costs: StepCosts | None
 ) -> Sequence[tuple[str, Pair]]:
     """All tasks once, in the order of their files, with fresh drafters: a round must not teach the next one.
 
@@ -112,7 +103,7 @@ def run_round(
             document=document,
             nodes=options.nodes or NODES,
         )
-        request = replace(request, sampler=sampler_of(options))
+        request = replace(request, sampler=Sampler(temperature=options.temperature, rule=options.rule))
         for name, drafter in drafters.items():
             plain = run_once(engine, NoDrafter(), request)
             chooses = costs is not None and drafter.traits.weighs_costs
@@ -122,10 +113,6 @@ def run_round(
             if options.cache == "cold":
                 drafter.forget(document)
     return done
-
-
-def sampler_of(options: Options) -> Sampler:
-    return Sampler(temperature=options.temperature, rule=options.rule)
 
 
 def _print(parts: TaskParts, engine: Engine, options: Options, results: Mapping[str, Any]) -> None:

@@ -4,7 +4,6 @@ What the model says to each task is recorded once (`drafting.traces`).
 """
 
 import statistics
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +12,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.datasets import repoeval
-from benchmarks.drafting.drafters import DrafterParts, drafter_names, label, make
+from benchmarks.datasets import PROMPT_TOKENS, FunctionTask
+from benchmarks.drafting import DrafterParts, drafter_names, label, make
 from benchmarks.drafting.tasks import LEAKAGE, DraftOptions, TaskParts, TaskPin, document_of, load_parts
 from benchmarks.drafting.traces import ReplayPass, Trace, record, replay
-from benchmarks.harness import write
+from benchmarks.harness import percentiles, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.draft.base import Drafter
 from fastcoder_lsp.model.machine import require_packages
-from fastcoder_lsp.observe import percentile
 
 EXAMPLE = "draft --nodes 16 --drafters fastcoder,cacheback:follower_length=4"
 COLUMNS, LINES = 13, 16
@@ -48,8 +46,7 @@ def run(options: Options) -> int:
         require_packages("a picture", "matplotlib")
     parts = load_parts(options)
     names = drafter_names(options.drafters)
-    for name in names:
-        parts.require(name)
+    parts.require(names)
     traces = record(parts, options.setting)
     warm = options.cache == "warm"
     done = {name: replay_all(name, parts, traces, options.nodes, warm=warm) for name in names}
@@ -66,11 +63,9 @@ def run(options: Options) -> int:
     write(
         options,
         "draft",
-        {"setting": options.setting, "nodes": options.nodes, "cache": options.cache}
-        | ({"tasks_with_predecessor": len(not_alone(traces)), "tasks_alone": alone(traces)} if warm else {})
-        | {"drafters": results},
+        {"drafters": results} | ({"tasks_with_predecessor": len(not_alone(traces))} if warm else {}),
         model=parts.model.files.name,
-        prompt_tokens=repoeval.PROMPT_TOKENS,
+        prompt_tokens=PROMPT_TOKENS,
         corpus_tokens=parts.stores.corpus_tokens(),
         tasks=[trace.task.id for trace in traces],
         leakage=LEAKAGE,
@@ -113,17 +108,13 @@ class Replayed:
     def figures(self) -> dict[str, Any]:
         each = [sum(step.emitted for step in steps) / len(steps) for steps in self.steps.values()]
         every = [step for steps in self.steps.values() for step in steps]
-        us = [step.us for step in every]
-        accepted = Counter(source for step in every for source in step.sources)
         figures: dict[str, Any] = {
             "mat": self.mat(),
             "mat_mean": statistics.mean(each),
             "mat_median": statistics.median(each),
-            "draft_us": {"p50": percentile(us, 0.5), "p99": percentile(us, 0.99)},
+            "draft_us": percentiles([step.us for step in every], 50, 99),
             "drafted": sum(step.drafted > 0 for step in every) / len(every),
             "hit": sum(step.emitted > 1 for step in every) / len(every),
-            "nodes_mean": statistics.mean(step.drafted for step in every),
-            "accepted_by_source": dict(accepted.most_common()),
         }
         if counted := self.drafter.figures():
             figures["retrievals"] = counted
@@ -148,7 +139,7 @@ def replay_all(name: str, parts: TaskParts, traces: Sequence[Trace], nodes: int,
     return Replayed(drafter, steps)
 
 
-def not_alone(traces: Sequence[Trace]) -> list[repoeval.FunctionTask]:
+def not_alone(traces: Sequence[Trace]) -> list[FunctionTask]:
     """The tasks that have an earlier one in their file: those for which warm differs from cold."""
     seen: set[tuple[str, str]] = set()
     later = []
@@ -158,12 +149,6 @@ def not_alone(traces: Sequence[Trace]) -> list[repoeval.FunctionTask]:
             later.append(trace.task)
         seen.add(place)
     return later
-
-
-def alone(traces: Sequence[Trace]) -> int:
-    """How many tasks are the only one of their file: warm is cold for them."""
-    files = Counter((trace.task.repo, trace.task.path) for trace in traces)
-    return sum(count == 1 for count in files.values())
 
 
 def positions(tokens: Iterable[int], piece: Callable[[int], bytes]) -> list[tuple[int, int]]:
@@ -180,12 +165,10 @@ def retrieved_share(
     traces: Sequence[Trace], steps: Mapping[str, Sequence[ReplayPass]], piece: Callable[[int], bytes]
 ) -> Shares:
     """The share of the tokens at each place that were accepted drafts."""
-    marks = []
-    for trace in traces:
-        accepted = np.zeros(len(trace.tokens), np.bool_)
+    marks = [np.zeros(len(trace.tokens), np.bool_) for trace in traces]
+    for trace, accepted in zip(traces, marks, strict=True):
         for step in steps[trace.task.id]:
-            accepted[step.position : step.position + len(step.sources)] = True
-        marks.append(accepted)
+            accepted[step.position : step.position + step.emitted - 1] = True
     return _shares(traces, marks, piece)
 
 

@@ -4,23 +4,21 @@ A pass verifies so many rows, the root's among them, and gives the accepted gues
 include the one that ends the answer.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.datasets import require
-from benchmarks.drafting.drafters import DrafterParts, drafter_names, label, make
+from benchmarks.datasets.next_edit import FILE, EditCase, load
+from benchmarks.drafting import DrafterParts, drafter_names, label, make
 from benchmarks.drafting.traces import ReplayPass, replay
-from benchmarks.harness import Reported, write
+from benchmarks.harness import Reported, percentiles, write
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.core import Rewrite
 from fastcoder_lsp.edits.formats import answer_tokens, encode_raw, recognise
-from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.tokenizer import Tokenizer
 
 EXAMPLE = "edit_passes --models sweep-next-edit-0.5B --drafters rewrite,lookup"
@@ -49,7 +47,6 @@ class Options(Reported):
 class EditTrace:
     """A recorded answer: what the model read and said, its end included, and what it was expected to repeat."""
 
-    case: str
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
     rewrite: Rewrite
@@ -57,33 +54,21 @@ class EditTrace:
 
 def run(options: Options) -> int:
     tokenizer = find_model(options.model).tokenizer
-    cases = load(options.cases or require("next_edit") / "cases.jsonl")
+    cases = load(options.cases or require("next_edit") / FILE)
     results: dict[str, Any] = {}
     for model in options.models.split(","):
         found = traces(cases, model, tokenizer)
         results[model] = {"answers": len(found), "tokens": sum(len(trace.tokens) for trace in found)}
         for name in drafter_names(options.drafters):
             for rows in map(int, options.rows.split(",")):
-                steps = {at: replay_edit(name, trace, rows, tokenizer) for at, trace in enumerate(found)}
-                results[model].setdefault(name, {})[str(rows)] = figures(list(steps.values()))
+                steps = [replay_edit(name, trace, rows, tokenizer) for trace in found]
+                results[model].setdefault(name, {})[str(rows)] = figures(steps)
     _print(options, results)
     write(options, "edit_passes", {"rows": options.rows, "models": results})
     return 0
 
 
-def load(path: Path) -> list[Mapping[str, Any]]:
-    """The cases of a file; its README describes their form.
-
-    Raises:
-        UsageError: there is no such file, or it holds no cases.
-    """
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} holds no cases of next edits: {error}") from error
-
-
-def traces(cases: Sequence[Mapping[str, Any]], model: str, tokenizer: Tokenizer) -> list[EditTrace]:
+def traces(cases: Sequence[EditCase], model: str, tokenizer: Tokenizer) -> list[EditTrace]:
     """The answers of a model whose prompts are in a known format; recordings do not tell which token ended them."""
     end = min(answer_tokens(tokenizer)[1])
 
@@ -92,15 +77,13 @@ def traces(cases: Sequence[Mapping[str, Any]], model: str, tokenizer: Tokenizer)
 
     found = list[EditTrace]()
     for case in cases:
-        changes = tuple((ids(change["old"]), ids(change["new"])) for change in case["history"])
-        for answer in case["outputs"]:
-            if answer["model"] != model or not answer.get("output"):
-                continue
-            if (known := recognise(answer["prompt"])) is not None:
-                said = (*ids(answer["output"]), *((end,) if answer["finish"] == "stop" else ()))
-                found.append(
-                    EditTrace(case["id"], ids(answer["prompt"]), said, Rewrite(ids(known[1]), (end,), changes))
-                )
+        changes = tuple(
+            (ids(change.old.removesuffix("\n")), ids(change.new.removesuffix("\n"))) for change in case.history
+        )
+        for answer in case.answers.get(model, ()):
+            if answer.output and (known := recognise(answer.prompt)) is not None:
+                said = (*ids(answer.output), *((end,) if answer.finish == "stop" else ()))
+                found.append(EditTrace(ids(answer.prompt), said, Rewrite(ids(known[1]), (end,), changes)))
     return found
 
 
@@ -111,15 +94,12 @@ def replay_edit(name: str, trace: EditTrace, rows: int, tokenizer: Tokenizer) ->
 
 
 def figures(answers: Sequence[Sequence[ReplayPass]]) -> Mapping[str, Any]:
-    """Tokens a pass, over all tokens and as the mean of the answers; the time of a draft."""
+    """Tokens a pass, over all tokens; the time of a draft."""
     every = [step for steps in answers for step in steps]
-    each = [sum(step.emitted for step in steps) / len(steps) for steps in answers]
-    us = [step.us for step in every]
     return {
         "passes": len(every),
         "tokens_a_pass": sum(step.emitted for step in every) / max(len(every), 1),
-        "mean_of_answers": sum(each) / max(len(each), 1),
-        "draft_us": {"p50": percentile(us, 0.5), "p99": percentile(us, 0.99)},
+        "draft_us": percentiles([step.us for step in every], 50, 99),
     }
 
 

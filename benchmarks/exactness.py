@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.drafting.drafters import all_names, drafter_names, make
+from benchmarks.drafting import all_names, drafter_names, make
 from benchmarks.drafting.tasks import TaskOptions, TaskParts, TaskPin, load_parts
 from benchmarks.harness import decode_request, top_two_gap, write
 from fastcoder_lsp.bench.report import print_table
@@ -92,8 +92,7 @@ class ExactnessCounts:
 def run(options: Options) -> int:
     parts = load_parts(options)
     names = drafter_names(options.drafters) if options.drafters else all_names(parts.trained, len(parts.smaller))
-    for name in names:
-        parts.require(name)
+    parts.require(names)
     engine = parts.engine()
     try:
         accounts = compare(parts, engine, names, options)

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets.published import ALL, REPORT, PublishedFigure, PublishedModel, PublishedTask
 from benchmarks.harness import Mean
-from benchmarks.rules import Scores
+from benchmarks.published import PublishedTask, Scores
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.model import ModelFiles, require_checkpoint
@@ -21,8 +20,65 @@ from fastcoder_lsp.model.machine import require_packages
 
 KIND = "transformers"
 """In the place of a kind of engine."""
+ALL = "all"
+"""In the place of a language: every task of a suite."""
+REPORT = "Qwen2.5-Coder Technical Report, arXiv 2409.12186, Tables 7, 8 and 10"
 PUBLISHED_RULE = "qwen"
 """The rule of `REPORT`'s figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """Percent, as printed: exact matches, and edit similarity where it was printed."""
+
+    exact: float
+    edit_similarity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedModel:
+    """A model with its figures in `REPORT`: base weights in bfloat16, by Qwen's rule.
+
+    `shape`: model type, width and layers, by which an installed model finds its row. `figures`: suite → language →
+    figure.
+    """
+
+    name: str
+    shape: tuple[str, int, int]
+    figures: Mapping[str, Mapping[str, PublishedFigure]]
+
+
+_PRINTED = """
+Qwen2.5-Coder-0.5B    qwen2  896 24  70.3 77.7  22.7 66.2  21.9 67.2  24.6 68.9  44.2 72.6  35.6 68.5
+Qwen2.5-Coder-1.5B    qwen2 1536 28  77.0 83.5  35.5 74.3  37.6 77.4  40.2 78.2  59.8 82.6  51.0 80.1
+Qwen2.5-Coder-3B      qwen2 2048 36  78.7 85.7  38.4 76.1  41.6 80.5  44.9 80.9  64.9 85.0  54.7 81.3
+Qwen2.5-Coder-7B      qwen2 3584 28  79.7 86.2  42.4 78.6  46.8 83.4  49.3 83.1  67.3 86.1  58.4 83.9
+DeepSeek-Coder-1.3B   llama 2048 24  72.8 80.7  33.4 72.6  36.7 76.4  37.9 76.8  58.7 80.4  45.8 75.0
+"""
+"""Name, model type, width, layers; HumanEval-FIM Python and all; then exact match and edit similarity of CrossCodeEval
+Python, TypeScript and all, RepoEval line and API."""
+
+
+def _published(row: str) -> PublishedModel:
+    name, kind, width, layers, *printed = row.split()
+    percent = [float(value) for value in printed]
+    pairs = [PublishedFigure(exact, similar) for exact, similar in zip(percent[2::2], percent[3::2], strict=True)]
+    figures = {
+        "humaneval-fim": {"python": PublishedFigure(percent[0]), ALL: PublishedFigure(percent[1])},
+        "crosscodeeval": dict(zip(("python", "typescript", ALL), pairs[:3], strict=True)),
+        "repoeval-line": {"python": pairs[3], ALL: pairs[3]},
+        "repoeval-api": {"python": pairs[4], ALL: pairs[4]},
+    }
+    return PublishedModel(name, (kind, int(width), int(layers)), figures)
+
+
+PUBLISHED = tuple(map(_published, _PRINTED.strip().splitlines()))
+
+
+def published_model(config: Mapping[str, Any]) -> PublishedModel | None:
+    """The published model of this shape, whatever its weights."""
+    shape = (config.get("model_type"), config.get("hidden_size"), config.get("num_hidden_layers"))
+    return next((model for model in PUBLISHED if model.shape == shape), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +132,8 @@ def compare(
             "figures": {name: [figure.exact, figure.edit_similarity] for name, figure in comparable.items()},
         },
         "columns": [
-            {
-                "rule": column.rule,
-                "engine": column.engine,
-                "figures": {
-                    measure: {name: _percent(groups.mean(scores, name)) for name in among}
-                    for measure, scores in column.scores.items()
-                },
-            }
+            {"rule": column.rule, "engine": column.engine}
+            | {"figures": {what: groups.means(scores, among) for what, scores in column.scores.items()}}
             for column in columns
         ],
         "gap": [
@@ -99,24 +149,26 @@ class _TaskGroups:
     among: Mapping[str, set[str]]
     groups: Mapping[str, str]
 
-    def mean(self, scores: Mapping[str, float], language: str) -> Mean | None:
-        """The mean over a language's tasks; None for none."""
-        kept = {task: score for task, score in scores.items() if task in self.among[language]}
-        return Mean.of(list(kept.values()), [self.groups[task] for task in kept]) if kept else None
+    def means(self, scores: Mapping[str, float], languages: Mapping[str, object]) -> dict[str, dict[str, Any] | None]:
+        """Language → the mean over its tasks in percent; None for none."""
+        return {name: self._mean(scores, self.among[name]) for name in languages}
+
+    def _mean(self, scores: Mapping[str, float], tasks: set[str]) -> dict[str, Any] | None:
+        kept = {task: score for task, score in scores.items() if task in tasks}
+        if not kept:
+            return None
+        mean = Mean.of(list(kept.values()), [self.groups[task] for task in kept])
+        return {"mean": 100 * mean.mean, "standard_error": 100 * mean.standard_error, "tasks": mean.tasks}
 
     def above(self, column: ScoreColumn, printed: Mapping[str, PublishedFigure]) -> dict[str, Any]:
         """Language → exact matches of a column minus the published figure, whose own error was not printed."""
-        means = {name: _percent(self.mean(column.scores["exact"], name)) for name in printed}
+        means = self.means(column.scores["exact"], printed)
         return {name: mean | {"mean": mean["mean"] - printed[name].exact} for name, mean in means.items() if mean}
 
     def between(self, left: ScoreColumn, right: ScoreColumn) -> dict[str, Any]:
         """Language → exact matches of `right` minus those of `left`, over the tasks that both have."""
-        difference = {
-            task: score - left.scores["exact"][task]
-            for task, score in right.scores["exact"].items()
-            if task in left.scores["exact"]
-        }
-        return {name: _percent(self.mean(difference, name)) for name in self.among}
+        before, after = left.scores["exact"], right.scores["exact"]
+        return self.means({task: score - before[task] for task, score in after.items() if task in before}, self.among)
 
 
 def _parts(
@@ -141,24 +193,15 @@ def _parts(
     return [part for part in parts if part[2]]
 
 
-def _percent(mean: Mean | None) -> dict[str, Any] | None:
-    if mean is None:
-        return None
-    return {"mean": 100 * mean.mean, "standard_error": 100 * mean.standard_error, "tasks": mean.tasks}
-
-
 def show(suite: str, comparison: Mapping[str, Any], weights: str) -> None:
     """Print both tables of a suite: the figures, and the parts of the gap."""
-    languages = list(comparison["tasks"])
-    told = comparison["published"]
+    languages, told = list(comparison["tasks"]), comparison["published"]
     head = ["", *(f"{name} ({count})" for name, count in comparison["tasks"].items())]
     rows: list[list[object]] = []
     if told["figures"]:
-        cells = [told["figures"].get(name) for name in languages]
-        rows.append([f"published: {told['model']}, base", *("" if cell is None else _pair(*cell) for cell in cells)])
+        rows.append([f"published: {told['model']}, base", *(_pair(told["figures"].get(name)) for name in languages)])
     for column in comparison["columns"]:
-        exact = column["figures"]["exact"]
-        similar = column["figures"]["edit_similarity"]
+        exact, similar = (column["figures"][measure] for measure in ("exact", "edit_similarity"))
         cells = [_cell(exact[name], similar[name]) for name in languages]
         rows.append([f"here: {column['engine']}, rule {column['rule']}", *cells])
     print_table(f"{suite}: exact match ± s.e. / edit similarity, percent", head, rows)
@@ -181,8 +224,8 @@ def _cell(exact: Mapping[str, float] | None, similar: Mapping[str, float] | None
     return f"{exact['mean']:.1f} ± {exact['standard_error']:.1f} / {similar['mean']:.1f}"
 
 
-def _pair(exact: float, similar: float | None) -> str:
-    return f"{exact:.1f}" if similar is None else f"{exact:.1f} / {similar:.1f}"
+def _pair(figure: Sequence[float | None] | None) -> str:
+    return "" if figure is None else " / ".join(f"{one:.1f}" for one in figure if one is not None)
 
 
 def _points(points: Mapping[str, float] | None) -> str:
@@ -190,11 +233,7 @@ def _points(points: Mapping[str, float] | None) -> str:
 
 
 def weights_of(files: ModelFiles) -> str:
-    """The installed weights in a line: the model's name, the file that holds them, their source.
-
-    Raises:
-        ModelInvalidError: a file of the model is damaged or missing.
-    """
+    """The installed weights in a line: the model's name, the file that holds them, their source."""
     gguf = gguf_of(files.folder)
     held = gguf.name if gguf is not None else f"{len(weight_files(files.folder))} safetensors"
     return ", ".join(dict.fromkeys((files.name, held, files.source)))
@@ -206,8 +245,7 @@ class TransformersReference:
     It decodes greedily by the model's forward: `generate` would obey penalties and sampling that published folders set.
 
     Raises:
-        InstallationError: transformers is not installed.
-        ResourceError: the disk has no room for the unpacked weights.
+        FastcoderError: transformers is not installed, or the disk has no room for the unpacked weights.
     """
 
     def __init__(self, folder: Path) -> None:

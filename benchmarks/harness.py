@@ -29,6 +29,7 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.prompt.anchor import allowed
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -55,28 +56,18 @@ def decode_request(
     sampler: Sampler = GREEDY,
     document: str = "",
     nodes: int = NODES,
-    may_end: bool = True,
 ) -> DecodeRequest:
-    """A request to decode after `prompt`.
+    """A request to decode after `prompt`; the fields are those of `DecodeRequest`.
 
-    Args:
-        tokenizer: the model's; None for made-up weights, whose tokens stand for no text.
-        prompt: ids, at least one.
-        max_tokens: the output has no more.
-        cut: see `DecodeRequest`; None: no text ends the output.
-        healing: bytes that the first tokens must spell.
-        sampler: greedy by default.
-        document: the URI that drafters keep their caches under.
-        nodes: rows of one verification, the pending ones included.
-        may_end: whether an end-of-text token ends the output.
+    `tokenizer`: None for made-up weights, whose tokens stand for no text.
     """
     return DecodeRequest(
         prompt=tuple(prompt),
         max_tokens=max_tokens,
-        end_ids=tokenizer.end_ids if tokenizer is not None and may_end else frozenset(),
-        piece=_no_text if tokenizer is None else tokenizer.piece,
-        allow=_no_ids if tokenizer is None else partial(allowed, tokenizer),
-        cut=_never if cut is None else cut,
+        end_ids=tokenizer.end_ids if tokenizer is not None else frozenset(),
+        piece=tokenizer.piece if tokenizer is not None else lambda _token: b"x",
+        allow=partial(allowed, tokenizer) if tokenizer is not None else lambda _remaining: np.zeros(0, np.int64),
+        cut=cut or (lambda _text: None),
         healing=healing,
         sampler=sampler,
         document=document,
@@ -90,20 +81,8 @@ def line_end(text: str) -> int | None:
     return end if end >= 0 else None
 
 
-def _never(_text: str) -> int | None:
-    return None
-
-
-def _no_text(_token: int) -> bytes:
-    return b"x"
-
-
-def _no_ids(_remaining: bytes) -> npt.NDArray[np.int64]:
-    return np.zeros(0, np.int64)
-
-
 def top_two_gap(engine: Engine, tokens: Sequence[int]) -> float:
-    """How far the two best logits after `tokens` lie apart, by plain decoding."""
+    """The gap between the two best logits after `tokens`, by plain decoding."""
     engine.prefill(tokens[:-1], lambda: False)
     best = engine.step(DraftTree.chain(tokens[-1:]), top_k=2).top_logits_NK
     assert best is not None, "asked for two, got none"
@@ -204,8 +183,7 @@ def key(identity: str, prompt: Prompt, limit: str) -> str:
 class KeptRows:
     """Rows that outlive a run, each named by its "key": a file to which lines are only appended; the last one counts.
 
-    Args:
-        path: of the file; None keeps nothing.
+    `path`: None keeps nothing.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -242,15 +220,26 @@ class Answers(KeptRows):
 def write(options: Reported, benchmark: str, results: Mapping[str, Any], **settings: Any) -> None:
     """Write the report that `--json` asks for: its settings are the options, and what they came to."""
     if options.json is not None:
-        told = {name: _plain(value) for name, value in asdict(options).items()}
+        told = json.loads(json.dumps(asdict(options), default=str))
         write_json(options.json, benchmark, told | settings, results)
 
 
-def _plain(value: object) -> object:
-    """An option's value as JSON has it."""
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return str(value) if isinstance(value, Path) else value
+def percentiles(values: Sequence[float], *of: int) -> dict[str, float]:
+    """Percentiles of at least one value: `p50` and so on."""
+    return {f"p{one}": percentile([*values], one / 100) for one in of}
+
+
+def share(part: float, whole: float) -> float | None:
+    """A part of a whole; None of nothing."""
+    return part / whole if whole else None
+
+
+def number(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+def percent(part: float | None) -> str:
+    return number(None if part is None else 100 * part, ".1f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,17 +277,22 @@ def error_of_sum(rests: Sequence[float]) -> float:
     return sqrt(count / (count - 1) * sum(rest * rest for rest in rests)) if count > 1 else 0.0
 
 
+def pooled_gain(left: Sequence[float], right: Sequence[float], sizes: Sequence[float]) -> tuple[float, float]:
+    """`right` minus `left`, pooled over all `sizes`, and its standard error, clustered by the places of the three."""
+    gains, total = [b - a for a, b in zip(left, right, strict=True)], sum(sizes)
+    gained = sum(gains) / total
+    return gained, error_of_sum([gain - gained * size for gain, size in zip(gains, sizes, strict=True)]) / total
+
+
 def paired(
     left: Mapping[str, float], right: Mapping[str, float], clusters: Mapping[str, str] | None = None
 ) -> Mean | None:
     """`right` minus `left` over the tasks that both have; None where they share none."""
     tasks = [task for task in left if task in right]
-    differences = [right[task] - left[task] for task in tasks]
-    return (
-        Mean.of(differences, [clusters[task] for task in tasks] if clusters is not None else None)
-        if differences
-        else None
-    )
+    if not tasks:
+        return None
+    of_each = [clusters[task] for task in tasks] if clusters is not None else None
+    return Mean.of([right[task] - left[task] for task in tasks], of_each)
 
 
 def edit_similarity(left: str, right: str) -> float:

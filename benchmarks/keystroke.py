@@ -15,14 +15,12 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks.datasets import histories
-from benchmarks.drafting.drafters import drafter_names
+from benchmarks.drafting import drafter_names
 from benchmarks.harness import Answers, error_of_sum, write
 from benchmarks.keystroke_report import figures, ghost_ms, page, tables, timeline
-from benchmarks.product import FullAnswer
-from benchmarks.server import ServerOptions
-from benchmarks.typist import hands
+from benchmarks.product import FullAnswer, ServerOptions
+from benchmarks.typist import STRICT, TAB, Accepter, Subset, choose_runs, keys_of, typing_seconds
 from benchmarks.typist.ceiling import Ceiling, FullAnswers, Tree, answered_in, ceiling
-from benchmarks.typist.hands import Subset, choose_runs, keys_of
 from benchmarks.typist.replay import Arm, ReplaySession, play
 from fastcoder_lsp.bench import report
 from fastcoder_lsp.bench.model import BenchModel, find_model
@@ -93,8 +91,8 @@ class Options(ServerOptions):
     source: Path | None = option("type nothing: draw this JSON report", None, flags=("--from",), metavar="FILE")
 
     @property
-    def taker(self) -> hands.Accepter:
-        return hands.STRICT if self.strict else hands.TAB
+    def taker(self) -> Accepter:
+        return STRICT if self.strict else TAB
 
 
 def run(options: Options) -> int:
@@ -271,7 +269,7 @@ def _ceiling(options: Options, subset: Subset, files: Mapping[str, str]) -> Ceil
 def _announce(name: str, subset: Subset, arms: Sequence[Arm]) -> None:
     """Print the sessions to come and their length at most, because accepts make it shorter."""
     strokes = [keys_of(step) for step in subset.typed_steps().values()]
-    seconds = sum(hands.typing_seconds(each, arm.speed) for arm in arms for each in strokes) + START_S * len(arms)
+    seconds = sum(typing_seconds(each, arm.speed) for arm in arms for each in strokes) + START_S * len(arms)
     Console(stderr=True).print(
         f"{name}: {len(subset.typed)} of {subset.runs} runs, {subset.keys} keys, in {len(arms)} sessions: "
         f"about {seconds / 60:.1f} minutes, and the ceiling's answers where they are not known yet",

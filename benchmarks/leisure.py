@@ -13,8 +13,7 @@ from typing import Any
 
 from benchmarks.datasets import histories
 from benchmarks.harness import write
-from benchmarks.product import FullAnswer
-from benchmarks.server import BenchmarkServer, ServerOptions, fresh_workspace
+from benchmarks.product import BenchmarkServer, FullAnswer, ServerOptions, fresh_workspace
 from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option
 from fastcoder_lsp.client.client import LanguageClient, ghost_of

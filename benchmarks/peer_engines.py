@@ -26,7 +26,7 @@ import httpx2
 import psutil
 from typing_extensions import override
 
-from benchmarks.drafting.drafters import run_once
+from benchmarks.drafting import run_once
 from fastcoder_lsp import __version__
 from fastcoder_lsp.bench.model import BenchModel
 from fastcoder_lsp.config.environment import python_command

@@ -14,7 +14,7 @@ from typing import Any
 from typing_extensions import override
 
 from benchmarks.datasets.histories import RecordedEdit, Step, apply
-from benchmarks.typist.hands import KeyPosition, Subset, Typist
+from benchmarks.typist import KeyPosition, Subset, Typist
 from fastcoder_lsp.client.client import Ghost, ReceivedSuggestion
 
 Post = Callable[[Mapping[str, Any]], Awaitable[Any]]

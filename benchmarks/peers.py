@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.datasets import histories
-from benchmarks.drafting.drafters import make, warm_up
+from benchmarks.drafting import make, warm_up
 from benchmarks.drafting.tasks import CONTEXT, TaskOptions, TaskParts, TaskPin, document_of, load_parts
 from benchmarks.harness import write
 from benchmarks.peer_engines import (
@@ -34,7 +34,7 @@ from benchmarks.peer_engines import (
 )
 from benchmarks.peer_typist import PLUGINS, PluginTypist
 from benchmarks.product import measure_costs
-from benchmarks.typist.hands import Subset, history_parts
+from benchmarks.typist import Subset, history_parts
 from benchmarks.typist.replay import Arm, play
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import machine, print_table, shown

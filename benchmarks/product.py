@@ -1,27 +1,38 @@
-"""The parts of the server that benchmarks use; only this module imports them.
+"""The parts of the server that benchmarks use, which only this module imports, and a real server over stdio.
 
 Benchmarks import engine, drafters, decoding and prompt directly.
 """
 
+import asyncio
 import itertools
+import json
 import math
+import os
+import shlex
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness import Reported
 from fastcoder_lsp.bench.model import BenchModel, find_model
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.client.client import LanguageClient, Params, ServerGoneError
 from fastcoder_lsp.completion.protocol import Answered, AskEdit, Command, EditAnswered, Event
 from fastcoder_lsp.completion.question import place_of
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.config import Settings, SettingsLayer, resolve
+from fastcoder_lsp.config import Settings, SettingsLayer, cache_folder, resolve
+from fastcoder_lsp.config.environment import python_command
 from fastcoder_lsp.core import CompletionRequest, Engines, Progress
 from fastcoder_lsp.core.differences import common_prefix
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.edits.formats import MODEL_NAMES, EditFormat
 from fastcoder_lsp.edits.values import EditAnswer, EditQuestion
+from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.prompt import Prompt
@@ -37,7 +48,7 @@ from fastcoder_lsp.scheduling.generation import begin
 from fastcoder_lsp.workspace.document import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 
-__all__ = ["EditHost", "FullAnswer", "LocalEdits", "SmallerModels", "Status", "measure_costs", "smaller_models"]
+__all__ = ["SmallerModels", "measure_costs"]
 
 INDEXING_S = 600.0
 """A question waits so long for the folder to be looked through."""
@@ -49,14 +60,8 @@ class FullAnswer:
 
     Args:
         settings: of the server, as an editor would send them.
-        root: the workspace folder, where its other files belong to what the settings ask for.
+        root: the workspace folder, whose other files are context where the settings ask for it.
         open_texts: path → unsaved text of the documents that are open in it.
-
-    Attributes:
-        computed: tokens of prompts that were asked for and that the last prompt of their document did not begin with.
-
-    Raises:
-        FastcoderError: the model is missing, damaged, or does not fit this machine.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class FullAnswer:
         self.engine_name = self._runtime.info.name
         self.max_tokens = self._runtime.limits.max_tokens
         self.computed = 0
+        """Tokens of prompts that the last prompt of their document did not begin with."""
         self._asked: dict[str, tuple[int, ...]] = {}
 
     def prompt(self, request: CompletionRequest) -> Prompt:
@@ -110,24 +116,13 @@ def _milliseconds() -> float:
 
 
 def smaller_models(names: Sequence[str], model: BenchModel, kind: str, context: int) -> SmallerModels:
-    """Smaller models that draft for `model`, loaded when a drafter first asks for them.
-
-    Args:
-        names: as the setting `draft.models`.
-        model: the model that verifies.
-        kind: of their engines, as the setting `engine`.
-        context: tokens that each holds.
-    """
+    """Smaller models that draft for `model`, loaded when a drafter first asks for them; `names`: as `draft.models`."""
     lending = SmallerModelOptions(tuple(names), kind, context, None, _MEMORY_MB, model.cache)
     return SmallerModels(lending, model.tokenizer, lambda _share, _what: None)
 
 
 class LocalEdits:
-    """A local edit model, asked as the server asks it; nothing else runs.
-
-    Attributes:
-        ms: milliseconds of each answer.
-    """
+    """A local edit model, asked as the server asks it; nothing else runs. `ms`: of each answer."""
 
     def __init__(self, runtime: EditRuntime) -> None:
         self._runtime, self.ms = runtime, list[float]()
@@ -135,11 +130,7 @@ class LocalEdits:
 
     @classmethod
     def load(cls, name: str) -> "LocalEdits":
-        """The model that `edits.model` would name.
-
-        Raises:
-            FastcoderError: it is missing, damaged, or no known edit model.
-        """
+        """The model that `edits.model` would name; raises FastcoderError for none."""
         settings, _ = resolve([SettingsLayer("bench", {"edits.model": name}, trusted=True)])
         model = load_edit_model(settings, threading.Event())
         return cls(EditRuntime(model, Slots(model.engines, "bench"), model.make_drafter()))
@@ -186,16 +177,9 @@ class AskedHost:
 
 
 class EditHost(AskedHost):
-    """The server's host, with the weights of a model as an edit model of some format.
+    """The server's host, with the weights of `model` as an edit model of the format `form` behind `wrap`ped engines.
 
-    Args:
-        model: as the setting `model`; it answers completions, too.
-        place: an empty folder.
-        form: the edit model's format.
-        wrap: what asks the edit model's engines.
-
-    Raises:
-        FastcoderError: the model is missing or damaged.
+    `place`: an empty folder. The model answers completions, too.
     """
 
     def __init__(self, model: str, place: Path, form: EditFormat, wrap: Callable[[Engines], Engines]) -> None:
@@ -218,3 +202,136 @@ class EditHost(AskedHost):
     def _load_edits(self, settings: Settings, stopped: threading.Event, progress: Progress) -> EditModel:
         model = load_edit_model(settings, stopped, progress)
         return replace(model, engines=self._wrap(model.engines), format=self._form)
+
+
+SERVER = python_command("fastcoder_lsp.cli.main", "serve")
+"""The server that the editors start, from this very installation."""
+READY_S = 300.0
+QUIET_S = 1.5
+"""No index work is announced for so long: there is none."""
+OF_A_WORKSPACE = frozenset({"index", "learnt"})
+"""Parts of the cache folder that belong to one workspace: a session begins without them."""
+_SCRATCH = "untitled:before-typing.py"
+_ASKED = "def add(first, second):\n    return "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions(Reported):
+    model: str = option("as the setting `model`", "auto")
+    engine: str = option("as the setting `engine`", "auto")
+    set: list[str] = option(
+        "a setting of the server, such as budget.automatic_ms=200; may be given again", [], metavar="NAME=VALUE"
+    )
+    server: str | None = option(
+        "ask another server, such as 'OLD/.venv/bin/fastcoder-lsp serve'; the reference stays this checkout's",
+        None,
+        metavar="COMMAND",
+    )
+    here: Path | None = None
+
+    def command(self) -> tuple[str, ...]:
+        """The command that starts it; a relative path of the program starts from the folder `here`."""
+        command = tuple(shlex.split(self.server)) if self.server is not None else SERVER
+        if not command:
+            raise UsageError("--server names no program", "Example: --server 'OLD/.venv/bin/fastcoder-lsp serve'")
+        program, *rest = command
+        return (str(self.here / program) if self.here is not None and os.sep in program else program, *rest)
+
+    def settings(self, *more: str) -> dict[str, Any]:
+        """The settings that --model, --engine, --set and `more` (NAME=VALUE) ask for; UsageError for a wrong one."""
+        settings: dict[str, Any] = {"model": self.model, "engine": self.engine}
+        for pair in (*self.set, *more):
+            name, equals, value = pair.partition("=")
+            if not equals:
+                raise UsageError(f"a setting is NAME=VALUE, not {pair}")
+            settings[name] = _value(value)
+        _, problems = resolve([SettingsLayer("--set", settings, trusted=True)])
+        if problems:
+            raise UsageError(str(problems[0]), "See docs/settings.md.")
+        return settings
+
+
+@contextmanager
+def fresh_workspace() -> Iterator[tuple[Path, dict[str, str]]]:
+    """An empty workspace folder, and an environment in which nothing is learnt of it."""
+    # The shared process outlives its server for a while, and keeps what it has learnt when the folder is being removed.
+    with tempfile.TemporaryDirectory(prefix="fastcoder-typing-", ignore_cleanup_errors=True) as folder:
+        root, cache = Path(folder).resolve() / "workspace", Path(folder).resolve() / "cache"
+        kept = cache_folder()
+        root.mkdir()
+        cache.mkdir()
+        for entry in kept.iterdir() if kept.is_dir() else ():
+            if entry.name not in OF_A_WORKSPACE:
+                (cache / entry.name).symlink_to(entry)
+        yield root, {**os.environ, "FASTCODER_CACHE": str(cache)}
+
+
+class BenchmarkServer:
+    """A server of one workspace, and what it tells; made on its event loop's thread."""
+
+    def __init__(self, benchmark: str) -> None:
+        self.told: dict[int, Params] = {}
+        """Version → what it told of its answer."""
+        self._status = Status("starting")
+        self._indexing = 0
+        self._heard = time.monotonic()
+        self._gone: ServerGoneError | None = None
+        self.client = LanguageClient(
+            self._on_status,
+            lambda _: None,
+            self._on_gone,
+            on_told=self._on_told,
+            name=f"fastcoder-lsp bench {benchmark}",
+        )
+
+    async def start(
+        self, command: Sequence[str], root: Path, settings: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> None:
+        options = {**settings, "client": {"reportsAnswers": True}}
+        await self.client.start(command, root, options, environment)
+
+    async def ready(self) -> None:
+        """Wait until the model is loaded and the index built; raises FastcoderError where the server cannot work."""
+        try:
+            async with asyncio.timeout(READY_S):
+                await self._ready()
+        except TimeoutError as error:
+            raise FastcoderError(f"the server was not ready after {READY_S:.0f} s") from error
+
+    def check(self) -> None:
+        """Raise the error that the server ended with, or told."""
+        if self._gone is not None:
+            raise self._gone
+        if self._status.state == "error":
+            raise FastcoderError(self._status.message, self._status.hint)
+
+    async def _ready(self) -> None:
+        self.client.open(_SCRATCH, "python", 1, _ASKED)
+        while self._status.state != "ready":
+            await self.client.suggest(_SCRATCH, _ASKED, len(_ASKED), invoked=True)
+            self.check()
+            await asyncio.sleep(0.1)
+        while self._indexing or time.monotonic() - self._heard < QUIET_S:
+            await asyncio.sleep(0.1)
+            self.check()
+        self.client.close(_SCRATCH)
+
+    def _on_status(self, status: Status) -> None:
+        self._status, self._heard = status, time.monotonic()
+
+    def _on_gone(self, gone: ServerGoneError) -> None:
+        self._gone = gone
+
+    def _on_told(self, method: str, params: Params) -> None:
+        if method == "fastcoder/answered":
+            self.told[params["version"]] = params
+        elif method == "$/progress" and "indexing" in str(params["token"]):
+            self._heard = time.monotonic()
+            self._indexing += {"begin": 1, "end": -1}.get(params["value"]["kind"], 0)
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text

@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks.datasets import histories, require
 from benchmarks.harness import Reported, write
-from benchmarks.typist.hands import cursors
+from benchmarks.typist import cursors
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option

@@ -12,12 +12,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, cast
 
-from benchmarks import gap
-from benchmarks.datasets import data_folder, histories, infilling, published, repoeval, repositories, require, spread
-from benchmarks.datasets.published import PublishedTask
-from benchmarks.datasets.repositories import Repository
+from benchmarks import gap, published
+from benchmarks.datasets import (
+    Cut,
+    Repository,
+    data_folder,
+    function_end,
+    histories,
+    load_functions,
+    load_lines,
+    load_repositories,
+    require,
+    spread,
+)
 from benchmarks.gap import KIND, ScoreColumn, TransformersReference
 from benchmarks.harness import Answers, Mean, Reported, decode_request, edit_similarity, key, line_end, paired, write
+from benchmarks.published import RULES, PublishedRule, PublishedTask, written_marks
 from benchmarks.questions import (
     ARMS,
     InfillQuestion,
@@ -32,7 +42,6 @@ from benchmarks.questions import (
     recorded_cases,
     require_checker,
 )
-from benchmarks.rules import RULES, PublishedRule, written_marks
 from benchmarks.typist.ceiling import Tree
 from benchmarks.typist.reckoned import Clock, DiskContext
 from fastcoder_lsp.bench.model import BenchModel, find_model
@@ -141,7 +150,7 @@ def run(options: Options) -> int:
     results = {suite.name: evaluate(suite, given[suite.name]) for suite in suites}
     if suites:
         _print(results)
-    of_shape = published.published_model(read_config(model.files.folder))
+    of_shape = gap.published_model(read_config(model.files.folder))
     for name, scored in columns.items():
         found = [task for pair in pairs if pair[0] == name for task in tasks[pair]]
         results[name] = gap.compare(name, found, scored, of_shape, whole=not options.languages)
@@ -264,12 +273,10 @@ def suites_of(options: Options, names: Iterable[str]) -> Iterator[Suite]:
             yield _suite(name, spread(typed, options.limit))
         elif name in LINES:
             folder = options.tasks or require("")
-            yield _lines(name, list(repositories.load(folder, options.split)), options.limit)
+            yield _lines(name, list(load_repositories(folder, options.split)), options.limit)
         else:
             infill = "humaneval_infilling"
-            cases = infilling.load(
-                options.tasks / infill if options.tasks else require(infill), cast("infilling.Cut", name)
-            )
+            cases = load_lines(options.tasks / infill if options.tasks else require(infill), cast("Cut", name))
             kept = spread(cases, options.limit or None)
             questions = tuple(InfillQuestion(case.id, case.before, case.after) for case in kept)
             yield Suite(name, questions, {case.id: case.expected for case in kept}, body=False)
@@ -289,7 +296,7 @@ def _suite(name: str, cases: Sequence[LineCase]) -> Suite:
 
 def _repoeval(folder: Path, limit: int | None) -> Suite:
     """The bodies of functions; the target's body is in no other file's text and cut out of its own."""
-    tasks = repoeval.load(folder)
+    tasks = load_functions(folder)
     questions, expected = [], {}
     around = {name: RepositoryFiles(name, files) for name, files in tasks.files.items()}
     for task in spread(tasks.tasks, limit):
@@ -312,7 +319,7 @@ class ModelQuestion:
 def _asks(suite: Suite, way: PromptVariant, tokenizer: Tokenizer) -> tuple[str, list[ModelQuestion]]:
     """A suite's questions, asked one way, with a title."""
     limit, tokens = ("body", BODY_TOKENS) if suite.body else ("line", LINE_TOKENS)
-    cut = repoeval.function_end if suite.body else line_end
+    cut = function_end if suite.body else line_end
     asks = []
     for question, prompt in zip(suite.questions, prompts_of(suite.questions, way, tokenizer), strict=True):
         request = decode_request(tokenizer, prompt.tokens, tokens, cut=cut, healing=prompt.healing)

@@ -1,11 +1,10 @@
 """Questions to a model, and ways of asking them, to be compared with each other: arms of an experiment.
 
-The product's own prompt builder makes every prompt; in the arms from `context` on, the product's own context finds code
-of other files. Single lines of whole repositories are questions, too: any line of code, or one that calls what another
-file defines. No leak: a line that stands in another file below the same line as here, so that the code was copied, is
-no question; nor is one that begins or continues an import, a definition, a comment or a text. Lines of recorded
-histories are asked for, too, where a change may well be a copy. Diagnostics are pyflakes', in this process, as an
-editor's other servers would report them.
+The product's own prompt builder makes every prompt. Single lines of whole repositories are questions: any line of code,
+or one that calls what another file defines. No leak: a line that stands in another file below the same line as here, so
+that the code was copied, is no question; nor is one that begins or continues an import, a definition, a comment or a
+text. Lines of recorded histories are questions, too, where a change may well be a copy. Diagnostics are pyflakes', in
+this process, as an editor's other servers would report them.
 """
 
 import ast
@@ -18,11 +17,9 @@ from functools import cached_property, lru_cache
 from importlib import import_module
 from pathlib import Path, PurePath, PurePosixPath
 
-from benchmarks.datasets import histories
-from benchmarks.datasets.repositories import Repository
+from benchmarks.datasets import Repository, histories
 from fastcoder_lsp.core import Change, Diagnostic, Snapshot
 from fastcoder_lsp.core.bounds import MOST_DIAGNOSTICS
-from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.terms import Terms
 from fastcoder_lsp.index.word_index import WordIndex
@@ -31,17 +28,8 @@ from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder, Pro
 from fastcoder_lsp.prompt.retrieval import FileWords, query_at, retrieve
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.languages import language_of
-from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 
-ARMS = (
-    "plain, anchored, anchored+N (N lines after the middle mark), words, words-N (N tokens of other files), "
-    "first-N (a first prompt of N tokens), moved (after another place of the file), moved-N (the same, with N new "
-    "tokens), suffix-N (the same, with N tokens below the cursor), context (other files as in the product), "
-    "diagnostics, edits (the same, with pyflakes' diagnostics or with the last changes)"
-)
 _WORDS_TOKENS = 600
-_FAR_LINES = 120
-"""An arm that comes from another place comes from at most so many lines away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,64 +37,46 @@ class PromptVariant:
     """One way of asking the model.
 
     Attributes:
-        lines_above: so many stand after the middle mark, None: as in the product.
         context_tokens: for pieces of other files, on top of the product's longest prompt.
-        suffix_tokens: of the text after the cursor, None: as in the product.
-        room: new tokens of the prompt, None: no limit.
-        moved: whether a prompt was built at another place of the file before.
         product: whether other files are found as in the product.
         diagnostics, edits: whether these go along.
     """
 
     name: str
     anchored: bool = True
-    lines_above: int | None = None
     context_tokens: int = 0
-    suffix_tokens: int | None = None
-    room: int | None = None
-    moved: bool = False
     product: bool = False
     diagnostics: bool = False
     edits: bool = False
 
 
+_WITH_FILES = PromptVariant("words", context_tokens=_WORDS_TOKENS)
+_AS_PRODUCT = replace(_WITH_FILES, name="context", product=True)
+VARIANTS = {
+    way.name: way
+    for way in (
+        PromptVariant("plain", anchored=False),
+        PromptVariant("anchored"),
+        _WITH_FILES,
+        _AS_PRODUCT,
+        replace(_AS_PRODUCT, name="diagnostics", diagnostics=True),
+        replace(_AS_PRODUCT, name="edits", edits=True),
+    )
+}
+ARMS = (
+    f"plain, anchored, words ({_WORDS_TOKENS} tokens of other files), context (other files as in the product), "
+    "diagnostics, edits (the same, with pyflakes' diagnostics or with the last changes)"
+)
+
+
 def arm(name: str) -> PromptVariant:
-    """The arm of this name.
-
-    Raises:
-        UsageError: there is none.
-    """
-    match = re.fullmatch(r"(?P<kind>[a-z]+)(?:(?P<sign>[-+])(?P<number>\d+))?", name)
-    made = None if match is None else _arm(name, match["kind"], match["sign"], int(match["number"] or 0))
-    if made is None:
+    """The arm of this name; raises UsageError for none."""
+    if name not in VARIANTS:
         raise UsageError(f"there is no arm '{name}'", f"Take one of: {ARMS}")
-    return made
-
-
-def _arm(name: str, kind: str, sign: str | None, number: int) -> PromptVariant | None:
-    """The arm of these parts; None if there is none."""
-    match kind, sign:
-        case "plain", None:
-            return PromptVariant(name, anchored=False)
-        case "anchored", None | "+":
-            return PromptVariant(name, lines_above=number if sign else None)
-        case "words", None | "-":
-            return PromptVariant(name, context_tokens=number if sign else _WORDS_TOKENS)
-        case "context" | "diagnostics" | "edits", None:
-            notes = {kind: True} if kind != "context" else {}
-            return PromptVariant(name, context_tokens=_WORDS_TOKENS, product=True, **notes)
-        case "suffix", "-":
-            return PromptVariant(name, moved=True, suffix_tokens=number)
-        case "first", "-":
-            return PromptVariant(name, room=number)
-        case "moved", None | "-":
-            return PromptVariant(name, moved=True, room=number if sign else None)
-    return None
+    return VARIANTS[name]
 
 
 class RepositoryFiles:
-    """All files of a repository; a question's own file is left out by the arm that asks."""
-
     def __init__(self, name: str, files: Mapping[str, str]) -> None:
         self.name = name
         self.files = files
@@ -127,12 +97,7 @@ class RepositoryFiles:
 
 @dataclass(frozen=True, slots=True)
 class InfillQuestion:
-    """A cursor in a file.
-
-    Attributes:
-        repository: the files around it; among them, whole, the question's own one, which no arm looks at.
-        changes: what was changed last before it.
-    """
+    """A cursor in a file; the `repository` has the question's own file, too, whole, which no arm looks at."""
 
     id: str
     before: str
@@ -152,44 +117,23 @@ def prompt_of(
 ) -> Prompt:
     """The prompt that the product would ask `question` with, were its settings the arm's.
 
-    Args:
-        way: the arm.
-        tokenizer: the model's.
-        question: what is asked.
-        product: finds code of other files, for arms with the product's context.
-        diagnostics: of the question's file without the answer.
+    `product` finds code of other files, for arms with the product's context; `diagnostics`: of the question's file.
     """
-    usual = PromptOptions()
+    usual, around = PromptOptions(), question.repository
     now = Snapshot(
         *("bench", question.path, question.language, 1, question.before + question.after),
         diagnostics=diagnostics if way.diagnostics else (),
         changes=question.changes if way.edits else (),
     )
-    offset, around = len(question.before), question.repository
     context: Context = NO_CONTEXT if around is None or not way.context_tokens else _ByWords(around)
-    if way.product:
-        context = product
     options = replace(
         usual,
         limit=usual.limit + way.context_tokens,
         anchored=way.anchored,
-        lines_above=usual.lines_above if way.lines_above is None else way.lines_above,
         context_tokens=way.context_tokens,
     )
-    if way.suffix_tokens is not None:
-        options = replace(options, suffix_share=(way.suffix_tokens + 0.5) / usual.limit)
-    builder = PromptBuilder(tokenizer, options, context)
-    if way.moved:
-        builder.build(now, _other_place(question))
-    return builder.build(now, offset, room=way.room)
-
-
-def _other_place(question: InfillQuestion) -> int:
-    """The start of another line of the question's file, the same one in every run."""
-    lines, here = (question.before + question.after).split("\n"), question.before.count("\n")
-    chance = random.Random(question.id)  # noqa: S311 a sample, no secret
-    near = [at for at in range(here - _FAR_LINES, here + _FAR_LINES) if 0 <= at < len(lines) and at != here]
-    return sum(len(line) + 1 for line in lines[: chance.choice(near)]) if near else 0
+    builder = PromptBuilder(tokenizer, options, product if way.product else context)
+    return builder.build(now, len(question.before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +148,6 @@ class _ByWords:
     def find(
         self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: PromptContext | None = None
     ) -> PromptContext:
-        """Pieces of the other files, and of this one outside its window, the best first."""
         del kept  # every question is a document's first one
         around = self.repository
         ask = query_at(snapshot.text, offset, around.index, around.terms)
@@ -310,12 +253,7 @@ STEP_MS, LINE_MS = 10_000.0, 2_000.0
 def recorded_cases(folder: Path, name: str, seed: int = 20) -> Iterator[LineCase]:
     """Lines that were typed in a recorded history, at most `MOST_OF_A_RUN` of a run, with the changes before each."""
     files, now_ms = histories.base(folder, name), 0.0
-    history = EditHistory(
-        lambda _: True,
-        lambda uri, above, lines: judge_unfinished(
-            above, lines, language_of(PurePosixPath(uri)), "\n".join((*above, *lines))
-        ),
-    )
+    history = histories.edit_history()
     for number, step in enumerate(histories.steps(folder, name)):
         now_ms += STEP_MS
         before = files.get(step.path, "")
@@ -417,11 +355,7 @@ _UNUSED = ("Unused", "Redefined")
 
 
 def require_checker() -> None:
-    """Check that pyflakes is installed.
-
-    Raises:
-        InstallationError: it is not.
-    """
+    """Check that pyflakes is installed; raises InstallationError where it is not."""
     require_packages("the arm 'diagnostics'", "pyflakes")
 
 

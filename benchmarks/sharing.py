@@ -16,8 +16,8 @@ import psutil
 
 from benchmarks.datasets import histories, require
 from benchmarks.harness import Reported, write
-from benchmarks.server import SERVER
-from benchmarks.typist.hands import choose_runs
+from benchmarks.product import SERVER
+from benchmarks.typist import choose_runs
 from benchmarks.typist.reckoned import MACHINES, TypingEnvironment, TypingTotals, TypingWorkload
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import option

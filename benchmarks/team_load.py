@@ -27,7 +27,7 @@ import httpx2
 import psutil
 
 from benchmarks.datasets.histories import TypedRun
-from benchmarks.typist.hands import keys, opening, waits
+from benchmarks.typist import keys, opening, waits
 from fastcoder_lsp.config.environment import neutral_folder, python_command
 from fastcoder_lsp.errors import NetworkError, ResourceError
 

@@ -5,8 +5,6 @@ tokens became final in it; *stationary* tokens are those of a guess that are rig
 wrong, and stay. Counts of SDSAT are those of Liu et al. 2024, table 3: of k guesses, how many are accepted.
 """
 
-import gzip
-import json
 import os
 import shutil
 import subprocess
@@ -21,8 +19,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from benchmarks.datasets import data_folder, infilling, repoeval, require, spread
-from benchmarks.drafting.drafters import DrafterParts, ObservedDrafter, Pair, figures, make, run_once
+from benchmarks.datasets import body_prompt, data_folder, infilling_rows, load_functions, load_lines, require, spread
+from benchmarks.drafting import DrafterParts, ObservedDrafter, Pair, figures, make, run_once
 from benchmarks.harness import Mean, Reported, decode_request, line_end, paired, write
 from benchmarks.questions import InfillQuestion, PromptVariant, prompt_of
 from fastcoder_lsp.bench.model import BenchModel, find_model
@@ -134,9 +132,9 @@ def requests_of(loaded: LoadedModel, options: Options) -> list[DecodeRequest]:
                 start = len(ids) // 2
                 prompts.append(tuple(ids[max(0, start - PROMPT_TOKENS) : start]))
     else:
-        tasks = repoeval.load(require("repoeval"))
+        tasks = load_functions(require("repoeval"))
         prompts = [
-            tuple(repoeval.prompt(loaded.model.tokenizer, tasks.before(task))[-PROMPT_TOKENS:]) for task in tasks.tasks
+            tuple(body_prompt(loaded.model.tokenizer, tasks.before(task))[-PROMPT_TOKENS:]) for task in tasks.tasks
         ]
     chosen = spread(prompts, options.limit)
     return [decode_request(loaded.model.tokenizer, prompt, options.tokens) for prompt in chosen]
@@ -178,7 +176,7 @@ def speed(loaded: LoadedModel, requests: Sequence[DecodeRequest], drafters: Sequ
 
 def exact(loaded: LoadedModel, limit: int) -> dict[str, float]:
     """Task → 1 where the missing line of a program was said exactly, of single-line infilling."""
-    cases = infilling.load(require("humaneval_infilling"), "start")
+    cases = load_lines(require("humaneval_infilling"), "start")
     found = {}
     for case in spread(cases, limit):
         text = _answer(loaded, case.before, case.after)
@@ -188,10 +186,8 @@ def exact(loaded: LoadedModel, limit: int) -> dict[str, float]:
 
 def functional(loaded: LoadedModel, limit: int) -> dict[str, float]:
     """Task → 1 where the program with the model's line passes its tests."""
-    path = require("humaneval_infilling") / infilling.FILE
-    rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
     found = {}
-    for row in spread(rows, limit):
+    for row in spread(infilling_rows(require("humaneval_infilling")), limit):
         line = _answer(loaded, row["prompt"], "\n" + row["suffix"])
         program = f"{row['prompt']}{line}\n{row['suffix']}\n{row['test']}\ncheck({row['entry_point']})\n"
         found[row["task_id"]] = float(passes(program))

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from benchmarks.datasets import histories, require
 from benchmarks.harness import KeptRows, Reported, error_of_sum, write
 from benchmarks.questions import require_checker
+from benchmarks.typist import Subset, history_parts
 from benchmarks.typist.ceiling import Tree
-from benchmarks.typist.hands import Subset, history_parts
 from benchmarks.typist.reckoned import MACHINES, Clock, DiskContext, TypingEnvironment, TypingWorkload
 from fastcoder_lsp.bench.report import print_table, shown
 from fastcoder_lsp.cli.options import option

@@ -102,7 +102,7 @@ def fetch_repoeval(folder: Path) -> None:
 
 
 def fetch_published(folder: Path) -> None:
-    """HumanEval-FIM, CrossCodeEval, RepoEval's lines and API calls: what `benchmarks/datasets/published` reads."""
+    """HumanEval-FIM, CrossCodeEval, RepoEval's lines and API calls: what `benchmarks/published` reads."""
     _fetch(folder / "humaneval_fim" / "fim_singleline.jsonl", QWEN + "hm_fim/data/fim_singleline.jsonl")
     lines = folder / "repoeval_lines"
     for level in ("line", "api"):

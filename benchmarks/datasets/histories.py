@@ -1,18 +1,17 @@
-"""Recorded edit histories: the last commits of real projects as steps that a person could have made.
-
-Owns reading them and applying their steps to a tree of texts; measures nothing.
-"""
+"""Recorded edit histories: the last commits of real projects as steps that a person could have made."""
 
 import json
 import tarfile
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 from benchmarks.datasets import require
+from fastcoder_lsp.edits.history import EditHistory
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.workspace.languages import language_of
+from fastcoder_lsp.workspace.secret_lines import judge_unfinished
 
 NAMES = ("structlog", "svcs", "llama.vscode")
 _BASE = ".base.tar.gz"
@@ -31,23 +30,17 @@ class RecordedEdit:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """A file goes to the disk as it stands."""
-
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A file comes into being."""
-
     path: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """A file ceases to be."""
-
     path: str
 
 
@@ -105,29 +98,15 @@ def apply(files: MutableMapping[str, str], step: Step) -> None:
 
 
 def steps(folder: Path, name: str) -> Iterator[Step]:
-    """The steps of history `name`, in order.
-
-    Raises:
-        UsageError: there is no such history.
-    """
-    path = folder / f"{name}.steps.jsonl"
-    if not path.exists():
-        raise _missing(folder, name)
-    for line in path.read_text(encoding="utf-8").splitlines():
+    """The steps of history `name`, in order; raises UsageError where there is no such history."""
+    for line in _file(folder, name, ".steps.jsonl").read_text(encoding="utf-8").splitlines():
         yield _step(json.loads(line))
 
 
 def base(folder: Path, name: str) -> dict[str, str]:
-    """path → text of the tree before the first step.
-
-    Raises:
-        UsageError: there is no such history.
-    """
-    path = folder / f"{name}{_BASE}"
-    if not path.exists():
-        raise _missing(folder, name)
+    """path → text of the tree before the first step; raises UsageError where there is no such history."""
     files = {}
-    with tarfile.open(path) as archive:
+    with tarfile.open(_file(folder, name, _BASE)) as archive:
         for member in archive:
             content = archive.extractfile(member) if member.isfile() else None
             if content is not None:
@@ -149,7 +128,17 @@ def _step(row: Mapping[str, Any]) -> Step:
             raise UsageError(f"a history step of unknown kind: {kind}")
 
 
-def _missing(folder: Path, name: str) -> UsageError:
-    return UsageError(
-        f"there is no history {folder / name}", f"It is made of {name}.base.tar.gz and {name}.steps.jsonl in a folder."
-    )
+def _file(folder: Path, name: str, ending: str) -> Path:
+    if not (path := folder / f"{name}{ending}").exists():
+        made = f"It is made of {name}.base.tar.gz and {name}.steps.jsonl in a folder."
+        raise UsageError(f"there is no history {folder / name}", made)
+    return path
+
+
+def edit_history() -> EditHistory:
+    """A history of changes that leaves secrets out as the server's does, for documents named by their paths."""
+
+    def secret(path: str, above: Sequence[str], lines: Sequence[str]) -> Sequence[bool]:
+        return judge_unfinished(above, lines, language_of(PurePosixPath(path)), "\n".join((*above, *lines)))
+
+    return EditHistory(lambda _: True, secret)

@@ -1,6 +1,6 @@
 """Cases of next edits with recorded answers of published models, and the figures published for all of them.
 
-Owns reading `next_edit/cases.jsonl` (its README describes it); asks nothing. Source: cursortab.nvim's evaluation, MIT.
+Source: cursortab.nvim's evaluation, MIT; the README beside `next_edit/cases.jsonl` describes the form.
 """
 
 import json
@@ -19,16 +19,17 @@ _ENDS = ("start", "end")
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """What a model was sent and what came back: text, or from a service `edits` of the case's text.
-
-    Attributes:
-        complete: whether the answer ended before the token limit.
-    """
+    """A prompt and its answer: text, or from a service `edits` of the case's text; `finish`: why it ended."""
 
     prompt: str
     output: str
     edits: tuple[Edit, ...] = ()
-    complete: bool = True
+    finish: str = "stop"
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer ended before the token limit."""
+        return self.finish != "length"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +84,7 @@ PUBLISHED = {
 
 
 def load(path: Path) -> tuple[EditCase, ...]:
-    """The cases of a file.
-
-    Raises:
-        UsageError: the file is not there, or holds no cases.
-    """
+    """The cases of a file; raises UsageError where it is not there, or holds none."""
     try:
         return tuple(_case(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines())
     except (OSError, ValueError, KeyError) as error:
@@ -127,8 +124,7 @@ def _change(row: Mapping[str, str], text: str) -> Change:
 
 def _answer(row: Mapping[str, Any], text: str) -> RecordedAnswer:
     edits = tuple(edit for edit in (_edit(edit, text) for edit in row.get("edits") or ()) if edit is not None)
-    complete = row.get("finish") != "length"
-    return RecordedAnswer(row["prompt"] or "", row.get("output") or "", edits, complete)
+    return RecordedAnswer(row["prompt"] or "", row.get("output") or "", edits, row.get("finish") or "")
 
 
 def _edit(row: Mapping[str, Any], text: str) -> Edit | None:

@@ -1,20 +1,20 @@
 """The inputs of benchmarks of drafters: tasks, a model, and the datastores of both.
 
-D_r is a task's repository without the target's body, D_c the standard library alone. Both are built in memory; D_c's
-tokens are kept between runs. Nothing of them is ever written into a user's index.
+D_r is a task's repository without the target's body, D_c the standard library alone. Both are built in memory, and
+never written into a user's index; D_c's tokens are kept between runs.
 """
 
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from benchmarks.datasets import repoeval, require, spread
-from benchmarks.drafting.drafters import DrafterParts, require_smaller, require_tuned
+from benchmarks.datasets import FunctionTask, TaskSet, body_prompt, function_end, load_functions, require, spread
+from benchmarks.drafting import DrafterParts, require_smaller, require_tuned
 from benchmarks.harness import NODES, Reported, decode_request
 from benchmarks.product import SmallerModels, smaller_models
 from fastcoder_lsp.bench.model import BenchModel, find_model
@@ -25,7 +25,7 @@ from fastcoder_lsp.core import Engine, StepCosts
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.documents import Slots
 from fastcoder_lsp.draft import self_model
-from fastcoder_lsp.draft.base import MakeLinear, Pin, Pinned, Trained, load_trained
+from fastcoder_lsp.draft.base import Pin, Pinned, Trained, load_trained
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.engine.int8.linear import packed_linear
@@ -41,7 +41,6 @@ LEAKAGE = "the target's body is in no index and no prompt"
 REPLAYED = "lookup,suffix,rest,fastcoder,fastcoder-paper,cacheback"
 """Drafters that can be replayed over recorded text."""
 NOT_COMMON = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
-_GROUPS = "names, with parameters after a colon, or a group: `ablation`, `sweep-fastcoder`, `sweep-cacheback`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,40 +62,34 @@ class DraftOptions(TaskOptions):
     setting: Literal["product", "paper"] = option("end of the output", "product")
     nodes: int | None = option("rows of one verification", 64, metavar="N")
     cache: Literal["cold", "warm"] = option("caches at a task's start", "cold")
-    drafters: str = option(_GROUPS, REPLAYED, metavar="NAMES")
+    drafters: str = option("names, with parameters after a colon; `ablation`: the paper's", REPLAYED, metavar="NAMES")
 
 
 class TaskStores:
-    """D_r of any task and D_c.
+    """D_r of any task and D_c, whose tokens are kept in the folder `cache`."""
 
-    Args:
-        cache: folder where D_c's tokens are kept.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, tasks: repoeval.TaskSet, cache: Path) -> None:
+    def __init__(self, tokenizer: Tokenizer, tasks: TaskSet, cache: Path) -> None:
         self._tokenizer, self._tasks, self._cache = tokenizer, tasks, cache
         self._repositories: dict[str, Part] = {}
-        self._corpus: Part | None = None
-        self._corpus_searcher: Searcher | None = None
         self._frozen: dict[TableShape, FrozenTable] = {}
         self._pinned: tuple[str, Pinned] = ("", Pinned())
 
-    def pin(self, task: repoeval.FunctionTask) -> Pinned:
+    def pin(self, task: FunctionTask) -> Pinned:
         """D_r without the task's body, and D_c."""
         if self._pinned[0] != task.id:
-            self._pinned = task.id, Pinned(self._repository(task), self._common(), (hash(task.id),), self.frozen)
+            self._pinned = task.id, Pinned(self._repository(task), self._common, (hash(task.id),), self.frozen)
         return self._pinned[1]
 
     def frozen(self, shape: TableShape) -> FrozenTable:
         """Cacheback's frozen table of D_c."""
         if shape not in self._frozen:
-            self._frozen[shape] = build(self._corpus_part().tokens_N, shape)
+            self._frozen[shape] = build(self._corpus.tokens_N, shape)
         return self._frozen[shape]
 
     def corpus_tokens(self) -> int:
-        return self._corpus_part().size
+        return self._corpus.size
 
-    def _repository(self, task: repoeval.FunctionTask) -> Searcher:
+    def _repository(self, task: FunctionTask) -> Searcher:
         """The repository's files, the target's replaced by what it is without the body."""
         part = self._repositories.get(task.repo)
         if part is None:
@@ -118,19 +111,13 @@ class TaskStores:
             [IndexedFile(FileRecord(key, ""), np.array(ids, np.int32)) for key, ids in zip(files, tokens, strict=True)]
         )
 
+    @cached_property
     def _common(self) -> Searcher:
-        if self._corpus_searcher is None:
-            part = self._corpus_part()
-            self._corpus_searcher = Searcher([StoreSnapshot((LivePart(part, frozenset(), None, recent=False),), 1)])
-        return self._corpus_searcher
+        return Searcher([StoreSnapshot((LivePart(self._corpus, frozenset(), None, recent=False),), 1)])
 
-    def _corpus_part(self) -> Part:
-        if self._corpus is None:
-            self._corpus = self._load_corpus()
-        return self._corpus
-
-    def _load_corpus(self) -> Part:
-        """Tokenise the standard library once; later runs read its tokens."""
+    @cached_property
+    def _corpus(self) -> Part:
+        """The standard library, tokenised once; later runs read its tokens."""
         name = f"stdlib-{sysconfig.get_python_version()}-{self._tokenizer.identity}.npy"
         path = self._cache / "bench" / name
         if path.exists():
@@ -148,13 +135,10 @@ class TaskStores:
 
 @dataclass(frozen=True, slots=True)
 class TaskParts:
-    """Tasks and a model.
+    """Tasks and a model; `engine` makes one, `identity` names model and engine, `smaller` models draft for it."""
 
-    `engine` makes one; `identity` names model and engine; `trained`: what it was tuned for; `smaller` draft for it.
-    """
-
-    tasks: repoeval.TaskSet
-    chosen: tuple[repoeval.FunctionTask, ...]
+    tasks: TaskSet
+    chosen: tuple[FunctionTask, ...]
     model: BenchModel
     stores: TaskStores
     engine: Callable[[], Engine]
@@ -166,48 +150,36 @@ class TaskParts:
     def tokenizer(self) -> Tokenizer:
         return self.model.tokenizer
 
-    def in_file_order(self) -> list[repoeval.FunctionTask]:
+    def in_file_order(self) -> list[FunctionTask]:
         """The chosen tasks, those of one file one after the other, from its top down."""
         return sorted(self.chosen, key=lambda task: (task.repo, task.path, task.start))
 
     def drafter_parts(self, pin: Pin, costs: StepCosts | None = None) -> DrafterParts:
         """The parts of drafters for the tasks that `pin` names; with `costs`, `auto` chooses its width by them."""
+        found = self_model.kept(self.model.cache, self.model.files.digest)
         return DrafterParts(
             pin,
             self.tokenizer.piece,
             costs,
             trained=self.trained,
             smaller=self.lend,
-            skipped=self.skipped.skipped,
-            linear=self.linear,
-            skipped_speed=self.skipped.speed,
+            skipped=found.skipped,
+            linear=partial(packed_linear, kernels=kernels_folder()),
+            skipped_speed=found.speed,
         )
-
-    @property
-    def linear(self) -> MakeLinear:
-        """Products with drafters' own weights, as in the server."""
-        return partial(packed_linear, kernels=kernels_folder())
-
-    @property
-    def skipped(self) -> self_model.SkipSet:
-        """Parts that a search has found for the model."""
-        return self_model.kept(self.model.cache, self.model.files.digest)
 
     def lend(self) -> Sequence[Slots]:
         return self.smaller.of("")
 
-    def require(self, name: str) -> None:
-        """See that the drafter `name` can draft on this model, with these smaller ones.
-
-        Raises:
-            UsageError: it cannot.
-        """
-        require_tuned(name, self.trained)
-        require_smaller(name, len(self.smaller))
+    def require(self, names: Sequence[str]) -> None:
+        """Raise UsageError for a drafter that cannot draft on this model, with these smaller ones."""
+        for name in names:
+            require_tuned(name, self.trained)
+            require_smaller(name, len(self.smaller))
 
     def request(
         self,
-        task: repoeval.FunctionTask,
+        task: FunctionTask,
         max_tokens: int,
         *,
         to_body_end: bool,
@@ -217,9 +189,9 @@ class TaskParts:
         """A decode of the body of `task`; `to_body_end`: its output ends where the body does."""
         return decode_request(
             self.tokenizer,
-            repoeval.prompt(self.tokenizer, self.tasks.before(task)),
+            body_prompt(self.tokenizer, self.tasks.before(task)),
             max_tokens,
-            cut=repoeval.function_end if to_body_end else None,
+            cut=function_end if to_body_end else None,
             document=document,
             nodes=nodes,
         )
@@ -227,28 +199,24 @@ class TaskParts:
 
 @dataclass(slots=True)
 class TaskPin:
-    """Pins the datastores of `task`, whichever it is just then (`draft.store.Pin`): drafters outlive a task."""
+    """Pins the datastores of `task`, whichever it is just then: drafters outlive a task."""
 
     stores: TaskStores
-    task: repoeval.FunctionTask
+    task: FunctionTask
 
     def __call__(self, _document: str) -> Pinned:
         return self.stores.pin(self.task)
 
 
-def document_of(task: repoeval.FunctionTask, *, warm: bool) -> str:
+def document_of(task: FunctionTask, *, warm: bool) -> str:
     """The URI that drafters keep their caches under: warm, of the task's file; cold, of the task alone."""
     return f"file:///{task.repo}/{task.path}" if warm else f"task:{task.id}"
 
 
 def load_parts(options: TaskOptions) -> TaskParts:
-    """Put the parts together; no engine is loaded yet.
-
-    Raises:
-        FastcoderError: the model or the tasks are not on this machine.
-    """
+    """Put the parts together; no engine is loaded yet. Raises FastcoderError where model or tasks are missing."""
     found = find_model(options.model)
-    read = repoeval.load(options.tasks or require("repoeval"))
+    read = load_functions(options.tasks or require("repoeval"))
     return TaskParts(
         tasks=read,
         chosen=spread(read.tasks, options.limit),
@@ -262,11 +230,7 @@ def load_parts(options: TaskOptions) -> TaskParts:
 
 
 def corpus_files() -> Iterator[Path]:
-    """The files of D_c: all Python files of the standard library but its tests and what is installed beside it.
-
-    What a user's datastore takes of it (`workspace.corpus_files.standard_library`) leaves out more; this stays as it
-    is, for the figures of docs/benchmarks.md were measured on it.
-    """
+    """The files of D_c, on which docs/benchmarks.md was measured; a user's datastore leaves out more of them."""
     root = Path(sysconfig.get_path("stdlib"))
     for path in sorted(root.rglob("*.py")):
         if not NOT_COMMON.intersection(path.relative_to(root).parts):

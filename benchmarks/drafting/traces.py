@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from benchmarks.datasets import repoeval
+from benchmarks.datasets import FunctionTask, TaskSet, body_prompt, function_end
 from benchmarks.drafting.tasks import PAPER_TOKENS, TaskParts, TaskPin
 from benchmarks.harness import KeptRows, decode_request
 from fastcoder_lsp.core import Draft, DraftContext, DrafterTraits, DraftTree, Engine, Rewrite, Verified
@@ -47,7 +47,7 @@ TOP_K = 10
 class Trace:
     """A prompt and what the model said: `tokens` up to the one that showed the end, an end-of-text token included."""
 
-    task: repoeval.FunctionTask
+    task: FunctionTask
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
 
@@ -74,7 +74,7 @@ class Recorder:
 
     def __init__(
         self,
-        tasks: repoeval.TaskSet,
+        tasks: TaskSet,
         tokenizer: Tokenizer,
         engine: Callable[[], Engine],
         identity: str,
@@ -85,9 +85,9 @@ class Recorder:
         name = hashlib.sha256(f"{FORMAT} {identity} {tokenizer.identity}".encode()).hexdigest()[:16]
         self._kept = KeptRows(cache / "bench" / f"traces-{name}.jsonl")
 
-    def trace(self, task: repoeval.FunctionTask, setting: Setting) -> Trace:
+    def trace(self, task: FunctionTask, setting: Setting) -> Trace:
         """The recording of a task; what is missing of it is recorded now."""
-        prompt = repoeval.prompt(self._tokenizer, self._tasks.before(task))
+        prompt = body_prompt(self._tokenizer, self._tasks.before(task))
         key = task.id + " " + hashlib.sha256(json.dumps(prompt).encode()).hexdigest()[:12]
         row = self._kept.rows.get(key, {"tokens": (), "ended": False})
         tokens = self._cut(tuple(row["tokens"]), setting, ended=row["ended"])
@@ -114,7 +114,7 @@ class Recorder:
         before = b"".join(map(self._tokenizer.piece, said)).decode("utf-8", errors="ignore")
 
         def cut(text: str) -> int | None:
-            return repoeval.function_end(before + text) if setting == "product" else None
+            return function_end(before + text) if setting == "product" else None
 
         result = decode(
             self._engine,
@@ -140,7 +140,7 @@ def product_end(tokens: tuple[int, ...], piece: Callable[[int], bytes]) -> int |
     spelt = bytearray()
     for index, token in enumerate(tokens):
         spelt += piece(token)
-        if repoeval.function_end(spelt.decode("utf-8", errors="ignore")) is not None:
+        if function_end(spelt.decode("utf-8", errors="ignore")) is not None:
             return index + 1
     return None
 
@@ -151,19 +151,12 @@ HEALED = Healing(b"", lambda _: b"", lambda _: np.zeros(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class ReplayPass:
-    """One forward pass of a replay.
-
-    Attributes:
-        emitted: tokens that it gave.
-        us: microseconds of propose and observe.
-    """
+    """One forward pass of a replay: tokens that it gave and that were drafted, microseconds of propose and observe."""
 
     position: int
     emitted: int
     drafted: int
     us: float
-    sources: tuple[str, ...]
-    matches: tuple[int, ...]
 
 
 def replay(
@@ -192,9 +185,7 @@ def replay(
         observing = time.perf_counter_ns()
         drafter.observe(tree, verified)
         us = (time.perf_counter_ns() - observing + proposed - started) / 1e3
-        sources = tuple(tree.sources[node] for node in verified.path)
-        matches = tuple(tree.matches[node] for node in verified.path)
-        steps.append(ReplayPass(position, len(verified.emitted), len(tree) - 1, us, sources, matches))
+        steps.append(ReplayPass(position, len(verified.emitted), len(tree) - 1, us))
         tokens += verified.emitted
         position += len(verified.emitted)
     return steps
@@ -220,7 +211,7 @@ RowPosition = tuple[int, tuple[int, ...]]
 class RowTrace:
     """A prompt, what the model said to the end of the function, and its best ids and logits at the rows it ran."""
 
-    task: repoeval.FunctionTask
+    task: FunctionTask
     prompt: tuple[int, ...]
     tokens: tuple[int, ...]
     ids: dict[RowPosition, npt.NDArray[np.int64]]
@@ -281,7 +272,7 @@ class RowRecorder:
         self._folder = parts.model.cache / "bench" / f"rows-{name}"
         self._engine: Engine | None = None
 
-    def trace(self, task: repoeval.FunctionTask) -> RowTrace | None:
+    def trace(self, task: FunctionTask) -> RowTrace | None:
         """The recording of a task, made now if need be; None where the model says nothing."""
         path = self._folder / f"{task.id.replace('/', '_')}.npz"
         found = _read(task, path)
@@ -295,7 +286,7 @@ class RowRecorder:
         if self._engine is not None:
             self._engine.close()
 
-    def _record(self, task: repoeval.FunctionTask, path: Path) -> None:
+    def _record(self, task: FunctionTask, path: Path) -> None:
         parts = self._parts
         if self._engine is None:
             self._engine = parts.engine()
@@ -363,7 +354,7 @@ def _save(
     partial.replace(path)
 
 
-def _read(task: repoeval.FunctionTask, path: Path) -> RowTrace | None:
+def _read(task: FunctionTask, path: Path) -> RowTrace | None:
     """A recording; None where there is none, or a damaged one."""
     try:
         with np.load(path, allow_pickle=False) as stored:

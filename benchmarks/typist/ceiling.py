@@ -17,8 +17,7 @@ from typing_extensions import override
 from benchmarks.datasets.histories import RecordedEdit, apply, typed
 from benchmarks.harness import Answers, key
 from benchmarks.product import FullAnswer
-from benchmarks.typist import hands
-from benchmarks.typist.hands import KeyPosition, Subset, keys_of
+from benchmarks.typist import TAB, Accepter, KeyPosition, Subset, cursors, keys_of
 from fastcoder_lsp import postprocess, syntax
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.decode import stop
@@ -53,7 +52,7 @@ def ceiling(
     files: MutableMapping[str, str],
     ask: Ask,
     on_key: Callable[[int], None],
-    taker: hands.Accepter = hands.TAB,
+    taker: Accepter = TAB,
 ) -> Ceiling:
     """Wait at every key of the subset's typed runs."""
     runs, behind = subset.typed_steps(), 0
@@ -74,7 +73,7 @@ def full_answers(step: RecordedEdit, tree: Mapping[str, str], ask: Ask, on_key: 
     """The full answer before each key of a run, and the one behind the last."""
     run = typed(tree, step)
     last, answers = "", list[str]()
-    for count, (stroke, before, after) in enumerate(hands.cursors(run)):
+    for count, (stroke, before, after) in enumerate(cursors(run)):
         if stroke and last.startswith(stroke) and len(stroke) < len(last):
             last = last[len(stroke) :]
         else:
@@ -85,7 +84,7 @@ def full_answers(step: RecordedEdit, tree: Mapping[str, str], ask: Ask, on_key: 
     return answers
 
 
-def patient(answers: Sequence[str], strokes: Sequence[str], taker: hands.Accepter = hands.TAB) -> int:
+def patient(answers: Sequence[str], strokes: Sequence[str], taker: Accepter = TAB) -> int:
     """The keys that accepts save if every full answer is shown."""
     saved = at = 0
     while at < len(strokes):

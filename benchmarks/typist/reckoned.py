@@ -18,8 +18,8 @@ from typing_extensions import override
 from benchmarks.datasets.histories import RecordedEdit, Step, apply
 from benchmarks.harness import WrappedEngine, WrappedEngines
 from benchmarks.questions import diagnostics_of
+from benchmarks.typist import KeyPosition, Subset, Typist
 from benchmarks.typist.ceiling import Tree
-from benchmarks.typist.hands import KeyPosition, Subset, Typist
 from fastcoder_lsp.client.client import Ghost, ReceivedSuggestion
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy

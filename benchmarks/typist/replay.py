@@ -16,9 +16,8 @@ import psutil
 from typing_extensions import override
 
 from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
-from benchmarks.server import SERVER, BenchmarkServer, fresh_workspace
-from benchmarks.typist import hands
-from benchmarks.typist.hands import KeyPosition, Subset, Typist
+from benchmarks.product import SERVER, BenchmarkServer, fresh_workspace
+from benchmarks.typist import TAB, Accepter, KeyPosition, Subset, Typist
 from fastcoder_lsp.client.client import Ghost, LanguageClient, Params, RequestFailedError, ServerGoneError, ghost_of
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.workspace.languages import language_of
@@ -351,7 +350,7 @@ def play(
     seed: int,
     on_key: Callable[[int], None],
     command: tuple[str, ...] = SERVER,
-    taker: hands.Accepter = hands.TAB,
+    taker: Accepter = TAB,
 ) -> ReplaySession:
     """Type `subset` of a history whose tree was `files` before its first step.
 

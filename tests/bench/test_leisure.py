@@ -11,15 +11,14 @@ from typing import cast
 import numpy as np
 import pytest
 
-from benchmarks.datasets import histories
-from benchmarks.datasets.repoeval import FunctionTask
+from benchmarks.datasets import FunctionTask, histories
 from benchmarks.drafting.tasks import TaskStores
 from benchmarks.drafting.traces import RowTrace
 from benchmarks.leisure import PlaceResult, ShownTexts, ask, choose, summed
 from benchmarks.priors import PriorExample, collect, fit, starting_priors
+from benchmarks.product import SERVER, ServerOptions
 from benchmarks.prompt import replay
-from benchmarks.server import SERVER, ServerOptions
-from benchmarks.typist.hands import cursors
+from benchmarks.typist import cursors
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
 from fastcoder_lsp.draft.auto.evidence import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT, Priors
 from fastcoder_lsp.draft.base import Pinned

@@ -14,7 +14,7 @@ from benchmarks.datasets.histories import RecordedEdit
 from benchmarks.peer_engines import LlamaCppServer, OllamaServer, Peer, PeerAnswer, find_llama_server
 from benchmarks.peer_typist import PLUGINS, PluginContext, displayed
 from benchmarks.peers import Options, decoded_rows, markdown, run, typed_row
-from benchmarks.typist.hands import Subset
+from benchmarks.typist import Subset
 from fastcoder_lsp.bench.model import BenchModel
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.decode.loop import DecodeRequest

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import gap, quality
-from benchmarks.datasets import published
-from benchmarks.datasets.published import FoundChunk, PublishedFigure, PublishedModel, PublishedTask
-from benchmarks.gap import KIND, ScoreColumn
-from benchmarks.rules import (
+from benchmarks import gap, published, quality
+from benchmarks.gap import KIND, PublishedFigure, PublishedModel, ScoreColumn
+from benchmarks.published import (
     FILE,
     RULES,
+    FoundChunk,
     PromptBudget,
+    PublishedTask,
     chunks_text,
     code_tokens,
     fuzz_ratio,
@@ -134,7 +134,7 @@ def test_an_early_end_changes_no_score(answer: str, expected: str) -> None:
 
 def test_prompts_are_the_scripts_bytes() -> None:
     tokenizer = of_family("Qwen2.5-Coder")
-    task = replace(LINE, after="\nz = 1\n", found="# other\n", chunks=(FoundChunk("a.py", "x\n\ny", 1.0),))
+    task = replace(LINE, after="\nz = 1\n", found="# other\n", chunks=(FoundChunk("a.py", "x\n\ny"),))
 
     def text(rule_prompt: tuple[int, ...]) -> str:
         names = {id_: name for name, id_ in tokenizer.control.items()}
@@ -245,7 +245,7 @@ def test_what_is_fetched_is_read(data: Path, suite: str, rule: str) -> None:
         assert (tasks[0].after, tasks[0].found) == ("\nd\n", "# b\u2028")
     elif suite == "crosscodeeval":
         assert {task.language for task in tasks} == set(published.CROSSCODEEVAL_LANGUAGES)
-        assert (tasks[0].found, tasks[0].chunks) == ("# b", (FoundChunk("a.py", "def b(): 0", 0.5),))
+        assert (tasks[0].found, tasks[0].chunks) == ("# b", (FoundChunk("a.py", "def b(): 0"),))
     else:
         assert (tasks[0].expected, tasks[0].group) == ("a.b()", "r/x.py")
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.datasets import infilling, repositories
-from benchmarks.datasets.repositories import Repository
+from benchmarks.datasets import CUTS, INFILLING, Cut, Repository, load_lines, load_repositories
 from benchmarks.harness import Mean, clustered_error, edit_similarity, key, paired
 from benchmarks.quality import Suite, evaluate, prompts_of
 from benchmarks.questions import (
@@ -47,14 +46,14 @@ ROWS = [
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
     lines = "".join(json.dumps(row) + "\n" for row in ROWS)
-    (tmp_path / infilling.FILE).write_bytes(gzip.compress(lines.encode()))
+    (tmp_path / INFILLING).write_bytes(gzip.compress(lines.encode()))
     return tmp_path
 
 
-@pytest.mark.parametrize("cut", infilling.CUTS)
-def test_cuts(tasks: Path, cut: infilling.Cut) -> None:
-    cases = infilling.load(tasks, cut)
-    assert cases == infilling.load(tasks, cut)
+@pytest.mark.parametrize("cut", CUTS)
+def test_cuts(tasks: Path, cut: Cut) -> None:
+    cases = load_lines(tasks, cut)
+    assert cases == load_lines(tasks, cut)
     assert len(cases) == len(ROWS)
     for case, row in zip(cases, ROWS, strict=True):
         assert case.before + case.expected == str(row["prompt"]) + str(row["canonical_solution"]).rstrip()
@@ -64,8 +63,8 @@ def test_cuts(tasks: Path, cut: infilling.Cut) -> None:
 
 
 def test_absent_tasks(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=infilling.FILE):
-        infilling.load(tmp_path, "start")
+    with pytest.raises(UsageError, match=INFILLING):
+        load_lines(tmp_path, "start")
 
 
 def test_an_answers_name_tells_prompts_with_other_healing_apart() -> None:
@@ -93,24 +92,8 @@ def test_edit_similarity(left: str, right: str) -> None:
 def test_arms_ask_what_they_say() -> None:
     question = InfillQuestion("q", "a = 0\n" * 4 + "b = 2\nc = 3\nd = 4\ne = fo", "\nz = 9\n")
     tokenizer = of_family("Qwen2.5-Coder")
-    typed = {name: prompt_of(arm(name), tokenizer, question).typed for name in ("plain", "anchored+0", "anchored+3")}
-    assert typed == {"plain": "", "anchored+0": "e =", "anchored+3": "b = 2\nc = 3\nd = 4\ne ="}
-
-
-def test_arms_of_a_new_place_read_what_they_say() -> None:
-    lines = [f"value_{n} = compute_{n}(first, second)\n" for n in range(300)]
-    question, tokenizer = InfillQuestion("q", "".join(lines[:200]), "".join(lines[201:])), of_family("Qwen2.5-Coder")
-    tokens = {
-        name: prompt_of(arm(name), tokenizer, question).tokens
-        for name in ("moved", "moved-400", "suffix-64", "first-400")
-    }
-    below = {name: len(told) - told.index(tokenizer.control["<|fim_suffix|>"]) for name, told in tokens.items()}
-    assert below["moved"] - below["suffix-64"] == pytest.approx(280 - 64, abs=24)
-    assert len(tokens["moved"]) > 900
-    assert all(300 < len(tokens[name]) <= 420 for name in ("moved-400", "first-400"))
-
-
-def test_the_arm_of_words_shows_other_files() -> None:
+    typed = {name: prompt_of(arm(name), tokenizer, question).typed for name in ("plain", "anchored")}
+    assert typed == {"plain": "", "anchored": "b = 2\nc = 3\nd = 4\ne ="}
     question = InfillQuestion(
         "q",
         "from lib import helper\nx = helper(",
@@ -118,13 +101,10 @@ def test_the_arm_of_words_shows_other_files() -> None:
         "main.py",
         RepositoryFiles("project", {"lib.py": "def helper(deep):\n    pass\n"}),
     )
-    tokenizer = of_family("Qwen2.5-Coder")
     assert "def helper(deep)" in tokenizer.decode(prompt_of(arm("words"), tokenizer, question).tokens)
     assert "def helper" not in tokenizer.decode(prompt_of(arm("plain"), tokenizer, question).tokens)
-    assert [arm(name).context_tokens for name in ("words", "words-400", "anchored+3")] == [600, 400, 0]
-    for name in ("names", "words-", "plain+1"):
-        with pytest.raises(UsageError):
-            arm(name)
+    with pytest.raises(UsageError):
+        arm("names")
 
 
 def test_evaluation() -> None:
@@ -249,13 +229,13 @@ def test_repositories_are_split(tmp_path: Path) -> None:
         (tmp_path / "repositories" / name / "a.py").write_bytes(b"x = 1\r\n")
         (tmp_path / "repositories" / name / "b.rs").write_text("fn f() {}\n")
         (tmp_path / "repositories" / name / "a.txt").write_text("no code")
-    (held_out,) = repositories.load(tmp_path, "held-out")
+    (held_out,) = load_repositories(tmp_path, "held-out")
     assert (held_out.name, dict(held_out.files)) == ("httpx-2", {"a.py": "x = 1\n", "b.rs": "fn f() {}\n"})
-    assert [one.name for one in repositories.load(tmp_path, "development")] == ["zod-1"]
+    assert [one.name for one in load_repositories(tmp_path, "development")] == ["zod-1"]
     with pytest.raises(UsageError):
-        list(repositories.load(tmp_path / "none", "held-out"))
+        list(load_repositories(tmp_path / "none", "held-out"))
     with pytest.raises(UsageError):
-        list(repositories.load(tmp_path, "other"))
+        list(load_repositories(tmp_path, "other"))
 
 
 def test_errors_by_file() -> None:

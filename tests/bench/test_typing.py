@@ -8,8 +8,8 @@ import pytest
 from benchmarks.datasets.histories import RecordedEdit, Step, apply
 from benchmarks.harness import KeptRows
 from benchmarks.typing import TypingResult, compared, known_part, part_key, type_part
+from benchmarks.typist import LONGEST_RUN, Subset, history_parts
 from benchmarks.typist.ceiling import Tree
-from benchmarks.typist.hands import LONGEST_RUN, Subset, history_parts
 from benchmarks.typist.reckoned import (
     MACHINES,
     Clock,

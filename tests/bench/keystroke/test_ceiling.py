@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, apply
 from benchmarks.keystroke import difference
+from benchmarks.typist import KeyPosition, Subset, choose_runs, keys, keys_of
 from benchmarks.typist.ceiling import OPEN_FILES, Tree, answered_in, ceiling, full_answers, patient
-from benchmarks.typist.hands import KeyPosition, Subset, choose_runs, keys, keys_of
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from tests.bench.keystroke.made_up import write_history

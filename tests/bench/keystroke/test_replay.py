@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks.datasets import histories
 from benchmarks.keystroke_report import figures
+from benchmarks.typist import choose_runs
 from benchmarks.typist.ceiling import ceiling
-from benchmarks.typist.hands import choose_runs
 from benchmarks.typist.replay import Arm, play
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import cache_folder

@@ -10,8 +10,8 @@ import pytest
 from benchmarks.datasets.histories import RecordedEdit
 from benchmarks.keystroke import by_drafter, with_edits
 from benchmarks.keystroke_report import empty_where_shown, figures, ghost_times, origins, page, timeline, typed_through
+from benchmarks.typist import KeyPosition, Subset
 from benchmarks.typist.ceiling import Ceiling
-from benchmarks.typist.hands import KeyPosition, Subset
 from benchmarks.typist.replay import Arm, ReplaySession, Request, ServerWork
 from fastcoder_lsp.bench import report
 

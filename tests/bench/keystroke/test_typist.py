@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import typist as hands
 from benchmarks.datasets.histories import Create, RecordedEdit, Remove, Save, Step, apply
 from benchmarks.keystroke_report import flaws, in_the_way
-from benchmarks.typist import hands
+from benchmarks.typist import TAB, Accepter, KeyPosition, Subset, keys_of
 from benchmarks.typist.ceiling import patient
-from benchmarks.typist.hands import TAB, Accepter, KeyPosition, Subset, keys_of
 from benchmarks.typist.replay import Editor, Flaw, Replay, Request, flaw_of
 from fastcoder_lsp.client.client import LanguageClient, ReceivedSuggestion
 from fastcoder_lsp.errors import UsageError

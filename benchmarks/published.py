@@ -1,8 +1,8 @@
-"""Published rules of quality benchmarks: how each asks a model, cuts its answer and compares it.
+"""Published suites of completion: their files, the rules by which their authors ask and compare, and printed figures.
 
-A rule is the authors' script, told anew: the prompt's bytes, the greedy answer's length and the comparison are
-theirs, quirks included, so that a figure made here can stand beside a published one. Answers end early where no later
-text can change the score.
+A rule is the authors' script, told anew: the prompt's bytes, the greedy answer's length and the comparison are theirs,
+quirks included, so that a figure made here can stand beside a published one. Answers end early where no later text can
+change the score. `scripts/fetch_data.py --published` fetches the files.
 
 Sources, read in November 2026: QwenLM/Qwen2.5-Coder at d5ead97 (`qwencoder-eval/base/benchmarks/fim-bench`),
 amazon-science/cceval at 25f9cab (`scripts/eval.py`, `eval_utils.py`), microsoft/CodeT at 35f54d6
@@ -10,44 +10,145 @@ amazon-science/cceval at 25f9cab (`scripts/eval.py`, `eval_utils.py`), microsoft
 """
 
 import difflib
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets.published import PublishedTask
 from benchmarks.harness import edit_similarity
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.prompt import Template, template_of
+from fastcoder_lsp.prompt import template_of
 from fastcoder_lsp.tokenizer import Tokenizer
 
+CROSSCODEEVAL_LANGUAGES = ("python", "java", "csharp", "typescript")
+_SHORT = {"py": "python", "js": "javascript"}
+"""MultiPL-E's names of languages."""
 Scores = Mapping[str, float]
 """Measure → score from 0 to 1."""
-Cut = Callable[[str], int | None]
+EndOfAnswer = Callable[[str], int | None]
 """Where an answer may end: the length to keep once nothing later counts, else None (`DecodeRequest.cut`)."""
 _CUT_AT = ("<|fim_pad|>", "<|file_sep|>")
 """Marks at which Qwen's scripts for whole repositories cut an answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedRule:
-    """How a published script asks and compares.
+class FoundChunk:
+    """Code of another file that the benchmark's retrieval found."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTask:
+    """Code to write between `before` and `after`.
 
     Attributes:
-        cut: where the answer to a task may end.
-        score: of a task and the answer to it.
-        needs: packages that the comparison takes.
+        id: the authors', with the language where they need it to tell tasks apart.
+        group: its file or problem, by which errors are clustered.
+        found: code of other files as one text, as the benchmark wrote it into the prompt.
+        chunks: the same in pieces.
     """
 
+    id: str
+    language: str
+    before: str
+    after: str
+    expected: str
+    group: str
+    found: str = ""
+    chunks: tuple[FoundChunk, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFiles:
+    """Files of a suite: language → path in the data folder; `read` makes a task of a row."""
+
+    paths: Mapping[str, str]
+    read: Callable[[Mapping[str, Any], str], PublishedTask]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRule:
+    """How a published script asks and compares; `cut`: where the answer to a task may end; `needs`: packages."""
+
     name: str
+    files: SuiteFiles
     tokens: int
-    context: int
     prompt: Callable[[Tokenizer, PublishedTask], tuple[int, ...]]
-    cut: Callable[[PublishedTask], Cut]
+    cut: Callable[[PublishedTask], EndOfAnswer]
     score: Callable[[PublishedTask, str], Scores]
-    words: str
     needs: tuple[str, ...] = ()
+
+
+def _humaneval(row: Mapping[str, Any], _: str) -> PublishedTask:
+    problem = str(row["name"]).rpartition("-L")[0]
+    language = _SHORT.get(row["language"], row["language"])
+    around, written = (row["prompt"], row["suffix"]), row["canonical_solution"]
+    return PublishedTask(f"{row['name']} {language}", language, *around, written, f"{problem} {language}")
+
+
+def _crosscodeeval(row: Mapping[str, Any], language: str) -> PublishedTask:
+    """A row of CrossCodeEval, and of Qwen's RepoEval, which has the same form."""
+    about, found = row["metadata"], row.get("crossfile_context") or ""
+    pieces = [] if isinstance(found, str) else found.get("list") or []
+    path = about.get("file") or about.get("fpath_tuple") or about["task_id"].rpartition("/")[0]
+    return PublishedTask(
+        f"{about['task_id']} {language}",
+        language,
+        row["prompt"],
+        row.get("full_right_context", row.get("right_context", "")),
+        row["groundtruth"],
+        f"{about.get('repository', '')} {path if isinstance(path, str) else '/'.join(path)}",
+        found if isinstance(found, str) else found["text"],
+        tuple(FoundChunk(piece["filename"], piece["retrieved_chunk"]) for piece in pieces),
+    )
+
+
+def _repocoder(row: Mapping[str, Any], language: str) -> PublishedTask:
+    about = row["metadata"]
+    group = "/".join(about["fpath_tuple"])
+    return PublishedTask(f"{about['task_id']} {language}", language, row["prompt"], "", about["ground_truth"], group)
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    # Not `splitlines`: texts hold other ends of lines, which JSON does not escape.
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        if line.strip():
+            yield json.loads(line)
+
+
+def load(folder: Path, suite: str, rule: str, languages: frozenset[str] = frozenset()) -> list[PublishedTask]:
+    """The tasks of a suite by the files of a rule, in their order; of these languages, or of all for none.
+
+    Raises:
+        UsageError: a file is not in the folder, or is not the benchmark's.
+    """
+    source = RULES[suite, rule].files
+    tasks: list[PublishedTask] = []
+    for language, path in source.paths.items():
+        if language and languages and language not in languages:
+            continue
+        try:
+            tasks += [source.read(row, language) for row in _rows(folder / path)]
+        except OSError as failure:
+            raise UsageError(
+                f"the data of {suite} by the rule '{rule}' is not there: {failure}",
+                f"Run scripts/fetch_data.py --published {folder}, or name the folder that holds it: --data FOLDER",
+            ) from failure
+        except (ValueError, KeyError, TypeError, AttributeError) as failure:
+            raise UsageError(
+                f"{folder / path} is not in the form of {suite}: {type(failure).__name__}: {failure}",
+                "Delete it, and run scripts/fetch_data.py --published again.",
+            ) from failure
+    kept = [task for task in tasks if not languages or task.language in languages]
+    if not kept:
+        known = ", ".join(sorted({*source.paths, *(task.language for task in tasks)} - {""}))
+        raise UsageError(f"{suite} has no task in {', '.join(sorted(languages))}", f"Its languages: {known}")
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +176,15 @@ def infill_parts(tokenizer: Tokenizer, task: PublishedTask, window: PromptBudget
     return kept(task.before, slice(-window.left, None)), behind
 
 
-def infill_marks(tokenizer: Tokenizer) -> Template:
-    """The model's marks for infilling. Qwen's scripts write the prefix first, whichever order a model was taught.
+def infill_prompt(tokenizer: Tokenizer, task: PublishedTask, window: PromptBudget) -> tuple[int, ...]:
+    """The ids of `prefix mark, before, suffix mark, behind, middle mark`, or in the order that the family knows.
 
     Raises:
-        UsageError: the model has none.
+        UsageError: the model has no marks for infilling.
     """
-    marks = template_of(tokenizer)
+    marks, control = template_of(tokenizer), tokenizer.control
     if not marks.prefix:
         raise UsageError("this model has no marks for infilling", "Take another model, or the rule 'official'.")
-    return marks
-
-
-def infill_prompt(tokenizer: Tokenizer, task: PublishedTask, window: PromptBudget) -> tuple[int, ...]:
-    """The ids of `prefix mark, before, suffix mark, behind, middle mark`, or in the order that the family knows."""
-    marks, control = infill_marks(tokenizer), tokenizer.control
     before, behind = infill_parts(tokenizer, task, window)
     first, second, *last = (control[mark] for mark in marks.marks)
     one, two = marks.in_order(before, behind)
@@ -178,13 +273,12 @@ def score_tokens(task: PublishedTask, answer: str) -> Scores:
 
 # CrossCodeEval's own, `scripts/eval.py` (model type codelm_cfc, greedy) and `eval_utils.py`.
 
-_COMMENT = {"python": "#"}
 _OFFICIAL_LENGTH, _OFFICIAL_FOUND, _OFFICIAL_TOKENS = 2048, 512, 50
 
 
 def chunks_text(tokenizer: Tokenizer, task: PublishedTask, budget: int) -> str:
     """Pieces of other files as comments, in their order, as long as they fit the budget; "" for none."""
-    sign = _COMMENT.get(task.language, "//")
+    sign = "#" if task.language == "python" else "//"
     head = f"{sign} Here are some relevant code fragments from other files of the repo:\n\n"
     text, used = "", len(tokenizer.encode(head))
     for chunk in task.chunks:
@@ -241,23 +335,19 @@ def _python_parser() -> Callable[[str], bool]:
     return parses
 
 
-def without_comments(code: str) -> str:
-    """Nothing from `#` or `//` to the line's end, in every language."""
-    return re.sub(r"//.*", "", re.sub(r"#.*", "", code))
-
-
 def score_statement(task: PublishedTask, answer: str) -> Scores:
     """The first statement without comments, its stripped lines equal to the written ones."""
+
+    def plain(code: str) -> str:
+        return re.sub(r"//.*", "", re.sub(r"#.*", "", code))  # both signs, in every language
+
+    def stripped(code: str) -> list[str]:
+        return [line.strip() for line in code_lines(code)]
+
     end = statement_cut(task, answer)
-    said, expected = without_comments(answer[:end].rstrip() if end else answer), without_comments(task.expected)
-    return {
-        "exact": float(_stripped(said) == _stripped(expected)),
-        "edit_similarity": fuzz_ratio(said.strip(), expected.strip()),
-    }
-
-
-def _stripped(code: str) -> list[str]:
-    return [line.strip() for line in code_lines(code)]
+    said, expected = plain(answer[:end].rstrip() if end else answer), plain(task.expected)
+    similar = fuzz_ratio(said.strip(), expected.strip())
+    return {"exact": float(stripped(said) == stripped(expected)), "edit_similarity": similar}
 
 
 # RepoEval's own, RepoCoder's `compute_score.py`.
@@ -276,53 +366,55 @@ def score_lines(task: PublishedTask, answer: str) -> Scores:
     return {"exact": float(said == expected), "edit_similarity": similar}
 
 
-def _as_many_lines(task: PublishedTask) -> Cut:
+def _as_many_lines(task: PublishedTask) -> EndOfAnswer:
     # `splitlines` knows more ends of lines: RepoCoder's script may want more lines than Qwen's, never fewer.
     return partial(lines_cut, len([line for line in task.expected.splitlines() if line.strip()]))
 
 
-_BY_TOKENS = PublishedRule(
-    "qwen",
-    50,
-    8192,
-    partial(infill_prompt, window=REPOSITORY),
-    _as_many_lines,
-    score_tokens,
-    "Qwen's script: infilling with retrieval that saw the answer, as many lines as were written, compared by words",
-)
-_REPOCODER = PublishedRule(
-    "official",
-    100,
-    4096,
-    infile_prompt,
-    _as_many_lines,
-    score_lines,
-    "RepoCoder's script: the file up to the line alone, as many lines as were written, stripped",
-)
+def _crosscodeeval_files(retrieval: str) -> SuiteFiles:
+    paths = {name: f"crosscodeeval/{name}/line_completion_{retrieval}.jsonl" for name in CROSSCODEEVAL_LANGUAGES}
+    return SuiteFiles(paths, _crosscodeeval)
+
+
+def _by_tokens(files: SuiteFiles) -> PublishedRule:
+    """Qwen's script: infilling with retrieval that saw the answer, as many lines as were written, by words."""
+    prompt = partial(infill_prompt, window=REPOSITORY)
+    return PublishedRule("qwen", files, 50, prompt, _as_many_lines, score_tokens)
+
+
+def _by_repocoder(level: str) -> PublishedRule:
+    """RepoCoder's script: the file up to the line alone, as many lines as were written, stripped."""
+    paths = {"python": f"repoeval_lines/{level}_level_completion_2k_context_codex.test.jsonl"}
+    return PublishedRule("official", SuiteFiles(paths, _repocoder), 100, infile_prompt, _as_many_lines, score_lines)
+
+
+def _repoeval_files(level: str) -> SuiteFiles:
+    return SuiteFiles({"python": f"repoeval_lines/python_{level}_completion_sparse_oracle.jsonl"}, _crosscodeeval)
+
+
 RULES: Mapping[tuple[str, str], PublishedRule] = {
     ("humaneval-fim", "qwen"): PublishedRule(
         "qwen",
+        SuiteFiles({"": "humaneval_fim/fim_singleline.jsonl"}, _humaneval),
         64,
-        2048,
         partial(infill_prompt, window=FILE),
         lambda _: line_cut,
         score_line,
-        "Qwen's script: infilling, the first line (the second, if the first is empty), stripped",
     ),
     ("crosscodeeval", "official"): PublishedRule(
         "official",
+        _crosscodeeval_files("rg1_unixcoder_cosine_sim"),
         _OFFICIAL_TOKENS,
-        _OFFICIAL_LENGTH,
         continuing_prompt,
         lambda task: partial(statement_cut, task),
         score_statement,
-        "CrossCodeEval's script: no suffix, retrieval by UniXcoder, the first statement without comments",
         ("tree_sitter", "tree_sitter_python"),
     ),
-    ("crosscodeeval", "qwen"): _BY_TOKENS,
-    ("repoeval-line", "official"): _REPOCODER,
-    ("repoeval-line", "qwen"): _BY_TOKENS,
-    ("repoeval-api", "official"): _REPOCODER,
-    ("repoeval-api", "qwen"): _BY_TOKENS,
+    ("crosscodeeval", "qwen"): _by_tokens(_crosscodeeval_files("oracle_bm25")),
+    ("repoeval-line", "official"): _by_repocoder("line"),
+    ("repoeval-line", "qwen"): _by_tokens(_repoeval_files("line")),
+    ("repoeval-api", "official"): _by_repocoder("api"),
+    ("repoeval-api", "qwen"): _by_tokens(_repoeval_files("api")),
 }
 """(suite, rule) → the rule. A suite's first one is its default."""
+SUITES = tuple(dict.fromkeys(suite for suite, _ in RULES))
