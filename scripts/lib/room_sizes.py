@@ -26,6 +26,11 @@ def room_of(path: Path) -> str | None:
     return parts[0]
 
 
+def words(text: str) -> int:
+    """The words of a page. A token without a letter or a digit, such as a bar of a table, is none."""
+    return sum(any(map(str.isalnum, token)) for token in text.split())
+
+
 def sizes() -> dict[str, tuple[int, int]]:
     """Room → (files, lines); words where it holds prose."""
     listed = subprocess.run(
@@ -41,7 +46,7 @@ def sizes() -> dict[str, tuple[int, int]]:
         if room is not None and file.is_file():
             text = file.read_text(encoding="utf-8")
             found[room][0] += 1
-            found[room][1] += len(text.split()) if file.suffix == ".md" else text.count("\n")
+            found[room][1] += words(text) if file.suffix == ".md" else text.count("\n")
     return {room: (files, size) for room, (files, size) in sorted(found.items())}
 
 

@@ -14,6 +14,7 @@ import yaml  # type: ignore[import-untyped]
 from fastcoder_lsp.cli.main import LEFT_OUT, parser
 from scripts import cpu_requirements
 from scripts.lib.changed_tests import affected_tests, changed_files
+from scripts.lib.room_sizes import words
 from tests.groups import group
 from tests.scripts.conftest import tool
 
@@ -342,3 +343,7 @@ def test_each_version_of_the_site_has_a_folder(tmp_path: Path) -> None:
         subprocess.run([ROOT / "scripts/publish-site", tmp_path / "site", version, remote], check=True)
     files = subprocess.check_output([*git, "ls-tree", "-r", "--name-only", "gh-pages"], text=True)
     assert files.split() == [".nojekyll", "0.1.0/index.html", "0.2.0/index.html", "index.html", "latest/index.html"]
+
+
+def test_bars_of_tables_are_no_words() -> None:
+    assert words("| a row | 1 |\n| --- | --- |\n`x` ± 0.5, *so*") == 6
