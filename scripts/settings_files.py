@@ -51,8 +51,8 @@ override earlier ones, setting by setting:
 5. the options of `fastcoder-lsp serve`
 
 Names are dotted (`"popup.enabled": true`) or nested (`{"popup": {"enabled": true}}`), at the top or under `fastcoder`;
-null means "not set". The server reports an unknown name or a wrong value once and uses the next weaker source. Paths
-must be absolute or begin with `~`. A *list* has strings.
+null means "not set". The server reports an unknown name or a wrong value once and ignores it. Paths must be absolute or
+begin with `~`. A *list* has strings.
 
 ## Settings for one language
 
@@ -71,11 +71,10 @@ In VS Code: `"[python]": {"fastcoder.quiet.lines": 1}`.
 
 ## Scopes
 
-Repositories are not trusted, and editors may read settings from them, so each setting has a scope:
+Editors may read settings from a repository, which is not trusted. So each setting has a scope:
 
 - **workspace**: any source may set it.
-- **narrow**: a repository can only make it stricter: read less, suggest in fewer places, lower a limit. Lists of all
-  sources are joined.
+- **narrow**: a repository can only make it stricter, and lists of all sources are joined.
 - **machine**: only `initializationOptions` and the options of `serve` may set it. With a
   [client that protects machine settings](editors/protocol.md#initialization-options), such as VS Code's extension, all
   sources except `fastcoder.toml` may.

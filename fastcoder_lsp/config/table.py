@@ -111,15 +111,15 @@ class Settings:
     gpu_memory_percent: int = _row(
         90,
         Scope.MACHINE,
-        "Largest share of the GPU's memory for the graph engines (`cuda-graphs`, `cuda-int8`, `cuda-int4`).",
+        "Most of the GPU's memory that `cuda-graphs`, `cuda-int8` and `cuda-int4` use, in percent.",
         low=1,
         high=100,
     )
     gpu_strict: bool = _row(
         False,
         Scope.MACHINE,
-        "Run every step of the graph engines at one width with sums in float64, so that drafting never changes a "
-        "token. Slower.",
+        "Make drafting exact on a GPU: `cuda-graphs`, `cuda-int8` and `cuda-int4` run every step at one width, with "
+        "sums in float64. Slower.",
     )
     context_tokens: int = _row(
         4096,
@@ -132,16 +132,15 @@ class Settings:
     memory_kv_mb: int = _row(
         256,
         Scope.MACHINE,
-        "Megabytes for the KV caches of your documents, so that returning to one computes nothing again. One "
-        "cache is always kept; a full prompt takes 18 MB with the default model.",
+        "Megabytes for KV caches, which make returning to a document quick. One is always kept; a full prompt takes "
+        "18 MB with the default model.",
         low=1,
         high=65536,
     )
     drafter: str = _row(
         "auto",
         Scope.MACHINE,
-        "The drafter that guesses tokens ahead of the model. It changes only the speed. Names and parameters: "
-        "docs/drafters.md.",
+        "The drafter, which guesses tokens ahead of the model and changes only the speed (docs/drafters.md).",
     )
     draft_models: tuple[str, ...] = _row(
         (),
@@ -151,8 +150,8 @@ class Settings:
     draft_automatic: bool = _row(
         True,
         Scope.MACHINE,
-        "If `draft.models` is empty, let the smallest Qwen2.5-Coder on this machine draft for a larger one where "
-        "that is likely to save time and both fit into a quarter of the memory.",
+        "Without `draft.models`, let the smallest Qwen2.5-Coder on this machine draft for a larger one where that "
+        "is likely to save time and both fit into a quarter of the memory.",
     )
     draft_memory_mb: int = _row(
         1024,
@@ -176,21 +175,21 @@ class Settings:
         "Show suggestions in the completion menu too. Clients without inline completion always show them there.",
     )
     popup_budget_ms: int = _row(
-        500, Scope.WORKSPACE, "Time limit for suggestions in the completion menu, in milliseconds.", low=20, high=20000
+        500, Scope.WORKSPACE, "Time limit for the completion menu, in milliseconds.", low=20, high=20000
     )
     budget_automatic_ms: int = _row(
         0,
         Scope.WORKSPACE,
-        "Time limit for a suggestion while you type, in milliseconds. At the limit you see the complete part; "
-        "the rest follows in the background. 0: chosen by this machine's speed.",
+        "Time limit while you type, in milliseconds. At the limit you see the complete part of a suggestion; the "
+        "rest follows. 0: by this machine's speed.",
         low=0,
         high=60000,
     )
     budget_invoked_ms: int = _row(
         0,
         Scope.WORKSPACE,
-        "Time limit for suggestions by key, with alternatives, in milliseconds. 0: chosen by this machine's "
-        "speed, and longer while there is nothing to show.",
+        "Time limit for suggestions by key, with alternatives, in milliseconds. 0: by this machine's speed, and "
+        "longer while there is nothing to show.",
         low=0,
         high=60000,
     )
@@ -198,37 +197,35 @@ class Settings:
         0,
         Scope.WORKSPACE,
         "Time limit for background work after a request, in milliseconds: finishing its suggestion, preparing "
-        "the next one. 0: chosen by this machine's speed.",
+        "the next one. 0: by this machine's speed.",
         low=0,
         high=60000,
     )
     power: str = _row(
         "normal",
         Scope.WORKSPACE,
-        "`saver` works only when you ask: it prepares neither prompts in pauses nor a suggestion after an accepted "
-        "one, and suggests edits only by key. `auto` is `saver` on battery, else `normal`.",
+        "`saver` prepares nothing in pauses or after an accepted suggestion, and suggests edits only by key. `auto`: "
+        "`saver` on battery, else `normal`.",
         choices=("normal", "saver", "auto"),
     )
     quiet_mode: str = _row(
         "always",
         Scope.WORKSPACE,
         "When to suggest: `always`, also while you type; `resting`, after `quiet.delay_ms` without a key, at "
-        "least 700 ms; `invoked`, only by key.",
+        "least 700; `invoked`, only by key.",
         choices=("always", "resting", "invoked"),
     )
     quiet_delay_ms: int = _row(
         0,
         Scope.WORKSPACE,
-        "Wait this long after a key before a suggestion appears by itself, in milliseconds. Typing along a shown "
-        "suggestion needs no wait.",
+        "Milliseconds to wait after a key before a suggestion appears by itself. Typing along one needs no wait.",
         low=0,
         high=10_000,
     )
     quiet_lines: int = _row(
         0,
         Scope.WORKSPACE,
-        "Most lines of a suggestion that appears by itself; accept them to see the rest. By key you get all "
-        "lines. 0: no limit.",
+        "Most lines of a suggestion that appears by itself; accept them to see the rest. 0: no limit.",
         low=0,
         high=1000,
     )
@@ -251,7 +248,7 @@ class Settings:
     edits_threshold: float = _row(
         0.7,
         Scope.WORKSPACE,
-        "Least probability of the edit model's change as a whole. Higher: fewer and surer suggestions.",
+        "Least probability of the edit model's change. Higher: fewer and surer suggestions.",
         low=0.0,
         high=1.0,
     )
@@ -286,8 +283,7 @@ class Settings:
     where_secrets: bool = _row(
         False,
         Scope.NARROW,
-        "Suggest inside text that looks like a secret: the value of a key, token or password, a private key, "
-        "random characters.",
+        "Suggest inside text that looks like a secret, such as a key, a token, a password or random characters.",
     )
     where_rejections: int = _row(
         0,
@@ -300,25 +296,24 @@ class Settings:
     context_enabled: bool | Literal["auto"] = _row(
         "auto",
         Scope.NARROW,
-        "Add up to 600 tokens of other code to the prompt, in the background: imported definitions, and parts of "
-        "the document and of workspace files that share names with the cursor's lines or that you edited or "
-        "copied recently. `auto`: as many tokens as this machine reads in 1.5 seconds; none below 300, or with "
-        "`remote.url`. With `power` as `saver`, only code that is read within 200 ms, except by key.",
+        "Add up to 600 tokens of other code to the prompt: imported definitions, and parts of the document and of "
+        "workspace files that share names with the cursor's lines or that you edited or copied recently. `auto`: as "
+        "many as this machine reads in 1.5 seconds; none below 300, or with `remote.url`. With `power` as `saver`, "
+        "only code that is read within 200 ms, except by key.",
         choices=("auto",),
         switch=True,
     )
     context_diagnostics: bool = _row(
         False,
         Scope.NARROW,
-        "Add up to four diagnostics near the cursor to the prompt: errors, warnings and notes on unused code "
-        "from the editor's other servers. Needs `context.enabled`. *Why No Suggestion?* lists them as "
-        "FILE.diagnostics.",
+        "Add up to four diagnostics near the cursor to the prompt: errors, warnings and notes on unused code from "
+        "the editor's other servers. Needs `context.enabled`. *Why No Suggestion?* lists them.",
     )
     context_edits: bool = _row(
         False,
         Scope.NARROW,
         "Add your last three changes in the workspace folder to the prompt, as removed and added lines. Needs "
-        "`context.enabled`. *Why No Suggestion?* lists them as FILE.diff.",
+        "`context.enabled`. *Why No Suggestion?* lists them.",
     )
     read_max_file_bytes: int = _row(
         1_000_000,
@@ -377,8 +372,8 @@ class Settings:
     remote_template: str = _row(
         "auto",
         Scope.MACHINE,
-        "How to send the text after the cursor to `/v1/completions`: in the field `suffix`, or with a model "
-        "family's fill-in-the-middle marks. `auto` tries `suffix`, then chooses by the model's name.",
+        "How `/v1/completions` gets the text after the cursor: in the field `suffix`, or by a model family's "
+        "fill-in-the-middle marks. `auto` tries `suffix`, then chooses by the model's name.",
         choices=(
             *("auto", "suffix", "qwen", "codegemma", "granite", "starcoder", "starcoder2", "santacoder", "deepseek"),
             *("codellama", "mellum", "seed-coder", "codestral"),
