@@ -204,21 +204,28 @@ def _licence(size: Size) -> tuple[Exceeded, ...]:
 
 
 def _best(verdicts: list[SizeAssessment]) -> SizeAssessment | None:
-    """The most exact precision that keeps the limits; if none does, of those that exceed the fewest.
+    """The most exact precision that keeps the limits; if none does, the one that exceeds them least.
 
-    Among those the most exact that fits and whose step keeps its limit, else the fastest and smallest. Of prompts that
-    are too slow, one much slower than another precision's loses: on AVX2 four bits take half of eight bits' time.
+    The limit of a token comes first, then prompts, then memory. Of prompts that are too slow, one much slower than
+    another precision's loses: on AVX2 four bits take half of eight bits' time.
     """
     kept = next((verdict for verdict in verdicts if not verdict.against), None)
-    quickest_ms = min((verdict.speed.prompt_ms for verdict in verdicts if verdict.speed is not None), default=0.0)
-    return kept or min(verdicts, key=lambda verdict: _excess(verdict, quickest_ms), default=None)
+    return kept or min(verdicts, key=lambda verdict: _excess(verdict, verdicts), default=None)
 
 
-def _excess(verdict: SizeAssessment, quickest_ms: float) -> tuple[int, float, bool, int]:
-    speed = verdict.speed or Speed(0.0, 0.0)
+def _excess(verdict: SizeAssessment, verdicts: list[SizeAssessment]) -> tuple[float, bool, int, bool]:
+    """How much a precision exceeds the limits of a token, a prompt and memory; and whether it was not measured.
+
+    A precision that was not measured keeps the limits of time, but takes no less for a token than less exact ones,
+    which read fewer bytes.
+    """
+    measured = [(other.bits, other.speed) for other in verdicts if other.speed is not None]
+    least_ms = max((speed.step_ms for bits, speed in measured if bits < verdict.bits), default=0.0)
+    speed = verdict.speed or Speed(least_ms, 0.0)
+    quickest_ms = min((speed.prompt_ms for _, speed in measured), default=0.0)
     too_slow = speed.prompt_ms > PROMPT_MS and speed.prompt_ms * QUICKER >= quickest_ms
     memory = 0 if verdict.fits else verdict.memory_bytes
-    return len(verdict.against), speed.step_ms if speed.step_ms > STEP_MS else 0.0, too_slow, memory
+    return speed.step_ms if speed.step_ms > STEP_MS else 0.0, too_slow, memory, verdict.speed is None
 
 
 def _times(speed: Speed) -> str:

@@ -112,6 +112,30 @@ def test_of_prompts_that_are_too_slow_a_much_quicker_one_wins(share: float, expe
     assert ("Not in int8: a prompt of 400 tokens takes 2.3 s" in found.reason) == (share < 0.75)
 
 
+@pytest.mark.parametrize(
+    ("times", "free", "expected"),
+    [
+        ({8: (24, 900), 4: None}, GB // 10, "int4"),  # less memory
+        ({8: (24, 1400), 4: None}, 8 * GB, "int8"),
+        ({8: (24, 1400), 4: (14, 1400)}, 8 * GB, "int8"),
+        ({8: (24, 1400), 4: (14, 1000)}, GB // 10, "int4"),
+        ({8: (60, 900), 4: None}, 8 * GB, "int4"),
+        ({8: (60, 1400), 4: None}, 8 * GB, "int4"),
+        ({8: (60, 1400), 4: (40, 1400)}, 8 * GB, "int4"),
+        ({8: (24, 1400), 4: (40, 900)}, GB // 10, "int8"),  # keeps the limit of a token, which comes first
+        ({8: None, 4: (40, 1400)}, 8 * GB, "int4"),  # a token in eight bits takes no less
+        ({8: None, 4: (14, 1400)}, 8 * GB, "int4"),
+    ],
+)
+def test_the_precision_where_no_limit_is_kept(
+    times: dict[int, tuple[float, float] | None], free: int, expected: str
+) -> None:
+    """docs/models.md: a token, then prompts, then memory; not by how many limits are exceeded."""
+    speeds = {(FAMILY[0].hub_id, bits): Speed(*pair) for bits, pair in times.items() if pair is not None}
+    found = choose(MachineFacts(speeds, 16 * GB, free))
+    assert said(found) == f"0.5B {expected}"
+
+
 def test_the_gpus_sizes_are_those_of_the_guide() -> None:
     """docs/gpu.md: 7B with a KV cache for 512 tokens."""
     assert [round(FAMILY[-1].gpu_bytes(bits, 512) / 1e9, 1) for bits in (16, 8, 4)] == [15.3, 8.7, 6.3]
