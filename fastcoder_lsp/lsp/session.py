@@ -187,6 +187,7 @@ class Session:
         )
         self.reporter.facts = self.service.host.facts
         self.reporter.context, self.reporter.diagnostics = self.uses_context, self.uses_diagnostics
+        self.reporter.edits = self.wants_edits
         self.reporter.snoozed, self.reporter.saves = lambda: self.snooze.minutes, self.saves
 
     def settings(self, folder: Folder | None = None, language: str = "") -> Settings:

@@ -126,7 +126,8 @@ _MAX_EXPLAINED: Final = 500
 class Reporter:
     """Reports to one client; silent until `open`, because the protocol forbids messages before `initialized`.
 
-    `context`, `diagnostics`: whether prompts may contain other files' code, and diagnostics.
+    `context`, `diagnostics`, `edits`: whether prompts may contain other files' code, and diagnostics, and whether next
+    edits may be suggested.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -134,12 +135,13 @@ class Reporter:
         self.facts: Callable[[], HostFacts] = HostFacts
         self.context: Callable[[], bool] = bool
         self.diagnostics: Callable[[], bool] = bool
+        self.edits: Callable[[], bool] = bool
         self.snoozed: Callable[[], int] = int  # minutes left, or 0
         self.saves: Callable[[], bool] = bool  # less is prepared because the machine runs on its battery
         self._client: EditorFeatures | None = None
         self._status = Status("starting")
         self._sent_host: dict[str, object] | None = None
-        self._sent_context = (False, False)
+        self._sent_offers = (False, False, False)
         self._sent_notes: tuple[int, bool, str] = (0, False, "")
         self._edit_model = ""  # the progress of the edit model's loading, in words
         self._succession, self._sent_model = Succession(), ""
@@ -172,7 +174,7 @@ class Reporter:
     def open(self, client: EditorFeatures) -> None:
         """The client accepts notifications from now on."""
         self._client, self._sent_notes = client, self._noted()
-        self._sent_context = self.context(), self.diagnostics()
+        self._sent_offers = self._offers()
         self._send_status(client)
         for text, kind in self._waiting:
             self._show(text, kind)
@@ -183,11 +185,11 @@ class Reporter:
         self.status(self._status)
 
     def status(self, status: Status) -> None:
-        """Send the status if it, the host's clients, the use of other files' code or a note has changed."""
-        now = status, self._host(), (self.context(), self.diagnostics()), self.facts().model, self._noted()
-        if now == (self._status, self._sent_host, self._sent_context, self._sent_model, self._sent_notes):
+        """Send the status if it, the host's clients, what is offered or a note has changed."""
+        now = status, self._host(), self._offers(), self.facts().model, self._noted()
+        if now == (self._status, self._sent_host, self._sent_offers, self._sent_model, self._sent_notes):
             return
-        self._status, self._sent_host, self._sent_context, self._sent_model, self._sent_notes = now
+        self._status, self._sent_host, self._sent_offers, self._sent_model, self._sent_notes = now
         if self._client is not None:
             self._send_status(self._client)
 
@@ -247,6 +249,9 @@ class Reporter:
         params = types.LogMessageParams(type=types.MessageType.Info, message=f"fastcoder: {text}")
         self._endpoint.notify("window/logMessage", params)
 
+    def _offers(self) -> tuple[bool, bool, bool]:
+        return self.context(), self.diagnostics(), self.edits()
+
     def _noted(self) -> tuple[int, bool, str]:
         return self.snoozed(), self.saves(), self._edit_model
 
@@ -273,10 +278,11 @@ class Reporter:
         fields |= {"model": self._sent_model or None, "follows": successor if follows.following else None}
         if notes := self.notes:
             fields |= {"notes": notes, "snoozed": self._sent_notes[0] or None}
-        if self._sent_context[1]:
+        context, diagnostics, edits = self._sent_offers
+        if diagnostics:
             fields["diagnostics"] = True
-        asks, context = self.facts().asks or None, self._sent_context[0]
-        self._endpoint.notify(STATUS_METHOD, {**fields, "host": host, "asks": asks, "context": context})
+        fields |= {"host": host, "asks": self.facts().asks or None, "context": context, "edits": edits}
+        self._endpoint.notify(STATUS_METHOD, fields)
         if client.shows_status:
             if status.state == "error":
                 logger.warning("%s %s", status.message, status.hint)

@@ -186,12 +186,19 @@ async def test_a_change_made_twice_is_suggested_without_an_edit_model(wanted: bo
         assert "rejected" in await why(client)
 
 
+def _told_of_edits(client: RawClient) -> list[bool]:
+    return [message["params"]["edits"] for message in client.told if message["method"] == "fastcoder/status"]
+
+
 async def test_only_servers_that_suggest_edits_say_so() -> None:
     """VS Code registers commands for the whole window, where another extension may have the name."""
     name = "github.copilot.didAcceptCompletionItem"
     without: Json = {"edits.analogy": False}
     async with initialized(initializationOptions=without) as client:
         plain = client.answers[1][0]["result"]["capabilities"]
+        for on in (False, True):
+            client.notify("workspace/didChangeConfiguration", {"settings": {"fastcoder": {"edits": {"analogy": on}}}})
+            await client.until(lambda: _told_of_edits(client)[-1:] == [on])  # noqa: B023
     wishes: Json = {"client": {"commandSuffix": ".server"}}
     async with editing(**wishes) as client:
         offered = client.answers[1][0]["result"]["capabilities"]
