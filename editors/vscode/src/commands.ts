@@ -33,7 +33,7 @@ export function registerCommands(
         toggle,
         toggleLanguage,
         toggleWorkspace,
-        snooze: () => snooze(server),
+        snooze: () => snooze(server, parts.edits),
         trigger: () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger', { showNoResultNotification: true }),
         why: () => why(server),
         askEdit: async () => {
@@ -65,12 +65,13 @@ export function registerCommands(
 }
 
 /** For some minutes nothing is shown that was not asked for by the key; the server says so. */
-async function snooze(server: Supervisor): Promise<void> {
+async function snooze(server: Supervisor, edits: NextEdits): Promise<void> {
     const minutes = [5, 15, 30, 60, 240]
     const entries = [...minutes.map((many) => ({ label: `${many} minutes`, many })), { label: 'End the snooze', many: 0 }]
     const chosen = await vscode.window.showQuickPick(entries, { title: 'fastcoder', placeHolder: 'Show no suggestions for' })
     if (chosen !== undefined) {
         await server.command('fastcoder.snooze', chosen.many)
+        edits.clear()
         await vscode.commands.executeCommand('editor.action.inlineSuggest.hide')
     }
 }

@@ -213,6 +213,7 @@ OFF = {
     "the server": "scripted.tell('fastcoder/status', { state = 'ready', edits = false })",
     "the buffer": ":let b:fastcoder = v:false<CR>",
     "the options": ":lua require('fastcoder').setup({ edits = false })<CR>",
+    "a snooze": ":FastCoder snooze 5<CR>",
     "a recording": "qa",
 }
 

@@ -148,7 +148,10 @@ local COMMANDS = {
         return
       end
       -- The server says for how long.
-      ask_server('fastcoder.snooze', require('fastcoder').dismiss, { tonumber(minutes) })
+      ask_server('fastcoder.snooze', function()
+        require('fastcoder').dismiss()
+        require('fastcoder.edits').clear()
+      end, { tonumber(minutes) })
     end,
   },
   ask = {

@@ -124,3 +124,12 @@ void test('by the command there is one, or word that there is none', async () =>
     await editor.page.locator('.statusbar', { hasText: 'no edit here' }).waitFor()
     await shows([])
 })
+
+void test('a snooze takes it away', async () => {
+    propose([0, 0, 0, 1, 'y'])
+    await editor.command('fastcoder: Suggest the Next Edit')
+    await shows(['y'])
+    await editor.command('fastcoder: Snooze Suggestions')
+    await editor.page.locator('.quick-input-list .monaco-list-row', { hasText: '30 minutes' }).click()
+    await shows([])
+})
