@@ -102,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     request = CompletionRequest(Snapshot(path.as_uri(), str(path), language_of(path), 0, text), offset, invoked=True)
     refused = refusal(request, path, folders, settings)
     prompts: list[LatestPrompt] = []
+    notices: list[str] = []
     if refused is not None:
         from fastcoder_lsp.completion.question import nothing
 
@@ -113,13 +114,15 @@ def run(arguments: argparse.Namespace) -> int:
             traced = arguments.trace or arguments.trace_html is not None
             try:
                 completion, source = complete_once(
-                    settings, request, loading, folders, shown=prompts.append, traced=traced
+                    settings, request, loading, folders, shown=prompts.append, notice=notices.append, traced=traced
                 )
             except ModelMissingError:
                 from fastcoder_lsp.model.store import ModelStore
 
                 ModelStore.at(None).open()  # without a cache folder the hint, `model pull`, fails too
                 raise
+    for notice in notices:
+        print(notice, file=sys.stderr)
     if arguments.json:
         from fastcoder_lsp.decode.trace import as_plain
 

@@ -64,7 +64,8 @@ class RepositoryContext:
     """Finds snippets for a cursor (`prompt.Context`).
 
     `folder_of`: the workspace folder that holds a path; None outside all of them. `open_texts`: path → unsaved text,
-    called from the worker's thread. `wait_s`: how long a query waits for the scan of a folder, 0 in a server.
+    called from the worker's thread. `wait_s`: how long a query waits for the scan of a folder, 0 in a server. `urgent`:
+    folders are scanned at full priority, because the user waits for it.
     """
 
     def __init__(
@@ -73,11 +74,19 @@ class RepositoryContext:
         open_texts: Callable[[], Mapping[Path, str]],
         wait_s: float = 0.0,
         clock_s: Callable[[], float] = time.monotonic,
+        *,
+        urgent: bool = False,
     ) -> None:
-        self._folder_of, self._open_texts, self._wait_s, self._clock_s = folder_of, open_texts, wait_s, clock_s
+        self._folder_of, self._open_texts, self._wait_s = folder_of, open_texts, wait_s
+        self._clock_s, self._urgent = clock_s, urgent
         self._recent = RecentPlaces()
         self._folders: dict[Path, FolderWords] = {}
         self._opened: dict[Path, tuple[str, FileWords]] = {}
+
+    def words_at(self, path: Path) -> FolderWords | None:
+        """The word index of the folder that holds `path`, with its scan begun; None outside all folders."""
+        folder = self._folder_of(path)
+        return self._words_of(folder) if folder is not None else None
 
     def observe(self, snapshot: Snapshot) -> None:
         """Remember the edited places when a completion is requested."""
@@ -159,7 +168,8 @@ class RepositoryContext:
             words.stop()
             words = None
         if words is None:
-            words = self._folders[folder.root] = FolderWords(folder.root, folder.rules, self._clock_s, folder.kept)
+            words = FolderWords(folder.root, folder.rules, self._clock_s, folder.kept, urgent=self._urgent)
+            self._folders[folder.root] = words
         words.follow(folder.rules)
         if self._wait_s:
             words.settle(self._wait_s)

@@ -38,13 +38,20 @@ _Stamp = tuple[int, int, int]
 class FolderWords:
     """The word index of one workspace folder: one thread calls `find`, another one fills the index.
 
-    `clock_s`: for the time between scans. `kept`: the index file; None: the index is not kept.
+    `clock_s`: for the time between scans. `kept`: the index file; None: the index is not kept. `urgent`: scans have
+    full priority, because the user waits for them.
     """
 
     def __init__(
-        self, root: Path, rules: ReadingRules, clock_s: Callable[[], float] = time.monotonic, kept: Path | None = None
+        self,
+        root: Path,
+        rules: ReadingRules,
+        clock_s: Callable[[], float] = time.monotonic,
+        kept: Path | None = None,
+        *,
+        urgent: bool = False,
     ) -> None:
-        self.root, self.rules, self._clock_s = root, rules, clock_s
+        self.root, self.rules, self._clock_s, self._urgent = root, rules, clock_s, urgent
         self.index, self.terms = WordIndex(), Terms()
         self.kept, self._keeping, self._begun, self._changes = kept, kept is not None, False, 0
         self._held: OrderedDict[str, tuple[_Stamp, FileWords]] = OrderedDict()
@@ -77,7 +84,7 @@ class FolderWords:
         return self._thread is None
 
     def stop(self) -> None:
-        """Abandon a scan."""
+        """Abandon a scan; the next one goes on with the files read so far."""
         self._stopping.set()
 
     def load(self, key: str) -> FileWords | None:
@@ -114,7 +121,8 @@ class FolderWords:
             self._characters -= len(known[1].text)
 
     def _look(self, everything: bool) -> None:
-        lower_priority()
+        if not self._urgent:
+            lower_priority()
         try:
             terms, rules = Terms(), self.rules
             if not self._begun:
@@ -141,6 +149,7 @@ class FolderWords:
         real = resolved(self.root)  # the rules list by the real path; the folder may be a link
         for path in rules.files():
             if self._stopping.is_set():
+                self._keep()
                 return
             if path.is_relative_to(real):
                 key = path.relative_to(real).as_posix()

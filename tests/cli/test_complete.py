@@ -2,6 +2,8 @@
 
 import json
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,14 @@ from fastcoder_lsp.core import (
     StepTrace,
     TracedToken,
 )
+from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.prompt import PromptOptions
+from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.workspace.folders import workspace_of
+from fastcoder_lsp.workspace.rules import ReadingRules
+from tests.completion.toys import QUICK, Letters, ToyPrompts, toy_runtime
+from tests.fake_engine import MARK, SayingEngine
 
 
 def test_places_count_from_one() -> None:
@@ -114,6 +121,45 @@ def test_the_first_answer_on_a_machine_waits_for_no_drafter(
     assert loaded[0] == (drafter, compiled or traced or named != "auto")
     assert told[0] == "reading weights"
     assert not later, "nothing is compiled for a model that cannot be loaded"
+
+
+def test_reading_a_folder_for_the_prompt_ends_in_time_and_goes_on_with_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user is told how much was left out; the files read so far are stored."""
+    for name in ("a.py", "b.py", "c.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    told, read, noticed = threading.Event(), list[Path](), list[str]()
+
+    def slow(self: ReadingRules) -> Iterator[Path]:
+        first, *others = files(self)
+        yield first
+        assert told.wait(60)
+        yield from others
+
+    def notice(text: str) -> None:
+        noticed.append(text)
+        told.set()
+
+    def load(_settings: Settings, _tell: Progress, _around: object, *, drafts: bool) -> Runtime:
+        model = Model(OneSlot(SayingEngine("ok", lambda: None, "scripted")), Letters(), QUICK)
+        return toy_runtime(model, ToyPrompts(lambda _: (MARK,), PromptOptions(context_tokens=9)), "", max_tokens=9)
+
+    def read_text(self: ReadingRules, path: Path) -> object:
+        read.append(path)
+        return reads(self, path)
+
+    files, reads = ReadingRules.files, ReadingRules.read_text
+    monkeypatch.setattr(ReadingRules, "files", slow)
+    monkeypatch.setattr(ReadingRules, "read_text", read_text)
+    monkeypatch.setattr(once, "load_runtime", load)
+    monkeypatch.setattr(once, "_CONTEXT_S", 0.2)
+    path = tmp_path / "a.py"
+    asked = CompletionRequest(Snapshot(path.as_uri(), str(path), "python", 0, "x"), 1, invoked=True)
+    for _ in range(2):
+        once.complete_once(Settings(drafter="lookup"), asked, lambda *_: None, {tmp_path: Settings()}, notice=notice)
+    assert [text.partition(" could")[0] for text in noticed] == [f"1 file of {tmp_path}"]
+    assert sorted(read) == [tmp_path / name for name in ("a.py", "b.py", "c.py")], "no file twice"
 
 
 def test_ranges_of_the_json_are_places_too() -> None:
