@@ -26,8 +26,8 @@ export class LateSuggestions implements vscode.Disposable {
     private missed: { readonly uri: string; readonly version: number } | undefined
     /** What we make the editor ask, one question after the other: two at once would take each other's answers. */
     private questions: Promise<void> = Promise.resolve()
-    /** Where we make the editor ask, and how it did. */
-    private asking: { readonly place: Place; asked?: 'alone' | 'as by a key' } | undefined
+    /** The question of ours that the editor works on. */
+    private asking: OwnQuestion | undefined
     /** Where the user has asked by a key and has no answer yet. */
     private awaited: Place | undefined
     /** Where something is shown, as far as we know: the editor does not tell. */
@@ -141,30 +141,34 @@ export class LateSuggestions implements vscode.Disposable {
             return false
         }
         const isBeginning = this.shown !== undefined && same(this.shown, place)
-        this.register(document)
+        const question: OwnQuestion = { place }
+        this.register(document, question)
         const trigger = ['trigger', { explicit: false, providerId: this.provider }] as const
-        let asked = await this.runAsIfTyped(place, ...trigger)
-        if (asked === undefined && isPresent(place)) {
+        await this.runAsIfTyped(question, ...trigger)
+        if (question.asked === undefined && isPresent(place)) {
             // An older editor where the user has asked by the key before: it has to forget first.
             await vscode.commands.executeCommand('editor.action.inlineSuggest.hide')
-            asked = await this.runAsIfTyped(place, ...trigger)
+            await this.runAsIfTyped(question, ...trigger)
         }
-        if (asked === 'as by a key' && isBeginning) {
-            await this.runAsIfTyped(place, 'showNext')
+        if (question.asked === 'as by a key' && isBeginning) {
+            await this.runAsIfTyped(question, 'showNext')
         }
-        return asked !== undefined || isPresent(place)
+        return question.asked !== undefined || isPresent(place)
     }
 
-    /** A provider that the editor has not asked yet, the first of ours to be found for the document. */
-    private register(document: vscode.TextDocument): void {
+    /**
+     * A provider that the editor has not asked yet, the first of ours to be found for the document. Only a call of this
+     * one shows that the editor works on the question: one that the editor asks by itself calls the older ones too.
+     */
+    private register(document: vscode.TextDocument, question: OwnQuestion): void {
         const { scheme } = document.uri
         const registration = vscode.languages.registerInlineCompletionItemProvider({ scheme, language: document.languageId }, {
             provideInlineCompletionItems: async (of, position, context, token) => {
                 const isAsIfTyped = context.triggerKind === vscode.InlineCompletionTriggerKind.Automatic
-                if (!isAsIfTyped || this.asking === undefined || !same(this.asking.place, placeOf(of, position))) {
+                if (!isAsIfTyped || this.asking !== question || !same(question.place, placeOf(of, position))) {
                     return [] // the client's own is asked as well
                 }
-                this.asking.asked = 'alone'
+                question.asked = 'alone'
                 return await this.providerOf(of)?.provideInlineCompletionItems(of, position, context, token)
             },
         })
@@ -175,14 +179,21 @@ export class LateSuggestions implements vscode.Disposable {
         }
     }
 
-    /** Let the editor do something with its suggestions; how it asked us for that, which is then as if typed. */
-    private async runAsIfTyped(place: Place, action: string, ...args: unknown[]): Promise<'alone' | 'as by a key' | undefined> {
-        const asking: typeof this.asking = { place }
-        this.asking = asking
-        await vscode.commands.executeCommand(`editor.action.inlineSuggest.${action}`, ...args)
-        this.asking = undefined
-        return asking.asked
+    /** Let the editor do something with its suggestions; what it asks of us meanwhile is as if typed. */
+    private async runAsIfTyped(question: OwnQuestion, action: string, ...args: unknown[]): Promise<void> {
+        this.asking = question
+        try {
+            await vscode.commands.executeCommand(`editor.action.inlineSuggest.${action}`, ...args)
+        } finally {
+            this.asking = undefined
+        }
     }
+}
+
+/** Where we make the editor ask, and how it did. */
+interface OwnQuestion {
+    readonly place: Place
+    asked?: 'alone' | 'as by a key'
 }
 
 interface Place {
