@@ -20,6 +20,7 @@ import numpy.typing as npt
 import psutil
 import torch
 
+from benchmarks.fused.choice import kernels_by_name
 from benchmarks.harness import Reported, write
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.cli.options import add_options, filled, option
@@ -175,7 +176,7 @@ def _on_graphs(model: NamedShape, engine: str, kernels: str, rounds: int) -> Sha
         dtype=dtype,
         progress=lambda _share, _what: None,
         precision=PRECISIONS[engine],
-        kernels=kernels,
+        kernels=kernels_by_name(kernels),
     )
     graphs = build(recipe, device)
     chance = np.random.default_rng(0)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.fused.choice import FUSED, TORCH, kernels_by_name
 from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.core import DraftTree, Sampler
 from fastcoder_lsp.engine.gpu_faults import LOST, GpuFaults
 from fastcoder_lsp.engine.static import weights
-from fastcoder_lsp.engine.static.build import FUSED, TORCH, build, way
+from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice, Launch
 from fastcoder_lsp.engine.static.engine import StaticEngine
@@ -214,8 +215,10 @@ def fused_engine(
 ) -> tuple[StaticEngine, str]:
     made = type("Made", (Ours,), {"faults": faults})
     # In place of the module: Triton is not there.
-    monkeypatch.setitem(sys.modules, "fastcoder_lsp.engine.static.fused", _Fused(made))
-    engine = build(tiny_recipe(folder, kernels=kernels, warm_up=False, context=900), MeanDevice(1 << 40))
+    monkeypatch.setitem(sys.modules, "benchmarks.fused.kernels", _Fused(made))
+    engine = build(
+        tiny_recipe(folder, kernels=kernels_by_name(kernels), warm_up=False, context=900), MeanDevice(1 << 40)
+    )
     return engine, next((note for note in engine.info.notes if note.startswith("kernels: ")), "")
 
 
@@ -229,17 +232,20 @@ class _Fused:
     def fits(_shape: object) -> bool:
         return True
 
+    @staticmethod
+    def units_of(_device: object) -> int:
+        return 1
 
-@pytest.mark.parametrize("name", ["auto", TORCH])
-def test_our_kernels_are_off_unless_asked_for(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, note = fused_engine(tmp_path, monkeypatch, name, attend=raising, best=raising)
+
+def test_our_kernels_are_off_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, note = fused_engine(tmp_path, monkeypatch, TORCH, attend=raising, best=raising)
     assert type(engine.static.programs.kernels) is TorchKernels
     assert note == ""
 
 
 def test_a_strict_engine_takes_torchs_kernels(tmp_path: Path) -> None:
     """Ours sum in no float64, which `strict` promises."""
-    engine = build(tiny_recipe(tmp_path, kernels=FUSED, strict=True), CpuDevice())
+    engine = build(tiny_recipe(tmp_path, kernels=kernels_by_name(FUSED), strict=True), CpuDevice())
     assert type(engine.static.programs.kernels) is TorchKernels
 
 
@@ -263,9 +269,9 @@ def test_kernels_that_fail_the_check_are_not_used(
 def test_kernels_that_cannot_be_imported_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Triton is absent, or of a version that knows not all that is asked, torch's run, with a note."""
     monkeypatch.setitem(sys.modules, "triton", None)
-    monkeypatch.delitem(sys.modules, "fastcoder_lsp.engine.static.fused", raising=False)
-    monkeypatch.delitem(sys.modules, "fastcoder_lsp.engine.static.triton_kernels", raising=False)
-    engine = build(tiny_recipe(tmp_path, kernels=FUSED, warm_up=False), MeanDevice(1 << 40))
+    monkeypatch.delitem(sys.modules, "benchmarks.fused.kernels", raising=False)
+    monkeypatch.delitem(sys.modules, "benchmarks.fused.triton_kernels", raising=False)
+    engine = build(tiny_recipe(tmp_path, kernels=kernels_by_name(FUSED), warm_up=False), MeanDevice(1 << 40))
     assert any("cannot be imported" in note for note in engine.info.notes)
 
 
@@ -291,7 +297,7 @@ def test_old_names_mean_our_kernels(name: str, tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("name", ["", "quick", "torch without norm", "fused without", "fused without speed"])
 def test_names_that_mean_nothing_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="neither torch nor fused"):
-        way(name)
+        kernels_by_name(name)
 
 
 class StaleDevice(MeanDevice):

@@ -15,9 +15,10 @@ import torch
 import triton.language as tl
 from triton.runtime import interpreter
 
+from benchmarks.fused import kernels as fused
+from benchmarks.fused import triton_kernels
 from fastcoder_lsp.core import GREEDY, DraftTree
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import fused, triton_kernels
 from fastcoder_lsp.engine.static.cache import Saved, StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.programs import Moves, follow

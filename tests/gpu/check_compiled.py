@@ -10,7 +10,7 @@ import pytest
 import torch
 from triton.runtime.jit import JITFunction
 
-from fastcoder_lsp.engine.static import triton_kernels
+from benchmarks.fused import triton_kernels
 from fastcoder_lsp.engine.static.programs import TOP_K, Program
 from fastcoder_lsp.engine.static.verifier import StepVariant
 from tests.engine.planted import changed

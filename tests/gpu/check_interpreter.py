@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from fastcoder_lsp.engine.static import plan, triton_kernels
-from fastcoder_lsp.engine.static.build import FUSED, build
+from benchmarks.fused import triton_kernels
+from benchmarks.fused.choice import FUSED, kernels_by_name
+from fastcoder_lsp.engine.static import plan
+from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.plan import STEP_WIDTHS
 from tests.engine.planted import changed
@@ -115,7 +117,7 @@ def test_states_that_stay_behind_are_found(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_check_at_the_start(fault: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mend_products()
     monkeypatch.setattr(plan, "STEP_WIDTHS", (1, 32))
-    recipe = tiny_recipe(tmp_path, kernels=FUSED, warm_up=False, context=300)
+    recipe = tiny_recipe(tmp_path, kernels=kernels_by_name(FUSED), warm_up=False, context=300)
     if fault is None:
         assert "kernels: fused" in build(recipe, MeanDevice(1 << 40)).info.notes
         return

@@ -15,7 +15,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from fastcoder_lsp.engine.static import triton_kernels
+from benchmarks.fused import triton_kernels
 from tests.gpu.launches import Launch
 
 SHARED_KIB = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}

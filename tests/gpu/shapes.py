@@ -2,10 +2,10 @@
 
 import torch
 
+from benchmarks.fused.kernels import FusedKernels
 from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.cache import StaticCache
-from fastcoder_lsp.engine.static.fused import FusedKernels
 from fastcoder_lsp.engine.static.plan import plan
 from fastcoder_lsp.engine.static.programs import TOP_K, Programs
 from fastcoder_lsp.engine.static.step_io import Inputs, StepInput, StepOutput

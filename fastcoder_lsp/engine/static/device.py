@@ -32,7 +32,6 @@ class Device(Protocol):
     name: str  # the name for the user
     place: torch.device
     captures: bool  # whether making a program is expensive, so that it is worth doing ahead of time
-    units: int  # multiprocessors
     chunk: int
     """Rows of a prefill's chunk: enough to keep the device busy, few enough for a cancelled request to wait for."""
 
@@ -74,7 +73,6 @@ class CpuDevice:
         self.name = "cpu"
         self.captures = False
         self.chunk = 128
-        self.units = 1
         self.place = torch.device("cpu")
 
     def capture(self, work: Launch) -> Launch:
@@ -130,7 +128,6 @@ class CudaDevice:
         self.captures = captures
         self.chunk = 512
         self.on_lost: Callable[[str], object] = logger.critical
-        self.units = torch.cuda.get_device_properties(index).multi_processor_count
         self._share = memory_share
         # cuDNN's attention builds a plan for every shape, which takes longer than all of our captures.
         torch.backends.cuda.enable_cudnn_sdp(False)

@@ -1,8 +1,8 @@
 """The model's pass over the rows of a program in torch: tokens in, hidden states or logits out.
 
 A row sees the cached text, its ancestors in the tree, and itself; padding rows see only themselves. Query heads of a
-group read one key/value head through a view, so that the cache is never repeated. `fused` replaces two of the
-operations of `TorchKernels`.
+group read one key/value head through a view, so that the cache is never repeated. `benchmarks/fused` replaces two of
+the operations of `TorchKernels`.
 
 Legend: T rows, C slots of the bucket, E = T + 2 or the model's width, H query heads, K key/value heads (or best ids), G
 query heads of a group, D head dimension, I inner width, V vocabulary.
@@ -157,7 +157,7 @@ class TorchKernels:
         self,
         logits_TV: torch.Tensor,
         outputs: Outputs,
-        inputs: Inputs,  # noqa: ARG002 `fused` reads it
+        inputs: Inputs,  # noqa: ARG002 `benchmarks/fused` reads it
         cache: StaticCache,  # noqa: ARG002 as above
         *,
         best: bool,

@@ -1,7 +1,6 @@
 """Two operations in Triton: attention that splits the KV cache over the GPU, and a step's end in one go.
 
-Off unless requested by name (`kernels="fused"`): no GPU has yet shown a gain over torch's kernels. Launches the kernels
-of `triton_kernels`. Needs Triton and a GPU.
+No GPU has yet shown a gain over torch's kernels. Launches the kernels of `triton_kernels`. Needs Triton and a GPU.
 
 Legend: T rows, H query heads, K key/value heads (or best ids), G query heads of a group, D head dimension, S splits of
 the KV cache, V vocabulary, C chunks of it.
@@ -9,9 +8,10 @@ the KV cache, V vocabulary, C chunks of it.
 
 import torch
 
+from benchmarks.fused import triton_kernels
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import triton_kernels
 from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.device import Device
 from fastcoder_lsp.engine.static.step_io import Inputs, Outputs
 from fastcoder_lsp.engine.static.transformer import TorchKernels, TreeView
 from fastcoder_lsp.engine.static.verifier import CHUNK
@@ -27,6 +27,13 @@ PANELS, LANES = 16, 64
 def fits(shape: Shape) -> bool:
     """Whether the kernels can run a model: their tiles need a head dimension that is a power of two."""
     return shape.head_dim >= 16 and shape.head_dim & (shape.head_dim - 1) == 0
+
+
+def units_of(device: Device) -> int:
+    """Multiprocessors of a device."""
+    if device.place.type != "cuda":
+        return 1
+    return torch.cuda.get_device_properties(device.place).multi_processor_count
 
 
 class FusedKernels(TorchKernels):
