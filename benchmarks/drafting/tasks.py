@@ -29,8 +29,7 @@ from fastcoder_lsp.draft.base import Pin, Pinned, Trained, load_trained
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.engine.int8.linear import packed_linear
-from fastcoder_lsp.index.liveness import liveness
-from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, Tokens32, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, Tokens32, build_part, liveness
 from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
 from fastcoder_lsp.tokenizer import Tokenizer
 

@@ -16,7 +16,7 @@ from transformers import CONFIG_MAPPING, AutoModelForCausalLM, DynamicCache
 
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, read_config
 from fastcoder_lsp.engine.backend import Rows
-from fastcoder_lsp.engine.gpu_faults import is_lost
+from fastcoder_lsp.engine.trial import is_lost
 from fastcoder_lsp.errors import ModelInvalidError
 
 

@@ -20,7 +20,7 @@ from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.calibrated import known_loss
 from fastcoder_lsp.engine.job import LoadJob
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
-from fastcoder_lsp.engine.trial import choose_engine
+from fastcoder_lsp.engine.trial import choose_engine, cuda_machine, gpu_faults, is_lost
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
 from fastcoder_lsp.model.gguf_folder import count_parameters, require_checkpoint
 from fastcoder_lsp.model.machine import require_memory, require_packages
@@ -83,8 +83,6 @@ def _lesser(job: LoadJob, shape: Shape | None, kind: str) -> list[str]:
 
 def _without_faults(job: LoadJob, shape: Shape | None, kind: str, notes: list[str]) -> str:
     """The kind, or the next one without a recent fault on this GPU, with a note."""
-    from fastcoder_lsp.engine.gpu_faults import gpu_faults  # noqa: PLC0415 asks torch
-
     faults = gpu_faults(job.cache)
     for lesser in _lesser(job, shape, kind):
         if (reason := faults.of(kind)) is None:
@@ -96,8 +94,6 @@ def _without_faults(job: LoadJob, shape: Shape | None, kind: str, notes: list[st
 
 def _is_lost(job: LoadJob, kind: str, reason: str) -> bool:
     """Whether a failure has left the GPU unusable to this process; records it if so."""
-    from fastcoder_lsp.engine.gpu_faults import gpu_faults, is_lost  # noqa: PLC0415 asks torch
-
     if not is_lost():
         return False
     gpu_faults(job.cache).record(kind, reason)
@@ -195,8 +191,6 @@ def _on_nvidia(job: LoadJob, shape: Shape | None) -> tuple[str | None, list[str]
         return kind, []
     if _against_ours(shape, job.kernels, 8) is not None:
         return kind, []
-    from fastcoder_lsp.engine.gpu_faults import cuda_machine  # noqa: PLC0415
-
     verdict = choose_engine(job, cuda_machine(), kinds=("cpu-int8", kind))
     return verdict.chosen if verdict.chosen == kind else None, [verdict.reason]
 
@@ -309,8 +303,6 @@ def _build_graphs(job: LoadJob, shape: Shape, kind: str, notes: list[str]) -> Tr
     if on_cpu:
         device = CpuDevice()
     else:
-        from fastcoder_lsp.engine.gpu_faults import gpu_faults  # noqa: PLC0415
-
         device = CudaDevice(job.options.gpu_memory_percent / 100, captures=kind != SINGLY)
         device.on_lost = partial(gpu_faults(job.cache).end, kind)
     recipe = Recipe(
@@ -341,8 +333,6 @@ def _build_other(job: LoadJob, kind: str, notes: list[str]) -> Backend:
     require_checkpoint(job.folder, job.progress)
     backend = ForeignBackend(kind, job.folder, capacity=job.capacity, arithmetic=arithmetic, device=device)
     if device == "cuda":
-        from fastcoder_lsp.engine.gpu_faults import gpu_faults  # noqa: PLC0415
-
         backend.on_lost = partial(gpu_faults(job.cache).end, kind)
     return backend
 

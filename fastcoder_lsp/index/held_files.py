@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.index import merge as merging
-from fastcoder_lsp.index.liveness import Liveness, liveness
-from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, Liveness, Part, build_part, liveness
 from fastcoder_lsp.index.searcher import NOTHING, LivePart, StoreSnapshot
 
 _FEW = 64  # up to so many keys are inserted one by one; more are merged at once

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import override
 
-from fastcoder_lsp.index.liveness import Liveness
-from fastcoder_lsp.index.part import MOST_TOKENS, FileRecord, Part, Tokens32, file_starts, fill
+from fastcoder_lsp.index.part import MOST_TOKENS, FileRecord, Liveness, Part, Tokens32, file_starts, fill
 from fastcoder_lsp.index.search_kernel import int32_array, int64_array, uint64_array
 from fastcoder_lsp.kernels import NONE, inner, kernel
 

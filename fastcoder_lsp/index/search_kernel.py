@@ -1,6 +1,6 @@
 """The compiled search: longest live match over many parts, number of hits, and continuations of a sample of them.
 
-Pure arithmetic over the arrays of `part` and `liveness`. Parts come as rows of addresses (`ROW` names the columns), so
+Pure arithmetic over the arrays of `part`. Parts come as rows of addresses (`ROW` names the columns), so
 that one call searches all of them. The caller keeps the arrays alive until then.
 """
 
@@ -12,7 +12,7 @@ from numba.core import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from fastcoder_lsp.index.liveness import live_before, nth_live
+from fastcoder_lsp.index.part import live_before, nth_live
 from fastcoder_lsp.kernels import NONE, inner, kernel
 
 ROW = ("tokens", "size", "order", "entries", "bits", "before", "words", "recent")

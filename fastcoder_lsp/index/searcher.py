@@ -14,9 +14,8 @@ from itertools import islice
 import numpy as np
 
 from fastcoder_lsp.index import merge, search_kernel
-from fastcoder_lsp.index.liveness import Liveness, liveness
 from fastcoder_lsp.index.merge import weave
-from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, Tokens32, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, Liveness, Part, Tokens32, build_part, liveness
 
 LONGEST = merge.DEPTH  # the greatest n_max: orders are exact up to it
 

@@ -1,8 +1,8 @@
 """A cache of machine code on disk, so that a version compiles only at its first start on a machine.
 
 The files are `FOLDER/VERSION-DIGEST/NAME-TYPES.kernel`. The digest covers everything else that decides the machine
-code: our sources, the versions of numba and Python, the CPU. Files are executed, so `folder` and `files` reject those
-that another user could have written.
+code: our sources, the versions of numba and Python, the CPU. Files are executed, so `folder` rejects those that another
+user could have written.
 """
 
 import hashlib
@@ -23,8 +23,7 @@ from numba.core.caching import _Cache
 from numba.core.registry import cpu_target
 
 import fastcoder_lsp
-from fastcoder_lsp.kernels import files
-from fastcoder_lsp.kernels.folder import trusted_folder
+from fastcoder_lsp.kernels.folder import drop, read, take_lock, trusted_folder, write
 
 SUFFIX = ".kernel"
 _COMPILED_PACKAGES = ("kernels", "index", "draft", "engine/int4", "engine/int8", "engine/static")
@@ -84,7 +83,7 @@ class KernelCache(_Cache):
             return None
         found = _read(path, target_context)
         if found is None:
-            self._compiling = files.take_lock(path)
+            self._compiling = take_lock(path)
             found = _read(path, target_context)
             if found is not None:
                 self._settle()
@@ -95,7 +94,7 @@ class KernelCache(_Cache):
         path = self._path(sig, data.codegen)
         if path is not None:
             dumps: Any = serialize.dumps
-            files.write(path, dumps(data._reduce()))  # noqa: SLF001 as numba's own caches do
+            write(path, dumps(data._reduce()))  # noqa: SLF001 as numba's own caches do
         self._settle()
 
     def enable(self) -> None:
@@ -122,14 +121,14 @@ class KernelCache(_Cache):
 
 
 def _read(path: Path, target_context: Any) -> Any:
-    content = files.read(path)
+    content = read(path)
     if content is None:
         return None
     try:
         result: Any = compiler.CompileResult
         return result._rebuild(target_context, *pickle.loads(content))  # noqa: SLF001, S301 as numba's own caches do; the folder is private
     except _UNREADABLE:
-        files.drop(path)
+        drop(path)
         return None
 
 

@@ -1,7 +1,7 @@
-"""The conversion of a GGUF to an ordinary transformers folder: the worker's side, run by `convert` as a process.
+"""The conversion of a GGUF to an ordinary transformers folder: the worker's side, run by `gguf_folder` as a process.
 
 Owns the only import of transformers in this package. Prints one JSON object a line: {"share", "what"} or {"error",
-"message", "hint"}; any other failure ends it with a traceback, which `convert` reads.
+"message", "hint"}; any other failure ends it with a traceback, which `gguf_folder` reads.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Configuration, tensor names and tokenizer of a model, in the transformers format, from the metadata of its GGUF.
 
 The weights can be used as they are in the file if all tensors of a known architecture are there, of the sizes in the
-metadata, and no others. Otherwise there is no configuration, and transformers converts the file (`convert`).
+metadata, and no others. Otherwise there is no configuration, and transformers converts the file.
 
 The tokenizer gives the same ids as the publisher's own. The pre-tokenizers of byte-level BPE are in a table by GGUF's
 names (`tokenizer.ggml.pre`), each as in the publisher's own `tokenizer.json`. transformers reads other tokenizers.

@@ -18,7 +18,7 @@ from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.files import TrainingRecord, read_record
 from fastcoder_lsp.prompt import template_of
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.cllm import CllmTask
+from fastcoder_lsp.train.cllm import CllmTask, JacobiCollector, Trajectory, cleaned, load, prompts, save
 from fastcoder_lsp.train.distill import DistillLesson, EarlierStudents
 from fastcoder_lsp.train.loop import Lesson, ModelLesson, TrainingTask, with_plan
 from fastcoder_lsp.train.losses import Forward, agrees
@@ -28,7 +28,6 @@ from fastcoder_lsp.train.samples import SHARE, open_target, shape_of
 from fastcoder_lsp.train.sdsat import SdsatTask, choose_adaptive
 from fastcoder_lsp.train.session import TrainingSession, once
 from fastcoder_lsp.train.trainable import Trainable, embedding_rows, load_trainable, require_place, write_model
-from fastcoder_lsp.train.trajectories import JacobiCollector, Trajectory, cleaned, load, prompts, save
 
 CPU_TRAJECTORIES = 400
 PUBLISHED_TRAJECTORIES = 100_000  # CLLM, figure 4: from 20,000 on it pays

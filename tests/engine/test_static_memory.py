@@ -14,7 +14,6 @@ import torch
 from benchmarks.fused.choice import FUSED, TORCH, kernels_by_name
 from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.core import DraftTree, Sampler
-from fastcoder_lsp.engine.gpu_faults import LOST, GpuFaults
 from fastcoder_lsp.engine.static import weights
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.cache import StaticCache
@@ -24,6 +23,7 @@ from fastcoder_lsp.engine.static.plan import least_bytes, require, weight_bytes
 from fastcoder_lsp.engine.static.step_io import Inputs, Outputs
 from fastcoder_lsp.engine.static.transformer import TorchKernels
 from fastcoder_lsp.engine.static.weights import GROUP, Int4Product, Int8Product, round_groups, round_rows
+from fastcoder_lsp.engine.trial import LOST, GpuFaults
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.process import HUNG
 from tests.engine.static_parts import MeanDevice, tiny_recipe
@@ -140,7 +140,7 @@ def test_an_engine_whose_device_is_lost_tells_it(tmp_path: Path, monkeypatch: py
 def test_the_process_of_a_lost_gpu_ends(tmp_path: Path) -> None:
     code = f"""
 import pathlib
-from fastcoder_lsp.engine.gpu_faults import GpuFaults
+from fastcoder_lsp.engine.trial import GpuFaults
 GpuFaults(pathlib.Path({str(tmp_path / "faults.json")!r})).end("cuda-graphs", "illegal access")
 """
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=100).returncode == HUNG == LOST

@@ -15,7 +15,7 @@ from typing import Any, Self, cast
 import pytest
 import torch
 
-from fastcoder_lsp.engine import EngineOptions, gpu_faults, loader, trial
+from fastcoder_lsp.engine import EngineOptions, loader, trial
 from fastcoder_lsp.engine.architecture import fast_shape
 from fastcoder_lsp.engine.foreign import ForeignBackend
 from fastcoder_lsp.engine.job import LoadJob
@@ -376,8 +376,8 @@ def test_a_gpu_that_is_lost_while_loading_is_tried_otherwise_at_the_next_start(
     kind, notes = failures.load(job)
     assert (kind, failures.tried) == ("cuda-bf16", ["cuda-bf16"])
     assert "illegal memory access" in notes[0]
-    later = time.time() + gpu_faults.REMEMBERED_S + 1
-    monkeypatch.setattr(gpu_faults, "time", SimpleNamespace(time=lambda: later))
+    later = time.time() + trial.REMEMBERED_S + 1
+    monkeypatch.setattr(trial, "time", SimpleNamespace(time=lambda: later))
     failures.by_kind = {}
     assert failures.load(job)[0] == "cuda-graphs"
 
@@ -385,7 +385,7 @@ def test_a_gpu_that_is_lost_while_loading_is_tried_otherwise_at_the_next_start(
 @pytest.mark.parametrize("kept", ["[]", "{", '{"cuda-graphs": 3}', '{"cuda-graphs": {"time": "now"}}'])
 def test_a_damaged_record_of_faults_is_none(kept: str, job: LoadJob, monkeypatch: pytest.MonkeyPatch) -> None:
     Card(monkeypatch)
-    faults = gpu_faults.gpu_faults(job.cache)
+    faults = trial.gpu_faults(job.cache)
     faults.path.parent.mkdir(parents=True)
     faults.path.write_text(kept, encoding="utf-8")
     assert Failures(monkeypatch).load(job)[0] == "cuda-graphs"
@@ -406,7 +406,7 @@ def test_a_lost_gpu_ends_the_process_of_a_model_that_transformers_runs(
 ) -> None:
     """Every later call would fail; running out of memory, or a wrong argument, is no such error."""
     card, ended = Card(monkeypatch), list[tuple[str, str]]()
-    monkeypatch.setattr(gpu_faults.GpuFaults, "end", lambda _faults, *how: ended.append(how))
+    monkeypatch.setattr(trial.GpuFaults, "end", lambda _faults, *how: ended.append(how))
     monkeypatch.setattr(torch.nn.Module, "to", lambda module, _device: module)
     monkeypatch.setattr(ForeignBackend, "_can_cut", lambda _backend: True)
     engine = load_engine(named(job_of(tmp_path, "gpt_neox"), "cuda-bf16"))

@@ -31,7 +31,7 @@ from fastcoder_lsp.host.address import address_of, cache_part
 from fastcoder_lsp.host.control import find_hosts
 from fastcoder_lsp.host.spawn import FindOrStart
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.kernels import files
+from fastcoder_lsp.kernels import folder as files
 from fastcoder_lsp.model.choice import read_measured
 from fastcoder_lsp.model.store import remembered_sha256
 from fastcoder_lsp.runtime import first_hour

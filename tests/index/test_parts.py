@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.index import chunks, merge, segment
 from fastcoder_lsp.index.chunks import ChunkedEncoder
-from fastcoder_lsp.index.liveness import liveness
-from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part
+from fastcoder_lsp.index.part import FileRecord, IndexedFile, Part, build_part, liveness
 from fastcoder_lsp.index.segment import DamagedError, read_segment, write_segment
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.index.stored import FILE_NAME

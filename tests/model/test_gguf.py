@@ -19,12 +19,11 @@ from safetensors.numpy import load_file
 from fastcoder_lsp import model
 from fastcoder_lsp.errors import InstallationError, ModelInvalidError, ModelMissingError, ResourceError
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS
-from fastcoder_lsp.model.convert import convert
 from fastcoder_lsp.model.files import Origin, damage, read_origin
 from fastcoder_lsp.model.find import wheels_converted
 from fastcoder_lsp.model.gguf_blocks import kind_of, unfold
 from fastcoder_lsp.model.gguf_config import LISTS, tokenizer_json
-from fastcoder_lsp.model.gguf_folder import _described, drop_copies
+from fastcoder_lsp.model.gguf_folder import _described, convert, drop_copies
 from fastcoder_lsp.model.gguf_header import check_header
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.machine import require_packages

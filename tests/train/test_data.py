@@ -14,13 +14,22 @@ from hypothesis import strategies as st
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.cllm import CONSISTENCY, CllmSettings, example_of
+from fastcoder_lsp.train.cllm import (
+    CONSISTENCY,
+    CllmSettings,
+    JacobiCollector,
+    Trajectory,
+    cleaned,
+    distinct_share,
+    example_of,
+    load,
+    save,
+)
 from fastcoder_lsp.train.example import Sequence, Sequences
 from fastcoder_lsp.train.loop import rate
 from fastcoder_lsp.train.options import PUBLISHED, RequestedOptions, TrainingDevice, settle
 from fastcoder_lsp.train.sdsat import MASKED, PLAIN, SdsatSettings, choose_adaptive, examples_of
 from fastcoder_lsp.train.texts import read_texts
-from fastcoder_lsp.train.trajectories import JacobiCollector, Trajectory, cleaned, distinct_share, load, save
 from tests.engine import tiny_models
 from tests.train import made_up
 from tests.train.conftest import Speaker

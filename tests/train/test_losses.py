@@ -11,11 +11,10 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from fastcoder_lsp.train import losses
 from fastcoder_lsp.train import sdsat as sdsat_examples
-from fastcoder_lsp.train.cllm import AUTOREGRESSIVE, CONSISTENCY, CllmSettings, example_of
+from fastcoder_lsp.train.cllm import AUTOREGRESSIVE, CONSISTENCY, CllmSettings, Trajectory, example_of
 from fastcoder_lsp.train.example import Example, Labels, Pairs, Sequence, trunk
 from fastcoder_lsp.train.losses import Forward, agrees, term_sums, total
 from fastcoder_lsp.train.sdsat import MASKED, PLAIN, SdsatSettings, examples_of
-from fastcoder_lsp.train.trajectories import Trajectory
 
 VOCABULARY = 53
 SIZES = {

@@ -284,7 +284,7 @@ def check_kernels() -> Iterator[Check]:
 
 
 def _is_whole(path: Path) -> bool:
-    from fastcoder_lsp.kernels.files import MAGIC
+    from fastcoder_lsp.kernels.folder import MAGIC
 
     content = path.read_bytes()
     total = hashlib.sha256()

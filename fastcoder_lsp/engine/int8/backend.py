@@ -17,9 +17,8 @@ from fastcoder_lsp.core.controls import counted
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int4.rounding import round_matrix, unpack_some
-from fastcoder_lsp.engine.int8.attention import move_slots
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind, unfolded_bytes
-from fastcoder_lsp.engine.int8.forward import PHASES, KernelShape, make_forward, make_products
+from fastcoder_lsp.engine.int8.forward import PHASES, KernelShape, make_forward, make_products, move_slots
 from fastcoder_lsp.engine.int8.memory import Packed, Product, Scratch, SlotMemory, VisibleSlots
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array, kind_of, layout, matrices

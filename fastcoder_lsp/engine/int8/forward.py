@@ -1,18 +1,218 @@
-"""One forward pass as compiled code: the order of its phases. Every thread of the team calls the same function."""
+"""One forward pass as compiled code: attention, and the order of the phases; every thread of the team runs all of it.
+
+Attention rotates queries and keys, computes scores over the columns that a row sees and their softmax, and mixes
+values, in the order of the columns' positions. Keys and values are rounded to 16 bits once, when they are written: all
+rows see the same. A column's score and its share in the mix do not depend on its slot, so a row's bits don't depend on
+the tree.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.int8.attention import make_attend, make_turn
 from fastcoder_lsp.engine.int8.dot import DotKind
-from fastcoder_lsp.engine.int8.memory import Cache, Packed, Scratch, VisibleSlots
+from fastcoder_lsp.engine.int8.memory import Cache, Floats, Packed, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.packing import kind_of
 from fastcoder_lsp.engine.int8.product import make_multiply
-from fastcoder_lsp.engine.int8.row_kernels import centre_rows, gate_rows, gelu_rows, keep_rows, norm_rows, quantise_rows
-from fastcoder_lsp.kernels import NONE, tagged
+from fastcoder_lsp.engine.int8.row_kernels import (
+    centre_rows,
+    gate_rows,
+    gelu_rows,
+    keep_rows,
+    norm_head,
+    norm_rows,
+    quantise_rows,
+)
+from fastcoder_lsp.engine.int8.simd import (
+    LANES,
+    PAIR,
+    narrow,
+    v_add,
+    v_exp,
+    v_load,
+    v_max,
+    v_peak,
+    v_splat,
+    v_store,
+    v_sub,
+    v_sum,
+)
+from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
+from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
+from fastcoder_lsp.kernels import NONE, inlined, inner, tagged, unkept
+
+
+def make_turn(group: int, dim: int, tag: str, *, normed: bool) -> Any:
+    """The phase that rotates (and norms, if `normed`) queries and keys, and writes keys and values; jobs are rows."""
+    turn_row = _make_turn_row(group, dim, tag)
+    if normed:
+        turn_row = _after_norms(turn_row, group, dim, tag)
+
+    @tagged(tag)
+    def turn(packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, layer: int, phase: int) -> None:
+        row = take_job(work.counters, phase)
+        while row < places.rows:
+            turn_row(packed, cache, work, places, layer, row)
+            finish_jobs(work.counters, phase, 1)
+            row = take_job(work.counters, phase)
+        await_jobs(work.counters, phase, places.rows)
+
+    return turn
+
+
+def make_attend(group: int, dim: int, tag: str) -> Any:
+    """The compiled phase that mixes values; its jobs are key/value heads of rows."""
+    attend_row = _make_attend_row(group, dim, tag)
+
+    @tagged(tag)
+    def attend(cache: Cache, work: Scratch, places: VisibleSlots, layer: int, phase: int, thread: int) -> None:
+        heads = cache.keys_LKBDx.shape[1]
+        jobs = places.rows * heads
+        job = take_job(work.counters, phase)
+        while job < jobs:
+            attend_row(cache, work, places, layer, job // heads, job % heads, thread)
+            finish_jobs(work.counters, phase, 1)
+            job = take_job(work.counters, phase)
+        await_jobs(work.counters, phase, jobs)
+
+    return attend
+
+
+@unkept
+def move_slots(cache: Cache, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]) -> None:
+    """Copy keys, values and hidden states of the slots `source` to `target`, one after the other."""
+    layers, heads, _, dim, _ = cache.keys_LKBDx.shape
+    kept = cache.values_LKCD.shape[3]
+    for layer in range(layers):
+        for head in range(heads):
+            keys_BDx, values_CD = cache.keys_LKBDx[layer, head], cache.values_LKCD[layer, head]
+            for index in range(len(source)):
+                old, new = source[index], target[index]
+                for d in range(dim):
+                    keys_BDx[new // BLOCK, d, _place(new % BLOCK)] = keys_BDx[old // BLOCK, d, _place(old % BLOCK)]
+                for d in range(kept):
+                    values_CD[new, d] = values_CD[old, d]
+    states_CSE = cache.states_CSE
+    for index in range(len(source)):
+        old, new = source[index], target[index]
+        for which in range(states_CSE.shape[1]):
+            for place in range(states_CSE.shape[2]):
+                states_CSE[new, which, place] = states_CSE[old, which, place]
+
+
+@inlined
+def _place(index: int) -> int:
+    """`simd.place_of`, for compiled code."""
+    return index // PAIR * PAIR + 2 * (index % LANES) + index % PAIR // LANES
+
+
+def _after_norms(turn_row: Any, group: int, dim: int, tag: str) -> Any:
+    @tagged(f"{tag}_normed")
+    def turn_normed_row(
+        packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, layer: int, row: int
+    ) -> None:
+        kv_heads = cache.keys_LKBDx.shape[1]
+        start = work.wide_MN[row].ctypes.data
+        for head in range(kv_heads * (group + 1)):
+            side = 0 if head < kv_heads * group else 1
+            norm_head(start + 4 * head * dim, dim, packed.head_norms_L2D[layer, side], packed.eps)
+        turn_row(packed, cache, work, places, layer, row)
+
+    return turn_normed_row
+
+
+def _make_turn_row(group: int, dim: int, tag: str) -> Any:
+    """Rotate a row's queries and keys by its position; keys and values go to its slot."""
+    half = dim // 2
+    scale = np.float32(dim**-0.5)
+
+    @tagged(tag)
+    def turn_row(packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, layer: int, row: int) -> None:
+        kv_heads = cache.keys_LKBDx.shape[1]
+        heads = kv_heads * group
+        slot = places.cached + row
+        block, column = slot // BLOCK, _place(slot % BLOCK)
+        cos_H, sin_H = packed.cos_CH[places.position_M[row]], packed.sin_CH[places.position_M[row]]
+        source, query = work.wide_MN[row], work.query_MQ[row]
+        for head in range(heads):
+            for i in range(half):
+                low, high = source[head * dim + i], source[head * dim + half + i]
+                query[head * dim + i] = (low * cos_H[i] - high * sin_H[i]) * scale
+                query[head * dim + half + i] = (high * cos_H[i] + low * sin_H[i]) * scale
+        for head in range(kv_heads):
+            keys = (heads + head) * dim
+            values = (heads + kv_heads + head) * dim
+            for i in range(half):
+                low, high = source[keys + i], source[keys + half + i]
+                cache.keys_LKBDx[layer, head, block, i, column] = narrow(low * cos_H[i] - high * sin_H[i])
+                cache.keys_LKBDx[layer, head, block, half + i, column] = narrow(high * cos_H[i] + low * sin_H[i])
+            for i in range(dim):
+                cache.values_LKCD[layer, head, slot, _place(i)] = narrow(source[values + i])
+
+    return turn_row
+
+
+def _make_attend_row(group: int, dim: int, tag: str) -> Any:
+    """Attention of one row over the heads that share one key/value head."""
+    score, mix = score_tile(group, dim), mix_tile(group, dim)
+
+    @tagged(tag)
+    def attend_row(
+        cache: Cache, work: Scratch, places: VisibleSlots, layer: int, row: int, head: int, thread: int
+    ) -> None:
+        plain, first, last = places.plain_M[row], places.rest_from_M[row], places.rest_from_M[row + 1]
+        total = plain + last - first
+        padded = (total + LANES - 1) // LANES * LANES
+        scores, stride = work.scores_TGC[thread], work.scores_TGC.shape[2] * 4
+        spare = work.scores_TGC.shape[2] - LANES - BLOCK
+        query = work.query_MQ[row][head * group * dim :]
+        out = work.mixed_MQ[row][head * group * dim :]
+        keys_BDx, values_CD = cache.keys_LKBDx[layer, head], cache.values_LKCD[layer, head]
+        for block in range((plain + BLOCK - 1) // BLOCK):
+            place = scores.ctypes.data + block * BLOCK * 4
+            score(query.ctypes.data, keys_BDx[block].ctypes.data, place, stride)
+        scored = NONE
+        for other in range(first, last):
+            slot = places.rest[other]
+            if slot // BLOCK + 1 != scored:  # scoring a whole block is no slower than a few of its columns
+                score(query.ctypes.data, keys_BDx[slot // BLOCK].ctypes.data, scores.ctypes.data + 4 * spare, stride)
+                scored = slot // BLOCK + 1
+            for g in range(group):
+                scores[g, plain + other - first] = scores[g, spare + slot % BLOCK]
+        for g in range(group):
+            scores[g, total:padded] = -np.inf
+            _soften(scores[g], padded)
+            out[g * dim : (g + 1) * dim] = 0
+        mix(scores.ctypes.data, stride, values_CD.ctypes.data, 0, plain, out.ctypes.data)
+        for other in range(first, last):
+            slot, at = places.rest[other], plain + other - first
+            mix(scores.ctypes.data + 4 * (at - slot), stride, values_CD.ctypes.data, slot, slot + 1, out.ctypes.data)
+        for g in range(group):
+            inverse = np.float32(1) / scores[g, scores.shape[1] - 1]
+            for d in range(dim):
+                out[g * dim + d] *= inverse
+
+    return attend_row
+
+
+@inner
+def _soften(scores_C: Floats, padded: int) -> None:
+    """exp(score − peak) of the first `padded` columns; their sum goes to the last place of the row."""
+    start = scores_C.ctypes.data
+    peak = v_load(start)
+    for at in range(LANES, padded, LANES):
+        peak = v_max(peak, v_load(start + 4 * at))
+    highest = v_splat(v_peak(peak))
+    total = v_splat(np.float32(0))
+    for at in range(0, padded, LANES):
+        weight = v_exp(v_sub(v_load(start + 4 * at), highest))
+        v_store(start + 4 * at, weight)
+        total = v_add(total, weight)
+    scores_C[len(scores_C) - 1] = v_sum(total)
+
 
 PHASES = 11  # phases of one layer, the last for hidden states; the head needs two
 

@@ -1,14 +1,114 @@
-"""A lexer that finds strings, comments and matching brackets in code.
+"""Approximate lexical facts about code in any language: brackets, strings, comments, indentation, blocks.
 
-It reads a text once, in linear time, and can resume at the last line of an earlier scan. In languages whose strings end
-on their line, a quote without a partner on its line is no quote: one apostrophe does not invert the rest of the text.
+Pure functions of text, without a parser. A `Lexis` describes the strings and comments of a language; languages without
+one are read as C. Only for those in `KNOWN` does a surplus bracket mean an error in the text, not in the reading.
+
+The lexer reads a text once, in linear time, and can resume at the last line of an earlier scan. In languages whose
+strings end on their line, a quote without a partner on its line is no quote: one apostrophe does not invert the rest of
+the text.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Literal
 
-from fastcoder_lsp.syntax.lexis import Quote, lexis_of
+MARKUP = frozenset({"html", "xml", "vue", "svelte", "markdown", "plaintext", "latex", "restructuredtext", "astro"})
+"""Languages of prose and tags, where brackets and apostrophes have no meaning."""
+SCRIPT = frozenset({"javascript", "javascriptreact", "typescript", "typescriptreact"})
+_C_LIKE = frozenset({"c", "cpp", "cuda-cpp", "objective-c", "objective-cpp"})
+_SLASHED = frozenset(
+    {"csharp", "dart", "glsl", "groovy", "java", "jsonc", "kotlin", "proto3", "scala", "solidity", "swift"}
+)
+KNOWN = (
+    SCRIPT | _C_LIKE | _SLASHED | {"css", "go", "json", "less", "lua", "python", "rust", "scss", "toml", "wgsl", "zig"}
+)
+"""Languages whose brackets balance in every valid text, and whose strings and comments are all described here."""
+
+
+class Quote(Enum):
+    """Where a string ends that begins with a quote."""
+
+    LINE = "at the same quote on its line"
+    LINES = "at the same quote on any line"
+    RAW = "at the same quote on any line, without escapes"
+    CHAR = "after one character; otherwise it is no quote"
+    TEMPLATE = "at the same quote, with code in ${}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lexis:
+    """The strings and comments of a language."""
+
+    start: re.Pattern[str]  # finds the next sign that matters
+    line: tuple[str, ...]  # signs that begin a comment to the end of the line
+    block: Mapping[str, str]  # sign that begins a comment of several lines → sign that ends it
+    quotes: Mapping[str, Quote]  # quote → where its string ends
+    special: tuple[tuple[re.Pattern[str], str], ...]
+    """(beginning, end) of strings whose end depends on their beginning; the end is for `Match.expand`."""
+    spaced: bool  # whether a line comment begins only after a blank, and a backslash outside strings escapes
+    nested: bool  # whether comments of several lines nest
+
+
+def _lexis(
+    line: str,
+    block: str,
+    quotes: Mapping[str, Quote],
+    *,
+    special: tuple[str, str] | None = None,
+    spaced: bool = False,
+    nested: bool = False,
+    more: tuple[str, ...] = (),
+) -> Lexis:
+    """`line`: signs that begin comments; `block`: signs that begin and end them, in turns; `more`: other patterns."""
+    lines, ends = tuple(line.split()), block.split()
+    blocks = dict(zip(ends[::2], ends[1::2], strict=True))
+    signs = map(re.escape, sorted((*lines, *blocks, *quotes), key=len, reverse=True))
+    parts = [*([special[0]] if special else []), *([r"\\."] if spaced else []), *signs, *more, r"[()\[\]{}]"]
+    start = re.compile("|".join(parts), re.MULTILINE | re.DOTALL)
+    specials = ((re.compile(special[0]), special[1]),) if special else ()
+    return Lexis(start, lines, blocks, quotes, specials, spaced, nested)
+
+
+_BOTH = {'"': Quote.LINE, "'": Quote.LINE}
+_LITERAL = {'"': Quote.LINE, "'": Quote.CHAR}
+_TRIPLE = {'"""': Quote.LINES, "'''": Quote.LINES}
+_LONG = {'"': Quote.LINES, "'": Quote.LINES}
+_HEREDOC_SIGN = r"(?<!<)<<[~-]?[\"']?[A-Za-z_]\w*[\"']?"
+_BRANCH_SIGN = r"^[ \t]*\#[ \t]*(?:if|el|endif)\w*"
+_C = _lexis("//", "/* */", {**_LITERAL, "`": Quote.RAW})
+_HASH = _lexis("#", "", {**_BOTH, **_TRIPLE})
+_SHELL = _lexis("#", "", {'"': Quote.LINES, "'": Quote.RAW}, spaced=True, more=(_HEREDOC_SIGN,))
+_BY_LANGUAGE: Mapping[str, Lexis] = {
+    **dict.fromkeys(SCRIPT, _lexis("//", "/* */", {**_BOTH, "`": Quote.TEMPLATE}, more=("/",))),
+    **dict.fromkeys(
+        _C_LIKE, _lexis("//", "/* */", _LITERAL, special=(r'R"([^()\\ \n]{0,16})\(', r')\1"'), more=(_BRANCH_SIGN,))
+    ),
+    **dict.fromkeys(_SLASHED, _lexis("//", "/* */", {**_LITERAL, '"""': Quote.LINES})),
+    **dict.fromkeys(MARKUP, _lexis("", "<!-- -->", {})),
+    **dict.fromkeys(("toml", "nim", "gdscript", "starlark", "julia", "elixir", "cmake", "perl", "r"), _HASH),
+    **dict.fromkeys(("shellscript", "fish", "makefile", "dockerfile"), _SHELL),
+    **dict.fromkeys(("scss", "less"), _lexis("//", "/* */", _BOTH)),
+    **dict.fromkeys(("haskell", "elm", "ada"), _lexis("--", "{- -}", _LITERAL)),
+    **dict.fromkeys(("dart", "groovy"), _lexis("//", "/* */", {**_BOTH, **_TRIPLE})),
+    "python": _HASH,
+    "css": _lexis("", "/* */", _BOTH),
+    "rust": _lexis("//", "/* */", {'"': Quote.LINES, "'": Quote.CHAR}, special=(r'\bb?c?r(#*)"', r'"\1'), nested=True),
+    "go": _lexis("//", "/* */", {**_LITERAL, "`": Quote.RAW}),
+    "zig": _lexis("// \\\\", "", _LITERAL),
+    "php": _lexis("// #", "/* */", _LONG),
+    "ruby": _lexis("#", "=begin =end", _LONG, more=("/", _HEREDOC_SIGN)),
+    "yaml": _lexis("#", "", _BOTH, spaced=True),
+    "lua": _lexis("--", "", _BOTH, special=(r"(?:--)?\[(=*)\[", r"]\1]")),
+    "sql": _lexis("--", "/* */", _BOTH),
+}
+
+
+def lexis_of(language: str) -> Lexis:
+    """The strings and comments of `language`."""
+    return _BY_LANGUAGE.get(language, _C)
+
 
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}  # opening bracket → closing bracket
 
@@ -309,3 +409,100 @@ def _in_fence(before: str) -> bool:
         elif mark.startswith(fence) and not info.strip():
             fence = ""
     return bool(fence)
+
+
+_COLON_BLOCKS = frozenset({"python", "yaml", "nim", "gdscript", "starlark"})
+_END_BLOCKS = frozenset({"ruby", "lua", "shellscript", "elixir", "julia", "pascal", "vb", "fish", "crystal"})
+INDENTED = _COLON_BLOCKS | _END_BLOCKS
+"""Languages whose blocks have no brackets, so that indentation shows them."""
+
+_OPENING_TAG = re.compile(r"<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?(?<!/)>\s*$")
+_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*)?(?<!/)>")
+_VOID_TAGS = frozenset({"br", "hr", "img", "input", "link", "meta", "area", "base", "col", "embed", "source", "wbr"})
+_END_OPENER = re.compile(
+    r"^\s*(?:def|class|module|function|local function|if|unless|while|until|for|case|begin|defmodule|struct|let)\b"
+    r"|\b(?:do|then|else|begin|repeat|function\s*\([^)]*\))(?:\s*\|[^|]*\|)?\s*$"
+)
+_CLOSING_WORD = re.compile(r"^\s*(?:end\b|fi\b|done\b|esac\b|until\b|</|[)\]}])")
+_CONTINUING_WORD = re.compile(r"^\s*(?:elif|else|elsif|elseif|except|finally|rescue|ensure|catch|case|when)\b")
+_CASE_LABEL = re.compile(r"^\s*(?:case\b.*|default\s*|public|private|protected):$")
+
+
+def code_only(line: str, language: str) -> str:
+    """`line` without comments and trailing blanks, and with its strings emptied."""
+    kept, at = [], 0
+    for begin, end in lex(line, language).spans:
+        if begin < at:
+            continue
+        quote = line[begin] if line[begin] in "\"'`" else ""
+        kept += [line[at:begin], quote * 2]
+        at = end
+    return ("".join(kept) + line[at:]).rstrip()
+
+
+def is_comment(line: str, language: str) -> bool:
+    """Whether `line` is only a comment, an attribute or a decorator, and so belongs to the next line."""
+    code = code_only(line, language).strip()
+    return bool(line.strip()) and (not code or code.startswith(("@", "#[")) or code.strip("\"'") == "")
+
+
+def without_bare_comment(text: str, language: str) -> str:
+    """`text`, cut short in a comment, without lines of it that hold only its marks: a bare `# ` or `/**`."""
+    lexed = lex(text, language)
+    if not lexed.comment:
+        return text
+    begin = max(lexed.spans[-1][0], text.rfind("\n") + 1)
+    if any(map(str.isalnum, text[begin:])):
+        return text
+    return without_bare_comment(text[:begin].rstrip(), language)
+
+
+def opens_block(line: str, language: str) -> bool:
+    """Whether `line` opens a block that the code below belongs to."""
+    code = code_only(line, language)
+    if not code.strip():
+        return False
+    if code.endswith(("{", "(", "[")):
+        return True
+    if language in _COLON_BLOCKS:
+        return code.endswith(":")
+    if language in MARKUP:
+        tag = _OPENING_TAG.search(code)
+        return bool(tag) and tag is not None and tag[1].lower() not in _VOID_TAGS
+    if language in _END_BLOCKS:
+        return bool(_END_OPENER.search(code)) and not re.search(r"\bend\s*$", code)
+    return code.endswith(("=>", "->")) or bool(_CASE_LABEL.match(code))
+
+
+def closes_block(line: str) -> bool:
+    """Whether `line` begins with the end of a block: a closing bracket or tag, or `end`."""
+    return bool(_CLOSING_WORD.match(line))
+
+
+def continues_block(line: str) -> bool:
+    """Whether `line` begins another branch of the block above, such as `else` or `except`."""
+    return bool(_CONTINUING_WORD.match(line))
+
+
+def open_tags(text: str) -> list[str]:
+    """The names of the tags that markup opens and does not close."""
+    names: list[str] = []
+    for closing, name in _TAG.findall(text):
+        if closing and name in names:
+            del names[len(names) - 1 - names[::-1].index(name) :]
+        elif not closing and name.lower() not in _VOID_TAGS:
+            names.append(name)
+    return names
+
+
+def indent(line: str) -> str:
+    """The leading blanks of `line`."""
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def width(blanks: str) -> int:
+    """The width of `blanks` in columns, with tab stops every four."""
+    column = 0
+    for blank in blanks:
+        column = column + 1 if blank == " " else column // 4 * 4 + 4
+    return column
