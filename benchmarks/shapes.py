@@ -37,8 +37,8 @@ from fastcoder_lsp.engine.static.build import Recipe, build
 from fastcoder_lsp.engine.static.device import CpuDevice, CudaDevice
 from fastcoder_lsp.engine.static.weights import TensorSource
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model.tensors import TYPES
 
-_TYPES: Final[Mapping[str, type[np.generic]]] = {"I8": np.int8, "I32": np.int32, "F32": np.float32, "F16": np.float16}
 _CHUNK: Final = 1 << 24
 _CACHED: Final = 700
 _CAPACITY: Final = 1024
@@ -228,7 +228,7 @@ def random_arrays(shape: Shape, kind: DotKind, seed: int = 0) -> dict[str, Array
     """Packed weights of a seed; scales and norms are what keeps numbers small."""
     chance, arrays = np.random.default_rng(seed), dict[str, Array]()
     for name, (what, sizes) in layout(shape, kind, "F16").items():
-        array = arrays[name] = aligned(sizes, _TYPES[what])
+        array = arrays[name] = aligned(sizes, TYPES[what])
         if name.endswith(".weights"):
             flat = array.reshape(-1).view(np.uint8)
             for at in range(0, len(flat), _CHUNK):

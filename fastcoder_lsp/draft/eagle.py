@@ -254,7 +254,7 @@ class _EagleTree:
     def _level(self, frontier: list[int], keys: Keys) -> Keys:
         """Run the rows of some nodes of one level, and offer their children; the keys with theirs."""
         layer, rows = self._layer, len(frontier)
-        depth = self._depth(frontier[0])
+        depth = len(self._path(frontier[0]))
         run = [*self._rows, *frontier]
         past = len(self._read.keys.keys_TKd)
         seen = np.zeros((rows, past + len(run)), np.bool_)
@@ -281,9 +281,6 @@ class _EagleTree:
                 self.parents.append(parent)
                 self.worths.append(worth + likely)
                 self._hidden.append(out_TE[row])
-
-    def _depth(self, node: int) -> int:
-        return len(self._path(node))
 
     def _path(self, node: int) -> set[int]:
         found = set[int]()

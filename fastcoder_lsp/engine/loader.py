@@ -296,11 +296,9 @@ def _build_graphs(job: LoadJob, shape: Shape, kind: str, notes: list[str]) -> Tr
     from fastcoder_lsp.engine.static.device import CpuDevice, CudaDevice, Device  # noqa: PLC0415
     from fastcoder_lsp.engine.weights import open_weights  # noqa: PLC0415
 
-    on_cpu = kind.startswith("cpu")
-    if on_cpu:
-        _set_threads(job.options.threads)
     device: Device
-    if on_cpu:
+    if on_cpu := kind.startswith("cpu"):
+        _set_threads(job.options.threads)
         device = CpuDevice()
     else:
         device = CudaDevice(job.options.gpu_memory_percent / 100, captures=kind != SINGLY)

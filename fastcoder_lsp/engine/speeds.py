@@ -26,6 +26,7 @@ from fastcoder_lsp.engine.int8.selftest import exact_kind
 from fastcoder_lsp.model.catalogue import Size
 from fastcoder_lsp.model.choice import PROMPT_TOKENS, Speed, Speeds
 from fastcoder_lsp.model.machine import available_bytes
+from fastcoder_lsp.model.tensors import TYPES
 
 GROUP, HEAD_DIM = 7, 64
 """Query heads to a key/value head, and their size, of Qwen2.5-Coder-0.5B: every start with it compiles this pass."""
@@ -45,7 +46,6 @@ _CAPACITY, _CACHED = 512, 136
 """Slots of the KV cache, and those in use: the mean of a prompt's chunks."""
 _UNFINISHED = 0.9
 """The part of the last layer that a prompt skips: it computes only keys and values there."""
-_TYPES: dict[str, type[np.generic]] = {"I32": np.int32, "F32": np.float32, "F16": np.float16}
 
 
 @dataclass(slots=True)
@@ -200,7 +200,7 @@ def _arrays(shape: Shape, kind: DotKind, weights: Array) -> dict[str, Array]:
             arrays[name] = weights[at : at + count].reshape(sizes)
             at += -(-count // _LINE) * _LINE
         else:
-            array = arrays[name] = aligned(sizes, _TYPES[what])
+            array = arrays[name] = aligned(sizes, TYPES[what])
             array.fill(1e-4 if name.endswith(".scales") else 1 if name.startswith("norm") else 0)
     return arrays
 

@@ -71,7 +71,8 @@ class TreeEngine:
         top_k: int = 0,
     ) -> Verified:
         """One forward pass; draft tokens outside the vocabulary are no error: they are never accepted."""
-        room, cached = self._check_step(tree), len(self._cached)
+        tree.check()
+        room, cached = self._room(tree), len(self._cached)
         logits_RV = self.backend.forward(self._rows(tree, 0 if top_k else tree.pending - 1))
         assert logits_RV is not None
         path, emitted = accept(tree, logits_RV, sampler, allowed or {}, cached, room)
@@ -141,12 +142,8 @@ class TreeEngine:
         if len(tokens) > self._info.context:
             raise self._full(len(tokens))
 
-    def _check_step(self, tree: DraftTree) -> int:
-        """How many of the tree's drafts fit; raises ResourceError if not even the pending tokens do."""
-        tree.check()
-        return self._room(tree)
-
     def _room(self, tree: DraftTree) -> int:
+        """How many of the tree's drafts fit; raises ResourceError if not even the pending tokens do."""
         assert len(tree) <= self._info.max_nodes, f"{len(tree)} nodes, at most {self._info.max_nodes}"
         self._check_ids(tree.tokens[: tree.pending])
         needed = len(self._cached) + tree.pending

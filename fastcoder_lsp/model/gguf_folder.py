@@ -38,7 +38,7 @@ from fastcoder_lsp.model.store import (
     size_text,
     writing,
 )
-from fastcoder_lsp.model.tensors import SafetensorsTensors
+from fastcoder_lsp.model.tensors import Layout, SafetensorsTensors, array_bytes, safetensors_header
 
 DISK_SIGNALS = (signal.SIGBUS, signal.SIGXFSZ) if hasattr(signal, "SIGBUS") else ()
 _SAYS_DISK_FULL = ("No space left", "File too large", "Disk quota exceeded")
@@ -284,20 +284,12 @@ def _names(folder: Path) -> list[str]:
 
 
 def _write(path: Path, tensors: GgufTensors, names: list[str], progress: Progress) -> None:
-    head: dict[str, object] = {"__metadata__": {"format": "pt"}}
-    total = 0
-    for name in names:
-        size = 4
-        for side in tensors.shape(name):
-            size *= side
-        head[name] = {"dtype": "F32", "shape": list(tensors.shape(name)), "data_offsets": [total, total + size]}
-        total += size
-    text = json.dumps(head, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
+    layout: Layout = {name: ("F32", tensors.shape(name)) for name in names}
+    total = sum(array_bytes(*entry) for entry in layout.values())
     require_space(path.parent, total + (64 << 20), "unpacking the weights")
     try:
         with path.open("wb") as file:
-            file.write(len(text).to_bytes(8, "little") + text)
+            file.write(safetensors_header(layout, format="pt"))
             written = 0
             for name in names:
                 rows, *columns = tensors.shape(name)

@@ -186,7 +186,7 @@ def fetch(remote: HubModel, dialogue: Dialogue) -> Path:
         done = 0
         for file in remote.files:
             if file.sha256 and not (blobs / file.sha256).exists():
-                fetch_blob(HubFile(remote.hub_id, remote.commit, file.name, file.size, file.sha256), blobs, advance)
+                fetch_blob(remote, file, blobs, advance)
             done += file.size
         disable_progress_bars()  # the client's own; only small files are left for it
         names = [file.name for file in remote.files]
@@ -237,17 +237,6 @@ PAUSE_S = 1.0
 TIMEOUT_S = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class HubFile:
-    """A file of a repository at one commit, of `size` bytes with the sum `sha256`."""
-
-    hub_id: str
-    commit: str
-    name: str
-    size: int
-    sha256: str
-
-
 def transport_error() -> type[Exception]:
     """The client's error for a failed connection."""
     from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
@@ -257,7 +246,7 @@ def transport_error() -> type[Exception]:
     return base
 
 
-def fetch_blob(blob: HubFile, blobs: Path, advance: Callable[[int], None]) -> None:
+def fetch_blob(remote: HubModel, blob: RemoteFile, blobs: Path, advance: Callable[[int], None]) -> None:
     """Download `blobs/SHA256`, resuming an earlier try; `advance` receives the bytes that are here.
 
     Raises ModelInvalidError if the sum is wrong (the file was deleted), OSError (that of `transport_error`) if the
@@ -269,7 +258,7 @@ def fetch_blob(blob: HubFile, blobs: Path, advance: Callable[[int], None]) -> No
     while here < blob.size:
         failure: Exception = OSError("the connection closed early")
         try:
-            _fetch_rest(blob, partial, here, advance)
+            _fetch_rest(remote, blob, partial, here, advance)
         except transport_error() as error:
             failure = error
         before, here = here, min(partial.stat().st_size, blob.size)
@@ -281,12 +270,12 @@ def fetch_blob(blob: HubFile, blobs: Path, advance: Callable[[int], None]) -> No
     if sha256_file(partial) != blob.sha256:
         partial.unlink()
         raise ModelInvalidError(
-            f"{blob.name} of {blob.hub_id} has a wrong SHA-256 sum, and was deleted", "Download it again."
+            f"{blob.name} of {remote.hub_id} has a wrong SHA-256 sum, and was deleted", "Download it again."
         )
     partial.replace(blobs / blob.sha256)
 
 
-def _fetch_rest(blob: HubFile, partial: Path, here: int, advance: Callable[[int], None]) -> None:
+def _fetch_rest(remote: HubModel, blob: RemoteFile, partial: Path, here: int, advance: Callable[[int], None]) -> None:
     """One request for the bytes from `here` on, appended as they come."""
     from huggingface_hub import get_session, hf_hub_url  # noqa: PLC0415
     from huggingface_hub.utils import (  # type: ignore[attr-defined] # noqa: PLC0415 documented, not in its __all__
@@ -295,7 +284,7 @@ def _fetch_rest(blob: HubFile, partial: Path, here: int, advance: Callable[[int]
     )
 
     headers = build_hf_headers() | {"Range": f"bytes={here}-", "Accept-Encoding": "identity"}
-    url = hf_hub_url(blob.hub_id, blob.name, revision=blob.commit)
+    url = hf_hub_url(remote.hub_id, blob.name, revision=remote.commit)
     request = get_session().stream("GET", url, headers=headers, follow_redirects=True, timeout=TIMEOUT_S)
     with request as response, partial.open("r+b") as file:
         hf_raise_for_status(response)

@@ -43,7 +43,7 @@ class Tensors(Protocol):
 
 
 DAMAGED_HINT = "Download the model again: fastcoder-lsp model pull"
-_TYPES: dict[str, type[np.generic]] = {
+TYPES: Mapping[str, type[np.generic]] = {
     "F64": np.float64,
     "F32": np.float32,
     "F16": np.float16,
@@ -58,7 +58,28 @@ _TYPES: dict[str, type[np.generic]] = {
     "U8": np.uint8,
     "BOOL": np.bool_,
 }
+"""By safetensors' names; bfloat16 as 16-bit patterns."""
 FRACTIONS = ("F64", "F32", "F16", "BF16")  # kinds that hold numbers with a fraction
+Layout = Mapping[str, tuple[str, tuple[int, ...]]]
+"""The tensors of a file in their order: name → type and shape."""
+
+
+def array_bytes(kind: str, shape: tuple[int, ...]) -> int:
+    """Bytes of an array of this type and shape."""
+    return int(np.prod(shape)) * np.dtype(TYPES[kind]).itemsize
+
+
+def safetensors_header(layout: Layout, **metadata: str) -> bytes:
+    """The header of a safetensors file that holds these arrays one after the other."""
+    entries: dict[str, object] = {"__metadata__": metadata} if metadata else {}
+    place = 0
+    for name, (kind, shape) in layout.items():
+        size = array_bytes(kind, shape)
+        entries[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [place, place + size]}
+        place += size
+    text = json.dumps(entries, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
 
 
 class SafetensorsTensors:
@@ -131,7 +152,7 @@ class SafetensorsTensors:
 
     def _bytes(self, name: str, start: int, count: int) -> npt.NDArray[Any]:
         file, place, _ = self._entries[name]
-        kind = _TYPES.get(self.kind(name))
+        kind = TYPES.get(self.kind(name))
         if kind is None:
             raise ModelInvalidError(f"{name} has the unsupported type {self.kind(name)}", DAMAGED_HINT)
         found = np.empty(count, dtype=kind)

@@ -177,25 +177,34 @@ class EagleLesson(DrafterLesson[EagleSettings]):
 
     def terms(self, sample: Sample, _draw: str) -> dict[str, torch.Tensor]:
         """The mean loss of each step of training-time test over one sample."""
-        states_TLE = states_of(sample)
-        tokens_T = torch.from_numpy(sample.tokens)
+        features_TE, embedded_TE = self._inputs(sample)
         with torch.no_grad():
-            target_TD = torch.softmax(states_TLE[:, -1] @ self._teacher.head_DE.T, dim=1)
-        hidden_TE = F.linear(states_TLE[:, :-1].flatten(1), self._parts["fc"])
-        layer = Steps(self._parts, self._shape)
+            target_TD = self._target(sample, features_TE)
+        layer, hidden_TE = Steps(self._parts, self._shape), features_TE
         found: dict[str, torch.Tensor] = {}
         for step in range(self._settings.steps):
-            learnt = _learnt(sample, step)
-            if not learnt:
+            if not (learnt := _learnt(sample, step)):
                 break
-            rows = learnt.stop
-            hidden_TE = layer.step(self._teacher.embed(tokens_T[1 + step : 1 + step + rows]), hidden_TE[:rows])
-            logits_TD = F.linear(
-                normed(hidden_TE, self._parts["norm_last"], self._teacher.shape.eps), self._parts["head"]
+            ahead = slice(1 + step, 1 + step + learnt.stop)
+            hidden_TE = layer.step(embedded_TE[ahead], hidden_TE[: learnt.stop])
+            found[f"step{step + 1}"] = self._mean(
+                sample, step, self._losses(hidden_TE, features_TE[ahead], target_TD[ahead])
             )
-            loss_T = -(target_TD[1 + step : 1 + step + rows] * torch.log_softmax(logits_TD, dim=1)).sum(1)
-            found[f"step{step + 1}"] = self._mean(sample, step, loss_T)
         return found
+
+    def _inputs(self, sample: Sample) -> tuple[torch.Tensor, torch.Tensor]:
+        """The features that the layer begins with, and the embeddings of the text."""
+        embedded_TE = self._teacher.embed(torch.from_numpy(sample.tokens))
+        return F.linear(states_of(sample)[:, :-1].flatten(1), self._parts["fc"]), embedded_TE
+
+    def _target(self, sample: Sample, _features_TE: torch.Tensor) -> torch.Tensor:
+        """The target's probabilities."""
+        return torch.softmax(states_of(sample)[:, -1] @ self._teacher.head_DE.T, dim=1)
+
+    def _losses(self, hidden_TE: torch.Tensor, _features_TE: torch.Tensor, target_TD: torch.Tensor) -> torch.Tensor:
+        """The loss of each row of a step, from the layer's output and the target's features and probabilities."""
+        logits_TD = F.linear(normed(hidden_TE, self._parts["norm_last"], self._teacher.shape.eps), self._parts["head"])
+        return -(target_TD * torch.log_softmax(logits_TD, dim=1)).sum(1)
 
     def _mean(self, sample: Sample, step: int, loss_T: torch.Tensor) -> torch.Tensor:
         """The mean over the rows of a step whose next token is one to learn, and can be predicted."""
@@ -264,28 +273,20 @@ class FeatureLesson(EagleLesson):
         features_TE, embedded_TE = self._inputs(sample)
         return torch.cat([embedded_TE[2:], features_TE[1:-1]], 1), features_TE[2:]
 
+    @override
     def _inputs(self, sample: Sample) -> tuple[torch.Tensor, torch.Tensor]:
         embedded_TE = self._teacher.embed(torch.from_numpy(sample.tokens)) * self._embedded_scale
         return states_of(sample)[:, -1] * self._scale_E, embedded_TE
 
-    def terms(self, sample: Sample, _draw: str) -> dict[str, torch.Tensor]:
-        """The mean loss of each step of training-time test over one sample."""
-        features_TE, embedded_TE = self._inputs(sample)
-        with torch.no_grad():
-            target_TD = torch.softmax(features_TE @ self._head_DE.T, dim=1)
-        layer, hidden_TE = Steps(self._parts, self._shape), features_TE
-        found: dict[str, torch.Tensor] = {}
-        for step in range(self._settings.steps):
-            learnt = _learnt(sample, step)
-            if not learnt:
-                break
-            rows = learnt.stop
-            hidden_TE = layer.step(embedded_TE[1 + step : 1 + step + rows], hidden_TE[:rows])
-            said_TD = torch.log_softmax(F.linear(hidden_TE, self._head_DE), dim=1)
-            saying_T = -(target_TD[1 + step : 1 + step + rows] * said_TD).sum(1)
-            off_T = F.smooth_l1_loss(hidden_TE, features_TE[1 + step : 1 + step + rows], reduction="none").mean(1)
-            found[f"step{step + 1}"] = self._mean(sample, step, off_T + SAYING * saying_T)
-        return found
+    @override
+    def _target(self, sample: Sample, features_TE: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(features_TE @ self._head_DE.T, dim=1)
+
+    @override
+    def _losses(self, hidden_TE: torch.Tensor, features_TE: torch.Tensor, target_TD: torch.Tensor) -> torch.Tensor:
+        said_TD = torch.log_softmax(F.linear(hidden_TE, self._head_DE), dim=1)
+        off_T = F.smooth_l1_loss(hidden_TE, features_TE, reduction="none").mean(1)
+        return off_T - SAYING * (target_TD * said_TD).sum(1)
 
 
 def _square_means(samples: Sequence[Sample], width: int) -> torch.Tensor:

@@ -80,11 +80,12 @@ def test_numbers_are_the_same_compiled_and_not(tree: DraftTree, cached: int) -> 
         function(tokens, parents, tree.pending, cached, 32, VOCABULARY, numbers, np.zeros(65, np.int64))
         filled.append(numbers)
     assert (filled[0] == filled[1]).all()
-    assert (filled[0][step_io.ids_at(32)] < VOCABULARY).all()
+    ids, _positions, _slots, found = filled[0][step_io.HEAD : step_io.HEAD + 4 * 32].reshape(4, 32)
+    assert (ids < VOCABULARY).all()
     assert (filled[0][: step_io.HEAD] == 77).all()
     above = [step_io.NOWHERE] * tree.pending + list(tree.parents[tree.pending :])
     above[len(tree) - 1] = step_io.NOWHERE  # the guess that is outside of the vocabulary
-    assert filled[0][step_io.parents_at(32)].tolist() == above + [step_io.NOWHERE] * (32 - len(tree))
+    assert found.tolist() == above + [step_io.NOWHERE] * (32 - len(tree))
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 64, 65])

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastcoder_lsp import tokenizer as in_use
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.prompt import TEMPLATES, template_of
 from fastcoder_lsp.prompt.anchor import MAX_HEALED_BYTES, allowed, heal_start
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.tokenizer import tokenizer as in_use
 from tests.prompt.toy_tokenizers import byte_level, byte_level_json, marks, of_family, sentencepiece, sentencepiece_json
 
 QWEN = of_family("Qwen2.5-Coder")

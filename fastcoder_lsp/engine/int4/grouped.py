@@ -18,7 +18,7 @@ from llvmlite import ir
 
 from fastcoder_lsp.engine.int4.unfold import PIECES, half_of, lines_in, load_factors, places_of, prefetch_piece
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
-from fastcoder_lsp.engine.int8.simd import I32, I64, broadcast, intrinsic, load_at, store_at
+from fastcoder_lsp.engine.int8.simd import I32, I64, broadcast, call_named, intrinsic, load_at, store_at
 from fastcoder_lsp.engine.int8.tiles import Loop, offset, put_rows, register_of
 
 SIZE = 32  # bytes of a register
@@ -123,12 +123,15 @@ def multiply_group(
         for row in range(rows):
             x_row = load_at(builder, x_here, I32, 4 * (four * kind.panel + row))
             spread = builder.bitcast(broadcast(builder, x_row, kind.lanes), BYTES)
-            products = [_call(builder, "pmadd.ub.sw", WORDS, spread, weight) for weight in weights]
+            products = [call_named(builder, "llvm.x86.avx2.pmadd.ub.sw", WORDS, spread, weight) for weight in weights]
             if four:
                 products = [_sum(builder, *pair) for pair in zip(sums[row], products, strict=True)]
             sums[row] = products
     in_order = zip(totals, [value for row in sums for value in row], list(factors()) * rows, strict=True)
-    return [builder.add(total, _call(builder, "pmadd.wd", SUMS, value, factor)) for total, value, factor in in_order]
+    return [
+        builder.add(total, call_named(builder, "llvm.x86.avx2.pmadd.wd", SUMS, value, factor))
+        for total, value, factor in in_order
+    ]
 
 
 def _packed(builder: ir.IRBuilder, kind: DotKind, here: ir.Value, *, ahead: bool = False) -> Line:
@@ -139,7 +142,7 @@ def _packed(builder: ir.IRBuilder, kind: DotKind, here: ir.Value, *, ahead: bool
         if ahead:
             prefetch_piece(builder, kind, here, four)
         codes = [half_of(builder, kind, here, place, four) for place in places_of(kind)]
-        return [_call(builder, "pshuf.b", BYTES, signed, code) for code in codes]
+        return [call_named(builder, "llvm.x86.avx2.pshuf.b", BYTES, signed, code) for code in codes]
 
     def factors() -> Sequence[ir.Value]:
         twice = ir.Constant(ir.VectorType(I32, 16), [lane for lane in range(kind.lanes) for _ in range(2)])
@@ -153,11 +156,3 @@ def _sum(builder: ir.IRBuilder, total: ir.Value, products: ir.Value) -> ir.Value
     """Add in this order, hidden from LLVM: its tree of sums exceeds the registers and takes 1.4 times as long."""
     kind = total.type
     return builder.asm(ir.FunctionType(kind, [kind]), "", "=x,0", [builder.add(total, products)], side_effect=False)
-
-
-def _call(builder: ir.IRBuilder, name: str, kind: ir.Type, one: ir.Value, other: ir.Value) -> ir.Value:
-    full = f"llvm.x86.avx2.{name}"
-    function = builder.module.globals.get(full)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(kind, [one.type] * 2), full)
-    return builder.call(function, [one, other])

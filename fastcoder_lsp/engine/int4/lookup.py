@@ -14,7 +14,7 @@ import numba.core.types as nt
 from llvmlite import ir
 
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
-from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, VECTOR_I32, intrinsic, load_at
+from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, VECTOR_I32, call_named, intrinsic, load_at
 from fastcoder_lsp.engine.int8.tiles import AHEAD, Loop, offset, prefetch, put_rows
 
 BYTES, PART, WORDS = ir.VectorType(I8, 4 * LANES), ir.VectorType(I8, LANES), ir.VectorType(ir.IntType(16), 2 * LANES)
@@ -156,8 +156,4 @@ def _turned(builder: ir.IRBuilder, four: Sequence[ir.Value]) -> list[ir.Value]:
 
 def _shuffled(builder: ir.IRBuilder, table: ir.Value, places: ir.Value) -> ir.Value:
     """In each part, the bytes of `table` at `places`."""
-    name = "llvm.x86.avx512.pshuf.b.512"
-    function = builder.module.globals.get(name)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(BYTES, [BYTES] * 2), name)
-    return builder.call(function, [table, places])
+    return call_named(builder, "llvm.x86.avx512.pshuf.b.512", BYTES, table, places)

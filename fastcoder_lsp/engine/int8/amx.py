@@ -11,7 +11,7 @@ import numba.core.types as nt
 from llvmlite import ir
 
 from fastcoder_lsp.engine.int8.dot import DotKind
-from fastcoder_lsp.engine.int8.simd import F32, I8, I64, VECTOR_I32, intrinsic, load_at, pointer
+from fastcoder_lsp.engine.int8.simd import F32, I8, I64, VECTOR_I32, call_named, intrinsic, load_at, pointer
 from fastcoder_lsp.engine.int8.tiles import AHEAD, Loop, columns_at, offset, prefetch, put_row
 
 SIDE = 16  # rows of a tile, and 32-bit sums in one of them
@@ -19,11 +19,7 @@ _TILES, _TILE_BYTES = 8, 1024
 
 
 def _emit(builder: ir.IRBuilder, name: str, *arguments: ir.Value) -> None:
-    full = f"llvm.x86.{name}"
-    function = builder.module.globals.get(full)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [a.type for a in arguments]), full)
-    builder.call(function, arguments)
+    call_named(builder, f"llvm.x86.{name}", ir.VoidType(), *arguments)
 
 
 def _tile(number: int) -> ir.Value:
@@ -41,12 +37,8 @@ def begin_tiles(_typing: Any) -> Any:
         known = builder.module.globals.get("full_tiles")
         if known is None:
             known = ir.GlobalVariable(builder.module, kind, "full_tiles")
-            known.initializer, known.linkage, known.global_constant, known.align = (
-                ir.Constant(kind, sizes),
-                "internal",
-                True,
-                64,
-            )
+            known.linkage, known.global_constant, known.align = "internal", True, 64
+            known.initializer = ir.Constant(kind, sizes)
         _emit(builder, "ldtilecfg", builder.bitcast(known, ir.PointerType(I8)))
         return context.get_dummy_value()
 

@@ -27,6 +27,7 @@ from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import STRIDE, Team
 from fastcoder_lsp.engine.int8.tiles import BLOCK
 from fastcoder_lsp.kernels import KernelCache, compiling
+from fastcoder_lsp.model.tensors import TYPES
 
 CHUNK = 128
 _FUNCTIONS = 26  # the parameters of a compiled pass
@@ -254,9 +255,6 @@ def _floats(*shape: int) -> npt.NDArray[np.float32]:
     return aligned(shape, np.float32)  # type: ignore[return-value]
 
 
-_TYPES: dict[str, type[np.generic]] = {"I8": np.int8, "I32": np.int32, "F32": np.float32, "F16": np.float16}
-
-
 def compile_ahead(group: int, dim: int, bits: int, kernels: Path, kind: str = "qwen2") -> None:
     """Compile a pass into `kernels` for models of a kind with so many query heads of this size to a key/value one."""
     shape = Shape(
@@ -277,7 +275,7 @@ def compile_ahead(group: int, dim: int, bits: int, kernels: Path, kind: str = "q
         return
     if bits == 4:
         round_matrix(np.zeros((1, GROUP), np.float32))  # also compiles the conversion's kernel
-    arrays = {name: aligned(sizes, _TYPES[what]) for name, (what, sizes) in layout(shape, product, "F16").items()}
+    arrays = {name: aligned(sizes, TYPES[what]) for name, (what, sizes) in layout(shape, product, "F16").items()}
     backend = Int8Backend(shape, arrays, product, capacity=64, threads=1, kernels=kernels)
     backend.warm_up(lambda _share, _what: None)
     backend.close()

@@ -19,7 +19,7 @@ import numpy as np
 from llvmlite import ir
 
 from fastcoder_lsp.config.environment import forced_kind
-from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, broadcast
+from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, broadcast, call_named
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.kernels.processor import features, is_arm
 
@@ -51,11 +51,8 @@ def load_four(
     empty assembly keeps it from computing all of them from the first. The assembly also takes the sums, `before`, which
     keeps loads behind the products that made those: all loads at once would fill the registers.
     """
-    name, pointer = "llvm.aarch64.neon.ld1x4.v16i8.p0", ir.PointerType(I8)
-    function = builder.module.globals.get(name)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(ir.LiteralStructType([BYTES] * 4), [pointer]), name)
-    loaded = builder.call(function, [builder.inttoptr(address, pointer)])
+    name, four = "llvm.aarch64.neon.ld1x4.v16i8.p0", ir.LiteralStructType([BYTES] * 4)
+    loaded = call_named(builder, name, four, builder.inttoptr(address, ir.PointerType(I8)))
     taken = [builder.add(address, ir.Constant(I64, 4 * SIZE)), *before]
     kinds = [value.type for value in taken]
     tied = ",".join(["=r"] + ["=w"] * len(before) + [str(number) for number in range(len(taken))])
@@ -66,11 +63,8 @@ def load_four(
 
 
 def _call(builder: ir.IRBuilder, name: str, sums: ir.Value, first: ir.Value, second: ir.Value) -> ir.Value:
-    full = f"llvm.aarch64.neon.{name}.v4i32.v16i8"
-    function = builder.module.globals.get(full)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(FOUR, [FOUR, BYTES, BYTES]), full)
-    return builder.call(function, [sums, builder.bitcast(first, BYTES), builder.bitcast(second, BYTES)])
+    sides = builder.bitcast(first, BYTES), builder.bitcast(second, BYTES)
+    return call_named(builder, f"llvm.aarch64.neon.{name}.v4i32.v16i8", FOUR, sums, *sides)
 
 
 GROUP = 32  # numbers of a row that share a factor in four-bit weights
@@ -143,11 +137,7 @@ def _vnni(lanes: int) -> Emit:
     name = f"llvm.x86.avx512.vpdpbusd.{lanes * 32}"
 
     def emit(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
-        kind = sums.type
-        function = builder.module.globals.get(name)
-        if function is None:
-            function = ir.Function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
-        return builder.call(function, [sums, broadcast(builder, x, lanes), w])
+        return call_named(builder, name, sums.type, sums, broadcast(builder, x, lanes), w)
 
     return emit
 
@@ -168,15 +158,11 @@ def _words(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> i
     words = ir.VectorType(ir.IntType(16), 32)
     signed = builder.sext(builder.bitcast(w, ir.VectorType(ir.IntType(8), 32)), words)
     spread = builder.bitcast(broadcast(builder, x, 4), _HALF)
-    name, eight = "llvm.x86.avx2.pmadd.wd", ir.VectorType(I32, 8)
-    function = builder.module.globals.get(name)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(eight, [_HALF, _HALF]), name)
     halves = []
     for at in (0, 16):
         some = ir.Constant(ir.VectorType(I32, 16), list(range(at, at + 16)))
         half = builder.shuffle_vector(signed, ir.Constant(words, ir.Undefined), some)
-        halves.append(builder.call(function, [half, spread]))
+        halves.append(call_named(builder, "llvm.x86.avx2.pmadd.wd", ir.VectorType(I32, 8), half, spread))
     lanes = ir.Constant(ir.VectorType(I32, 16), list(range(16)))
     return builder.add(sums, builder.shuffle_vector(*halves, lanes))
 

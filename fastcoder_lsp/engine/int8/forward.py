@@ -40,7 +40,7 @@ from fastcoder_lsp.engine.int8.simd import (
     v_sub,
     v_sum,
 )
-from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
+from fastcoder_lsp.engine.int8.sync import await_jobs, finish_job, take_job
 from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
 from fastcoder_lsp.kernels import NONE, inlined, inner, tagged, unkept
 
@@ -56,7 +56,7 @@ def make_turn(group: int, dim: int, tag: str, *, normed: bool) -> Any:
         row = take_job(work.counters, phase)
         while row < places.rows:
             turn_row(packed, cache, work, places, layer, row)
-            finish_jobs(work.counters, phase, 1)
+            finish_job(work.counters, phase)
             row = take_job(work.counters, phase)
         await_jobs(work.counters, phase, places.rows)
 
@@ -74,7 +74,7 @@ def make_attend(group: int, dim: int, tag: str) -> Any:
         job = take_job(work.counters, phase)
         while job < jobs:
             attend_row(cache, work, places, layer, job // heads, job % heads, thread)
-            finish_jobs(work.counters, phase, 1)
+            finish_job(work.counters, phase)
             job = take_job(work.counters, phase)
         await_jobs(work.counters, phase, jobs)
 

@@ -4,11 +4,10 @@ A file is written beside its name and then renamed, so that a crash or a full di
 holds a lock that ends with its process; the next writer deletes partial files that no process locks.
 """
 
-import json
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -19,17 +18,10 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.core.files import check_room, private_folder, put_in_place, sync_folder
 from fastcoder_lsp.engine.int8.packing import Array
 from fastcoder_lsp.model.store import write_error
+from fastcoder_lsp.model.tensors import TYPES, Layout, array_bytes, safetensors_header
 
 UNFINISHED = ".partial"
 STALLED_S = 60.0  # after this time without progress a process counts as stopped, and another one repeats its work
-Layout = Mapping[str, tuple[str, tuple[int, ...]]]
-_TYPES: Mapping[str, type[np.generic]] = {
-    "I8": np.int8,
-    "I32": np.int32,
-    "F32": np.float32,
-    "F16": np.float16,
-    "BF16": np.uint16,
-}
 
 
 def write_packed(
@@ -42,7 +34,7 @@ def write_packed(
         private_folder(path.parent)
         check_room(path.parent, total)
         with partial.open("wb") as file:
-            file.write(_header(layout))
+            file.write(safetensors_header(layout))
             written = 0
             for _, array in arrays:
                 file.write(np.ascontiguousarray(array).data)
@@ -64,7 +56,7 @@ def packed_in_memory(
     layout: Layout, arrays: Iterable[tuple[str, Array]], progress: Progress, *, into: str = "int8"
 ) -> dict[str, Array]:
     """The arrays as `write_packed` and `read_packed` give them, without a file: if none can be stored."""
-    made = {name: aligned(shape, _TYPES[kind]) for name, (kind, shape) in layout.items()}
+    made = {name: aligned(shape, TYPES[kind]) for name, (kind, shape) in layout.items()}
     filled = dict.fromkeys(made, 0)
     total, done = sum(array.nbytes for array in made.values()), 0
     for name, piece in arrays:
@@ -155,7 +147,7 @@ def read_packed(path: Path, layout: Layout, progress: Progress) -> dict[str, Arr
     """The arrays of `layout`, page-aligned in memory, embeddings left on disk; None if the file does not match."""
     try:
         with path.open("rb") as file:
-            header = _header(layout)
+            header = safetensors_header(layout)
             if file.read(len(header)) != header:
                 return None
             arrays: dict[str, Array] = {}
@@ -164,11 +156,11 @@ def read_packed(path: Path, layout: Layout, progress: Progress) -> dict[str, Arr
                 return None
             place = len(header)
             for name, (kind, shape) in layout.items():
-                size = _size(kind, shape)
+                size = array_bytes(kind, shape)
                 if name == "embedding":
-                    arrays[name] = np.memmap(path, dtype=_TYPES[kind], mode="r", offset=place, shape=shape)
+                    arrays[name] = np.memmap(path, dtype=TYPES[kind], mode="r", offset=place, shape=shape)
                 else:
-                    arrays[name] = aligned(shape, _TYPES[kind])
+                    arrays[name] = aligned(shape, TYPES[kind])
                     file.seek(place)
                     if file.readinto(arrays[name].data.cast("B")) != size:
                         return None
@@ -189,21 +181,4 @@ def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
 
 def layout_bytes(layout: Layout) -> int:
     """Bytes of the arrays."""
-    return sum(_size(*entry) for entry in layout.values())
-
-
-def _size(kind: str, shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape)) * np.dtype(_TYPES[kind]).itemsize
-
-
-def _header(layout: Layout) -> bytes:
-    """The header of a safetensors file that holds these arrays one after the other."""
-    entries: dict[str, object] = {}
-    place = 0
-    for name, (kind, shape) in layout.items():
-        size = _size(kind, shape)
-        entries[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [place, place + size]}
-        place += size
-    text = json.dumps(entries, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text
+    return sum(array_bytes(*entry) for entry in layout.values())

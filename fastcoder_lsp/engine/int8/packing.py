@@ -5,7 +5,7 @@ only a few unpacked rows of a model are ever in memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -120,16 +120,14 @@ def pack(
             yield (pack_rows if its.bits == 8 else int4.pack_rows)(weight_NK, its)
 
     for matrix in matrices(shape):
-        rest = _Rest()
+        rest: dict[str, list[Array]] = {"sums": [], "scales": [], "biases": []}  # they follow the weights in the file
         for layer in range(matrix.layers):
             for packed, sums_N, scales_N in (products or rounded_here)(matrix, layer):
-                rest.sums.append(sums_N)
-                rest.scales.append(scales_N)
+                rest["sums"].append(sums_N)
+                rest["scales"].append(scales_N)
                 yield f"{matrix.name}.weights", packed
-            rest.biases.append(biases(weights, matrix, layer, kind_of(kind, matrix.name)))
-        yield f"{matrix.name}.sums", np.concatenate(rest.sums)
-        yield f"{matrix.name}.scales", np.concatenate(rest.scales)
-        yield f"{matrix.name}.biases", np.concatenate(rest.biases)
+            rest["biases"].append(biases(weights, matrix, layer, kind_of(kind, matrix.name)))
+        yield from ((f"{matrix.name}.{part}", np.concatenate(arrays)) for part, arrays in rest.items())
     for name, tensor in (("norm1", "input_layernorm"), ("norm2", "post_attention_layernorm")):
         for layer in range(shape.layers):
             yield name, norm(weights, f"model.layers.{layer}.{tensor}", shape)
@@ -228,42 +226,16 @@ def biases(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> Float
     return biases_N
 
 
-@dataclass(frozen=True, slots=True)
-class _Rest:
-    """The small arrays that follow a product's weights in the file, kept until they are written."""
-
-    sums: list[Array] = field(default_factory=list)
-    scales: list[Array] = field(default_factory=list)
-    biases: list[Array] = field(default_factory=list)
-
-
 def rows_of(weights: Weights, matrix: Matrix, layer: int, start: int, stop: int) -> Floats:
     """The rows of a layer's matrix in this range."""
     first, found = 0, list[Floats]()
-    for part in _parts(weights, matrix, layer):
-        if first < stop and start < first + part.rows:
-            found.append(part.read(start - first, stop - first))
-        first += part.rows
+    for part, rows in matrix.parts:
+        name = weights.head_name() if matrix.name == "head" else f"model.layers.{layer}.{part}.weight"
+        if first < stop and start < first + rows:
+            inside = max(0, start - first), min(rows, stop - first)
+            found.append(weights.rows(name, *inside, rows, matrix.columns))
+        first += rows
     return found[0] if len(found) == 1 else np.concatenate(found)
-
-
-def _parts(weights: Weights, matrix: Matrix, layer: int) -> list["_TensorPart"]:
-    if matrix.name == "head":
-        return [_TensorPart(weights, weights.head_name(), matrix.rows, matrix.columns)]
-    stem = f"model.layers.{layer}"
-    return [_TensorPart(weights, f"{stem}.{part}.weight", rows, matrix.columns) for part, rows in matrix.parts]
-
-
-@dataclass(frozen=True, slots=True)
-class _TensorPart:
-    weights: Weights
-    name: str
-    rows: int
-    columns: int
-
-    def read(self, start: int, stop: int) -> Floats:
-        start, stop = max(0, start), min(self.rows, stop)
-        return self.weights.rows(self.name, start, max(start, stop), self.rows, self.columns)
 
 
 def _by_blocks(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> Iterator[Floats]:

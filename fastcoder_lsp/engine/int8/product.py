@@ -12,7 +12,7 @@ from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.memory import Floats, Product, Scratch
 from fastcoder_lsp.engine.int8.neon import FOLDED_ROWS_OF_NEON, neon_folded_tile, neon_tile
 from fastcoder_lsp.engine.int8.simd import LANES
-from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
+from fastcoder_lsp.engine.int8.sync import await_jobs, finish_job, take_job
 from fastcoder_lsp.engine.int8.tiles import product_tile
 from fastcoder_lsp.kernels import tagged
 
@@ -46,7 +46,7 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
                 multiply_block(
                     x, w, groups, sums + at, scales + at, biases + at, row_scales, out + at, stride, count, unfolded
                 )
-            finish_jobs(work.counters, phase, 1)
+            finish_job(work.counters, phase)
             job = take_job(work.counters, phase)
         end()
         await_jobs(work.counters, phase, jobs)

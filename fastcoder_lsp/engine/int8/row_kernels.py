@@ -23,7 +23,7 @@ from fastcoder_lsp.engine.int8.simd import (
     v_sub,
     v_sum,
 )
-from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
+from fastcoder_lsp.engine.int8.sync import await_jobs, finish_job, take_job
 from fastcoder_lsp.engine.int8.tiles import store_bytes, store_words
 from fastcoder_lsp.kernels import inner as compiled
 
@@ -37,7 +37,7 @@ def norm_rows(
     while row < count:
         _norm_row(work.x_ME[first + row], weight_E, eps, work.wide_MN[row])
         _quantise_row(work, row, count, work.wide_MN[row], len(weight_E), four_bytes)
-        finish_jobs(work.counters, phase, 1)
+        finish_job(work.counters, phase)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
 
@@ -51,7 +51,7 @@ def centre_rows(
     while row < count:
         _centre_row(work.x_ME[first + row], weight_E, eps, work.wide_MN[row])
         _quantise_row(work, row, count, work.wide_MN[row], len(weight_E) // 2, four_bytes)
-        finish_jobs(work.counters, phase, 1)
+        finish_job(work.counters, phase)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
 
@@ -62,7 +62,7 @@ def quantise_rows(work: Scratch, phase: int, count: int, four_bytes: int) -> Non
     row = take_job(work.counters, phase)
     while row < count:
         _quantise_row(work, row, count, work.mixed_MQ[row], work.mixed_MQ.shape[1], four_bytes)
-        finish_jobs(work.counters, phase, 1)
+        finish_job(work.counters, phase)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
 
@@ -74,7 +74,7 @@ def gate_rows(work: Scratch, phase: int, count: int, inner: int, four_bytes: int
     while row < count:
         _swiglu_row(work.wide_MN[row], inner)
         _quantise_row(work, row, count, work.wide_MN[row], inner, four_bytes)
-        finish_jobs(work.counters, phase, 1)
+        finish_job(work.counters, phase)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
 
@@ -86,7 +86,7 @@ def gelu_rows(work: Scratch, phase: int, count: int, inner: int, four_bytes: int
     while row < count:
         _gelu_row(work.wide_MN[row], inner)
         _quantise_row(work, row, count, work.wide_MN[row], inner, four_bytes)
-        finish_jobs(work.counters, phase, 1)
+        finish_job(work.counters, phase)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
 
@@ -99,7 +99,7 @@ def keep_rows(cache: Cache, work: Scratch, phase: int, first: int, count: int, w
         source, target = work.x_ME[row], cache.states_CSE[first + row, which]
         for place in range(len(target)):
             target[place] = source[place]
-        finish_jobs(work.counters, phase, 1)
+        finish_job(work.counters, phase)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numba.core.types as nt
 from llvmlite import ir
+from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic as untyped_intrinsic
 from numba.extending import models, register_model
 
@@ -76,11 +77,13 @@ def call(builder: ir.IRBuilder, name: str, *arguments: ir.Value) -> ir.Value:
     """Call the LLVM intrinsic `name`, overloaded for the type of its first argument."""
     kind = arguments[0].type
     suffix = f"v{kind.count}f32" if isinstance(kind, ir.VectorType) else "f32"
-    signature = ir.FunctionType(kind, [argument.type for argument in arguments])
-    function = builder.module.globals.get(f"llvm.{name}.{suffix}")
-    if function is None:
-        function = ir.Function(builder.module, signature, f"llvm.{name}.{suffix}")
-    return builder.call(function, arguments)
+    return call_named(builder, f"llvm.{name}.{suffix}", kind, *arguments)
+
+
+def call_named(builder: ir.IRBuilder, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
+    """Call LLVM's function of this full name."""
+    signature: Any = ir.FunctionType(result, [argument.type for argument in arguments])
+    return builder.call(get_or_insert_function(builder.module, signature, name), arguments)  # type: ignore[no-untyped-call]
 
 
 def _elementwise(emit: Callable[..., ir.Value], count: int, kind: Any = Vector) -> Any:

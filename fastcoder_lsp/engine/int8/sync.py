@@ -19,7 +19,7 @@ import numpy.typing as npt
 import psutil
 from llvmlite import ir
 
-from fastcoder_lsp.engine.int8.simd import I32, I64, intrinsic, pointer
+from fastcoder_lsp.engine.int8.simd import I32, I64, call_named, intrinsic, pointer
 from fastcoder_lsp.kernels import inlined
 from fastcoder_lsp.kernels.processor import is_arm, sysctl
 
@@ -118,19 +118,10 @@ def rest(_typing: Any) -> Any:
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, _arguments: Any) -> ir.Value:
         if is_arm(builder.module.triple.partition("-")[0]):
-            emit_rest(builder)
+            call_named(builder, "llvm.aarch64.isb", ir.VoidType(), ir.Constant(I32, 15))
         return context.get_dummy_value()
 
     return nt.void(), generate
-
-
-def emit_rest(builder: ir.IRBuilder) -> None:
-    """ARM's `isb`."""
-    name = "llvm.aarch64.isb"
-    function = builder.module.globals.get(name)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [I32]), name)
-    builder.call(function, [ir.Constant(I32, 15)])
 
 
 @inlined
@@ -141,9 +132,9 @@ def take_job(counters: Counters, phase: int) -> int:
 
 
 @inlined
-def finish_jobs(counters: Counters, phase: int, count: int) -> None:
-    """Record that `count` jobs of a phase are done."""
-    fetch_add(counters.ctypes.data + (phase * 2 + 1) * STRIDE * 8, count)
+def finish_job(counters: Counters, phase: int) -> None:
+    """Record that a job of a phase is done."""
+    fetch_add(counters.ctypes.data + (phase * 2 + 1) * STRIDE * 8, 1)
 
 
 @inlined

@@ -22,6 +22,7 @@ from fastcoder_lsp.engine.int8.simd import (
     Vector,
     broadcast,
     call,
+    call_named,
     intrinsic,
     load_at,
     padded,
@@ -46,18 +47,17 @@ class Loop:
 
     def __init__(self, builder: ir.IRBuilder, start: ir.Value, stop: ir.Value, values: list[ir.Value]) -> None:
         self._builder, self._stop, self._values = builder, stop, values
-        before = builder.block
+        self._before = builder.block
         self._body = builder.append_basic_block("turn")
         self._after = builder.append_basic_block("after")
         builder.cbranch(builder.icmp_signed("<", start, stop), self._body, self._after)
-        self._before = before
         builder.position_at_end(self._body)
         self.index = builder.phi(I64)
-        self.index.add_incoming(start, before)
+        self.index.add_incoming(start, self._before)
         self.carried: list[ir.Value] = []
         for value in values:
             phi = builder.phi(value.type)
-            phi.add_incoming(value, before)
+            phi.add_incoming(value, self._before)
             self.carried.append(phi)
 
     def close(self, values: list[ir.Value]) -> list[ir.Value]:
@@ -287,9 +287,6 @@ def _join(builder: ir.IRBuilder, parts: list[ir.Value]) -> ir.Value:
 
 def prefetch(builder: ir.IRBuilder, address: ir.Value, offset: int, level: int = 1) -> None:
     """Prefetch a cache line up to this level of cache; harmless beyond the array."""
-    name, kind = "llvm.prefetch.p0", ir.PointerType(I8)
-    function = builder.module.globals.get(name)
-    if function is None:
-        function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [kind, I32, I32, I32]), name)
     reading, keep_close, data = (ir.Constant(I32, value) for value in (0, 4 - level, 1))
-    builder.call(function, [pointer(builder, address, I8, offset), reading, keep_close, data])
+    line = pointer(builder, address, I8, offset)
+    call_named(builder, "llvm.prefetch.p0", ir.VoidType(), line, reading, keep_close, data)

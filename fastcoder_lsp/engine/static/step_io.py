@@ -31,33 +31,8 @@ NOWHERE = -2  # the parent of a row that is no draft, or cannot be accepted
 
 
 def input_size(width: int) -> int:
-    """How many numbers a program of `width` rows reads."""
+    """How many numbers a program of `width` rows reads: the head, four of each row, and two of each stretch."""
     return HEAD + 4 * width + 2 * (width + EDGES)
-
-
-def ids_at(width: int) -> slice:
-    """Embedding ids."""
-    return slice(HEAD, HEAD + width)
-
-
-def positions_at(width: int) -> slice:
-    """Positions in the text."""
-    return slice(HEAD + width, HEAD + 2 * width)
-
-
-def slots_at(width: int) -> slice:
-    """Slots of the KV cache."""
-    return slice(HEAD + 2 * width, HEAD + 3 * width)
-
-
-def parents_at(width: int) -> slice:
-    """The parents of drafts."""
-    return slice(HEAD + 3 * width, HEAD + 4 * width)
-
-
-def stretches_at(width: int) -> slice:
-    """`enter` and then `leave` of the cached text, of the rows, and of the padding."""
-    return slice(HEAD + 4 * width, input_size(width))
 
 
 def _lay_out(
@@ -197,6 +172,8 @@ class StepInput:
         """The tensors that a program of `width` rows reads."""
         cached, noise, top_k, pending, room = self._device[:5].unbind()
         temperature, top_p = self._device[FLOATS:HEAD].view(torch.float64).unbind()
+        rows_4T, stretches = self._device[HEAD : input_size(width)].split([4 * width, 2 * (width + EDGES)])
+        ids_T, positions_T, slots_T, parents_T = rows_4T.view(4, width).unbind()
         return Inputs(
             cached=cached,
             noise=noise,
@@ -205,11 +182,11 @@ class StepInput:
             room=room,
             temperature=temperature,
             top_p=top_p,
-            ids_T=self._device[ids_at(width)],
-            positions_T=self._device[positions_at(width)],
-            slots_T=self._device[slots_at(width)],
-            parents_T=self._device[parents_at(width)],
-            stretches_2E=self._device[stretches_at(width)].view(2, width + EDGES),
+            ids_T=ids_T,
+            positions_T=positions_T,
+            slots_T=slots_T,
+            parents_T=parents_T,
+            stretches_2E=stretches.view(2, width + EDGES),
         )
 
 
